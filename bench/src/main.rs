@@ -1,0 +1,73 @@
+//! Benchmarks that check their answers.
+//!
+//! - `smoke`: every benchmark in a short form on made corpora, as a test;
+//! - `sketch`, `dedup`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
+//!   `bench/results/NAME.json`;
+//! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
+//!
+//! Times are the best of several runs after one to warm up; a busy machine is refused.
+
+mod corpora;
+mod dedup;
+mod machine;
+mod quality;
+mod sketch;
+mod tables;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Benchmarks that check their answers.
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+    /// Where the real corpora are.
+    #[arg(long, global = true, default_value = "../shared/data")]
+    data: PathBuf,
+    /// Measure even though the machine is busy.
+    #[arg(long, global = true)]
+    busy: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Everything in a short form on made corpora.
+    Smoke,
+    /// Text to sketches, one core, by instruction set.
+    Sketch,
+    /// The whole command on whole corpora, by input format; time and memory.
+    Dedup,
+    /// Recall and precision against an oracle that works on strings.
+    Quality,
+    /// Puts the results into the documents.
+    Tables {
+        /// Only say whether they are up to date.
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    let Arguments {
+        command,
+        data,
+        busy,
+    } = Arguments::parse();
+    if matches!(command, Command::Sketch | Command::Dedup) && !busy {
+        machine::refuse_if_busy()?;
+    }
+    match command {
+        Command::Smoke => {
+            sketch::smoke()?;
+            dedup::smoke()?;
+            quality::smoke()
+        }
+        Command::Sketch => sketch::run(&data),
+        Command::Dedup => dedup::run(&data),
+        Command::Quality => quality::run(&data),
+        Command::Tables { check } => tables::run(check),
+    }
+}

@@ -1,0 +1,188 @@
+//! The tables of the documents, made from the results.
+//!
+//! A table stands between `<!-- table NAME -->` and `<!-- end -->`.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::machine::{results, root};
+
+const DOCUMENTS: [&str; 2] = ["README.md", "docs/evaluation.md"];
+
+/// Puts the results into the documents, or says which are stale.
+pub fn run(check: bool) -> Result<()> {
+    let mut stale = Vec::new();
+    for name in DOCUMENTS {
+        let path = root().join(name);
+        let before =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
+        let after = with_tables(&before)?;
+        if after != before {
+            stale.push(name);
+            if !check {
+                std::fs::write(&path, after)?;
+            }
+        }
+    }
+    if check && !stale.is_empty() {
+        bail!(
+            "stale tables in {}: run `cargo run -p lookalike-bench -- tables`",
+            stale.join(", ")
+        );
+    }
+    Ok(())
+}
+
+fn with_tables(document: &str) -> Result<String> {
+    let mut made = String::new();
+    let mut rest = document;
+    while let Some(at) = rest.find("<!-- table ") {
+        let head = at + rest[at..].find("-->").context("a marker has no end")? + 3;
+        let name = rest[at + 11..head - 3].trim();
+        let tail = rest
+            .find("<!-- end -->")
+            .with_context(|| format!("{name} has no end"))?;
+        made.push_str(&rest[..head]);
+        made.push('\n');
+        made.push_str(&table(name)?);
+        rest = &rest[tail..];
+        let end = "<!-- end -->".len();
+        made.push_str(&rest[..end]);
+        rest = &rest[end..];
+    }
+    made.push_str(rest);
+    Ok(made)
+}
+
+fn table(name: &str) -> Result<String> {
+    match name {
+        "machine" => machine(),
+        "dedup" => rows("dedup", &DEDUP, |_| true),
+        "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
+        "sketch" => rows("sketch", &SKETCH, |_| true),
+        "quality" => rows("quality", &QUALITY, |_| true),
+        "peers" => peers(),
+        _ => bail!("there is no table '{name}'"),
+    }
+}
+
+fn read(name: &str) -> Result<Value> {
+    let path = results().join(format!("{name}.json"));
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn machine() -> Result<String> {
+    let machine = &read("dedup")?["machine"];
+    Ok(format!(
+        "{}, {} cores, {} GiB, best instructions: {}\n",
+        machine["cpu"].as_str().unwrap_or_default(),
+        machine["cores"],
+        machine["memory_gib"],
+        machine["instructions"].as_str().unwrap_or_default()
+    ))
+}
+
+/// Heading, field, digits after the point.
+type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
+
+const DEDUP: Columns<9> = [
+    ("corpus", "corpus", 0),
+    ("input", "format", 0),
+    ("threads", "threads", 0),
+    ("documents", "documents", 0),
+    ("removed", "removed", 0),
+    ("seconds", "seconds", 2),
+    ("MB/s", "megabytes_per_second", 0),
+    ("M documents/s", "million_documents_per_second", 2),
+    ("peak MB", "peak_megabytes", 0),
+];
+
+const SKETCH: Columns<6> = [
+    ("corpus", "corpus", 0),
+    ("recipe", "recipe", 0),
+    ("sketch", "sketch", 0),
+    ("instructions", "instructions", 0),
+    ("MB/s", "megabytes_per_second", 0),
+    ("M documents/s", "million_documents_per_second", 2),
+];
+
+const QUALITY: Columns<6> = [
+    ("corpus", "corpus", 0),
+    ("threshold", "threshold", 1),
+    ("documents", "documents", 0),
+    ("true pairs", "true_pairs", 0),
+    ("recall", "recall", 5),
+    ("precision", "precision", 5),
+];
+
+fn rows<const N: usize>(
+    name: &str,
+    columns: &Columns<N>,
+    wanted: impl Fn(&Value) -> bool,
+) -> Result<String> {
+    let results = read(name)?;
+    let measured = results["measured"].as_array().context("no rows")?;
+    let mut table = header(columns.iter().map(|(heading, ..)| *heading));
+    for row in measured.iter().filter(|row| wanted(row)) {
+        for (_, field, digits) in columns {
+            let _ = write!(table, "| {} ", cell(&row[*field], *digits));
+        }
+        table.push_str("|\n");
+    }
+    Ok(table)
+}
+
+fn header<'a>(headings: impl Iterator<Item = &'a str> + Clone) -> String {
+    let row: String = headings
+        .clone()
+        .map(|heading| format!("| {heading} "))
+        .collect();
+    let rule: String = headings.map(|_| "|---").collect();
+    format!("{row}|\n{rule}|\n")
+}
+
+fn cell(value: &Value, digits: usize) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => format!("{:.digits$}", number.as_f64().unwrap_or_default()),
+        other => other.to_string(),
+    }
+}
+
+fn peers() -> Result<String> {
+    let results = read("peers")?;
+    let runs = results["runs"].as_array().context("no runs")?;
+    let headings = [
+        "tool",
+        "input",
+        "workers",
+        "seconds",
+        "MB/s",
+        "recall",
+        "precision",
+        "lookalike is faster by",
+    ];
+    let mut table = header(headings.into_iter());
+    for run in runs {
+        let judged = &run["judged_by"];
+        let faster = run.get("lookalike_is_faster_by");
+        let _ = writeln!(
+            table,
+            "| {} {} | {} | {} | {} | {} | {} | {} | {} |",
+            cell(&run["tool"], 0),
+            cell(&run["version"], 0),
+            cell(&run["file"], 0),
+            cell(&run["workers"], 0),
+            cell(&run["seconds"], 2),
+            cell(&run["megabytes_per_second"], 1),
+            cell(&judged["recall"], 3),
+            cell(&judged["precision"], 3),
+            faster.map_or(String::new(), |faster| format!("{}×", cell(faster, 0)))
+        );
+    }
+    Ok(table)
+}

@@ -1,0 +1,175 @@
+//! The documents of a run, sketched and in their total order.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+use lookalike::matching::{self, Corpus, Texts};
+use lookalike::plan::Plan;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, DocId, Sketcher, Sketches};
+
+use super::documents::{Documents, Extra};
+use super::ids::{id_of, refuse_repeats};
+use super::progress::Progress;
+use super::read::{Reader, analyze};
+use super::settings::{RunInputs, Settings};
+use crate::error::{Error, Result};
+use crate::source::{BadRow, Inputs, ParseScratch, ReadOptions};
+
+/// The inputs of a run, opened: those given as known, then those to be judged.
+pub(super) struct Opened {
+    pub(super) against: Option<Inputs>,
+    pub(super) inputs: Inputs,
+    extra: Extra,
+}
+
+impl Opened {
+    pub(super) fn new(paths: &RunInputs, settings: &Settings) -> Result<Self> {
+        let extra = Extra::new(settings);
+        let mut options: ReadOptions = settings.read.clone();
+        options.fields.extra = extra.names.clone();
+        let against = if paths.against.is_empty() {
+            None
+        } else {
+            Some(Inputs::open(&paths.against, &options)?)
+        };
+        Ok(Self {
+            against,
+            inputs: Inputs::open(&paths.paths, &options)?,
+            extra,
+        })
+    }
+}
+
+/// All documents of a run, read.
+pub(super) struct ReadCorpus<'a> {
+    opened: &'a Opened,
+    pub(super) plan: &'a Plan,
+    analyzer: Analyzer,
+    against: Documents,
+    pub(super) documents: Documents,
+    pub(super) sketches: Sketches,
+    order: Option<Vec<DocId>>,
+    times: Vec<f64>,
+    parts: Vec<u64>,
+    width: Option<f64>,
+    scratch: Mutex<Vec<(ParseScratch, Scratch)>>,
+}
+
+impl<'a> ReadCorpus<'a> {
+    /// Reads all inputs. `reject` is told of every bad row, in order.
+    pub(super) fn read(
+        opened: &'a Opened,
+        settings: &Settings,
+        plan: &'a Plan,
+        reject: &(dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let analyzer = Analyzer::new(&settings.recipe);
+        let sketcher = Sketcher::new(&settings.recipe, plan, Cpu::best());
+        let extra = opened.extra.clone();
+        let reader = Reader {
+            settings,
+            analyzer: analyzer.clone(),
+            sketcher,
+            extra,
+            reject,
+        };
+        let mut against = Documents::with_sketches(reader.sketches());
+        if let Some(inputs) = &opened.against {
+            against = reader.read(inputs, against, progress)?;
+            refuse_repeats(inputs, &against, &settings.read.fields.id)?;
+        }
+        let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
+        let mut documents = reader.read(&opened.inputs, base, progress)?;
+        refuse_repeats(&opened.inputs, &documents, &settings.read.fields.id)?;
+        let mut times = std::mem::take(&mut against.times);
+        times.append(&mut documents.times);
+        let mut parts = std::mem::take(&mut against.parts);
+        parts.append(&mut documents.parts);
+        Ok(Self {
+            order: documents.order(&settings.keep, against.len()),
+            times,
+            parts,
+            width: settings.window.as_ref().map(|window| window.seconds),
+            sketches: std::mem::take(&mut documents.sketches),
+            opened,
+            plan,
+            analyzer,
+            against,
+            documents,
+            scratch: Mutex::default(),
+        })
+    }
+
+    /// How many documents were given as known.
+    pub(super) fn given(&self) -> usize {
+        self.against.len()
+    }
+
+    /// All documents, those given as known included.
+    pub(super) fn len(&self) -> usize {
+        self.given() + self.documents.len()
+    }
+
+    /// The engine's view.
+    pub(super) fn corpus(&self) -> Corpus<'_> {
+        Corpus {
+            plan: self.plan,
+            sketches: &self.sketches,
+            texts: self,
+            order: self.order.as_deref(),
+            parts: (!self.parts.is_empty()).then_some(&self.parts),
+            window: self.width.map(|width| matching::Window {
+                times: &self.times,
+                width,
+            }),
+            given: self.given(),
+        }
+    }
+
+    /// Where a document comes from.
+    fn home(&self, document: DocId) -> (&Inputs, &Documents, usize) {
+        match (
+            document.index().checked_sub(self.given()),
+            &self.opened.against,
+        ) {
+            (None, Some(against)) => (against, &self.against, document.index()),
+            (at, _) => (&self.opened.inputs, &self.documents, at.unwrap_or_default()),
+        }
+    }
+
+    /// The id of a document.
+    pub(super) fn id(&self, document: DocId) -> Result<Cow<'_, str>> {
+        let (inputs, documents, index) = self.home(document);
+        id_of(inputs, documents, index)
+    }
+
+    fn features_again(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = pool().pop().unwrap_or_default();
+        let (inputs, documents, index) = self.home(document);
+        let (parse, text) = (&mut scratch.0, &mut scratch.1);
+        let key = inputs.reread(documents.place(index), parse, |row| {
+            let analysis = analyze(&self.analyzer, row, text);
+            analysis.features(into);
+            analysis.key
+        })?;
+        pool().push(scratch);
+        if key != self.sketches.key(document) {
+            return Err(Error::input(format!(
+                "row {} has changed while the run was under way: let the input rest, or copy it \
+                 first",
+                documents.number(index)
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl Texts for ReadCorpus<'_> {
+    fn features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
+        self.features_again(document, into)
+            .map_err(lookalike::Error::text)
+    }
+}

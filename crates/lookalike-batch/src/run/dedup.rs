@@ -1,0 +1,484 @@
+//! Removing near-duplicates.
+
+use std::time::Instant;
+
+use lookalike::matching::{self, Outcome, Route};
+use lookalike::plan::{Method, Plan};
+use lookalike::text::State;
+use lookalike::{DocId, RecipeId};
+
+use super::corpus::{Opened, ReadCorpus};
+use super::progress::{Progress, Stage};
+use super::rejected::Rejected;
+use super::settings::{DedupOutputs, RunInputs, Settings};
+use super::summary::{ByRoute, LargeCluster, States, Summary, Suspicion};
+use crate::error::Result;
+use crate::sink::{
+    Annotation, Cell, Column, Output, RowSet, TableWriter, WriteOptions, check_output, write_kept,
+};
+use crate::source::Place;
+
+/// Removes near-duplicates: of a similar pair the earlier one in the total order is kept.
+///
+/// # Errors
+/// What cannot be read, written or done; the outputs are then as they were before.
+pub fn dedup(
+    inputs: &RunInputs,
+    settings: &Settings,
+    outputs: &DedupOutputs,
+    progress: &dyn Progress,
+) -> Result<Summary> {
+    super::in_pool(settings.threads, || {
+        Run::start(settings)?.dedup(inputs, outputs, progress)
+    })
+}
+
+struct Run<'a> {
+    settings: &'a Settings,
+    plan: Plan,
+    started: Instant,
+    stages: Vec<(&'static str, f64)>,
+}
+
+impl<'a> Run<'a> {
+    fn start(settings: &'a Settings) -> Result<Self> {
+        let plan = Plan::new(&settings.recipe, settings.matching)?;
+        Ok(Self {
+            settings,
+            plan,
+            started: Instant::now(),
+            stages: Vec::new(),
+        })
+    }
+
+    fn stage_done(&mut self, name: &'static str) {
+        let before: f64 = self.stages.iter().map(|(_, seconds)| seconds).sum();
+        self.stages
+            .push((name, self.started.elapsed().as_secs_f64() - before));
+    }
+
+    fn dedup(
+        mut self,
+        paths: &RunInputs,
+        outputs: &DedupOutputs,
+        progress: &dyn Progress,
+    ) -> Result<Summary> {
+        let opened = Opened::new(paths, self.settings)?;
+        check_outputs(&opened, outputs)?;
+        let rejected = Rejected::create(outputs.rejected.as_ref())?;
+        let plan = self.plan;
+        let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
+        let corpus = ReadCorpus::read(&opened, self.settings, &plan, &reject, progress)?;
+        self.stage_done("read");
+        progress.begin(Stage::Candidates, None);
+        let total = corpus.len() as u64;
+        let deciding = |done: usize| {
+            if done == 0 {
+                progress.begin(Stage::Decide, Some(total));
+            }
+            progress.advance(done as u64);
+        };
+        let outcome = matching::find_verdicts(&corpus.corpus(), &deciding)?;
+        let components = if outputs.components {
+            Some(matching::find_components(&corpus.corpus(), &outcome)?)
+        } else {
+            None
+        };
+        self.stage_done("match");
+        let verdicts = Verdicts::new(&corpus, &outcome, components);
+        verdicts.write(&opened, outputs, self.settings, progress)?;
+        let rejected = rejected.finish()?;
+        self.stage_done("write");
+        self.summary(&corpus, &outcome, &verdicts, rejected)
+    }
+
+    fn summary(
+        self,
+        corpus: &ReadCorpus<'_>,
+        outcome: &Outcome,
+        verdicts: &Verdicts<'_>,
+        rejected: u64,
+    ) -> Result<Summary> {
+        let documents = corpus.documents.len() as u64;
+        let removed = outcome.removals.len() as u64;
+        let id: RecipeId = self.settings.recipe.id();
+        let clusters = verdicts.clusters();
+        Ok(Summary {
+            documents,
+            against: corpus.given() as u64,
+            kept: documents - removed,
+            removed,
+            clusters: clusters.len() as u64,
+            components: verdicts.component_count(),
+            rejected,
+            bytes: corpus.documents.bytes,
+            method: method_name(self.plan.settings().method),
+            threshold: self.plan.threshold().get(),
+            recipe: self.settings.recipe.name.clone(),
+            recipe_id: id.to_string(),
+            by_route: by_route(outcome),
+            states: states(corpus),
+            largest: largest(corpus, &clusters)?,
+            suspicious: suspicious(corpus, &clusters, verdicts)?,
+            histogram: histogram(outcome),
+            seconds: self.started.elapsed().as_secs_f64(),
+            stages: self.stages,
+        })
+    }
+}
+
+/// The name of a method on the command line and in reports.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Auto => "auto",
+        Method::MinHash => "minhash",
+        Method::SimHash => "simhash",
+        Method::Exact => "exact",
+        Method::Join => "join",
+    }
+}
+
+fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
+    let all = [
+        &outputs.kept,
+        &outputs.removed,
+        &outputs.clusters,
+        &outputs.rejected,
+    ];
+    for output in all.into_iter().flatten() {
+        check_output(output, &opened.inputs)?;
+        if let Some(against) = &opened.against {
+            check_output(output, against)?;
+        }
+    }
+    Ok(())
+}
+
+/// Every document's verdict, by document.
+struct Verdicts<'a> {
+    corpus: &'a ReadCorpus<'a>,
+    outcome: &'a Outcome,
+    /// For every document the place of its removal in the outcome, or [`KEPT`].
+    removal: Vec<u32>,
+    components: Option<Vec<DocId>>,
+    threshold: f64,
+}
+
+const KEPT: u32 = u32::MAX;
+
+/// A kept document and what was removed for it.
+#[derive(Clone, Copy)]
+struct Cluster {
+    kept: DocId,
+    removed: u64,
+    least: f64,
+}
+
+impl<'a> Verdicts<'a> {
+    fn new(
+        corpus: &'a ReadCorpus<'a>,
+        outcome: &'a Outcome,
+        components: Option<Vec<DocId>>,
+    ) -> Self {
+        let mut removal = vec![KEPT; corpus.len()];
+        for (at, removed) in outcome.removals.iter().enumerate() {
+            removal[removed.document.index()] = at as u32;
+        }
+        let threshold = corpus.plan.threshold().get();
+        Self {
+            corpus,
+            outcome,
+            removal,
+            components,
+            threshold,
+        }
+    }
+
+    fn removal(&self, document: DocId) -> Option<&matching::Removal> {
+        match self.removal[document.index()] {
+            KEPT => None,
+            at => Some(&self.outcome.removals[at as usize]),
+        }
+    }
+
+    /// The documents that are not given as known, in the order read.
+    fn documents(&self) -> impl Iterator<Item = DocId> + '_ {
+        (self.corpus.given()..self.corpus.len()).map(|at| DocId(at as u32))
+    }
+
+    /// The clusters by number of documents, largest first, then by the order read.
+    fn clusters(&self) -> Vec<Cluster> {
+        let mut removed = vec![(0u64, 1.0f64); self.corpus.len()];
+        for removal in &self.outcome.removals {
+            let (count, least) = &mut removed[removal.kept.with.index()];
+            *count += 1;
+            *least = least.min(removal.kept.similarity.get());
+        }
+        let mut clusters: Vec<_> = (0u32..)
+            .zip(removed)
+            .filter(|(_, (count, _))| *count > 0)
+            .map(|(at, (removed, least))| Cluster {
+                kept: DocId(at),
+                removed,
+                least,
+            })
+            .collect();
+        clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.removed));
+        clusters
+    }
+
+    fn component_count(&self) -> Option<u64> {
+        let components = self.components.as_ref()?;
+        let others = components
+            .iter()
+            .enumerate()
+            .filter(|(at, first)| first.index() != *at);
+        let mut firsts: Vec<_> = others.map(|(_, first)| *first).collect();
+        firsts.sort_unstable();
+        firsts.dedup();
+        Some(firsts.len() as u64)
+    }
+
+    fn write(
+        &self,
+        opened: &Opened,
+        outputs: &DedupOutputs,
+        settings: &Settings,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        if let Some(output) = &outputs.removed {
+            self.write_removed(output, opened)?;
+        }
+        if let Some(output) = &outputs.clusters {
+            self.write_clusters(output, opened)?;
+        }
+        let Some(output) = &outputs.kept else {
+            return Ok(());
+        };
+        progress.begin(Stage::Write, Some(self.corpus.documents.len() as u64));
+        let annotate = |index: usize| self.annotation(index);
+        let options = WriteOptions {
+            annotate: if outputs.annotate {
+                Some(&annotate)
+            } else {
+                None
+            },
+            threads: settings.threads,
+        };
+        let rows = Rows {
+            verdicts: self,
+            all: outputs.annotate,
+        };
+        write_kept(&opened.inputs, &rows, output, &options, &|done| {
+            progress.advance(done)
+        })?;
+        Ok(())
+    }
+
+    fn write_removed(&self, output: &Output, opened: &Opened) -> Result<()> {
+        let columns = [
+            Column::Text("id"),
+            Column::Text("kept"),
+            Column::Number("similarity"),
+            Column::Text("method"),
+            Column::Number("threshold"),
+            Column::Text("cluster"),
+        ];
+        let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
+        for document in self.documents() {
+            let Some(removal) = self.removal(document) else {
+                continue;
+            };
+            let kept = self.corpus.id(removal.kept.with)?;
+            table.push(&[
+                Cell::Text(&self.corpus.id(document)?),
+                Cell::Text(&kept),
+                Cell::Number(removal.kept.similarity.get()),
+                Cell::Text(removal.kept.route.name()),
+                Cell::Number(self.threshold),
+                Cell::Text(&kept),
+            ])?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+
+    fn write_clusters(&self, output: &Output, opened: &Opened) -> Result<()> {
+        let mut columns = vec![
+            Column::Text("id"),
+            Column::Text("cluster"),
+            Column::Text("representative"),
+            Column::Number("similarity"),
+            Column::Bool("kept"),
+        ];
+        columns.extend(self.components.as_ref().map(|_| Column::Text("component")));
+        let mut represents = vec![false; self.corpus.len()];
+        for removal in &self.outcome.removals {
+            represents[removal.kept.with.index()] = true;
+        }
+        let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
+        for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
+            let removal = self.removal(document);
+            if removal.is_none() && !represents[document.index()] {
+                continue;
+            }
+            let kept = removal.map_or(document, |removal| removal.kept.with);
+            let similarity = removal.map_or(1.0, |removal| removal.kept.similarity.get());
+            let (id, cluster) = (self.corpus.id(document)?, self.corpus.id(kept)?);
+            let mut cells = vec![
+                Cell::Text(&id),
+                Cell::Text(&cluster),
+                Cell::Text(&cluster),
+                Cell::Number(similarity),
+                Cell::Bool(removal.is_none()),
+            ];
+            let component = match &self.components {
+                Some(components) => Some(self.corpus.id(components[document.index()])?),
+                None => None,
+            };
+            cells.extend(component.as_deref().map(Cell::Text));
+            table.push(&cells)?;
+        }
+        table.finish()?;
+        Ok(())
+    }
+
+    fn annotation(&self, index: usize) -> Result<Annotation> {
+        let document = DocId((self.corpus.given() + index) as u32);
+        let removal = self.removal(document);
+        let kept = removal.map_or(document, |removal| removal.kept.with);
+        let cluster = self.corpus.id(kept)?.into_owned();
+        Ok(Annotation {
+            duplicate_of: removal.map(|_| cluster.clone()),
+            similarity: removal.map(|removal| removal.kept.similarity.get()),
+            cluster,
+        })
+    }
+}
+
+/// The rows of the inputs with their verdicts.
+struct Rows<'a> {
+    verdicts: &'a Verdicts<'a>,
+    all: bool,
+}
+
+impl RowSet for Rows<'_> {
+    fn len(&self) -> usize {
+        self.verdicts.corpus.documents.len()
+    }
+
+    fn place(&self, index: usize) -> Place {
+        self.verdicts.corpus.documents.place(index)
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.verdicts.corpus.documents.number(index)
+    }
+
+    fn kept(&self, index: usize) -> bool {
+        self.all || self.verdicts.removal[self.verdicts.corpus.given() + index] == KEPT
+    }
+}
+
+fn by_route(outcome: &Outcome) -> ByRoute {
+    let mut counts = ByRoute::default();
+    for removal in &outcome.removals {
+        match removal.kept.route {
+            Route::Exact => counts.exact += 1,
+            Route::Join => counts.join += 1,
+            Route::MinHash => counts.minhash += 1,
+            Route::SimHash => counts.simhash += 1,
+        }
+    }
+    counts
+}
+
+fn states(corpus: &ReadCorpus<'_>) -> States {
+    let mut states = States::default();
+    for at in corpus.given()..corpus.len() {
+        match corpus.sketches.state(DocId(at as u32)) {
+            State::Rich => {}
+            State::Poor => states.poor += 1,
+            State::Blank => states.blank += 1,
+            State::Empty => states.empty += 1,
+        }
+    }
+    states
+}
+
+/// How many of the largest clusters are named.
+const LARGEST: usize = 10;
+
+fn largest(corpus: &ReadCorpus<'_>, clusters: &[Cluster]) -> Result<Vec<LargeCluster>> {
+    let named = clusters.iter().take(LARGEST).map(|cluster| {
+        Ok(LargeCluster {
+            cluster: corpus.id(cluster.kept)?.into_owned(),
+            documents: cluster.removed + 1,
+            least_similarity: cluster.least,
+        })
+    });
+    named.collect()
+}
+
+/// A cluster of so many documents is named as suspicious if it is also a large part of all.
+const GIANT: u64 = 100;
+
+fn suspicious(
+    corpus: &ReadCorpus<'_>,
+    clusters: &[Cluster],
+    verdicts: &Verdicts<'_>,
+) -> Result<Vec<Suspicion>> {
+    let documents = corpus.documents.len() as u64;
+    let giant = |cluster: &&Cluster| cluster.removed >= GIANT && 50 * cluster.removed > documents;
+    let mut found = Vec::new();
+    for cluster in clusters.iter().filter(giant).take(LARGEST) {
+        found.push(Suspicion {
+            cluster: corpus.id(cluster.kept)?.into_owned(),
+            reason: format!(
+                "giant: {} of {documents} documents; a template or boilerplate may make up most \
+                 of their text",
+                cluster.removed + 1
+            ),
+        });
+    }
+    for (component, chained) in verdicts.stretched().into_iter().take(LARGEST) {
+        found.push(Suspicion {
+            cluster: corpus.id(component)?.into_owned(),
+            reason: format!(
+                "stretched: its component chains {chained} clusters whose representatives are \
+                 below the threshold with one another"
+            ),
+        });
+    }
+    Ok(found)
+}
+
+/// A component of at least so many clusters is named as stretched.
+const STRETCHED: u64 = 4;
+
+impl Verdicts<'_> {
+    /// Components that join many kept documents, by number of these, most first.
+    fn stretched(&self) -> Vec<(DocId, u64)> {
+        let Some(components) = &self.components else {
+            return Vec::new();
+        };
+        let mut kept = vec![0u64; components.len()];
+        for (at, component) in components.iter().enumerate() {
+            if self.removal[at] == KEPT {
+                kept[component.index()] += 1;
+            }
+        }
+        let many = |(_, count): &(DocId, u64)| *count >= STRETCHED;
+        let mut found: Vec<_> = (0u32..).map(DocId).zip(kept).filter(many).collect();
+        found.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        found
+    }
+}
+
+fn histogram(outcome: &Outcome) -> Vec<u64> {
+    let mut counts = vec![0; 21];
+    for removal in &outcome.removals {
+        counts[(removal.kept.similarity.get() * 20.0) as usize] += 1;
+    }
+    counts
+}

@@ -1,0 +1,249 @@
+//! What a run remembers of its rows, besides their sketches.
+
+use std::cmp::Ordering;
+
+use lookalike::{DocId, Sketches};
+
+use super::ids::Ids;
+use super::settings::{Keep, Settings};
+use crate::source::{BadRow, Place, Row, Scalar};
+
+/// The documents of one set of inputs, in the order read; 16 bytes each and their ids, more only
+/// for what the settings ask for.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    places: Vec<Place>,
+    numbers: Vec<u32>,
+    pub(super) ids: Ids,
+    /// Values of `--keep`.
+    ranks: Vec<RankValue>,
+    /// Seconds, with `--window`.
+    pub(super) times: Vec<f64>,
+    /// Hashes of the values of `--within`.
+    pub(super) parts: Vec<u64>,
+    pub(super) sketches: Sketches,
+    /// Bad rows that are not reported yet.
+    pub(super) bad: Vec<BadRow>,
+    /// Bytes of the rows, good and bad.
+    pub(super) bytes: u64,
+}
+
+/// The value that decides which document comes first.
+#[derive(Debug, Clone, PartialEq)]
+enum RankValue {
+    Number(f64),
+    Text(Box<str>),
+    Missing,
+}
+
+impl RankValue {
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Self::Number(_), Self::Text(_)) => Ordering::Less,
+            (Self::Text(_), Self::Number(_)) => Ordering::Greater,
+            (Self::Missing, _) | (_, Self::Missing) => Ordering::Equal,
+        }
+    }
+
+    fn is_missing(&self) -> bool {
+        *self == Self::Missing
+    }
+}
+
+/// Which extra fields a run wants of every row, and where they stand.
+#[derive(Debug, Clone)]
+pub(super) struct Extra {
+    rank: Option<usize>,
+    rank_is_id: bool,
+    longest: bool,
+    time: Option<usize>,
+    part: Option<usize>,
+    /// The names, as [`Fields::extra`](crate::source::Fields) wants them.
+    pub(super) names: Vec<String>,
+}
+
+impl Extra {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let mut names = Vec::new();
+        let mut wanted = |name: Option<&String>| {
+            name.map(|name| {
+                names.push(name.clone());
+                names.len() - 1
+            })
+        };
+        let rank = match &settings.keep {
+            Keep::Max(field) | Keep::Min(field) => Some(field),
+            Keep::First | Keep::Last | Keep::Longest => None,
+        };
+        let id = match &settings.read.fields.id {
+            crate::source::IdField::Named(name) => name.as_str(),
+            crate::source::IdField::Default | crate::source::IdField::RowNumber => "id",
+        };
+        let rank_is_id = rank.is_some_and(|field| field == id);
+        let rank = wanted(rank);
+        let time = wanted(settings.window.as_ref().map(|window| &window.field));
+        let part = wanted(settings.within.as_ref());
+        let longest = settings.keep == Keep::Longest;
+        Self {
+            rank,
+            rank_is_id,
+            longest,
+            time,
+            part,
+            names,
+        }
+    }
+}
+
+impl Documents {
+    pub(super) fn with_sketches(sketches: Sketches) -> Self {
+        Self {
+            sketches,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(super) fn place(&self, index: usize) -> Place {
+        self.places[index]
+    }
+
+    /// The row number, from 1.
+    pub(super) fn number(&self, index: usize) -> u64 {
+        u64::from(self.numbers[index])
+    }
+
+    /// Adds a row; its sketch is added apart. Says what is wrong with it otherwise.
+    pub(super) fn push(&mut self, row: &Row<'_>, extra: &Extra) -> Result<(), String> {
+        let time = extra
+            .time
+            .map(|at| seconds(row.extra[at]))
+            .transpose()
+            .map_err(|reason| {
+                let field = extra.time.map_or("", |at| &extra.names[at]);
+                format!("the time in field '{field}' {reason}")
+            })?;
+        let number = u32::try_from(row.number).map_err(|_| {
+            format!(
+                "row {} is beyond the limit of {} rows",
+                row.number,
+                u32::MAX
+            )
+        })?;
+        self.times.extend(time);
+        self.places.push(row.place);
+        self.numbers.push(number);
+        if let Some(id) = row.id {
+            self.ids.push(id);
+        }
+        if let Some(at) = extra.rank {
+            self.ranks.push(rank_value(row.extra[at], extra.rank_is_id));
+        }
+        if extra.longest {
+            self.ranks
+                .push(RankValue::Number(row.text.chars().count() as f64));
+        }
+        if let Some(at) = extra.part {
+            self.parts.push(part_value(row.extra[at]));
+        }
+        Ok(())
+    }
+
+    pub(super) fn append(&mut self, other: &mut Self) {
+        self.places.append(&mut other.places);
+        self.numbers.append(&mut other.numbers);
+        self.ids.append(&other.ids);
+        self.ranks.append(&mut other.ranks);
+        self.times.append(&mut other.times);
+        self.parts.append(&mut other.parts);
+        self.sketches.append(&other.sketches);
+        self.bytes += other.bytes;
+    }
+
+    /// All documents of a run in their total order, or None if that is the order read: the `given`
+    /// ones, numbered before these, come first in any case.
+    pub(super) fn order(&self, keep: &Keep, given: usize) -> Option<Vec<DocId>> {
+        let mut order: Vec<_> = (0..(given + self.len()) as u32).map(DocId).collect();
+        let rest = &mut order[given..];
+        let by_value = |descending: bool| {
+            move |a: &DocId, b: &DocId| {
+                let (a, b) = (
+                    &self.ranks[a.index() - given],
+                    &self.ranks[b.index() - given],
+                );
+                let by_value = if descending {
+                    b.compare(a)
+                } else {
+                    a.compare(b)
+                };
+                a.is_missing().cmp(&b.is_missing()).then(by_value)
+            }
+        };
+        match keep {
+            Keep::First => return None,
+            Keep::Last => rest.reverse(),
+            Keep::Longest | Keep::Max(_) => rest.sort_by(by_value(true)),
+            Keep::Min(_) => rest.sort_by(by_value(false)),
+        }
+        Some(order)
+    }
+}
+
+fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
+    match value {
+        Scalar::Missing | Scalar::Null => RankValue::Missing,
+        Scalar::Number { literal, .. } if always_text => RankValue::Text(literal.into()),
+        Scalar::Number { value, .. } => RankValue::Number(value),
+        Scalar::Text(text) if always_text => RankValue::Text(text.into()),
+        // A cell of CSV is text even where it holds a number.
+        Scalar::Text(text) => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => RankValue::Number(number),
+            _ => RankValue::Text(text.into()),
+        },
+        Scalar::Bool(truth) => RankValue::Number(f64::from(u8::from(truth))),
+    }
+}
+
+/// Missing and null are one value, different from every other.
+fn part_value(value: Scalar<'_>) -> u64 {
+    let tagged = match value {
+        Scalar::Missing | Scalar::Null => return 0,
+        Scalar::Number { literal, .. } => literal,
+        Scalar::Text(text) => text,
+        Scalar::Bool(true) => "true",
+        Scalar::Bool(false) => "false",
+    };
+    lookalike::value_hash(tagged.as_bytes()) | 1
+}
+
+/// Seconds since 1970, or what is wrong.
+fn seconds(value: Scalar<'_>) -> Result<f64, String> {
+    match value {
+        Scalar::Missing => Err("is missing".into()),
+        Scalar::Null => Err("is null".into()),
+        Scalar::Number { value, .. } => Ok(value),
+        Scalar::Bool(_) => Err("is a truth value, not a time".into()),
+        Scalar::Text(text) => parse_time(text.trim()).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            format!("is '{shown}': give seconds since 1970 or an ISO 8601 date or date and time")
+        }),
+    }
+}
+
+fn parse_time(text: &str) -> Option<f64> {
+    if let Ok(number) = text.parse::<f64>() {
+        return number.is_finite().then_some(number);
+    }
+    let timestamp = text.parse::<jiff::Timestamp>().or_else(|_| {
+        let civil: jiff::civil::DateTime = text.parse()?;
+        Ok::<_, jiff::Error>(civil.to_zoned(jiff::tz::TimeZone::UTC)?.timestamp())
+    });
+    timestamp
+        .ok()
+        .map(|timestamp| timestamp.as_microsecond() as f64 / 1e6)
+}

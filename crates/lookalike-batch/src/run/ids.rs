@@ -1,0 +1,159 @@
+//! The ids of a run's documents.
+
+use std::borrow::Cow;
+
+use super::documents::Documents;
+use crate::error::{Error, Result};
+use crate::source::{IdField, Inputs};
+
+/// Ids longer than this are read again from the row when they are wanted.
+const HELD: usize = 64;
+
+/// The ids of documents in the order read, or nothing where the row number is the id.
+#[derive(Debug, Default)]
+pub(super) struct Ids {
+    bytes: Vec<u8>,
+    /// The end of every id in `bytes`, or [`TOO_LONG`] and the end before it.
+    ends: Vec<u64>,
+    hashes: Vec<u64>,
+}
+
+const TOO_LONG: u64 = 1 << 63;
+
+impl Ids {
+    pub(super) fn push(&mut self, id: &str) {
+        let too_long = if id.len() > HELD { TOO_LONG } else { 0 };
+        if too_long == 0 {
+            self.bytes.extend_from_slice(id.as_bytes());
+        }
+        self.ends.push(self.bytes.len() as u64 | too_long);
+        self.hashes.push(lookalike::value_hash(id.as_bytes()));
+    }
+
+    pub(super) fn append(&mut self, other: &Self) {
+        let base = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| end + base));
+        self.hashes.extend_from_slice(&other.hashes);
+    }
+
+    /// The id of a document, if it is held.
+    fn held(&self, index: usize) -> Option<&str> {
+        let end = *self.ends.get(index)?;
+        if end & TOO_LONG != 0 {
+            return None;
+        }
+        let start = index
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before] & !TOO_LONG);
+        let bytes = &self.bytes[start as usize..end as usize];
+        Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
+    }
+
+    /// Indices of documents whose ids look alike, in groups.
+    ///
+    /// Bit tables find those that may repeat; only these are sorted.
+    fn alike(&self) -> Vec<Vec<usize>> {
+        let mut seen = BitTable::new(self.hashes.len());
+        let mut repeated = BitTable::new(self.hashes.len());
+        for &hash in &self.hashes {
+            if seen.insert(hash) {
+                repeated.insert(hash);
+            }
+        }
+        let may_repeat = |(index, &hash)| repeated.contains(hash).then_some((hash, index));
+        let mut found: Vec<(u64, usize)> = self
+            .hashes
+            .iter()
+            .enumerate()
+            .filter_map(may_repeat)
+            .collect();
+        found.sort_unstable();
+        let same_hash = found
+            .chunk_by(|a, b| a.0 == b.0)
+            .filter(|group| group.len() > 1);
+        same_hash
+            .map(|group| group.iter().map(|&(_, index)| index).collect())
+            .collect()
+    }
+}
+
+/// A set of hashes in 16 bits each, which may hold some that were never put in.
+struct BitTable {
+    words: Vec<u64>,
+}
+
+impl BitTable {
+    fn new(hashes: usize) -> Self {
+        Self {
+            words: vec![0; (hashes / 4).next_power_of_two()],
+        }
+    }
+
+    fn place(&self, hash: u64) -> (usize, u64) {
+        (
+            (hash >> 6) as usize & (self.words.len() - 1),
+            1 << (hash % 64),
+        )
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.words[word] & bit != 0
+    }
+
+    /// Whether it was there before.
+    fn insert(&mut self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        let before = self.words[word] & bit != 0;
+        self.words[word] |= bit;
+        before
+    }
+}
+
+/// The id of a document: held, or its row number, or read again.
+pub(super) fn id_of<'a>(
+    inputs: &Inputs,
+    documents: &'a Documents,
+    index: usize,
+) -> Result<Cow<'a, str>> {
+    if documents.ids.ends.is_empty() {
+        return Ok(Cow::Owned(documents.number(index).to_string()));
+    }
+    if let Some(id) = documents.ids.held(index) {
+        return Ok(Cow::Borrowed(id));
+    }
+    let mut scratch = crate::source::ParseScratch::default();
+    let place = documents.place(index);
+    inputs.reread(place, &mut scratch, |row| {
+        Cow::Owned(row.id.unwrap_or_default().to_owned())
+    })
+}
+
+/// Refuses ids that occur more than once.
+pub(super) fn refuse_repeats(
+    inputs: &Inputs,
+    documents: &Documents,
+    field: &IdField,
+) -> Result<()> {
+    for group in documents.ids.alike() {
+        for (at, &later) in group.iter().enumerate() {
+            for &earlier in &group[..at] {
+                let id = id_of(inputs, documents, later)?;
+                if id == id_of(inputs, documents, earlier)? {
+                    let field = match field {
+                        IdField::Named(name) => name,
+                        IdField::Default | IdField::RowNumber => "id",
+                    };
+                    return Err(Error::input(format!(
+                        "the id '{id}' (field '{field}') stands in rows {} and {}, but ids must \
+                         differ: name another field with --id, or number the rows with --id-row",
+                        documents.number(earlier),
+                        documents.number(later)
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! Runs over files: dedup and pairs.
+//!
+//! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
+//! threads; every document leaves a sketch and the place of its row. Candidates are verified on
+//! features made again from the row, and the kept rows are copied at the end.
+
+mod corpus;
+mod dedup;
+mod documents;
+mod ids;
+mod pairs;
+mod progress;
+mod read;
+mod rejected;
+mod settings;
+mod summary;
+
+use crate::error::{Error, Result};
+
+pub use dedup::{dedup, method_name};
+pub use pairs::pairs;
+pub use progress::{Progress, Silent, Stage};
+pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
+
+/// Runs with so many threads.
+fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .build();
+    let pool = pool.map_err(|cause| {
+        Error::usage(format!("cannot start {threads} threads: {cause}")).with_source(cause)
+    })?;
+    pool.install(work)
+}

@@ -1,0 +1,90 @@
+//! Finding all pairs of near-duplicates.
+
+use std::time::Instant;
+
+use lookalike::matching::{self, Pair};
+use lookalike::plan::Plan;
+
+use super::corpus::{Opened, ReadCorpus};
+use super::dedup::method_name;
+use super::progress::{Progress, Stage};
+use super::rejected::Rejected;
+use super::settings::{PairsOutputs, RunInputs, Settings};
+use super::summary::PairsSummary;
+use crate::error::Result;
+use crate::sink::{Cell, Column, TableWriter, check_output};
+
+/// Finds all pairs of near-duplicates, ordered by position: by the earlier document of a pair, then
+/// by the later one. With documents to compare against, the pairs of one of these and another.
+///
+/// # Errors
+/// What cannot be read, written or done; the outputs are then as they were before.
+pub fn pairs(
+    inputs: &RunInputs,
+    settings: &Settings,
+    outputs: &PairsOutputs,
+    progress: &dyn Progress,
+) -> Result<PairsSummary> {
+    super::in_pool(settings.threads, || {
+        run(inputs, settings, outputs, progress)
+    })
+}
+
+fn run(
+    paths: &RunInputs,
+    settings: &Settings,
+    outputs: &PairsOutputs,
+    progress: &dyn Progress,
+) -> Result<PairsSummary> {
+    let started = Instant::now();
+    let plan = Plan::new(&settings.recipe, settings.matching)?;
+    let opened = Opened::new(paths, settings)?;
+    for output in [Some(&outputs.pairs), outputs.rejected.as_ref()]
+        .into_iter()
+        .flatten()
+    {
+        check_output(output, &opened.inputs)?;
+    }
+    let rejected = Rejected::create(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
+    let corpus = ReadCorpus::read(&opened, settings, &plan, &reject, progress)?;
+    progress.begin(Stage::Candidates, None);
+    let columns = [
+        Column::Text("a"),
+        Column::Text("b"),
+        Column::Number("similarity"),
+    ];
+    let mut table = TableWriter::create(&outputs.pairs, &columns, Some(&opened.inputs))?;
+    let mut written = 0;
+    let total = corpus.len() as u64;
+    let deciding = |done: usize| {
+        if done == 0 {
+            progress.begin(Stage::Decide, Some(total));
+        }
+        progress.advance(done as u64);
+    };
+    let write = |pair: Pair| {
+        written += 1;
+        let (a, b) = (corpus.id(pair.a)?, corpus.id(pair.b)?);
+        table.push(&[
+            Cell::Text(&a),
+            Cell::Text(&b),
+            Cell::Number(pair.similarity.get()),
+        ])
+    };
+    let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding)?;
+    table.finish()?;
+    let rejected = rejected.finish()?;
+    Ok(PairsSummary {
+        documents: corpus.documents.len() as u64,
+        pairs: written,
+        equal: equal as u64,
+        rejected,
+        bytes: corpus.documents.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        method: method_name(plan.settings().method),
+        threshold: plan.threshold().get(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.id().to_string(),
+    })
+}

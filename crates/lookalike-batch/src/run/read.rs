@@ -1,0 +1,172 @@
+//! The first reading: every row to its sketch, by all threads, in the order of the input.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::{Sketcher, Sketches};
+
+use super::documents::{Documents, Extra};
+use super::progress::{Progress, Stage};
+use super::settings::Settings;
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::{BadRow, Block, Inputs, ParseScratch, Row};
+
+/// Everything that turns a row into a sketch.
+pub(super) struct Reader<'a> {
+    pub(super) settings: &'a Settings,
+    pub(super) analyzer: Analyzer,
+    pub(super) sketcher: Sketcher,
+    pub(super) extra: Extra,
+    /// Is told of every bad row, in order.
+    pub(super) reject: &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+}
+
+/// Features of short documents that are kept from the first reading: 96 MiB.
+const FEATURES_HELD: usize = 12 << 20;
+
+/// Analyses a row: its features if they are given, else its text.
+pub(super) fn analyze<'s>(
+    analyzer: &Analyzer,
+    row: &Row<'_>,
+    scratch: &'s mut Scratch,
+) -> Analysis<'s> {
+    match &row.features {
+        Some(features) => analyzer.analyze_features(features.iter(), scratch),
+        None => analyzer.analyze(row.text, scratch),
+    }
+}
+
+/// The parts read so far: those that follow one another are joined.
+struct Joined {
+    documents: Documents,
+    next: u64,
+    waiting: BTreeMap<u64, Documents>,
+    bytes_on_disk: u64,
+    failure: Option<Error>,
+}
+
+impl Reader<'_> {
+    /// An empty store for sketches.
+    pub(super) fn sketches(&self) -> Sketches {
+        self.sketcher.sketches(FEATURES_HELD)
+    }
+
+    /// Reads all inputs, behind the documents there are already.
+    pub(super) fn read(
+        &self,
+        inputs: &Inputs,
+        documents: Documents,
+        progress: &dyn Progress,
+    ) -> Result<Documents> {
+        progress.begin(Stage::Read, inputs.total_bytes());
+        let joined = Mutex::new(Joined {
+            documents,
+            next: 0,
+            waiting: BTreeMap::new(),
+            bytes_on_disk: 0,
+            failure: None,
+        });
+        rayon::broadcast(|_| {
+            if let Err(error) = self.work(inputs, &joined, progress) {
+                lock(&joined).failure.get_or_insert(error);
+            }
+        });
+        let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match joined.failure {
+            Some(error) => Err(error),
+            None => Ok(joined.documents),
+        }
+    }
+
+    fn work(&self, inputs: &Inputs, joined: &Mutex<Joined>, progress: &dyn Progress) -> Result<()> {
+        let mut parse = ParseScratch::default();
+        let mut scratch = Scratch::default();
+        while lock(joined).failure.is_none() {
+            let Some(block) = inputs.next_block()? else {
+                break;
+            };
+            let part = self.part(inputs, &block, &mut parse, &mut scratch)?;
+            let (ordinal, bytes_on_disk) = (block.ordinal(), block.bytes_on_disk());
+            inputs.recycle(block);
+            let mut joined = lock(joined);
+            joined.bytes_on_disk += bytes_on_disk;
+            joined.waiting.insert(ordinal, part);
+            self.join(inputs, &mut joined, progress)?;
+            progress.advance(joined.bytes_on_disk);
+        }
+        Ok(())
+    }
+
+    fn join(&self, inputs: &Inputs, joined: &mut Joined, progress: &dyn Progress) -> Result<()> {
+        while let Some(mut part) = joined.waiting.remove(&joined.next) {
+            joined.next += 1;
+            for bad in &part.bad {
+                progress.bad_row(bad);
+                (self.reject)(inputs, bad)?;
+                if self.settings.strict {
+                    let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                    return Err(Error::new(ErrorKind::BadRow, message));
+                }
+            }
+            joined.documents.append(&mut part);
+            let limit = lookalike::DocId::LIMIT;
+            if joined.documents.len() >= limit {
+                return Err(Error::limit(format!(
+                    "a run holds at most {limit} documents"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn part(
+        &self,
+        inputs: &Inputs,
+        block: &Block,
+        parse: &mut ParseScratch,
+        scratch: &mut Scratch,
+    ) -> Result<Documents> {
+        let mut part = Documents::with_sketches(self.sketches());
+        inputs.parse(block, parse, &mut |row| {
+            let bad = match row {
+                Ok(row) => {
+                    part.bytes += u64::from(row.place.length());
+                    match part.push(&row, &self.extra) {
+                        Ok(()) => {
+                            let analysis = analyze(&self.analyzer, &row, scratch);
+                            self.sketcher.add(&analysis, &mut part.sketches);
+                            return Ok(());
+                        }
+                        Err(reason) => bad_row(inputs, &row, reason),
+                    }
+                }
+                Err(bad) => {
+                    part.bytes += u64::from(bad.place.length());
+                    bad
+                }
+            };
+            part.bad.push(bad);
+            Ok(())
+        })?;
+        Ok(part)
+    }
+}
+
+fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
+    let file = inputs.file_of(row.place);
+    let header = u64::from(file.header().is_some());
+    let line = row.number - file.first_number().unwrap_or(1) + 1 + header;
+    BadRow {
+        file: file.name().to_owned(),
+        line,
+        number: row.number,
+        reason,
+        place: row.place,
+    }
+}
+
+fn lock(joined: &Mutex<Joined>) -> std::sync::MutexGuard<'_, Joined> {
+    // A panic in another worker propagates at the end of the broadcast anyway.
+    joined.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,64 @@
+//! The rows that could not be used, byte for byte.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::sink::{ByteWriter, Output};
+use crate::source::{BadRow, Inputs};
+
+/// Counts bad rows, and writes them if that is wanted.
+pub(super) struct Rejected {
+    state: Mutex<State>,
+}
+
+struct State {
+    count: u64,
+    output: Option<ByteWriter>,
+    row: Vec<u8>,
+}
+
+impl Rejected {
+    pub(super) fn create(output: Option<&Output>) -> Result<Self> {
+        let output = output.map(ByteWriter::create).transpose()?;
+        Ok(Self {
+            state: Mutex::new(State {
+                count: 0,
+                output,
+                row: Vec::new(),
+            }),
+        })
+    }
+
+    /// Takes a row: its bytes as they are, or, where it has none of its own (Parquet), a line of
+    /// JSON that says which row it is and what is wrong.
+    pub(super) fn push(&self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { count, output, row } = &mut *state;
+        *count += 1;
+        let Some(output) = output else { return Ok(()) };
+        row.clear();
+        if bad.place.length() > 0 {
+            inputs.raw(bad.place, row)?;
+        } else {
+            let fields =
+                serde_json::json!({ "file": bad.file, "row": bad.line, "reason": bad.reason });
+            row.extend_from_slice(fields.to_string().as_bytes());
+        }
+        if row.last() != Some(&b'\n') {
+            row.push(b'\n');
+        }
+        output.put(row)
+    }
+
+    /// Puts the output in place; returns how many rows there were.
+    pub(super) fn finish(self) -> Result<u64> {
+        let state = self
+            .state
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(output) = state.output {
+            output.finish()?;
+        }
+        Ok(state.count)
+    }
+}

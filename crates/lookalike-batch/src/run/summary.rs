@@ -1,0 +1,116 @@
+//! What a run has done, for people and machines.
+
+use serde::Serialize;
+
+/// What a dedup run has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// Documents read, without those given as known.
+    pub documents: u64,
+    /// Documents given as known (`--against`).
+    pub against: u64,
+    /// Documents kept.
+    pub kept: u64,
+    /// Documents removed.
+    pub removed: u64,
+    /// Kept documents that something was removed for.
+    pub clusters: u64,
+    /// Documents connected by verified pairs to at least one other, counted by group, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub components: Option<u64>,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `auto`, `minhash`, …
+    pub method: &'static str,
+    /// The least similarity that matched.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+    /// Removed documents by route: texts equal after normalisation, exact join, MinHash, SimHash.
+    pub by_route: ByRoute,
+    /// Documents too short for an n-gram, documents of punctuation and symbols only, empty ones.
+    pub states: States,
+    /// The largest clusters, largest first, at most ten.
+    pub largest: Vec<LargeCluster>,
+    /// Clusters that a person should look at.
+    pub suspicious: Vec<Suspicion>,
+    /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
+    pub histogram: Vec<u64>,
+    /// Seconds of every stage.
+    pub stages: Vec<(&'static str, f64)>,
+}
+
+/// Removed documents by how their match was found.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ByRoute {
+    /// Equal after normalisation.
+    pub exact: u64,
+    /// Found by the exact join of short documents.
+    pub join: u64,
+    /// Found by MinHash bands.
+    pub minhash: u64,
+    /// Found by SimHash distance.
+    pub simhash: u64,
+}
+
+/// Documents by what they offer, the rich ones left out.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct States {
+    /// Fewer tokens than an n-gram needs.
+    pub poor: u64,
+    /// No tokens.
+    pub blank: u64,
+    /// No text; matches nothing.
+    pub empty: u64,
+}
+
+/// A cluster with many documents.
+#[derive(Debug, Clone, Serialize)]
+pub struct LargeCluster {
+    /// Id of the representative, which names the cluster.
+    pub cluster: String,
+    /// Documents in it, the representative included.
+    pub documents: u64,
+    /// The least similarity of a member with the representative.
+    pub least_similarity: f64,
+}
+
+/// Something about a cluster or component that deserves a look.
+#[derive(Debug, Clone, Serialize)]
+pub struct Suspicion {
+    /// Id of the representative.
+    pub cluster: String,
+    /// A phrase: what is suspicious.
+    pub reason: String,
+}
+
+/// What a pairs run has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairsSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Pairs written.
+    pub pairs: u64,
+    /// Documents left out because an earlier one with an equal text stands for them.
+    pub equal: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `auto`, `minhash`, …
+    pub method: &'static str,
+    /// The least similarity that matched.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}

@@ -1,0 +1,179 @@
+//! Rows with the fields `cluster`, `duplicate_of` and `similarity` appended, else byte for byte.
+
+use encoding_rs::UTF_8;
+
+use super::Annotation;
+use super::table::{put_delimited, put_json_string};
+use crate::error::{Error, Result};
+use crate::source::{FieldProbe, Format, InputFile, Inputs, trim_line_end};
+
+/// The names of the added fields, in their order.
+pub(super) const FIELDS: [&str; 3] = ["cluster", "duplicate_of", "similarity"];
+
+/// Annotates the rows of one thread.
+pub(super) struct Annotator<'a> {
+    inputs: &'a Inputs,
+    annotate: &'a (dyn Fn(usize) -> Result<Annotation> + Sync),
+    probe: FieldProbe,
+    decoded: String,
+    added: String,
+}
+
+impl<'a> Annotator<'a> {
+    pub(super) fn new(
+        inputs: &'a Inputs,
+        annotate: &'a (dyn Fn(usize) -> Result<Annotation> + Sync),
+    ) -> Self {
+        let probe = FieldProbe::new(&FIELDS);
+        Self {
+            inputs,
+            annotate,
+            probe,
+            decoded: String::new(),
+            added: String::new(),
+        }
+    }
+
+    /// Appends the annotated row to `out`.
+    pub(super) fn row(
+        &mut self,
+        file: &InputFile,
+        number: u64,
+        index: usize,
+        row: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let annotation = (self.annotate)(index)?;
+        let content = trim_line_end(row);
+        self.added.clear();
+        let (kept, closing) = match file.format() {
+            Format::Csv { delimiter, quoting } => {
+                put_cells(&annotation, delimiter, quoting, &mut self.added);
+                (content, &b""[..])
+            }
+            _ => {
+                let kept = self.open_object(file, number, content)?;
+                put_members(&annotation, kept.ends_with(b"{"), &mut self.added);
+                if self.inputs.encoding() != UTF_8 {
+                    self.added = escape_non_ascii(&self.added);
+                }
+                (kept, &b"}"[..])
+            }
+        };
+        out.extend_from_slice(kept);
+        put_encoded(self.inputs, file, &self.added, out)?;
+        out.extend_from_slice(closing);
+        out.extend_from_slice(&row[content.len()..]);
+        Ok(())
+    }
+
+    /// A JSON row without its closing brace and the blanks around that.
+    fn open_object<'b>(
+        &mut self,
+        file: &InputFile,
+        number: u64,
+        content: &'b [u8],
+    ) -> Result<&'b [u8]> {
+        let refuse =
+            |reason: String| Error::input(format!("row {number}, in {}: {reason}", file.name()));
+        let text = self
+            .inputs
+            .decode(content, &mut self.decoded)
+            .map_err(refuse)?;
+        if let Some(field) = self.probe.find(text).map_err(refuse)? {
+            return Err(refuse(format!("there is a field `{field}` already")));
+        }
+        let open = content.trim_ascii_end().strip_suffix(b"}");
+        let open = open.ok_or_else(|| refuse("the row is no JSON object".to_owned()))?;
+        Ok(open.trim_ascii_end())
+    }
+}
+
+/// The header of annotated CSV.
+pub(super) fn header(inputs: &Inputs, file: &InputFile, header: &[u8]) -> Result<Vec<u8>> {
+    let taken = |field: &&str| {
+        file.columns()
+            .is_some_and(|names| names.iter().any(|name| name == field))
+    };
+    if let Some(field) = FIELDS.iter().copied().find(taken) {
+        return Err(Error::input(format!(
+            "{} has a column `{field}` already",
+            file.name()
+        )));
+    }
+    let Format::Csv { delimiter, .. } = file.format() else {
+        return Ok(header.to_vec());
+    };
+    let content = trim_line_end(header);
+    let mut out = content.to_vec();
+    let delimiter = char::from(delimiter);
+    let added: String = FIELDS
+        .iter()
+        .flat_map(|field| [delimiter.to_string(), (*field).into()])
+        .collect();
+    put_encoded(inputs, file, &added, &mut out)?;
+    out.extend_from_slice(&header[content.len()..]);
+    Ok(out)
+}
+
+fn put_cells(annotation: &Annotation, delimiter: u8, quoting: bool, out: &mut String) {
+    let similarity = annotation.similarity.map(|value| value.to_string());
+    let duplicate_of = annotation.duplicate_of.as_deref();
+    for cell in [
+        Some(annotation.cluster.as_str()),
+        duplicate_of,
+        similarity.as_deref(),
+    ] {
+        out.push(char::from(delimiter));
+        put_delimited(cell.unwrap_or_default(), delimiter, quoting, out);
+    }
+}
+
+fn put_members(annotation: &Annotation, first: bool, out: &mut String) {
+    out.push_str(if first {
+        "\"cluster\":"
+    } else {
+        ",\"cluster\":"
+    });
+    put_json_string(&annotation.cluster, out);
+    out.push_str(",\"duplicate_of\":");
+    match &annotation.duplicate_of {
+        Some(id) => put_json_string(id, out),
+        None => out.push_str("null"),
+    }
+    out.push_str(",\"similarity\":");
+    match annotation.similarity.filter(|value| value.is_finite()) {
+        Some(value) => out.push_str(&value.to_string()),
+        None => out.push_str("null"),
+    }
+}
+
+/// JSON with every character beyond ASCII as an escape.
+fn escape_non_ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() {
+            escaped.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
+}
+
+/// Appends text in the encoding of the inputs.
+fn put_encoded(inputs: &Inputs, file: &InputFile, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    let encoding = inputs.encoding();
+    let (bytes, _, unmappable) = encoding.encode(text);
+    if unmappable {
+        return Err(Error::output(format!(
+            "`{text}` cannot be written in {}, the encoding of {}",
+            encoding.name(),
+            file.name()
+        )));
+    }
+    out.extend_from_slice(&bytes);
+    Ok(())
+}

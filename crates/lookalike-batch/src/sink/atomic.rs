@@ -1,0 +1,344 @@
+//! Files that appear under their name only when they are complete and on disk.
+//!
+//! Where the file system can, the file has no name at all until it is committed, so that not even a
+//! killed process leaves anything behind; elsewhere it has a hidden temporary name beside the
+//! target, which is removed on drop and by [`abandon_all`]. Committing syncs the file, renames it
+//! over the target and syncs the directory.
+//!
+//! A target that is a device or a pipe is written directly: it cannot be replaced and holds nothing
+//! that could be half-written. A target that is a symbolic link is written where the link leads.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result, shown};
+
+/// The temporary names that exist now, and whether there may be more.
+static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
+    names: Vec::new(),
+    abandoned: false,
+});
+
+struct Temporary {
+    names: Vec<PathBuf>,
+    abandoned: bool,
+}
+
+fn temporary() -> MutexGuard<'static, Temporary> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes every temporary name that is not committed, and refuses new ones from then on: for a
+/// handler of interrupts that ends the process.
+pub fn abandon_all() {
+    let mut temporary = temporary();
+    temporary.abandoned = true;
+    for name in temporary.names.drain(..) {
+        // Nothing can be done about a name that cannot be removed; the process is ending.
+        let _ = fs::remove_file(name);
+    }
+}
+
+impl Temporary {
+    /// Makes a temporary name beside `target` by `make`, trying others while a name is taken.
+    fn make<T>(
+        &mut self,
+        target: &Path,
+        mut make: impl FnMut(&Path) -> io::Result<T>,
+    ) -> io::Result<(T, TemporaryName)> {
+        if self.abandoned {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        for attempt in 0..100u32 {
+            let random = RandomState::new().hash_one(attempt);
+            let mut name = std::ffi::OsString::from(".");
+            name.push(target.file_name().unwrap_or_default());
+            name.push(format!(".{random:016x}.tmp"));
+            let path = target.with_file_name(name);
+            match make(&path) {
+                Ok(made) => {
+                    self.names.push(path.clone());
+                    return Ok((made, TemporaryName(path)));
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(cause),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Gives a temporary file its final name, unless everything is being abandoned.
+    fn rename(&mut self, name: &TemporaryName, target: &Path) -> io::Result<()> {
+        if self.abandoned {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        fs::rename(&name.0, target)?;
+        self.names.retain(|known| *known != name.0);
+        Ok(())
+    }
+}
+
+/// A file that appears under its name only by [`commit`](Self::commit). Dropped before, it leaves
+/// nothing.
+#[derive(Debug)]
+pub struct AtomicFile {
+    file: File,
+    target: PathBuf,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Without a name.
+    Unnamed,
+    /// Under a temporary name.
+    Named(TemporaryName),
+    /// The target itself: a device or a pipe.
+    Direct,
+}
+
+/// A name that goes away when it is dropped.
+#[derive(Debug)]
+struct TemporaryName(PathBuf);
+
+impl Drop for TemporaryName {
+    fn drop(&mut self) {
+        let mut temporary = temporary();
+        let count = temporary.names.len();
+        temporary.names.retain(|name| *name != self.0);
+        if temporary.names.len() < count {
+            // A destructor has nobody to tell.
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
+/// A complete and synced file that holds no handle: any number of them may wait to be committed
+/// together. Dropped before, it leaves nothing.
+#[derive(Debug)]
+pub(super) struct Sealed(Option<(TemporaryName, PathBuf)>);
+
+impl Sealed {
+    /// What needs no name.
+    pub(super) fn nothing() -> Self {
+        Self(None)
+    }
+
+    /// Puts the file in place of what had the name.
+    pub(super) fn commit(self) -> Result<()> {
+        let Some((name, target)) = self.0 else {
+            return Ok(());
+        };
+        let failed = |cause| Error::writing("complete", shown(&target), cause);
+        temporary().rename(&name, &target).map_err(failed)?;
+        File::open(directory(&target))
+            .and_then(|directory| directory.sync_all())
+            .map_err(failed)
+    }
+}
+
+impl AtomicFile {
+    /// A new, empty file for `path`.
+    ///
+    /// # Errors
+    ///
+    /// A directory that does not exist or cannot be written to, and a path that is a directory.
+    pub fn create(path: &Path) -> Result<Self> {
+        let failed = |cause| Error::writing("create", shown(path), cause);
+        let target = match path.is_symlink() {
+            true => path.canonicalize().map_err(failed)?,
+            false => path.to_path_buf(),
+        };
+        if target.file_name().is_none() || target.is_dir() {
+            return Err(Error::output(format!(
+                "{} is a directory, not a file",
+                shown(path)
+            )));
+        }
+        if fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file()) {
+            let file = OpenOptions::new()
+                .write(true)
+                .open(&target)
+                .map_err(failed)?;
+            return Ok(Self {
+                file,
+                target,
+                stage: Stage::Direct,
+            });
+        }
+        if let Some(file) = create_unnamed(directory(&target)) {
+            return Ok(Self {
+                file,
+                target,
+                stage: Stage::Unnamed,
+            });
+        }
+        let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        let (file, name) = temporary().make(&target, new).map_err(failed)?;
+        Ok(Self {
+            file,
+            target,
+            stage: Stage::Named(name),
+        })
+    }
+
+    /// The file to write to.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Syncs the file and puts it in place of what had the name.
+    ///
+    /// # Errors
+    ///
+    /// A failed sync or rename; the target is then as it was.
+    pub fn commit(self) -> Result<()> {
+        self.seal()?.commit()
+    }
+
+    /// Syncs the file and gives up its handle.
+    pub(super) fn seal(self) -> Result<Sealed> {
+        let Self {
+            file,
+            target,
+            stage,
+        } = self;
+        let failed = |cause| Error::writing("complete", shown(&target), cause);
+        let name = match stage {
+            Stage::Direct => return Ok(Sealed::nothing()),
+            Stage::Unnamed => {
+                file.sync_all().map_err(failed)?;
+                temporary()
+                    .make(&target, |path| link(&file, path))
+                    .map_err(failed)?
+                    .1
+            }
+            Stage::Named(name) => {
+                file.sync_all().map_err(failed)?;
+                name
+            }
+        };
+        Ok(Sealed(Some((name, target))))
+    }
+}
+
+fn directory(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A file without a name that can be given one later.
+#[cfg(target_os = "linux")]
+fn create_unnamed(directory: &Path) -> Option<File> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(CWD, directory, flags, Mode::from_raw_mode(0o666)).ok()?;
+    let file = File::from(file);
+    own_path(&file).exists().then_some(file)
+}
+
+#[cfg(target_os = "linux")]
+fn own_path(file: &File) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(target_os = "linux")]
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, linkat};
+    Ok(linkat(
+        CWD,
+        own_path(file),
+        CWD,
+        path,
+        AtFlags::SYMLINK_FOLLOW,
+    )?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn create_unnamed(_: &Path) -> Option<File> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn nothing_is_visible_before_the_commit() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        fs::write(&target, "old").unwrap();
+        let output = AtomicFile::create(&target).unwrap();
+        output.file().write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "old");
+        output.commit().unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_temporary_name_goes_away_with_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        let make = || {
+            let (file, name) = temporary().make(&target, new).unwrap();
+            AtomicFile {
+                file,
+                target: target.clone(),
+                stage: Stage::Named(name),
+            }
+        };
+        let named = make();
+        assert_eq!(names(directory.path()).len(), 1);
+        drop(named);
+        assert!(names(directory.path()).is_empty());
+        make().commit().unwrap();
+        assert_eq!(names(directory.path()), ["out"]);
+        drop(AtomicFile::create(&target).unwrap());
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn links_are_followed_and_directories_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("out");
+        let link = directory.path().join("link");
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let output = AtomicFile::create(&link).unwrap();
+        output.file().write_all(b"new").unwrap();
+        output.commit().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "new");
+        assert!(AtomicFile::create(directory.path()).is_err());
+        assert!(AtomicFile::create(&directory.path().join("none/out")).is_err());
+        AtomicFile::create(Path::new("/dev/null"))
+            .unwrap()
+            .commit()
+            .unwrap();
+    }
+}

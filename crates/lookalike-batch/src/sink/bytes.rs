@@ -1,0 +1,71 @@
+//! Outputs of plain bytes, and what may be checked of an output before a run begins.
+
+use super::stream::{OutputStream, Target, refuse_inputs};
+use super::{Output, Written};
+use crate::error::{Error, Result, shown};
+use crate::source::Inputs;
+
+/// Writes bytes from start to end, compressed as the extension asks.
+pub struct ByteWriter {
+    stream: OutputStream,
+    bytes: u64,
+}
+
+impl ByteWriter {
+    /// Starts an output.
+    ///
+    /// # Errors
+    /// An output that cannot be created.
+    pub fn create(output: &Output) -> Result<Self> {
+        let target = Target::open(output, None)?;
+        Ok(Self {
+            stream: OutputStream::new(output, target, 1)?,
+            bytes: 0,
+        })
+    }
+
+    /// Writes some bytes.
+    ///
+    /// # Errors
+    /// A failed write.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.bytes += bytes.len() as u64;
+        self.stream.put(bytes)
+    }
+
+    /// Completes the output and puts it in place. Returns the bytes before compression.
+    ///
+    /// # Errors
+    /// A failed write, sync or renaming.
+    pub fn finish(self) -> Result<Written> {
+        let (target, _) = self.stream.finish()?;
+        target.seal()?.commit()?;
+        Ok(Written {
+            rows: 0,
+            bytes: self.bytes,
+        })
+    }
+}
+
+/// Refuses an output that would overwrite an input, or that has no directory to be in, before any
+/// work is done for it.
+///
+/// # Errors
+/// As said.
+pub fn check_output(output: &Output, inputs: &Inputs) -> Result<()> {
+    let Output::Path(path) = output else {
+        return Ok(());
+    };
+    refuse_inputs(path, Some(inputs))?;
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    match parent {
+        Some(parent) if !parent.is_dir() && !path.is_dir() => Err(Error::output(format!(
+            "cannot create {}: the directory {} does not exist",
+            shown(path),
+            shown(parent)
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,536 @@
+//! The kept rows of the inputs, as they were.
+//!
+//! Rows are copied in *chunks*: neighbours of one input that lie within a mebibyte or so. A chunk
+//! is read in one piece, the rows that go are closed over, and the rest is written in one piece. If
+//! nothing is added to the rows and the output is a plain file, where each chunk goes is known
+//! beforehand, and threads write side by side; else chunks are made side by side and written in
+//! order. Writing to disk starts with the first bytes, so that little is left for the sync.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use super::annotate::{self, Annotator};
+use super::atomic::Sealed;
+use super::ordered::in_order;
+use super::parquet::write_parquet;
+use super::stream::{OutputStream, Target, compression};
+use super::{Output, RowSet, WriteOptions, Written};
+use crate::error::{Error, Result, shown};
+use crate::source::{Compression, Format, InputFile, Inputs, Place, format_by_extension};
+
+/// The bytes of input that a chunk spans, unless a single row is longer.
+const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Bytes written between two requests to bring them to disk.
+const SYNC_BYTES: u64 = 32 << 20;
+
+/// Writes the kept rows of the inputs as they were: JSONL, CSV and text byte for byte (a last row
+/// without a line feed gets one if another row follows; blank lines and byte order marks go),
+/// Parquet column for column with all types and the file's own metadata.
+///
+/// A directory (one that exists, or a path with a trailing slash, which is then made) gets one
+/// output per input, under the input's name or its path below the directory that was given; a file
+/// per document can only be written so. `progress` is told how many rows of the set have been
+/// passed, in no particular steps.
+///
+/// # Errors
+///
+/// An output that is one of the inputs, or of another format than they are; inputs of different
+/// formats (or Parquet of different schemas) for one output; annotated text, or rows that have a
+/// field of an annotation already; inputs that were changed since they were read; a failed write.
+/// Nothing appears under any output's name then, unless it was the renaming itself that failed
+/// half-way through a directory.
+pub fn write_kept(
+    inputs: &Inputs,
+    rows: &dyn RowSet,
+    output: &Output,
+    options: &WriteOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Written> {
+    let passed = AtomicU64::new(0);
+    let progress = |rows: u64| progress(passed.fetch_add(rows, Ordering::Relaxed) + rows);
+    let job = Job {
+        inputs,
+        rows,
+        options,
+        progress: &progress,
+    };
+    let parts = match output {
+        Output::Path(path) if is_directory(path) => job.mirror(path)?,
+        _ => vec![job.part(output.clone(), 0..inputs.files().len())],
+    };
+    parts.iter().try_for_each(|part| job.check(part))?;
+    let mut written = Written::default();
+    let mut sealed = Vec::new();
+    for part in &parts {
+        let (target, bytes) = job.write(part)?;
+        written.rows += part.rows.clone().filter(|&row| rows.kept(row)).count() as u64;
+        written.bytes += bytes;
+        inputs.files()[part.files.clone()]
+            .iter()
+            .try_for_each(InputFile::check_unchanged)?;
+        sealed.push(target.seal()?);
+    }
+    sealed.into_iter().try_for_each(Sealed::commit)?;
+    Ok(written)
+}
+
+fn is_directory(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// One output and what goes into it.
+pub(super) struct Part {
+    pub(super) output: Output,
+    /// The inputs.
+    pub(super) files: Range<usize>,
+    /// Their rows.
+    pub(super) rows: Range<usize>,
+}
+
+/// What all outputs of a call share.
+pub(super) struct Job<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) rows: &'a dyn RowSet,
+    pub(super) options: &'a WriteOptions<'a>,
+    pub(super) progress: &'a (dyn Fn(u64) + Sync),
+}
+
+/// Neighbouring rows of one input.
+struct Chunk {
+    file: usize,
+    rows: Range<usize>,
+    /// Where they go in the output, if nothing is added to them.
+    start: u64,
+    /// Whether the last kept row lacks a line feed and needs one, for another row follows it.
+    close: bool,
+}
+
+impl Job<'_> {
+    /// The rows of some inputs. Rows are in input order, so that they are found by halving.
+    pub(super) fn part(&self, output: Output, files: Range<usize>) -> Part {
+        let first_of = |file: usize| {
+            let (mut low, mut high) = (0, self.rows.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                match self.inputs.index_of(self.rows.place(middle)) < file {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            low
+        };
+        let rows = first_of(files.start)..first_of(files.end);
+        Part {
+            output,
+            files,
+            rows,
+        }
+    }
+
+    /// One output per input below a directory, which is made if need be.
+    fn mirror(&self, directory: &Path) -> Result<Vec<Part>> {
+        let mut names = std::collections::BTreeMap::new();
+        let mut parts = Vec::new();
+        for (index, file) in self.inputs.files().iter().enumerate() {
+            if !file.is_regular() {
+                return Err(Error::usage(format!(
+                    "{} has no file name under which it could be written to {}",
+                    file.name(),
+                    shown(directory)
+                )));
+            }
+            let path: PathBuf = directory.join(file.below());
+            if let Some(other) = names.insert(path.clone(), file.name()) {
+                return Err(Error::usage(format!(
+                    "{other} and {} would both be written to {}",
+                    file.name(),
+                    shown(&path)
+                )));
+            }
+            let part = self.part(Output::Path(path), index..index + 1);
+            let document = file.format() == Format::TextFile;
+            if !document || part.rows.clone().any(|row| self.rows.kept(row)) {
+                parts.push(part);
+            }
+        }
+        for part in &parts {
+            if let Output::Path(path) = &part.output {
+                let parent = path.parent().unwrap_or(directory);
+                std::fs::create_dir_all(parent)
+                    .map_err(|cause| Error::writing("create", shown(parent), cause))?;
+            }
+        }
+        Ok(parts)
+    }
+
+    /// Refuses what cannot be written as it was.
+    fn check(&self, part: &Part) -> Result<()> {
+        let files = &self.inputs.files()[part.files.clone()];
+        let Some(first) = files.first() else {
+            return Ok(());
+        };
+        let format = first.format();
+        if let Some(other) = files.iter().find(|file| file.format() != format) {
+            return Err(Error::usage(format!(
+                "{} and {} are of different formats and cannot go into one output, {}; a \
+                 directory as output keeps them apart",
+                first.name(),
+                other.name(),
+                part.output
+            )));
+        }
+        if format == Format::TextFile && files.len() > 1 {
+            return Err(Error::usage(format!(
+                "a file per document can only be written to a directory, which {} is not",
+                part.output
+            )));
+        }
+        let plain = matches!(format, Format::Text | Format::TextFile);
+        if plain && self.options.annotate.is_some() {
+            return Err(Error::usage(format!(
+                "{} is plain text, to which nothing can be added",
+                first.name()
+            )));
+        }
+        check_format(first.name(), format, &part.output)
+    }
+
+    fn write(&self, part: &Part) -> Result<(Target, u64)> {
+        let target = Target::open(&part.output, Some(self.inputs))?;
+        let files = &self.inputs.files()[part.files.clone()];
+        if files
+            .first()
+            .is_some_and(|file| file.format() == Format::Parquet)
+        {
+            return write_parquet(self, part, target);
+        }
+        let header = self.header(part)?;
+        let chunks = self.chunks(part, header.len() as u64);
+        let in_place = self.options.annotate.is_none()
+            && compression(&part.output) == Compression::None
+            && target.is_regular();
+        if in_place {
+            return self.write_in_place(part, target, &header, &chunks);
+        }
+        self.write_in_order(part, target, &header, &chunks)
+    }
+
+    /// The header row of CSV, ended by a line feed.
+    fn header(&self, part: &Part) -> Result<Vec<u8>> {
+        let mut files = self.inputs.files()[part.files.clone()].iter();
+        let with_header = files.find_map(|file| Some((file, file.header()?)));
+        let Some((file, header)) = with_header else {
+            return Ok(Vec::new());
+        };
+        let mut header = match self.options.annotate {
+            Some(_) => annotate::header(self.inputs, file, header)?,
+            None => header.to_vec(),
+        };
+        if !header.ends_with(b"\n") {
+            header.push(b'\n');
+        }
+        Ok(header)
+    }
+
+    /// Divides the rows of an output into chunks; stretches without a kept row are left out.
+    fn chunks(&self, part: &Part, start: u64) -> Vec<Chunk> {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let (mut at, mut row) = (start, part.rows.start);
+        let mut open = false;
+        while row < part.rows.end {
+            let (end, bytes, last) = self.chunk_end(row, part.rows.end);
+            if let Some(last) = last {
+                if let Some(before) = chunks.last_mut().filter(|_| open) {
+                    before.close = true;
+                    at += 1;
+                }
+                let file = self.inputs.index_of(last);
+                chunks.push(Chunk {
+                    file,
+                    rows: row..end,
+                    start: at,
+                    close: false,
+                });
+                at += bytes;
+                open = self.is_open(file, last);
+            }
+            row = end;
+        }
+        chunks
+    }
+
+    /// Where the chunk ends that starts at `first`, how many bytes of it are kept, and where the
+    /// last of them are.
+    fn chunk_end(&self, first: usize, rows_end: usize) -> (usize, u64, Option<Place>) {
+        let start = self.rows.place(first).offset();
+        let file = self.inputs.index_of(self.rows.place(first));
+        let file_end = match file + 1 < self.inputs.files().len() {
+            true => self.inputs.base(file + 1),
+            false => u64::MAX,
+        };
+        let (mut row, mut bytes, mut last) = (first, 0, None);
+        while row < rows_end {
+            let place = self.rows.place(row);
+            let full = place.end() - start.min(place.offset()) > CHUNK_BYTES && row > first;
+            if place.offset() >= file_end || full {
+                break;
+            }
+            if self.rows.kept(row) {
+                bytes += u64::from(place.length());
+                last = Some(place);
+            }
+            row += 1;
+        }
+        (row, bytes, last)
+    }
+
+    /// Whether a row lacks a line feed.
+    fn is_open(&self, file: usize, place: Place) -> bool {
+        let end = place.end() - self.inputs.base(file);
+        self.inputs.files()[file].open_end() == Some(end)
+    }
+
+    /// Makes the bytes of a chunk.
+    fn render(&self, chunk: &Chunk, room: &mut Room<'_>) -> Result<()> {
+        let kept = |row: &usize| self.rows.kept(*row);
+        let Some(first) = chunk.rows.clone().find(kept) else {
+            room.out.clear();
+            return Ok(());
+        };
+        let last = chunk.rows.clone().rev().find(kept).unwrap_or(first);
+        let start = self.rows.place(first).offset();
+        let length = (self.rows.place(last).end() - start) as usize;
+        let data_start = start - self.inputs.base(chunk.file);
+        room.out.resize(length, 0);
+        self.inputs
+            .read_data(chunk.file, data_start, &mut room.out)?;
+        match &mut room.annotator {
+            None => self.close_gaps(first..last + 1, start, &mut room.out),
+            Some(annotator) => {
+                std::mem::swap(&mut room.out, &mut room.read);
+                room.out.clear();
+                let file = &self.inputs.files()[chunk.file];
+                for row in (first..last + 1).filter(kept) {
+                    let place = self.rows.place(row);
+                    let at = (place.offset() - start) as usize;
+                    let bytes = &room.read[at..at + place.length() as usize];
+                    annotator.row(file, self.rows.number(row), row, bytes, &mut room.out)?;
+                }
+            }
+        }
+        if chunk.close {
+            room.out.push(b'\n');
+        }
+        Ok(())
+    }
+
+    /// Moves kept rows together. `bytes` begins at the place `start`.
+    fn close_gaps(&self, rows: Range<usize>, start: u64, bytes: &mut Vec<u8>) {
+        let mut filled = 0;
+        let mut run = 0..0;
+        for row in rows {
+            if !self.rows.kept(row) {
+                continue;
+            }
+            let place = self.rows.place(row);
+            let at = (place.offset() - start) as usize;
+            if at != run.end {
+                filled = move_run(bytes, &run, filled);
+                run.start = at;
+            }
+            run.end = at + place.length() as usize;
+        }
+        filled = move_run(bytes, &run, filled);
+        bytes.truncate(filled);
+    }
+
+    fn room(&self) -> Room<'_> {
+        let annotator = self
+            .options
+            .annotate
+            .map(|annotate| Annotator::new(self.inputs, annotate));
+        Room {
+            out: Vec::new(),
+            read: Vec::new(),
+            annotator,
+        }
+    }
+
+    /// Writes chunks in order.
+    fn write_in_order(
+        &self,
+        part: &Part,
+        target: Target,
+        header: &[u8],
+        chunks: &[Chunk],
+    ) -> Result<(Target, u64)> {
+        let mut stream = OutputStream::new(&part.output, target, self.options.threads)?;
+        stream.put(header)?;
+        in_order(
+            chunks.len(),
+            self.options.threads,
+            || self.room(),
+            |index, room| self.render(&chunks[index], room).map(|()| index),
+            |index, room| {
+                (self.progress)(chunks[index].rows.len() as u64);
+                stream.put(&room.out)
+            },
+        )?;
+        stream.finish()
+    }
+
+    /// Writes chunks side by side, each at its place.
+    fn write_in_place(
+        &self,
+        part: &Part,
+        target: Target,
+        header: &[u8],
+        chunks: &[Chunk],
+    ) -> Result<(Target, u64)> {
+        let file = target.file();
+        let failed = |cause: io::Error| Error::writing("write", &part.output, cause);
+        file.write_all_at(header, 0).map_err(failed)?;
+        let (next, failure) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let syncer = Syncer::new(file, header.len() as u64);
+        let copy = || -> Result<()> {
+            let mut room = self.room();
+            while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if failure.load(Ordering::Relaxed) {
+                    break;
+                }
+                self.render(chunk, &mut room)?;
+                file.write_all_at(&room.out, chunk.start).map_err(failed)?;
+                syncer.written(room.out.len() as u64);
+                (self.progress)(chunk.rows.len() as u64);
+            }
+            Ok(())
+        };
+        let copy = || copy().inspect_err(|_| failure.store(true, Ordering::Relaxed));
+        std::thread::scope(|scope| {
+            let syncing = scope.spawn(|| syncer.run());
+            let threads = self.options.threads.min(chunks.len());
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(copy)).collect();
+            let own = copy();
+            let result = workers.into_iter().fold(own, |result, worker| {
+                let other = worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                result.and(other)
+            });
+            syncer.stop(&syncing);
+            result
+        })?;
+        let bytes = syncer.total();
+        Ok((target, bytes))
+    }
+}
+
+/// Moves the bytes at `run` to `to`; returns where they end.
+fn move_run(bytes: &mut [u8], run: &Range<usize>, to: usize) -> usize {
+    if run.start != to {
+        bytes.copy_within(run.clone(), to);
+    }
+    to + run.len()
+}
+
+/// Memory for the chunks of one thread.
+struct Room<'a> {
+    out: Vec<u8>,
+    read: Vec<u8>,
+    annotator: Option<Annotator<'a>>,
+}
+
+/// Brings what was written to disk while more is being written. Its own errors do not matter: the
+/// sync at the end reports them again.
+struct Syncer<'a> {
+    file: &'a File,
+    written: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl<'a> Syncer<'a> {
+    fn new(file: &'a File, written: u64) -> Self {
+        Self {
+            file,
+            written: AtomicU64::new(written),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn written(&self, bytes: u64) {
+        self.written.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn run(&self) {
+        let mut synced = 0;
+        while !self.stopped.load(Ordering::Relaxed) {
+            let written = self.total();
+            if written - synced < SYNC_BYTES {
+                std::thread::park_timeout(std::time::Duration::from_millis(5));
+                continue;
+            }
+            synced = written;
+            if self.file.sync_data().is_err() {
+                return;
+            }
+        }
+    }
+
+    fn stop<T>(&self, syncing: &std::thread::ScopedJoinHandle<'_, T>) {
+        self.stopped.store(true, Ordering::Relaxed);
+        syncing.thread().unpark();
+    }
+}
+
+/// Refuses an output whose extension promises another format than the rows have.
+fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
+    let Output::Path(path) = output else {
+        return Ok(());
+    };
+    let promised = format_by_extension(path);
+    let compressed = compression(output) != Compression::None;
+    let same = match (format, promised) {
+        (Format::Parquet, promised) => !compressed && promised.is_none_or(|it| it == format),
+        (_, None) => true,
+        (
+            Format::Csv { delimiter, .. },
+            Some(Format::Csv {
+                delimiter: other, ..
+            }),
+        ) => delimiter == other,
+        (Format::Text | Format::TextFile, Some(Format::Text)) => true,
+        // Text by document keeps its names, whatever they are.
+        (Format::TextFile, _) => true,
+        (format, Some(promised)) => format == promised,
+    };
+    if same {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "kept rows are written as they are: {name} is {}, and {} would be {}",
+        described(format),
+        output,
+        promised.map_or("compressed as a whole", described)
+    )))
+}
+
+fn described(format: Format) -> &'static str {
+    match format {
+        Format::Jsonl => "JSONL",
+        Format::Csv {
+            delimiter: b'\t', ..
+        } => "TSV",
+        Format::Csv { .. } => "CSV",
+        Format::Parquet => "Parquet",
+        Format::Text | Format::TextFile => "plain text",
+    }
+}

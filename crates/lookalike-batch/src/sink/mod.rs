@@ -1,0 +1,88 @@
+//! Writing: outputs that appear under their name only when they are complete.
+
+mod annotate;
+mod atomic;
+mod bytes;
+mod kept;
+mod ordered;
+mod parquet;
+mod stream;
+mod table;
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::Result;
+
+pub use atomic::{AtomicFile, abandon_all};
+pub use bytes::{ByteWriter, check_output};
+pub use kept::write_kept;
+pub use table::{Cell, Column, TableWriter};
+
+/// Where an output goes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// A file, whose extension decides format and compression; for kept rows also a directory (one
+    /// that exists, or a path with a trailing slash), which mirrors the inputs.
+    Path(PathBuf),
+    /// Standard output, uncompressed.
+    Stdout,
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Stdout => f.write_str("standard output"),
+        }
+    }
+}
+
+/// The rows of a run, in input order.
+pub trait RowSet: Sync {
+    /// How many rows there are.
+    fn len(&self) -> usize;
+
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the row at `index` is, as parsing gave it.
+    fn place(&self, index: usize) -> crate::source::Place;
+
+    /// The number of the row over all inputs, as parsing gave it.
+    fn number(&self, index: usize) -> u64;
+
+    /// Whether the row is to be written.
+    fn kept(&self, index: usize) -> bool;
+}
+
+/// What is added to a row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Annotation {
+    /// The value of the field `cluster`.
+    pub cluster: String,
+    /// The value of `duplicate_of`; `None` is null, or an empty cell.
+    pub duplicate_of: Option<String>,
+    /// The value of `similarity`; `None` is null, or an empty cell.
+    pub similarity: Option<f64>,
+}
+
+/// How kept rows are written.
+#[derive(Clone, Copy)]
+pub struct WriteOptions<'a> {
+    /// Adds fields to each row that is written, by the row's index in the [`RowSet`].
+    pub annotate: Option<&'a (dyn Fn(usize) -> Result<Annotation> + Sync)>,
+    /// How many threads may work, from 1.
+    pub threads: usize,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Written {
+    /// Rows.
+    pub rows: u64,
+    /// Bytes, compressed if the output is.
+    pub bytes: u64,
+}

@@ -1,0 +1,336 @@
+//! Kept rows of Parquet: all columns with their types, filtered by row number.
+//!
+//! The inputs' row groups, divided where they are large, are read, filtered and encoded side by
+//! side and become row groups of the output in order. Each column keeps its compression and the
+//! file its key-value metadata.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowRowGroupWriterFactory, ArrowWriterOptions, compute_leaves,
+};
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowWriter};
+use parquet::basic::Compression;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ParquetMetaData;
+use parquet::file::properties::WriterProperties;
+
+use super::Annotation;
+use super::annotate::FIELDS;
+use super::kept::{Job, Part};
+use super::ordered::in_order;
+use super::stream::{OutputStream, Target};
+use super::table::unwritable;
+use crate::error::{Error, Result};
+use crate::source::{InputFile, PositionedFile};
+
+/// The uncompressed bytes of input that one thread takes at a time.
+const TASK_BYTES: u64 = 32 << 20;
+
+/// Rows decoded at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// An input, opened.
+struct Opened<'a> {
+    input: &'a InputFile,
+    file: PositionedFile,
+    metadata: ArrowReaderMetadata,
+    /// Its rows in the set.
+    rows: Range<usize>,
+}
+
+/// Some rows of one row group.
+struct Task {
+    opened: usize,
+    group: usize,
+    /// Rows of the group.
+    within: Range<u64>,
+    /// The row of the file at which the group begins.
+    group_start: u64,
+    /// Their rows in the set.
+    rows: Range<usize>,
+}
+
+/// Writes the rows of a part; what is left is to seal the target.
+pub(super) fn write_parquet(job: &Job<'_>, part: &Part, target: Target) -> Result<(Target, u64)> {
+    let opened = open(job, part)?;
+    let name = part.output.to_string();
+    let failed = |error| unwritable(&name, error);
+    let stream = OutputStream::new(&part.output, target, 1)?;
+    let Some(first) = opened.first() else {
+        return stream.finish();
+    };
+    let schema = output_schema(first, job.options.annotate.is_some())?;
+    let options = ArrowWriterOptions::new().with_properties(properties(&first.metadata));
+    let writer = ArrowWriter::try_new_with_options(stream, Arc::clone(&schema), options);
+    let (mut writer, factory) = writer
+        .and_then(ArrowWriter::into_serialized_writer)
+        .map_err(failed)?;
+    let tasks = tasks(job, &opened);
+    in_order(
+        tasks.len(),
+        job.options.threads,
+        || (),
+        |index, ()| {
+            let task = &tasks[index];
+            let chunks = encode(job, &opened[task.opened], task, index, &schema, &factory)?;
+            Ok((chunks, task.rows.len()))
+        },
+        |(chunks, rows), ()| {
+            (job.progress)(rows as u64);
+            append(&mut writer, chunks).map_err(failed)
+        },
+    )?;
+    writer.into_inner().map_err(failed)?.finish()
+}
+
+fn append(
+    writer: &mut parquet::file::writer::SerializedFileWriter<OutputStream>,
+    chunks: Vec<ArrowColumnChunk>,
+) -> ParquetResult<()> {
+    if chunks.is_empty() {
+        return Ok(());
+    }
+    let mut group = writer.next_row_group()?;
+    for chunk in chunks {
+        chunk.append_to_row_group(&mut group)?;
+    }
+    group.close().map(|_| ())
+}
+
+fn unreadable(input: &InputFile, error: ParquetError) -> Error {
+    Error::input(format!("cannot read {} as Parquet: {error}", input.name())).with_source(error)
+}
+
+/// Opens the inputs of a part and sees that they have the same columns.
+fn open<'a>(job: &Job<'a>, part: &Part) -> Result<Vec<Opened<'a>>> {
+    let mut all: Vec<Opened<'a>> = Vec::new();
+    for index in part.files.clone() {
+        let input = &job.inputs.files()[index];
+        let file = PositionedFile::new(input.reopen()?)
+            .map_err(|cause| Error::reading("open", input.name(), cause))?;
+        let metadata = ArrowReaderMetadata::load(&file, Default::default())
+            .map_err(|error| unreadable(input, error))?;
+        if let Some(first) = all.first()
+            && first.metadata.schema().fields() != metadata.schema().fields()
+        {
+            return Err(Error::input(format!(
+                "{} and {} have different columns and cannot go into one output, {}",
+                first.input.name(),
+                input.name(),
+                part.output
+            )));
+        }
+        let rows = job.part(part.output.clone(), index..index + 1).rows;
+        all.push(Opened {
+            input,
+            file,
+            metadata,
+            rows,
+        });
+    }
+    Ok(all)
+}
+
+/// The columns of the output.
+fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
+    let schema = first.metadata.schema();
+    if !annotated {
+        return Ok(Arc::clone(schema));
+    }
+    let mut fields = schema.fields().to_vec();
+    for (position, name) in FIELDS.iter().enumerate() {
+        if schema.fields().find(name).is_some() {
+            return Err(Error::input(format!(
+                "{} has a column `{name}` already",
+                first.input.name()
+            )));
+        }
+        let data_type = if position == 2 {
+            DataType::Float64
+        } else {
+            DataType::Utf8
+        };
+        fields.push(Arc::new(Field::new(*name, data_type, position > 0)));
+    }
+    Ok(Arc::new(Schema::new_with_metadata(
+        fields,
+        schema.metadata().clone(),
+    )))
+}
+
+/// The compression of each column, and the metadata of the file.
+fn properties(metadata: &ArrowReaderMetadata) -> WriterProperties {
+    let metadata: &ParquetMetaData = metadata.metadata();
+    let mut properties = WriterProperties::builder();
+    for column in metadata
+        .row_groups()
+        .first()
+        .iter()
+        .flat_map(|group| group.columns())
+    {
+        let compression = match column.compression() {
+            // Its framing is not written any more.
+            Compression::LZ4 => Compression::LZ4_RAW,
+            other => other,
+        };
+        properties = properties.set_column_compression(column.column_path().clone(), compression);
+    }
+    // The writer adds the schema itself.
+    let pairs = metadata.file_metadata().key_value_metadata().map(|pairs| {
+        pairs
+            .iter()
+            .filter(|pair| pair.key != ARROW_SCHEMA_META_KEY)
+            .cloned()
+            .collect::<Vec<_>>()
+    });
+    properties
+        .set_key_value_metadata(pairs.filter(|pairs| !pairs.is_empty()))
+        .build()
+}
+
+/// Divides the inputs' row groups; what holds no kept row is left out.
+fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
+    let mut tasks = Vec::new();
+    for (index, file) in opened.iter().enumerate() {
+        let mut group_start = 0;
+        for (group, metadata) in file.metadata.metadata().row_groups().iter().enumerate() {
+            let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+            let bytes = u64::try_from(metadata.total_byte_size()).unwrap_or(0);
+            let step = rows.div_ceil(bytes.div_ceil(TASK_BYTES).max(1)).max(1);
+            let mut start = 0;
+            while start < rows {
+                let end = (start + step).min(rows);
+                let first = first_row(job, file, group_start + start);
+                let last = first_row(job, file, group_start + end);
+                if (first..last).any(|row| job.rows.kept(row)) {
+                    tasks.push(Task {
+                        opened: index,
+                        group,
+                        within: start..end,
+                        group_start,
+                        rows: first..last,
+                    });
+                }
+                start = end;
+            }
+            group_start += rows;
+        }
+    }
+    tasks
+}
+
+/// The first row of the set at or after a row of a file.
+fn first_row(job: &Job<'_>, file: &Opened<'_>, row: u64) -> usize {
+    let (mut low, mut high) = (file.rows.start, file.rows.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match row_in_file(job, file, middle) < row {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+fn row_in_file(job: &Job<'_>, file: &Opened<'_>, row: usize) -> u64 {
+    job.rows.number(row) - file.input.first_number().unwrap_or(1)
+}
+
+/// Reads, filters and encodes the rows of a task.
+fn encode(
+    job: &Job<'_>,
+    file: &Opened<'_>,
+    task: &Task,
+    index: usize,
+    schema: &SchemaRef,
+    factory: &ArrowRowGroupWriterFactory,
+) -> Result<Vec<ArrowColumnChunk>> {
+    let kept: Vec<usize> = task
+        .rows
+        .clone()
+        .filter(|&row| job.rows.kept(row))
+        .collect();
+    let failed = |error| unreadable(file.input, error);
+    let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
+        file.file.clone(),
+        file.metadata.clone(),
+    )
+    .with_row_groups(vec![task.group])
+    .with_row_selection(selection(job, file, task, &kept))
+    .with_batch_size(BATCH_ROWS)
+    .build()
+    .map_err(failed)?;
+    let mut writers = factory.create_column_writers(index).map_err(failed)?;
+    let mut passed = 0;
+    for batch in reader {
+        let batch = batch.map_err(|error| failed(error.into()))?;
+        let rows = &kept[passed..(passed + batch.num_rows()).min(kept.len())];
+        passed += batch.num_rows();
+        let columns = columns(job, batch, rows)?;
+        let mut leaves = writers.iter_mut();
+        for (field, column) in schema.fields().iter().zip(&columns) {
+            for leaf in compute_leaves(field, column).map_err(failed)? {
+                if let Some(writer) = leaves.next() {
+                    writer.write(&leaf).map_err(failed)?;
+                }
+            }
+        }
+    }
+    if passed != kept.len() {
+        let reason = format!(
+            "{passed} rows were found where {} were read before",
+            kept.len()
+        );
+        return Err(failed(ParquetError::General(reason)));
+    }
+    writers
+        .into_iter()
+        .map(|writer| writer.close().map_err(failed))
+        .collect()
+}
+
+/// Which rows of its row group a task wants.
+fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> RowSelection {
+    let mut selectors: Vec<RowSelector> = Vec::new();
+    let mut at = 0;
+    for &row in kept {
+        let row = (row_in_file(job, file, row) - task.group_start) as usize;
+        if row > at {
+            selectors.push(RowSelector::skip(row - at));
+        }
+        match selectors.last_mut() {
+            Some(last) if !last.skip => last.row_count += 1,
+            _ => selectors.push(RowSelector::select(1)),
+        }
+        at = row + 1;
+    }
+    debug_assert!(at as u64 <= task.within.end);
+    RowSelection::from(selectors)
+}
+
+/// The columns of some rows, annotated if that is wanted.
+fn columns(job: &Job<'_>, batch: RecordBatch, rows: &[usize]) -> Result<Vec<ArrayRef>> {
+    let mut columns = batch.columns().to_vec();
+    if let Some(annotate) = job.options.annotate {
+        let added: Vec<Annotation> = rows
+            .iter()
+            .map(|&row| annotate(row))
+            .collect::<Result<_>>()?;
+        let clusters: StringArray = added.iter().map(|it| Some(it.cluster.as_str())).collect();
+        let kept: StringArray = added.iter().map(|it| it.duplicate_of.as_deref()).collect();
+        let similarity: Float64Array = added.iter().map(|it| it.similarity).collect();
+        columns.extend([
+            Arc::new(clusters) as ArrayRef,
+            Arc::new(kept),
+            Arc::new(similarity),
+        ]);
+    }
+    Ok(columns)
+}

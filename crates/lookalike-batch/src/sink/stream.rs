@@ -1,0 +1,192 @@
+//! Bytes to an output from start to end, compressed as its extension asks.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use flate2::Compression as GzipLevel;
+use flate2::write::GzEncoder;
+use zstd::stream::write::Encoder as ZstdEncoder;
+
+use super::atomic::Sealed;
+use super::{AtomicFile, Output};
+use crate::error::{Error, Result, shown};
+use crate::source::{Compression, Inputs, compression_by_extension};
+
+/// The level of gzip: below the usual 6, for speed.
+const GZIP_LEVEL: u32 = 4;
+
+/// The level of Zstandard: its own default.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Bytes collected before a write.
+const BUFFER: usize = 256 << 10;
+
+/// An open output.
+pub(super) enum Target {
+    File(AtomicFile),
+    Stdout(File),
+}
+
+impl Target {
+    /// Opens an output. A file that is one of `inputs` is refused.
+    pub(super) fn open(output: &Output, inputs: Option<&Inputs>) -> Result<Self> {
+        match output {
+            Output::Path(path) => {
+                refuse_inputs(path, inputs)?;
+                AtomicFile::create(path).map(Self::File)
+            }
+            Output::Stdout => {
+                let handle = io::stdout().as_fd().try_clone_to_owned();
+                let handle = handle.map_err(|cause| Error::writing("open", output, cause))?;
+                Ok(Self::Stdout(File::from(handle)))
+            }
+        }
+    }
+
+    pub(super) fn file(&self) -> &File {
+        match self {
+            Self::File(file) => file.file(),
+            Self::Stdout(file) => file,
+        }
+    }
+
+    /// Whether the output can be written at any place.
+    pub(super) fn is_regular(&self) -> bool {
+        matches!(self, Self::File(file) if file.file().metadata().is_ok_and(|file| file.is_file()))
+    }
+
+    /// Syncs the output; what is left is to commit it.
+    pub(super) fn seal(self) -> Result<Sealed> {
+        match self {
+            Self::File(file) => file.seal(),
+            Self::Stdout(_) => Ok(Sealed::nothing()),
+        }
+    }
+}
+
+/// Refuses to write over an input, by whatever name.
+pub(super) fn refuse_inputs(path: &Path, inputs: Option<&Inputs>) -> Result<()> {
+    let (Some(inputs), Ok(metadata)) = (inputs, std::fs::metadata(path)) else {
+        return Ok(());
+    };
+    match inputs
+        .files()
+        .iter()
+        .find(|file| metadata.is_file() && file.is(&metadata))
+    {
+        None => Ok(()),
+        Some(input) => Err(Error::usage(format!(
+            "the output {} is the input {}; it would be overwritten",
+            shown(path),
+            input.name()
+        ))),
+    }
+}
+
+/// The compression that an output's name asks for.
+pub(super) fn compression(output: &Output) -> Compression {
+    match output {
+        Output::Path(path) => compression_by_extension(path),
+        Output::Stdout => Compression::None,
+    }
+}
+
+struct Counted {
+    target: Target,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let length = self.target.file().write(bytes)?;
+        self.bytes += length as u64;
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.file().flush()
+    }
+}
+
+type Buffered = BufWriter<Counted>;
+
+enum Encoder {
+    Plain(Buffered),
+    Gzip(GzEncoder<Buffered>),
+    Zstd(ZstdEncoder<'static, Buffered>),
+}
+
+/// An output that is written from start to end.
+pub(super) struct OutputStream {
+    name: String,
+    encoder: Encoder,
+}
+
+impl OutputStream {
+    /// Starts an output; Zstandard compresses on `threads` threads.
+    pub(super) fn new(output: &Output, target: Target, threads: usize) -> Result<Self> {
+        let buffered = BufWriter::with_capacity(BUFFER, Counted { target, bytes: 0 });
+        let encoder = match compression(output) {
+            Compression::None => Ok(Encoder::Plain(buffered)),
+            Compression::Gzip => Ok(Encoder::Gzip(GzEncoder::new(
+                buffered,
+                GzipLevel::new(GZIP_LEVEL),
+            ))),
+            Compression::Zstd => zstd_encoder(buffered, threads).map(Encoder::Zstd),
+        };
+        let name = output.to_string();
+        let encoder = encoder.map_err(|cause| Error::writing("write", &name, cause))?;
+        Ok(Self { name, encoder })
+    }
+
+    /// Writes some bytes.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes)
+            .map_err(|cause| Error::writing("write", &self.name, cause))
+    }
+
+    /// Ends the compressed stream; what is left is to seal the target. Returns the bytes written.
+    pub(super) fn finish(self) -> Result<(Target, u64)> {
+        let buffered = match self.encoder {
+            Encoder::Plain(buffered) => Ok(buffered),
+            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+        };
+        let counted = buffered.and_then(|buffered| {
+            buffered
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+        });
+        let counted = counted.map_err(|cause| Error::writing("write", &self.name, cause))?;
+        Ok((counted.target, counted.bytes))
+    }
+}
+
+impl Write for OutputStream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.encoder {
+            Encoder::Plain(writer) => writer.write(bytes),
+            Encoder::Gzip(writer) => writer.write(bytes),
+            Encoder::Zstd(writer) => writer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::Plain(writer) => writer.flush(),
+            Encoder::Gzip(writer) => writer.flush(),
+            Encoder::Zstd(writer) => writer.flush(),
+        }
+    }
+}
+
+fn zstd_encoder(buffered: Buffered, threads: usize) -> io::Result<ZstdEncoder<'static, Buffered>> {
+    let mut encoder = ZstdEncoder::new(buffered, ZSTD_LEVEL)?;
+    encoder.include_checksum(true)?;
+    if threads > 1 {
+        encoder.multithread(u32::try_from(threads).unwrap_or(u32::MAX).min(64))?;
+    }
+    Ok(encoder)
+}

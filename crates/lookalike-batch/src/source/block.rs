@@ -1,0 +1,80 @@
+//! Blocks: what one thread parses at a time.
+
+use arrow::array::RecordBatch;
+
+use super::delimited::CellReader;
+use super::features::Entry;
+use super::lines::Buffer;
+use super::values::Values;
+
+/// A run of whole rows in input order.
+pub struct Block {
+    pub(super) ordinal: u64,
+    pub(super) bytes_on_disk: u64,
+    pub(super) body: Body,
+}
+
+pub(super) enum Body {
+    Lines(Lines),
+    Documents(Documents),
+    Batch(Batch),
+}
+
+/// Rows that end at line feeds.
+pub(super) struct Lines {
+    pub(super) file: usize,
+    pub(super) buffer: Buffer,
+    /// Where the rows begin in the buffer: behind a header.
+    pub(super) start: usize,
+    /// Where the rows begin in the input's data.
+    pub(super) offset: u64,
+    /// The line on which the rows begin, from 1.
+    pub(super) line: u64,
+    /// The number of the first row.
+    pub(super) number: u64,
+}
+
+/// Files that are a document each.
+pub(super) struct Documents {
+    /// The first file.
+    pub(super) file: usize,
+    pub(super) buffer: Buffer,
+    /// Where each file ends in the buffer.
+    pub(super) ends: Vec<usize>,
+    /// The number of the first row.
+    pub(super) number: u64,
+}
+
+/// Rows of a Parquet file.
+pub(super) struct Batch {
+    pub(super) file: usize,
+    pub(super) rows: RecordBatch,
+    /// Rows in the file before these.
+    pub(super) first: u64,
+    /// The number of the first row.
+    pub(super) number: u64,
+}
+
+impl Block {
+    /// The place of the block among all blocks of the run: 0, 1, 2, ….
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// The bytes on disk that were read for this block. Over all blocks this makes
+    /// [`Inputs::total_bytes`](super::Inputs::total_bytes), for Parquet about so.
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.bytes_on_disk
+    }
+}
+
+/// Memory that parsing reuses from row to row: one per thread.
+#[derive(Default)]
+pub struct ParseScratch {
+    pub(super) values: Values,
+    pub(super) decoded: String,
+    pub(super) cells: CellReader,
+    pub(super) frames: Vec<u8>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) bytes: Vec<u8>,
+}

@@ -1,0 +1,168 @@
+//! Bytes to text: byte order marks, UTF-8 at the speed of memory, other encodings row by row.
+
+use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
+
+use super::InvalidText;
+use crate::error::{Error, Result};
+
+/// Refuses encodings in which a line feed or a delimiter may be part of another character.
+pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
+    if encoding.is_ascii_compatible() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "the encoding {} cannot be read row by row; convert the input to UTF-8 first",
+        encoding.name()
+    )))
+}
+
+/// The length of the byte order mark at the start of an input, which is no part of its first row.
+pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
+    let utf8 = encoding == UTF_8 && bytes.starts_with(b"\xEF\xBB\xBF");
+    let gb18030 =
+        (encoding == GB18030 || encoding == GBK) && bytes.starts_with(b"\x84\x31\x95\x33");
+    match (utf8, gb18030) {
+        (true, _) => 3,
+        (_, true) => 4,
+        _ => 0,
+    }
+}
+
+/// Whether an input starts with the byte order mark of UTF-16 (or of little-endian UTF-32).
+pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
+    encoding == UTF_8 && (bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF"))
+}
+
+/// How rows are decoded.
+#[derive(Clone, Copy)]
+pub(super) struct Decoding {
+    pub(super) encoding: &'static Encoding,
+    pub(super) invalid_text: InvalidText,
+}
+
+impl Decoding {
+    /// All of `bytes` as text, if it is well-formed UTF-8 and to be read as such.
+    pub(super) fn whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
+        if self.encoding == UTF_8 {
+            simdutf8::basic::from_utf8(bytes).ok()
+        } else {
+            None
+        }
+    }
+
+    /// One row as text, borrowed where it can be and else put into `room`.
+    pub(super) fn row<'a>(
+        &self,
+        bytes: &'a [u8],
+        room: &'a mut String,
+    ) -> std::result::Result<&'a str, String> {
+        if self.encoding != UTF_8 {
+            return self.transcode(bytes, room);
+        }
+        match (simdutf8::compat::from_utf8(bytes), self.invalid_text) {
+            (Ok(text), _) => Ok(text),
+            (Err(error), InvalidText::Reject) => Err(format!(
+                "the row is not valid UTF-8 at its byte {}",
+                error.valid_up_to() + 1
+            )),
+            (Err(_), InvalidText::Lossy) => {
+                room.clear();
+                room.push_str(&String::from_utf8_lossy(bytes));
+                Ok(room)
+            }
+        }
+    }
+
+    fn transcode<'a>(
+        &self,
+        bytes: &[u8],
+        room: &'a mut String,
+    ) -> std::result::Result<&'a str, String> {
+        let mut decoder = self.encoding.new_decoder_without_bom_handling();
+        room.clear();
+        let mut read = 0;
+        loop {
+            let rest = &bytes[read..];
+            // Only on inputs near the size of the address space is there no such length.
+            let most = decoder.max_utf8_buffer_length_without_replacement(rest.len());
+            room.reserve(most.ok_or("the row is too long to be decoded")?);
+            let (result, used) = decoder.decode_to_string_without_replacement(rest, room, true);
+            read += used;
+            match (result, self.invalid_text) {
+                (DecoderResult::InputEmpty, _) => return Ok(room),
+                (DecoderResult::OutputFull, _) => {}
+                (DecoderResult::Malformed(..), InvalidText::Lossy) => room.push('\u{FFFD}'),
+                (DecoderResult::Malformed(..), InvalidText::Reject) => {
+                    let name = self.encoding.name();
+                    return Err(format!(
+                        "the row is not valid {name} before its byte {}",
+                        read + 1
+                    ));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(
+        encoding: &'static Encoding,
+        invalid_text: InvalidText,
+        bytes: &[u8],
+    ) -> Option<String> {
+        let mut room = String::new();
+        Decoding {
+            encoding,
+            invalid_text,
+        }
+        .row(bytes, &mut room)
+        .ok()
+        .map(str::to_owned)
+    }
+
+    #[test]
+    fn legacy_encodings_are_decoded() {
+        for encoding in [encoding_rs::GB18030, encoding_rs::BIG5, encoding_rs::EUC_KR] {
+            let text = "{\"text\": \"中文\"}";
+            let (bytes, _, _) = encoding.encode(text);
+            assert_eq!(
+                decode(encoding, InvalidText::Reject, &bytes).as_deref(),
+                Some(text)
+            );
+        }
+    }
+
+    #[test]
+    fn malformed_rows_are_rejected_or_mended() {
+        for (encoding, bytes) in [
+            (encoding_rs::UTF_8, &b"a\xFFb"[..]),
+            (encoding_rs::GB18030, b"a\xFFb"),
+            (encoding_rs::BIG5, b"a\xFFb"),
+        ] {
+            assert_eq!(decode(encoding, InvalidText::Reject, bytes), None);
+            assert_eq!(
+                decode(encoding, InvalidText::Lossy, bytes).as_deref(),
+                Some("a\u{FFFD}b")
+            );
+        }
+        // A character cut short at the end of the row.
+        assert_eq!(
+            decode(encoding_rs::GB18030, InvalidText::Reject, b"a\xD6"),
+            None
+        );
+    }
+
+    #[test]
+    fn byte_order_marks() {
+        assert_eq!(bom_length("\u{FEFF}a".as_bytes(), UTF_8), 3);
+        assert_eq!(bom_length(b"a", UTF_8), 0);
+        assert_eq!(bom_length(b"\x84\x31\x95\x33a", GB18030), 4);
+        assert!(is_utf16(b"\xFF\xFEa\0", UTF_8));
+        assert!(check_encoding(encoding_rs::UTF_16LE).is_err());
+        assert!(check_encoding(encoding_rs::ISO_2022_JP).is_err());
+        assert!(check_encoding(encoding_rs::SHIFT_JIS).is_ok());
+    }
+}

@@ -1,0 +1,244 @@
+//! From what a person names to the files that are read: directories, globs, formats by extension.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use super::{Format, ReadOptions};
+use crate::error::{Error, Result, shown};
+
+/// How deep directories may nest: deeper means a loop that symbolic links or mounts have made.
+const MAX_DEPTH: usize = 128;
+
+/// Extensions of compressed files, which say nothing about the format inside.
+const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
+
+/// An input that was found.
+pub(super) struct Found {
+    /// The path to open; `-` is standard input.
+    pub(super) path: PathBuf,
+    /// The path below the directory that was given, or the file name: its name in a mirror.
+    pub(super) below: PathBuf,
+    pub(super) format: Format,
+    /// `None` for standard input.
+    pub(super) metadata: Option<Metadata>,
+}
+
+/// Whether a path stands for standard input.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Finds every input in the order in which it is to be read: as given, a directory's and a glob's
+/// files sorted by path.
+pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Vec<Found>> {
+    let mut finder = Finder {
+        options,
+        found: Vec::new(),
+    };
+    for path in paths {
+        finder.named(path)?;
+    }
+    let standard_inputs = finder
+        .found
+        .iter()
+        .filter(|found| found.metadata.is_none())
+        .count();
+    match standard_inputs {
+        0 | 1 => Ok(finder.found),
+        _ => Err(Error::usage("standard input (`-`) is given more than once")),
+    }
+}
+
+struct Finder<'a> {
+    options: &'a ReadOptions,
+    found: Vec<Found>,
+}
+
+impl Finder<'_> {
+    fn named(&mut self, path: &Path) -> Result<()> {
+        if is_stdin(path) {
+            let format = self.stream_format(None);
+            let (path, below) = (path.to_path_buf(), path.to_path_buf());
+            self.found.push(Found {
+                path,
+                below,
+                format,
+                metadata: None,
+            });
+            return Ok(());
+        }
+        match fs::metadata(path) {
+            Ok(metadata) => self.existing(path, metadata),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => self.pattern(path, cause),
+            Err(cause) => Err(Error::reading("open", shown(path), cause)),
+        }
+    }
+
+    fn existing(&mut self, path: &Path, metadata: Metadata) -> Result<()> {
+        if !metadata.is_dir() {
+            let below = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
+            return self.file(path.to_path_buf(), below, metadata);
+        }
+        let before = self.found.len();
+        self.directory(path, Path::new(""), 0)?;
+        if self.found.len() > before {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "the directory {} holds no file of a known format",
+            shown(path)
+        )))
+    }
+
+    fn pattern(&mut self, path: &Path, cause: std::io::Error) -> Result<()> {
+        let pattern = path.to_str().filter(|text| text.contains(['*', '?', '[']));
+        let Some(pattern) = pattern else {
+            return Err(Error::reading("open", shown(path), cause));
+        };
+        let matches = glob::glob(pattern).map_err(|cause| {
+            Error::usage(format!("`{pattern}` is no pattern: {}", cause.msg)).with_source(cause)
+        })?;
+        let before = self.found.len();
+        for path in matches {
+            let path = path.map_err(|cause| {
+                Error::input(format!("cannot search {}: {cause}", shown(cause.path())))
+            })?;
+            let metadata = metadata_of(&path)?;
+            self.existing(&path, metadata)?;
+        }
+        if self.found.len() > before {
+            return Ok(());
+        }
+        Err(Error::input(format!("no file matches `{pattern}`")))
+    }
+
+    /// Takes the files of a directory and of those in it, without hidden ones and without names
+    /// that begin with `_`, by which Spark and Hive mark what is not data.
+    fn directory(&mut self, path: &Path, below: &Path, depth: usize) -> Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(Error::limit(format!(
+                "{} lies more than {MAX_DEPTH} directories deep",
+                shown(path)
+            )));
+        }
+        let unreadable = |cause| Error::reading("list", shown(path), cause);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path).map_err(unreadable)? {
+            names.push(entry.map_err(unreadable)?.file_name());
+        }
+        names.sort();
+        for name in names {
+            if matches!(name.as_encoded_bytes(), [b'.' | b'_', ..]) {
+                continue;
+            }
+            self.entry(path.join(&name), below.join(&name), depth)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: PathBuf, below: PathBuf, depth: usize) -> Result<()> {
+        let metadata = metadata_of(&path)?;
+        let taken = self.options.document_per_file
+            || self.options.format.is_some()
+            || format_by_extension(&path).is_some();
+        match (metadata.is_dir(), metadata.is_file()) {
+            // A linked directory may be one of its own parents.
+            (true, _) if path.is_symlink() => Ok(()),
+            (true, _) => self.directory(&path, &below, depth + 1),
+            (_, true) if taken => self.file(path, below, metadata),
+            _ => Ok(()),
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, below: PathBuf, metadata: Metadata) -> Result<()> {
+        let format = if metadata.is_file() {
+            self.file_format(&path)?
+        } else {
+            self.stream_format(format_by_extension(&path))
+        };
+        self.found.push(Found {
+            path,
+            below,
+            format,
+            metadata: Some(metadata),
+        });
+        Ok(())
+    }
+
+    fn file_format(&self, path: &Path) -> Result<Format> {
+        if self.options.document_per_file {
+            return Ok(Format::TextFile);
+        }
+        self.options.format.or_else(|| format_by_extension(path)).ok_or_else(|| {
+            Error::usage(format!(
+                "cannot tell the format of {} by its extension; known are .jsonl, .ndjson, .json, \
+                 .csv, .tsv, .parquet and .txt, also with .gz or .zst after them",
+                shown(path)
+            ))
+        })
+    }
+
+    /// What has no name to go by is taken for JSONL.
+    fn stream_format(&self, by_extension: Option<Format>) -> Format {
+        match self.options.document_per_file {
+            true => Format::TextFile,
+            false => self
+                .options
+                .format
+                .or(by_extension)
+                .unwrap_or(Format::Jsonl),
+        }
+    }
+}
+
+fn metadata_of(path: &Path) -> Result<Metadata> {
+    fs::metadata(path).map_err(|cause| Error::reading("open", shown(path), cause))
+}
+
+/// The format that a file's extension stands for, compression stripped.
+pub(crate) fn format_by_extension(path: &Path) -> Option<Format> {
+    let extension = lower_extension(path)?;
+    if COMPRESSED.contains(&extension.as_str()) {
+        return format_by_extension(Path::new(path.file_stem()?))
+            .filter(|format| *format != Format::Parquet);
+    }
+    match extension.as_str() {
+        "jsonl" | "ndjson" | "json" => Some(Format::Jsonl),
+        "csv" => Some(Format::CSV),
+        "tsv" | "tab" => Some(Format::TSV),
+        "parquet" | "pq" => Some(Format::Parquet),
+        "txt" | "text" => Some(Format::Text),
+        _ => None,
+    }
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// The compression that a file's extension stands for.
+pub(crate) fn compression_by_extension(path: &Path) -> Compression {
+    match lower_extension(path).as_deref() {
+        Some("gz" | "gzip") => Compression::Gzip,
+        Some("zst" | "zstd") => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// The compression that a file's first bytes stand for.
+pub(super) fn compression_by_content(start: &[u8]) -> Compression {
+    match start {
+        [0x1F, 0x8B, ..] => Compression::Gzip,
+        // A frame, or a skippable frame before one.
+        [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+fn lower_extension(path: &Path) -> Option<String> {
+    Some(path.extension()?.to_str()?.to_ascii_lowercase())
+}

@@ -1,0 +1,290 @@
+//! One input: what is known of it, and its bytes at any place once they have been read.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::Format;
+use super::delimited::Columns;
+use super::expand::{
+    Compression, Found, compression_by_content, compression_by_extension, is_stdin,
+};
+use super::lines::RowEnds;
+use super::stream::Stream;
+use crate::error::{Error, Result, shown};
+use crate::spool::Spool;
+
+/// Where the bytes of an input are once it has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    /// In the file itself.
+    InPlace,
+    /// Decompressed or copied, in one piece of the spool for streams.
+    Stream,
+    /// Row by row, in the spool for records.
+    Records,
+}
+
+/// What tells whether a file is still the one that was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// One input of a run.
+#[derive(Debug)]
+pub struct InputFile {
+    name: String,
+    path: PathBuf,
+    below: PathBuf,
+    format: Format,
+    storage: Storage,
+    /// `None` for standard input.
+    identity: Option<Identity>,
+    regular: bool,
+    /// Kept open for reading in place.
+    handle: OnceLock<File>,
+    /// Where a stream begins in its spool.
+    spooled_at: OnceLock<u64>,
+    /// The columns of CSV.
+    pub(super) columns: OnceLock<Columns>,
+    /// The header row of CSV, as it stands in the input.
+    pub(super) header: OnceLock<Vec<u8>>,
+    /// The number of the first row.
+    pub(super) first_number: OnceLock<u64>,
+    /// Where the last row ends if it lacks a line feed.
+    pub(super) open_end: OnceLock<u64>,
+}
+
+impl InputFile {
+    /// Opens what was found if it is a regular file, to see that it can be read and whether it is
+    /// compressed; `keep_open` keeps the handle.
+    pub(super) fn new(found: Found, keep_open: bool) -> Result<Self> {
+        let name = shown(&found.path);
+        let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
+        let handle = OnceLock::new();
+        let mut compressed = false;
+        if regular {
+            let file = open(&name, &found.path)?;
+            compressed = compression_by_extension(&found.path) != Compression::None
+                || starts_compressed(&name, &file)?;
+            if keep_open && !compressed {
+                handle.get_or_init(|| file);
+            }
+        }
+        let storage = match (found.format, regular && !compressed) {
+            (Format::Parquet, true) => Storage::Records,
+            (Format::Parquet, false) => {
+                return Err(Error::usage(format!(
+                    "Parquet can only be read from a plain file, which {name} is not"
+                )));
+            }
+            (_, true) => Storage::InPlace,
+            (_, false) => Storage::Stream,
+        };
+        Ok(Self {
+            name,
+            path: found.path,
+            below: found.below,
+            format: found.format,
+            storage,
+            identity: found.metadata.as_ref().map(Identity::of),
+            regular,
+            handle,
+            spooled_at: OnceLock::new(),
+            columns: OnceLock::new(),
+            header: OnceLock::new(),
+            first_number: OnceLock::new(),
+            open_end: OnceLock::new(),
+        })
+    }
+
+    /// The name as given, or as found in a directory; `-` is standard input.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the bytes are understood.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The size on disk in bytes, if this is a regular file.
+    pub fn bytes(&self) -> Option<u64> {
+        self.identity
+            .filter(|_| self.regular)
+            .map(|identity| identity.size)
+    }
+
+    /// The names of the columns of CSV, once the header (or the first row) has been read.
+    pub fn columns(&self) -> Option<&[String]> {
+        self.columns.get().map(|columns| &columns.names[..])
+    }
+
+    /// The path below the directory that was given, or else the file's name.
+    pub(crate) fn below(&self) -> &Path {
+        &self.below
+    }
+
+    /// Whether this is not standard input, a pipe or the like.
+    pub(crate) fn is_regular(&self) -> bool {
+        self.regular
+    }
+
+    /// Whether a path leads to this very file.
+    pub(crate) fn is(&self, metadata: &Metadata) -> bool {
+        self.identity.is_some_and(|identity| {
+            (identity.device, identity.inode) == (metadata.dev(), metadata.ino())
+        })
+    }
+
+    /// The header row of CSV as it stands in the input, with its line end if it has one.
+    pub(crate) fn header(&self) -> Option<&[u8]> {
+        self.header.get().map(Vec::as_slice)
+    }
+
+    /// The number of the first row over all inputs, once it has been read.
+    pub(crate) fn first_number(&self) -> Option<u64> {
+        self.first_number.get().copied()
+    }
+
+    /// Where the last row ends if no line feed ends it, in bytes of the input's data.
+    pub(crate) fn open_end(&self) -> Option<u64> {
+        self.open_end.get().copied()
+    }
+
+    pub(super) fn storage(&self) -> Storage {
+        self.storage
+    }
+
+    pub(super) fn row_ends(&self) -> RowEnds {
+        match self.format {
+            Format::Csv {
+                delimiter,
+                quoting: true,
+            } => RowEnds::OutsideQuotes(delimiter),
+            _ => RowEnds::LineFeed,
+        }
+    }
+
+    /// The bytes from start to end, decompressed.
+    pub(super) fn stream(&self) -> Result<Stream> {
+        if is_stdin(&self.path) {
+            let file = standard_input().map_err(|cause| Error::reading("read", "-", cause))?;
+            return Stream::sniffed(&self.name, file, Compression::None);
+        }
+        let file = open(&self.name, &self.path)?;
+        match self.storage {
+            Storage::Stream => {
+                Stream::sniffed(&self.name, file, compression_by_extension(&self.path))
+            }
+            _ => Ok(Stream::plain(&self.name, file)),
+        }
+    }
+
+    /// The file itself, opened anew.
+    pub(crate) fn reopen(&self) -> Result<File> {
+        let file = open(&self.name, &self.path)?;
+        let metadata = file
+            .metadata()
+            .map_err(|cause| Error::reading("open", &self.name, cause))?;
+        self.check(&metadata)?;
+        Ok(file)
+    }
+
+    /// An error if the file is no longer what was opened.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        if !self.regular {
+            return Ok(());
+        }
+        let metadata = std::fs::metadata(&self.path)
+            .map_err(|cause| Error::reading("read", &self.name, cause))?;
+        self.check(&metadata)
+    }
+
+    fn check(&self, metadata: &Metadata) -> Result<()> {
+        if self
+            .identity
+            .is_none_or(|identity| identity == Identity::of(metadata))
+        {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "{} was changed while it was being read",
+            self.name
+        )))
+    }
+
+    /// Says where the input begins in the spool for streams (or, for a file per document, in the
+    /// spool for records).
+    pub(super) fn set_spooled_at(&self, start: u64) {
+        self.spooled_at.get_or_init(|| start);
+    }
+
+    /// Fills `bytes` from the input's data at `start`.
+    pub(super) fn read_at(
+        &self,
+        bytes: &mut [u8],
+        start: u64,
+        spool: Option<&Spool>,
+    ) -> Result<()> {
+        let read = match (self.storage, spool) {
+            (Storage::InPlace, _) => match self.handle.get() {
+                Some(file) => file.read_exact_at(bytes, start),
+                None => self.reopen()?.read_exact_at(bytes, start),
+            },
+            (_, Some(spool)) => {
+                spool.read(bytes, self.spooled_at.get().copied().unwrap_or(0) + start)
+            }
+            (_, None) => Err(io::ErrorKind::NotFound.into()),
+        };
+        read.map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::input(format!("{} was changed while it was being read", self.name))
+            }
+            _ => Error::reading("read", format!("{} at byte {start}", self.name), cause),
+        })
+    }
+}
+
+fn open(name: &str, path: &Path) -> Result<File> {
+    File::open(path).map_err(|cause| Error::reading("open", name, cause))
+}
+
+fn starts_compressed(name: &str, file: &File) -> Result<bool> {
+    let mut start = Vec::with_capacity(4);
+    let reader = PositionedStart(file).take(4).read_to_end(&mut start);
+    reader.map_err(|cause| Error::reading("read", name, cause))?;
+    Ok(compression_by_content(&start) != Compression::None)
+}
+
+/// Reads the start of a file without moving its position.
+struct PositionedStart<'a>(&'a File);
+
+impl Read for PositionedStart<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(room, 0)
+    }
+}
+
+/// Standard input without the buffer that the standard library puts before it.
+fn standard_input() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}

@@ -1,0 +1,147 @@
+//! Rows of Parquet as they lie in the temporary file to be read again.
+//!
+//! A frame is four little-endian 32-bit numbers (bytes of id, of text, number of features, bytes of
+//! features; the largest number stands for "none"), then id, text and features as UTF-8 without
+//! separators, then for each feature its length (32 bits) and weight (double).
+
+use super::features::{Entry, Features};
+use super::{Place, Row};
+
+const NONE: u32 = u32::MAX;
+const HEAD: usize = 16;
+
+/// Appends the frame of a row; `None` if the row is too long for one, and then nothing is appended.
+pub(super) fn encode(
+    id: Option<&str>,
+    text: &str,
+    features: Option<Features<'_>>,
+    frame: &mut Vec<u8>,
+) -> Option<()> {
+    let length = |length: usize| u32::try_from(length).ok().filter(|&length| length != NONE);
+    let features_bytes = features
+        .iter()
+        .flat_map(Features::iter)
+        .map(|(text, _)| text.len())
+        .sum();
+    let head = [
+        id.map_or(Some(NONE), |id| length(id.len()))?,
+        length(text.len())?,
+        features.map_or(Some(NONE), |features| length(features.len()))?,
+        length(features_bytes)?,
+    ];
+    let start = frame.len();
+    frame.extend(head.iter().flat_map(|number| number.to_le_bytes()));
+    frame.extend_from_slice(id.unwrap_or_default().as_bytes());
+    frame.extend_from_slice(text.as_bytes());
+    for (text, _) in features.iter().flat_map(Features::iter) {
+        frame.extend_from_slice(text.as_bytes());
+    }
+    for (text, weight) in features.iter().flat_map(Features::iter) {
+        frame.extend_from_slice(&length(text.len())?.to_le_bytes());
+        frame.extend_from_slice(&weight.to_le_bytes());
+    }
+    if length(frame.len() - start).is_none() {
+        frame.truncate(start);
+        return None;
+    }
+    Some(())
+}
+
+/// Reads a frame; `None` if the bytes are no frame.
+pub(super) fn decode<'a>(
+    frame: &'a [u8],
+    entries: &'a mut Vec<Entry>,
+    place: Place,
+    number: u64,
+) -> Option<Row<'a>> {
+    let (head, rest) = frame.split_at_checked(HEAD)?;
+    let head: Vec<u32> = head.chunks_exact(4).map_while(le_u32).collect();
+    let [id_bytes, text_bytes, count, features_bytes] = head[..] else {
+        return None;
+    };
+    let id_end = if id_bytes == NONE {
+        0
+    } else {
+        id_bytes as usize
+    };
+    let text_end = id_end + text_bytes as usize;
+    let (strings, weights) = rest.split_at_checked(text_end + features_bytes as usize)?;
+    let strings = simdutf8::basic::from_utf8(strings).ok()?;
+    let features = match count {
+        NONE => None,
+        _ => Some(Features {
+            text: strings,
+            entries: decode_entries(weights, text_end, entries)?,
+        }),
+    };
+    let id = (id_bytes != NONE).then(|| &strings[..id_end]);
+    Some(Row {
+        id,
+        text: &strings[id_end..text_end],
+        features,
+        extra: &[],
+        place,
+        number,
+    })
+}
+
+fn decode_entries<'a>(
+    weights: &[u8],
+    mut start: usize,
+    entries: &'a mut Vec<Entry>,
+) -> Option<&'a [Entry]> {
+    entries.clear();
+    for entry in weights.chunks_exact(12) {
+        let end = start + le_u32(&entry[..4])? as usize;
+        let weight = f64::from_le_bytes(entry[4..].try_into().ok()?);
+        entries.push(Entry { start, end, weight });
+        start = end;
+    }
+    Some(entries)
+}
+
+fn le_u32(bytes: &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back() {
+        let entries = [
+            Entry {
+                start: 0,
+                end: 3,
+                weight: 1.0,
+            },
+            Entry {
+                start: 3,
+                end: 4,
+                weight: 0.25,
+            },
+        ];
+        let features = Features {
+            text: "中a",
+            entries: &entries,
+        };
+        for id in [None, Some(""), Some("é1")] {
+            for features in [None, Some(features)] {
+                let mut bytes = Vec::new();
+                encode(id, "text\n", features, &mut bytes).unwrap();
+                let mut room = Vec::new();
+                let row = decode(&bytes, &mut room, Place::new(1, 2), 3).unwrap();
+                assert_eq!((row.id, row.text, row.number), (id, "text\n", 3));
+                let shown = |features: Features<'_>| {
+                    features
+                        .iter()
+                        .map(|(text, weight)| (text.to_owned(), weight))
+                        .collect::<Vec<_>>()
+                };
+                assert_eq!(row.features.map(shown), features.map(shown));
+            }
+        }
+        assert!(decode(b"short", &mut Vec::new(), Place::new(0, 0), 0).is_none());
+    }
+}

@@ -1,0 +1,640 @@
+//! All inputs of a run as one sequence of rows in one address space.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::block::{Batch, Block, Body, Documents, Lines, ParseScratch};
+use super::columnar;
+use super::decode::{Decoding, bom_length, check_encoding};
+use super::expand::expand;
+use super::file::{InputFile, Storage};
+use super::lines::{Buffer, RowEnds, trim_line_end};
+use super::reading::Reading;
+use super::values::{ParsedRow, Plan, Position, Values, with_extra};
+use super::{Fields, Format, IdField, Place, ReadOptions, Row, RowResult, frame, json};
+use crate::error::{Error, Result};
+use crate::spool::Spool;
+
+/// The room that an input of unknown size has in the address space: 4 TiB.
+const STREAM_ROOM: u64 = 1 << 42;
+
+/// How many files are kept open to be read again.
+const OPEN_FILES: usize = 128;
+
+/// How many buffers are kept for the next blocks.
+const POOLED_BUFFERS: usize = 16;
+
+/// The inputs of a run, opened. All methods may be called from any number of threads at once.
+pub struct Inputs {
+    files: Vec<InputFile>,
+    /// Where each input begins in the address space.
+    bases: Vec<u64>,
+    options: ReadOptions,
+    decoding: Decoding,
+    streams: Option<Spool>,
+    records: Option<Spool>,
+    layout: OnceLock<Layout>,
+    reading: Mutex<Reading>,
+    pool: Mutex<Vec<Buffer>>,
+}
+
+/// What is wanted of each row, once it is known where ids come from.
+pub(super) struct Layout {
+    pub(super) plan: Plan,
+    paths: json::Paths,
+}
+
+impl Layout {
+    pub(super) fn new(fields: &Fields, id: Option<&str>) -> Self {
+        let plan = Plan::new(fields, id);
+        let paths = json::Paths::new(&plan);
+        Self { plan, paths }
+    }
+}
+
+impl Inputs {
+    /// Finds and opens the inputs: files, directories (all files of known formats in them and below
+    /// them, sorted by name, without hidden ones), globs, and `-` for standard input, which is
+    /// taken for JSONL unless [`ReadOptions::format`] says otherwise.
+    ///
+    /// # Errors
+    ///
+    /// An input that does not exist or cannot be read, a format that cannot be told, a temporary
+    /// file that cannot be made, and options that contradict the inputs.
+    pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
+        check_encoding(options.encoding)?;
+        if options.document_per_file
+            && !matches!(options.format, None | Some(Format::Text | Format::TextFile))
+        {
+            return Err(Error::usage("only plain text can be a file per document"));
+        }
+        let files = expand(paths, options)?
+            .into_iter()
+            .enumerate()
+            .map(|(index, found)| InputFile::new(found, index < OPEN_FILES))
+            .collect::<Result<Vec<_>>>()?;
+        check_fields(&files, &options.fields)?;
+        let bases = bases(&files)?;
+        let stored = |storage, per_file| {
+            let needs = |file: &InputFile| {
+                file.storage() == storage && (file.format() == Format::TextFile) == per_file
+            };
+            files.iter().any(needs)
+        };
+        let spool = |wanted: bool| {
+            wanted
+                .then(|| Spool::create(options.scratch.as_deref()))
+                .transpose()
+        };
+        let streams = spool(stored(Storage::Stream, false))?;
+        let records = spool(stored(Storage::Records, false) || stored(Storage::Stream, true))?;
+        Ok(Self {
+            files,
+            bases,
+            options: options.clone(),
+            decoding: Decoding {
+                encoding: options.encoding,
+                invalid_text: options.invalid_text,
+            },
+            streams,
+            records,
+            layout: OnceLock::new(),
+            reading: Mutex::new(Reading::new()),
+            pool: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The inputs in the order in which they are read.
+    pub fn files(&self) -> &[InputFile] {
+        &self.files
+    }
+
+    /// The size on disk of all inputs together, in bytes; `None` if one is not a regular file.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.files.iter().map(InputFile::bytes).sum()
+    }
+
+    /// The input in which a row lies.
+    pub fn file_of(&self, place: Place) -> &InputFile {
+        &self.files[self.index_of(place)]
+    }
+
+    /// The index in [`files`](Self::files) of the input in which a row lies.
+    pub(crate) fn index_of(&self, place: Place) -> usize {
+        self.bases
+            .partition_point(|&base| base <= place.offset())
+            .saturating_sub(1)
+    }
+
+    /// Where an input begins in the address space.
+    pub(crate) fn base(&self, file: usize) -> u64 {
+        self.bases[file]
+    }
+
+    pub(super) fn options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    pub(super) fn decoding(&self) -> &Decoding {
+        &self.decoding
+    }
+
+    pub(super) fn stream_spool(&self) -> Option<&Spool> {
+        self.streams.as_ref()
+    }
+
+    pub(super) fn layout_if_known(&self) -> Option<&Layout> {
+        self.layout.get()
+    }
+
+    pub(super) fn set_layout(&self, layout: Layout) -> &Layout {
+        self.layout.get_or_init(|| layout)
+    }
+
+    /// The next rows, or `None` at the end, also after an error that another thread was told.
+    ///
+    /// # Errors
+    ///
+    /// What makes the rest of an input unreadable: see the [module](super).
+    pub fn next_block(&self) -> Result<Option<Block>> {
+        let mut block = self.lock_reading().next(self)?;
+        if let Some(Block {
+            body: Body::Documents(documents),
+            ..
+        }) = &mut block
+        {
+            self.load(documents)
+                .inspect_err(|_| self.lock_reading().fail())?;
+        }
+        Ok(block)
+    }
+
+    fn lock_reading(&self) -> std::sync::MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer from the pool, or a new one.
+    pub(super) fn buffer(&self) -> Buffer {
+        self.pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+            .unwrap_or_default()
+    }
+
+    /// Puts a buffer into the pool, unless it has grown for a long row.
+    pub(super) fn put_back(&self, buffer: Buffer) {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < POOLED_BUFFERS && buffer.room() / 2 <= self.options.block_bytes {
+            pool.push(buffer);
+        }
+    }
+
+    /// Gives the memory of a block back for the next one. Without this, blocks are still freed.
+    pub fn recycle(&self, block: Block) {
+        match block.body {
+            Body::Lines(Lines { buffer, .. }) | Body::Documents(Documents { buffer, .. }) => {
+                self.put_back(buffer);
+            }
+            Body::Batch(_) => {}
+        }
+    }
+
+    /// Reads the files of a block of documents.
+    fn load(&self, documents: &mut Documents) -> Result<()> {
+        documents.buffer = self.buffer();
+        documents.buffer.clear();
+        let most = self.options.max_row_bytes as usize;
+        for index in 0..documents.ends.len() {
+            let file = &self.files[documents.file + index];
+            let start = documents.buffer.filled().len();
+            let mut stream = file.stream()?;
+            let mut goal = usize::try_from(file.bytes().unwrap_or(0))
+                .unwrap_or(most)
+                .min(most)
+                + 1;
+            while !documents.buffer.read_to(start + goal, &mut stream, None)? {
+                if goal > most {
+                    let name = file.name();
+                    return Err(Error::limit(format!("{name} is longer than {most} bytes")));
+                }
+                goal = (goal * 2).min(most + 1);
+            }
+            let end = documents.buffer.filled().len();
+            if let (Storage::Stream, Some(spool)) = (file.storage(), &self.records) {
+                file.set_spooled_at(spool.append(&documents.buffer.filled()[start..end])?);
+            }
+            file.check_unchanged()?;
+            documents.ends[index] = end;
+        }
+        Ok(())
+    }
+
+    /// Parses a block and calls back for each of its rows, good or bad, in order.
+    ///
+    /// # Errors
+    ///
+    /// The first error that `visit` returns, after which it is not called again; a row over the
+    /// limit; a temporary file that cannot be written.
+    pub fn parse(
+        &self,
+        block: &Block,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &block.body {
+            Body::Lines(lines) => self.parse_lines(lines, scratch, visit),
+            Body::Documents(documents) => self.parse_documents(documents, scratch, visit),
+            Body::Batch(batch) => self.parse_batch(batch, scratch, visit),
+        }
+    }
+
+    fn layout(&self) -> &Layout {
+        // Where no row could tell whether there are ids, none is good, and any layout will do.
+        self.layout
+            .get_or_init(|| Layout::new(&self.options.fields, None))
+    }
+
+    fn parse_lines(
+        &self,
+        lines: &Lines,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[lines.file];
+        let layout = self.provisional_layout(file);
+        let layout = layout.as_ref().unwrap_or_else(|| self.layout());
+        let bytes = &lines.buffer.filled()[lines.start..];
+        let base = self.bases[lines.file] + lines.offset;
+        let whole = self.decoding.whole(bytes);
+        let ends = file.row_ends();
+        let (mut line, mut number, mut start) = (lines.line, lines.number, 0);
+        while start < bytes.len() {
+            let end = ends.row_end(bytes, start);
+            let content = trim_line_end(&bytes[start..end]);
+            if !content.is_empty() {
+                let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
+                let position = Position {
+                    file: file.name(),
+                    line,
+                    number,
+                    place,
+                };
+                let decoded = match whole {
+                    Some(text) => Ok(&text[start..start + content.len()]),
+                    None => self.decoding.row(content, &mut scratch.decoded),
+                };
+                let parsed = decoded.and_then(|row| {
+                    self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
+                });
+                match parsed {
+                    Ok(row) => row.visit(&layout.plan, position, &mut *visit)?,
+                    Err(reason) => visit(Err(position.bad(reason)))?,
+                }
+                number += 1;
+            }
+            line += match ends {
+                RowEnds::LineFeed => 1,
+                RowEnds::OutsideQuotes(_) => {
+                    memchr::memchr_iter(b'\n', &bytes[start..end]).count() as u64
+                }
+            };
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn row_length(&self, file: &InputFile, start: usize, end: usize) -> Result<u32> {
+        let most = self.options.max_row_bytes;
+        u32::try_from(end - start)
+            .ok()
+            .filter(|&length| length <= most)
+            .ok_or_else(|| {
+                Error::limit(format!(
+                    "a row of {} has {} bytes, more than the limit of {most}",
+                    file.name(),
+                    end - start
+                ))
+            })
+    }
+
+    /// A layout without ids for JSONL of which no row was a valid object yet.
+    fn provisional_layout(&self, file: &InputFile) -> Option<Layout> {
+        let undecided = self.layout.get().is_none() && file.format() == Format::Jsonl;
+        undecided.then(|| Layout::new(&self.options.fields, None))
+    }
+
+    fn parse_row<'a>(
+        &self,
+        file: &'a InputFile,
+        layout: &Layout,
+        row: &'a str,
+        values: &'a mut Values,
+        cells: &mut super::delimited::CellReader,
+    ) -> std::result::Result<ParsedRow<'a>, String> {
+        let plan = &layout.plan;
+        let invalid_text = self.options.invalid_text;
+        match (file.format(), file.columns.get()) {
+            (Format::Jsonl, _) => json::parse(row, plan, &layout.paths, invalid_text, values)?,
+            (Format::Csv { .. }, Some(columns)) => columns.parse(row, plan, cells, values)?,
+            (Format::TextFile, _) => {
+                let id = (self.options.fields.id == IdField::Default).then(|| file.name());
+                return Ok(ParsedRow::plain(id, row, values));
+            }
+            _ => return Ok(ParsedRow::plain(None, row, values)),
+        }
+        values.row(plan, row, invalid_text)
+    }
+
+    fn parse_documents(
+        &self,
+        documents: &Documents,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut start = 0;
+        for (index, &end) in documents.ends.iter().enumerate() {
+            let file = &self.files[documents.file + index];
+            let place = Place::new(
+                self.bases[documents.file + index],
+                self.row_length(file, start, end)?,
+            );
+            let number = documents.number + index as u64;
+            let position = Position {
+                file: file.name(),
+                line: 1,
+                number,
+                place,
+            };
+            let bytes = &documents.buffer.filled()[start..end];
+            self.visit_document(file, bytes, position, scratch, &mut *visit)?;
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn visit_document<R>(
+        &self,
+        file: &InputFile,
+        bytes: &[u8],
+        position: Position<'_>,
+        scratch: &mut ParseScratch,
+        visit: impl FnOnce(RowResult<'_>) -> R,
+    ) -> R {
+        let layout = self.layout();
+        let bytes = &bytes[bom_length(bytes, self.options.encoding)..];
+        let parsed = self
+            .decoding
+            .row(bytes, &mut scratch.decoded)
+            .and_then(|text| {
+                self.parse_row(file, layout, text, &mut scratch.values, &mut scratch.cells)
+            });
+        match parsed {
+            Ok(row) => row.visit(&layout.plan, position, visit),
+            Err(reason) => visit(Err(position.bad(reason))),
+        }
+    }
+
+    fn parse_batch(
+        &self,
+        batch: &Batch,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[batch.file];
+        let plan = &self.layout().plan;
+        let broken = |reason: String| columnar::unreadable(file.name(), &reason);
+        let framed = self.frame_batch(batch, plan, scratch).map_err(broken)?;
+        let spool = self
+            .records
+            .as_ref()
+            .ok_or_else(|| broken("it is not spooled".to_owned()))?;
+        let base = self.bases[batch.file] + spool.append(&scratch.frames)?;
+        let extra = columnar::Columns::new(&batch.rows, plan, |slot| plan.is_extra(slot));
+        let extra = extra.map_err(broken)?;
+        for (row, outcome) in framed.into_iter().enumerate() {
+            let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
+            let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
+            let number = batch.number + row as u64;
+            let line = batch.first + row as u64 + 1;
+            let position = Position {
+                file: file.name(),
+                line,
+                number,
+                place,
+            };
+            let frame = &scratch.frames[start..end];
+            let values = &mut scratch.values;
+            let entries = &mut scratch.entries;
+            let read = outcome.and_then(|_| {
+                extra.parse(row, plan, values)?;
+                frame::decode(frame, entries, place, number).ok_or_else(|| "it is damaged".into())
+            });
+            match read {
+                Err(reason) => visit(Err(position.bad(reason)))?,
+                Ok(row) => with_extra(values, plan, "", |extra| {
+                    visit(
+                        extra
+                            .map(|extra| Row { extra, ..row })
+                            .map_err(|why| position.bad(why)),
+                    )
+                })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the rows of a batch into frames, one after another; where each is or why it is bad.
+    #[expect(
+        clippy::type_complexity,
+        reason = "one outcome per row, and one for the batch"
+    )]
+    fn frame_batch(
+        &self,
+        batch: &Batch,
+        plan: &Plan,
+        scratch: &mut ParseScratch,
+    ) -> std::result::Result<Vec<std::result::Result<(usize, usize), String>>, String> {
+        let columns = columnar::Columns::new(&batch.rows, plan, |slot| plan.is_kept(slot))?;
+        let (frames, values) = (&mut scratch.frames, &mut scratch.values);
+        frames.clear();
+        let mut frame = |row| {
+            let start = frames.len();
+            columns.parse(row, plan, values)?;
+            let parsed = values.row(plan, "", self.options.invalid_text)?;
+            parsed
+                .encode(frames)
+                .ok_or_else(|| "the row is longer than 4 GiB".to_owned())?;
+            Ok((start, frames.len()))
+        };
+        Ok((0..batch.rows.num_rows()).map(&mut frame).collect())
+    }
+
+    /// Reads one row again and parses it.
+    ///
+    /// # Errors
+    ///
+    /// A row that cannot be read again, or that has become a bad row because its file was changed.
+    pub fn reread<R>(
+        &self,
+        place: Place,
+        scratch: &mut ParseScratch,
+        visit: impl FnOnce(&Row<'_>) -> R,
+    ) -> Result<R> {
+        let file = self.file_of(place);
+        let mut bytes = std::mem::take(&mut scratch.bytes);
+        let read = self.read_place(place, &mut bytes);
+        let result = read.and_then(|()| self.parse_again(file, place, &bytes, scratch, visit));
+        scratch.bytes = bytes;
+        result
+    }
+
+    fn parse_again<R>(
+        &self,
+        file: &InputFile,
+        place: Place,
+        bytes: &[u8],
+        scratch: &mut ParseScratch,
+        visit: impl FnOnce(&Row<'_>) -> R,
+    ) -> Result<R> {
+        let changed = |reason: &str| {
+            Error::input(format!(
+                "{} was changed while it was being read: {reason}",
+                file.name()
+            ))
+        };
+        let position = Position {
+            file: file.name(),
+            line: 0,
+            number: 0,
+            place,
+        };
+        let visit = |row: RowResult<'_>| match row {
+            Ok(row) => Ok(visit(&row)),
+            Err(bad) => Err(changed(&bad.reason)),
+        };
+        if file.format() == Format::Parquet {
+            let row = frame::decode(bytes, &mut scratch.entries, place, 0);
+            return visit(row.ok_or_else(|| position.bad("its copy is damaged".to_owned())));
+        }
+        if file.format() == Format::TextFile {
+            return self.visit_document(file, bytes, position, scratch, visit);
+        }
+        let layout = self.layout();
+        let parsed = self
+            .decoding
+            .row(trim_line_end(bytes), &mut scratch.decoded)
+            .and_then(|row| {
+                self.parse_row(file, layout, row, &mut scratch.values, &mut scratch.cells)
+            });
+        match parsed {
+            Ok(row) => row.visit(&layout.plan, position, visit),
+            Err(reason) => Err(changed(&reason)),
+        }
+    }
+
+    /// Reads the bytes of one row again, with its line end if it has one, in place of what `bytes`
+    /// held. For Parquet this is the id and the text as a line of JSON.
+    ///
+    /// # Errors
+    ///
+    /// A row that cannot be read again.
+    pub fn raw(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
+        self.read_place(place, bytes)?;
+        let file = self.file_of(place);
+        if file.format() != Format::Parquet {
+            return Ok(());
+        }
+        let mut entries = Vec::new();
+        let row = frame::decode(bytes, &mut entries, place, 0);
+        let row = row.ok_or_else(|| Error::input("the copy of a row is damaged"))?;
+        let json = serde_json::json!({ "id": row.id, "text": row.text });
+        *bytes = format!("{json}\n").into_bytes();
+        Ok(())
+    }
+
+    fn read_place(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
+        let index = self.index_of(place);
+        bytes.resize(place.length() as usize, 0);
+        self.read_data(index, place.offset() - self.bases[index], bytes)
+    }
+
+    /// Fills `bytes` from the data of an input at `start`.
+    pub(crate) fn read_data(&self, file: usize, start: u64, bytes: &mut [u8]) -> Result<()> {
+        let file = &self.files[file];
+        let records = file.storage() == Storage::Records || file.format() == Format::TextFile;
+        let spool = if records {
+            &self.records
+        } else {
+            &self.streams
+        };
+        file.read_at(bytes, start, spool.as_ref())
+    }
+
+    /// A row's bytes, without its line end, as text.
+    pub(crate) fn decode<'a>(
+        &self,
+        bytes: &'a [u8],
+        room: &'a mut String,
+    ) -> std::result::Result<&'a str, String> {
+        self.decoding.row(bytes, room)
+    }
+
+    /// The encoding of text formats.
+    pub(crate) fn encoding(&self) -> &'static encoding_rs::Encoding {
+        self.options.encoding
+    }
+
+    /// An error if one of the inputs is no longer what was opened.
+    ///
+    /// # Errors
+    ///
+    /// As said.
+    pub fn check_unchanged(&self) -> Result<()> {
+        self.files.iter().try_for_each(InputFile::check_unchanged)
+    }
+}
+
+/// Gives each input its part of the address space.
+fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
+    let mut end = 0u64;
+    files
+        .iter()
+        .map(|file| {
+            let room = match file.storage() {
+                // Never empty, so that every row has a place of its own.
+                Storage::InPlace => file.bytes().unwrap_or(0) + 1,
+                Storage::Stream if file.format() == Format::TextFile => 1 << 33,
+                Storage::Stream | Storage::Records => STREAM_ROOM,
+            };
+            let base = end;
+            end = end.checked_add(room).ok_or_else(|| {
+                Error::limit(format!(
+                    "the inputs up to {} do not fit into one address space of 2^64 bytes",
+                    file.name()
+                ))
+            })?;
+            Ok(base)
+        })
+        .collect()
+}
+
+/// Refuses to look for fields in plain text.
+fn check_fields(files: &[InputFile], fields: &Fields) -> Result<()> {
+    let plain = |file: &&InputFile| matches!(file.format(), Format::Text | Format::TextFile);
+    let Some(file) = files.iter().find(plain) else {
+        return Ok(());
+    };
+    let id = match &fields.id {
+        IdField::Named(name) => Some(name),
+        _ => None,
+    };
+    let wanted = id.or(fields.features.as_ref()).or(fields.extra.first());
+    match wanted {
+        None => Ok(()),
+        Some(wanted) => Err(Error::usage(format!(
+            "the field `{wanted}` cannot be read from {}, which is plain text",
+            file.name()
+        ))),
+    }
+}

@@ -1,0 +1,430 @@
+//! Rows that end at a line feed: where they end, how many there are, and cutting a stream of bytes
+//! into blocks of whole rows.
+//!
+//! In CSV with quoting a line feed between quotes ends nothing. A quote opens a field only at the
+//! field's start, which is a matter of the byte before it, so rows can be found without parsing
+//! them: by jumping from quote to quote. In every encoding that is accepted here the bytes of line
+//! feed, quote, comma, tab and semicolon are never part of another character.
+
+use memchr::{memchr, memchr_iter, memchr2, memrchr};
+
+use super::stream::Stream;
+use crate::error::{Error, Result};
+use crate::spool::Spool;
+
+/// What ends a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowEnds {
+    /// A line feed.
+    LineFeed,
+    /// A line feed outside of quotes; a quote opens after this delimiter or at a row's start.
+    OutsideQuotes(u8),
+}
+
+impl RowEnds {
+    /// Where the row that starts at `start` ends, its line feed included: the end of `bytes` if
+    /// there is none.
+    pub(super) fn row_end(self, bytes: &[u8], start: usize) -> usize {
+        match self {
+            Self::LineFeed => line_end(bytes, start),
+            Self::OutsideQuotes(delimiter) => {
+                let end = line_end(bytes, start);
+                match memchr(b'"', &bytes[start..end]) {
+                    None => end,
+                    Some(_) => quoted_row_end(bytes, start, delimiter),
+                }
+            }
+        }
+    }
+}
+
+fn line_end(bytes: &[u8], start: usize) -> usize {
+    memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
+}
+
+fn quoted_row_end(bytes: &[u8], start: usize, delimiter: u8) -> usize {
+    let mut at = start;
+    while let Some(found) = memchr2(b'\n', b'"', &bytes[at..]) {
+        let found = at + found;
+        at = found + 1;
+        if bytes[found] == b'\n' {
+            return at;
+        }
+        if found == start || bytes[found - 1] == delimiter {
+            at = closing_quote(bytes, at);
+        }
+    }
+    bytes.len()
+}
+
+/// Just after the quote that closes what a quote before `at` opened; the end if none does.
+fn closing_quote(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(found) = memchr(b'"', &bytes[at..]) {
+        at += found + 1;
+        if bytes.get(at) != Some(&b'"') {
+            return at;
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// A row without its line end.
+pub(crate) fn trim_line_end(row: &[u8]) -> &[u8] {
+    let row = row.strip_suffix(b"\n").unwrap_or(row);
+    row.strip_suffix(b"\r").unwrap_or(row)
+}
+
+/// How many line feeds and how many rows a piece of input holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Count {
+    pub(super) lines: u64,
+    pub(super) rows: u64,
+}
+
+/// Counts the rows of `bytes`, which starts at a row and holds whole rows.
+pub(super) fn count(bytes: &[u8], ends: RowEnds) -> Count {
+    match ends {
+        RowEnds::OutsideQuotes(_) if memchr(b'"', bytes).is_some() => count_one_by_one(bytes, ends),
+        _ => count_lines(bytes),
+    }
+}
+
+fn count_one_by_one(bytes: &[u8], ends: RowEnds) -> Count {
+    let (mut count, mut at) = (Count::default(), 0);
+    while at < bytes.len() {
+        let end = ends.row_end(bytes, at);
+        count.lines += memchr_iter(b'\n', &bytes[at..end]).count() as u64;
+        count.rows += u64::from(!trim_line_end(&bytes[at..end]).is_empty());
+        at = end;
+    }
+    count
+}
+
+/// Counts lines and blank lines in one pass that the compiler turns into vector code.
+fn count_lines(bytes: &[u8]) -> Count {
+    let (mut lines, mut blank) = (0u64, 0u64);
+    let (one, two) = (bytes.get(1..).unwrap_or(&[]), bytes.get(2..).unwrap_or(&[]));
+    let stride = 128;
+    let whole = two.len() / stride * stride;
+    for start in (0..whole).step_by(stride) {
+        let part = start..start + stride;
+        let (mut ends, mut blanks) = (0u8, 0u8);
+        for ((&a, &b), &c) in bytes[part.clone()]
+            .iter()
+            .zip(&one[part.clone()])
+            .zip(&two[part])
+        {
+            let end = a == b'\n';
+            ends += u8::from(end);
+            blanks += u8::from(end & ((b == b'\n') | ((b == b'\r') & (c == b'\n'))));
+        }
+        lines += u64::from(ends);
+        blank += u64::from(blanks);
+    }
+    for at in whole..bytes.len() {
+        let end = bytes[at] == b'\n';
+        lines += u64::from(end);
+        blank += u64::from(end && starts_blank_line(&bytes[at + 1..]));
+    }
+    blank += u64::from(starts_blank_line(bytes));
+    let open_end = trim_line_end(&bytes[memrchr(b'\n', bytes).map_or(0, |at| at + 1)..]);
+    Count {
+        lines,
+        rows: lines - blank + u64::from(!open_end.is_empty()),
+    }
+}
+
+fn starts_blank_line(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\n") || bytes.starts_with(b"\r\n")
+}
+
+/// A buffer of which the first `used` bytes count. What is beyond them is not cleared between uses.
+#[derive(Default)]
+pub(super) struct Buffer {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Buffer {
+    pub(super) fn filled(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    pub(super) fn room(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    fn truncate(&mut self, used: usize) {
+        self.used = self.used.min(used);
+    }
+
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        self.grow(self.used + bytes.len());
+        self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += bytes.len();
+    }
+
+    fn grow(&mut self, room: usize) {
+        if self.bytes.len() < room {
+            self.bytes.resize(room, 0);
+        }
+    }
+
+    /// Reads until `goal` bytes are there; whether the stream ended before.
+    pub(super) fn read_to(
+        &mut self,
+        goal: usize,
+        stream: &mut Stream,
+        spool: Option<&Spool>,
+    ) -> Result<bool> {
+        self.grow(goal);
+        let start = self.used;
+        let mut ended = false;
+        while self.used < goal && !ended {
+            let read = stream.read(&mut self.bytes[self.used..goal])?;
+            self.used += read;
+            ended = read == 0;
+        }
+        match spool {
+            Some(spool) if self.used > start => {
+                spool.append(&self.bytes[start..self.used])?;
+            }
+            _ => {}
+        }
+        Ok(ended)
+    }
+}
+
+/// The limits that cutting keeps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CutSizes {
+    pub(super) block_bytes: usize,
+    pub(super) max_row_bytes: u32,
+}
+
+/// Cuts one input into pieces of whole rows.
+pub(super) struct LineReader {
+    stream: Stream,
+    spooled: bool,
+    ends: RowEnds,
+    sizes: CutSizes,
+    /// What was read beyond the last cut: the beginning of a row.
+    carry: Vec<u8>,
+    /// Where the carry begins, in bytes of the decompressed input.
+    offset: u64,
+    ended: bool,
+}
+
+impl LineReader {
+    /// `start` is what was read off the front already, without a byte order mark; it begins at
+    /// `offset`.
+    pub(super) fn new(stream: Stream, spooled: bool, ends: RowEnds, sizes: CutSizes) -> Self {
+        Self {
+            stream,
+            spooled,
+            ends,
+            sizes,
+            carry: Vec::new(),
+            offset: 0,
+            ended: false,
+        }
+    }
+
+    /// Where on disk the reader is.
+    pub(super) fn position(&self) -> u64 {
+        self.stream.position()
+    }
+
+    /// The first bytes of the input, at most `length`.
+    pub(super) fn peek(&mut self, length: usize, spool: Option<&Spool>) -> Result<&[u8]> {
+        let mut buffer = Buffer::default();
+        self.ended = buffer.read_to(length, &mut self.stream, spool.filter(|_| self.spooled))?;
+        self.carry.extend_from_slice(buffer.filled());
+        Ok(&self.carry)
+    }
+
+    /// Leaves out the first bytes of what [`peek`](Self::peek) has shown.
+    pub(super) fn skip(&mut self, length: usize) {
+        self.carry.drain(..length);
+        self.offset += length as u64;
+    }
+
+    /// Fills `buffer` with the next rows and returns where they begin in the decompressed input;
+    /// `None` at the end.
+    pub(super) fn next_rows(
+        &mut self,
+        name: &str,
+        buffer: &mut Buffer,
+        spool: Option<&Spool>,
+    ) -> Result<Option<u64>> {
+        let spool = spool.filter(|_| self.spooled);
+        buffer.clear();
+        buffer.extend(&self.carry);
+        self.carry.clear();
+        let mut cutter = Cutter::new(self.ends);
+        let mut goal = self.sizes.block_bytes.max(1);
+        let length = loop {
+            self.ended = self.ended || buffer.read_to(goal, &mut self.stream, spool)?;
+            if self.ended {
+                break buffer.filled().len();
+            }
+            match cutter.last_end(buffer.filled()) {
+                0 => goal = self.larger_goal(name, buffer.filled().len())?,
+                length => break length,
+            }
+        };
+        self.carry.extend_from_slice(&buffer.filled()[length..]);
+        buffer.truncate(length);
+        let offset = self.offset;
+        self.offset += length as u64;
+        Ok((length > 0).then_some(offset))
+    }
+
+    /// The next size of buffer for a row that is longer than the present one.
+    fn larger_goal(&self, name: &str, length: usize) -> Result<usize> {
+        let most = self.sizes.max_row_bytes as usize;
+        if length <= most {
+            return Ok((length * 2).clamp(1, most + 1));
+        }
+        let hint = match self.ends {
+            RowEnds::LineFeed => "",
+            RowEnds::OutsideQuotes(_) => "; perhaps a quote in it is never closed",
+        };
+        Err(Error::limit(format!(
+            "the row at byte {} of {name} is longer than the limit of {most} bytes{hint}",
+            self.offset
+        )))
+    }
+}
+
+/// Finds the last row end of a buffer that grows, looking at each byte once.
+struct Cutter {
+    ends: RowEnds,
+    at: usize,
+    quoted: bool,
+    last_end: usize,
+}
+
+impl Cutter {
+    fn new(ends: RowEnds) -> Self {
+        Self {
+            ends,
+            at: 0,
+            quoted: false,
+            last_end: 0,
+        }
+    }
+
+    /// The end of the last whole row of `bytes`, 0 if there is none. More bytes may follow.
+    fn last_end(&mut self, bytes: &[u8]) -> usize {
+        match self.ends {
+            RowEnds::LineFeed => self.pass(bytes, bytes.len()),
+            RowEnds::OutsideQuotes(delimiter) => while self.step(bytes, delimiter) {},
+        }
+        self.last_end
+    }
+
+    /// Passes bytes that are outside of quotes.
+    fn pass(&mut self, bytes: &[u8], to: usize) {
+        if let Some(found) = memrchr(b'\n', &bytes[self.at..to]) {
+            self.last_end = self.at + found + 1;
+        }
+        self.at = to;
+    }
+
+    /// Moves behind the next quote; whether there was one that more bytes cannot change.
+    fn step(&mut self, bytes: &[u8], delimiter: u8) -> bool {
+        let quote = memchr(b'"', &bytes[self.at..]).map(|found| self.at + found);
+        match (quote, self.quoted) {
+            (None, true) => self.at = bytes.len(),
+            (None, false) => self.pass(bytes, bytes.len()),
+            (Some(quote), true) => match bytes.get(quote + 1) {
+                None => self.at = quote,
+                Some(b'"') => self.at = quote + 2,
+                Some(_) => (self.at, self.quoted) = (quote + 1, false),
+            },
+            (Some(quote), false) => {
+                self.pass(bytes, quote);
+                self.quoted =
+                    quote == 0 || bytes[quote - 1] == delimiter || bytes[quote - 1] == b'\n';
+                self.at = quote + 1;
+            }
+        }
+        quote.is_some_and(|quote| self.at > quote)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Row ends that are line feeds, byte by byte.
+    fn plain_ends(bytes: &[u8], ends: RowEnds) -> Vec<usize> {
+        let (mut found, mut quoted, mut at) = (Vec::new(), false, 0);
+        let mut field_start = true;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            at += 1;
+            match (ends, quoted, byte) {
+                (RowEnds::OutsideQuotes(_), true, b'"') if bytes.get(at) == Some(&b'"') => at += 1,
+                (RowEnds::OutsideQuotes(_), true, b'"') => quoted = false,
+                (RowEnds::OutsideQuotes(_), true, _) => {}
+                (RowEnds::OutsideQuotes(_), false, b'"') if field_start => quoted = true,
+                (_, _, b'\n') => found.push(at),
+                _ => {}
+            }
+            field_start = match ends {
+                RowEnds::LineFeed => false,
+                RowEnds::OutsideQuotes(delimiter) => {
+                    !quoted && (byte == b'\n' || byte == delimiter)
+                }
+            };
+        }
+        found
+    }
+
+    fn input() -> impl Strategy<Value = Vec<u8>> {
+        let bytes = prop::sample::select(b"ab,\"\n\r".to_vec());
+        prop::collection::vec(bytes, 0..400)
+    }
+
+    proptest! {
+        #[test]
+        fn rows_end_where_the_plain_reader_says(bytes in input(), quoting: bool) {
+            let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
+            let (mut found, mut at) = (Vec::new(), 0);
+            while at < bytes.len() {
+                at = ends.row_end(&bytes, at);
+                found.push(at);
+            }
+            let mut expected = plain_ends(&bytes, ends);
+            if expected.last().copied().unwrap_or(0) < bytes.len() {
+                expected.push(bytes.len());
+            }
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(count(&bytes, ends), count_one_by_one(&bytes, ends));
+        }
+
+        #[test]
+        fn cuts_fall_on_row_ends(
+            bytes in input(),
+            quoting: bool,
+            steps in prop::collection::vec(1usize..9, 1..200),
+        ) {
+            let ends = if quoting { RowEnds::OutsideQuotes(b',') } else { RowEnds::LineFeed };
+            let mut cutter = Cutter::new(ends);
+            let mut length = 0;
+            for step in steps {
+                length = (length + step).min(bytes.len());
+                let expected = plain_ends(&bytes[..length], ends).last().copied().unwrap_or(0);
+                prop_assert_eq!(cutter.last_end(&bytes[..length]), expected);
+            }
+        }
+    }
+}

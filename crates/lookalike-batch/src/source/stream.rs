@@ -1,0 +1,136 @@
+//! The bytes of one input from start to end, decompressed.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use zstd::stream::read::Decoder as ZstdDecoder;
+
+use super::expand::{Compression, compression_by_content};
+use crate::error::{Error, Result};
+
+/// Compressed bytes read at a time.
+const COMPRESSED_BUFFER: usize = 256 << 10;
+
+/// A sequential reader that knows how far it is in the file on disk.
+pub(super) struct Stream {
+    name: String,
+    reader: Box<dyn Read + Send>,
+    position: Arc<AtomicU64>,
+    compression: Compression,
+}
+
+impl Stream {
+    /// Reads `file` as it is.
+    pub(super) fn plain(name: &str, file: File) -> Self {
+        let position = Arc::new(AtomicU64::new(0));
+        let reader = Box::new(Counted {
+            file,
+            position: Arc::clone(&position),
+        });
+        Self {
+            name: name.to_owned(),
+            reader,
+            position,
+            compression: Compression::None,
+        }
+    }
+
+    /// Decompresses `file` as its first bytes demand; `expected` is what its name promises.
+    pub(super) fn sniffed(name: &str, file: File, expected: Compression) -> Result<Self> {
+        let position = Arc::new(AtomicU64::new(0));
+        let counted = Counted {
+            file,
+            position: Arc::clone(&position),
+        };
+        let mut buffered = BufReader::with_capacity(COMPRESSED_BUFFER, counted);
+        let mut start = [0; 4];
+        let length =
+            peek(&mut buffered, &mut start).map_err(|cause| Error::reading("read", name, cause))?;
+        let compression = compression_by_content(&start[..length]);
+        if expected != Compression::None && compression != expected {
+            return Err(Error::input(format!(
+                "{name} is not compressed as its extension says: its first {length} bytes are \
+                 {:02X?}",
+                &start[..length]
+            )));
+        }
+        let whole = io::Cursor::new(start).take(length as u64).chain(buffered);
+        let reader: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(whole),
+            Compression::Gzip => Box::new(MultiGzDecoder::new(whole)),
+            Compression::Zstd => Box::new(
+                ZstdDecoder::with_buffer(whole)
+                    .map_err(|cause| Error::reading("decompress", name, cause))?,
+            ),
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            reader,
+            position,
+            compression,
+        })
+    }
+
+    /// Bytes of the file on disk read so far.
+    pub(super) fn position(&self) -> u64 {
+        self.position.load(Ordering::Relaxed)
+    }
+
+    /// Reads some bytes; 0 at the end.
+    pub(super) fn read(&mut self, room: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.reader.read(room) {
+                Ok(length) => return Ok(length),
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => return Err(self.unreadable(cause)),
+            }
+        }
+    }
+
+    fn unreadable(&self, cause: io::Error) -> Error {
+        let position = self.position();
+        if self.compression == Compression::None {
+            let place = format!("{} at byte {position}", self.name);
+            return Error::reading("read", place, cause);
+        }
+        let damage = match cause.kind() {
+            io::ErrorKind::UnexpectedEof => "the file is cut short".to_owned(),
+            _ => cause.to_string(),
+        };
+        let message = format!(
+            "cannot decompress {} near its byte {position}: {damage}",
+            self.name
+        );
+        Error::input(message).with_source(cause)
+    }
+}
+
+/// Takes up to four bytes off the front.
+fn peek(reader: &mut impl BufRead, start: &mut [u8; 4]) -> io::Result<usize> {
+    let mut length = 0;
+    while length < start.len() {
+        match reader.read(&mut start[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(length)
+}
+
+struct Counted {
+    file: File,
+    position: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read(room)?;
+        self.position.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}

@@ -1,0 +1,85 @@
+//! An unlinked temporary file to which threads append and from which they read at any place.
+//!
+//! It has no name, so nothing is left of it however the process ends. Appending reserves room with
+//! one atomic addition and then writes without a lock; what is appended in one call is contiguous.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result, shown};
+
+pub(crate) struct Spool {
+    file: File,
+    end: AtomicU64,
+}
+
+impl Spool {
+    /// A new spool in `directory`, or where the system keeps temporary files.
+    pub(crate) fn create(directory: Option<&Path>) -> Result<Self> {
+        let directory = directory.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let file = tempfile::tempfile_in(&directory).map_err(|cause| {
+            Error::writing("create a temporary file in", shown(&directory), cause)
+        })?;
+        Ok(Self {
+            file,
+            end: AtomicU64::new(0),
+        })
+    }
+
+    /// Where the next call to [`append`](Self::append) writes if no other thread does before.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Writes `bytes` and returns where they begin.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        self.file.write_all_at(bytes, start).map_err(|cause| {
+            Error::writing(
+                "write",
+                format_args!("byte {start} of the temporary file"),
+                cause,
+            )
+        })?;
+        Ok(start)
+    }
+
+    /// Fills `bytes` from what was appended at `start`.
+    pub(crate) fn read(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_append_without_overlap() {
+        let spool = Spool::create(None).unwrap();
+        let places: Vec<(u8, u64)> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4u8)
+                .map(|worker| {
+                    let spool = &spool;
+                    scope.spawn(move || {
+                        let append = |_| (worker, spool.append(&[worker; 37]).unwrap());
+                        (0..50).map(append).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap())
+                .collect()
+        });
+        for (worker, start) in places {
+            let mut bytes = [0; 37];
+            spool.read(&mut bytes, start).unwrap();
+            assert_eq!(bytes, [worker; 37]);
+        }
+        assert_eq!(spool.end(), 4 * 50 * 37);
+    }
+}

@@ -1,0 +1,160 @@
+//! Reading everything through the crate, and compressing by other means.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use lookalike_batch::error::Result;
+use lookalike_batch::source::{BadRow, Inputs, ParseScratch, Place, ReadOptions, Row, Scalar};
+
+/// A row by value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Owned {
+    pub(crate) id: Option<String>,
+    pub(crate) text: String,
+    pub(crate) features: Option<Vec<(String, f64)>>,
+    pub(crate) extra: Vec<String>,
+    pub(crate) number: u64,
+    pub(crate) place: Place,
+}
+
+impl Owned {
+    fn new(row: &Row<'_>) -> Self {
+        Self {
+            id: row.id.map(str::to_owned),
+            text: row.text.to_owned(),
+            features: row.features.map(|features| {
+                features
+                    .iter()
+                    .map(|(text, weight)| (text.into(), weight))
+                    .collect()
+            }),
+            extra: row.extra.iter().map(shown).collect(),
+            number: row.number,
+            place: row.place,
+        }
+    }
+}
+
+fn shown(scalar: &Scalar<'_>) -> String {
+    match scalar {
+        Scalar::Missing => "missing".to_owned(),
+        Scalar::Null => "null".to_owned(),
+        Scalar::Number { value, literal } => format!("{value}={literal}"),
+        Scalar::Text(text) => format!("'{text}'"),
+        Scalar::Bool(value) => value.to_string(),
+    }
+}
+
+/// What was read, in input order.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) rows: Vec<Owned>,
+    pub(crate) bad: Vec<BadRow>,
+}
+
+impl Read {
+    pub(crate) fn texts(&self) -> Vec<&str> {
+        self.rows.iter().map(|row| row.text.as_str()).collect()
+    }
+}
+
+/// Reads all inputs on some threads and checks that every row reads the same again.
+pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
+    let parts = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        let work = || -> Result<()> {
+            let mut scratch = ParseScratch::default();
+            while let Some(block) = inputs.next_block()? {
+                let mut part = Read::default();
+                inputs.parse(&block, &mut scratch, &mut |row| {
+                    match row {
+                        Ok(row) => part.rows.push(Owned::new(&row)),
+                        Err(bad) => part.bad.push(bad),
+                    }
+                    Ok(())
+                })?;
+                parts.lock().unwrap().push((block.ordinal(), part));
+                inputs.recycle(block);
+            }
+            Ok(())
+        };
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .try_for_each(|worker| worker.join().unwrap())
+    })?;
+    let mut parts = parts.into_inner().unwrap();
+    parts.sort_by_key(|(ordinal, _)| *ordinal);
+    assert!(
+        parts
+            .iter()
+            .enumerate()
+            .all(|(at, (ordinal, _))| at as u64 == *ordinal)
+    );
+    let mut all = Read::default();
+    for (_, part) in parts {
+        all.rows.extend(part.rows);
+        all.bad.extend(part.bad);
+    }
+    let mut scratch = ParseScratch::default();
+    for row in &all.rows {
+        let again = inputs.reread(row.place, &mut scratch, Owned::new)?;
+        let (id, text, features) = (&again.id, &again.text, &again.features);
+        assert_eq!((id, text, features), (&row.id, &row.text, &row.features));
+    }
+    Ok(all)
+}
+
+/// Opens and reads.
+pub(crate) fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Read> {
+    read_on(1, &Inputs::open(paths, options)?)
+}
+
+/// Writes `bytes` under a name, compressed as the name says; gzip and Zstandard in two parts.
+pub(crate) fn store(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+    let path = directory.join(name);
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let stored = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("gz") => [gzip(first), gzip(second)].concat(),
+        Some("zst") => [zstd(first), zstd(second)].concat(),
+        _ => bytes.to_vec(),
+    };
+    std::fs::write(&path, stored).unwrap();
+    path
+}
+
+/// What a file holds, decompressed as its name says.
+pub(crate) fn load(path: &Path) -> Vec<u8> {
+    let bytes = std::fs::read(path).unwrap();
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("gz") => {
+            let mut plain = Vec::new();
+            let mut decoder = flate2::read::MultiGzDecoder::new(&bytes[..]);
+            std::io::Read::read_to_end(&mut decoder, &mut plain).unwrap();
+            plain
+        }
+        Some("zst") => zstd::decode_all(&bytes[..]).unwrap(),
+        _ => bytes,
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+/// The names in a directory.
+pub(crate) fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,468 @@
+//! The command line as typed: every command, option, default and help text.
+//!
+//! Help, man page, completions and `docs/reference.md` are all made from these definitions. What
+//! the options mean together is decided in [`crate::settings`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lookalike::Threshold;
+use lookalike_batch::run::Keep;
+
+use crate::settings;
+
+const ABOUT: &str = "Finds near-duplicates in piles of text";
+
+const LONG_ABOUT: &str = "\
+Finds near-duplicates in piles of text: JSONL, CSV, TSV, Parquet and plain text, also compressed \
+with gzip or zstd, in Chinese and English alike.
+
+Two documents match if their similarity is at least the threshold: by default the share of pairs \
+of neighbouring words that they have in common (the Jaccard index), after differences of case, \
+width, punctuation, spacing and traditional or simplified characters have been taken away.";
+
+const EXAMPLE: &str = "\
+Example:
+  lookalike dedup articles.jsonl -o unique.jsonl --removed removed.tsv
+  lookalike explain removed.tsv 1234 articles.jsonl";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  done, but rows were skipped as bad
+  2  refused or failed
+
+Standard output is data; messages and progress go to standard error. A reader that closes standard \
+output early is no failure. NO_COLOR turns colours off.";
+
+/// Everything that can be typed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lookalike",
+    version,
+    about = ABOUT,
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLE,
+    after_long_help = format!("{EXAMPLE}\n\n{EXIT_CODES}"),
+    max_term_width = 100,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Dedup(Box<DedupArgs>),
+    Pairs(Box<PairsArgs>),
+    Explain(Box<ExplainArgs>),
+    Recipe(RecipeArgs),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+/// Keep one document of each group of near-duplicates
+///
+/// Reads all inputs, finds the documents that are similar, and writes the rows that are kept, byte
+/// for byte (Parquet: column for column). Of a similar pair never both are kept, and every removed
+/// document has a kept one that it is similar to.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike dedup articles.jsonl.zst -o unique.jsonl.zst --removed removed.tsv
+  lookalike dedup posts/ --text title,body --keep max:time --dry-run
+  lookalike dedup today.csv --against yesterday.csv -o new.csv")]
+pub(crate) struct DedupArgs {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+
+    /// Documents that come before all others and count as kept whatever they resemble; they are
+    /// never written. Stands after IN, or before another option
+    #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// The kept rows: a file whose extension says how it is compressed (.gz, .zst), a directory
+    /// that mirrors the inputs (DIR/), or - for standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// A table of the removed documents with the evidence: id, kept, similarity, method,
+    /// threshold, cluster (.tsv, .csv, .jsonl or .parquet)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) removed: Option<PathBuf>,
+
+    /// A table of the documents in clusters: id, cluster, representative, similarity, kept (.tsv,
+    /// .csv, .jsonl or .parquet); documents that are alone are left out
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) clusters: Option<PathBuf>,
+
+    /// Also find components: all documents connected by similar pairs. They are counted, and
+    /// --clusters gets the column `component`
+    #[arg(long, help_heading = "Output")]
+    pub(crate) components: bool,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// Write all rows to OUT, with the added fields `cluster`, `duplicate_of` and `similarity`
+    #[arg(long, help_heading = "Output")]
+    pub(crate) annotate: bool,
+
+    /// Do everything but write: the summary tells what would be kept and removed
+    #[arg(long, help_heading = "Output")]
+    pub(crate) dry_run: bool,
+
+    /// Which document of a group is kept: first, last, longest (most characters), max:FIELD or
+    /// min:FIELD (largest or smallest value; numbers come before strings). Ties go to the first
+    #[arg(
+        long,
+        value_name = "RULE",
+        default_value = "first",
+        value_parser = settings::parse_keep,
+        help_heading = "Matching"
+    )]
+    pub(crate) keep: Keep,
+
+    #[command(flatten)]
+    pub(crate) matching: Matching,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// List every pair of near-duplicates with its similarity
+///
+/// Writes a table with the columns a, b and similarity, sorted by position, a before b. Equal texts
+/// are listed once, by their first document, unless --all is given.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike pairs articles.jsonl --threshold 0.9 > pairs.tsv
+  lookalike pairs titles.txt -o pairs.parquet --all
+  lookalike pairs essays/ --against sources/ --document-per-file")]
+pub(crate) struct PairsArgs {
+    #[command(flatten)]
+    pub(crate) sources: Sources,
+
+    /// Documents to compare IN with: all pairs of one of these (a) and one of IN (b) are listed, and
+    /// no others. Stands after IN, or before another option
+    #[arg(
+        long,
+        value_name = "IN",
+        num_args = 1..,
+        conflicts_with = "all",
+        help_heading = "Input"
+    )]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// The table of pairs (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it, TSV on
+    /// standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Every pair of documents, not one document for each equal text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) all: bool,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) matching: Matching,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Say why a document was removed
+///
+/// Looks a document up in the table that `dedup --removed` wrote, finds it and the document that
+/// was kept instead in the inputs, computes their similarity again, and shows both texts with their
+/// differences marked: [-only in the kept text-] and {+only in the removed text+}.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike explain removed.tsv 1234 articles.jsonl
+  lookalike explain removed.parquet post-7 today.csv --against yesterday.csv --json")]
+pub(crate) struct ExplainArgs {
+    /// The table of removed documents, as `dedup --removed` wrote it (.tsv, .csv, .jsonl or
+    /// .parquet, also .gz and .zst)
+    #[arg(value_name = "REMOVED")]
+    pub(crate) removed: PathBuf,
+
+    /// The id of the document
+    #[arg(value_name = "ID")]
+    pub(crate) document: String,
+
+    /// The inputs of the dedup run: files, directories, globs
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The inputs that the dedup run had as --against
+    #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
+    pub(crate) against: Vec<PathBuf>,
+
+    /// The recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Matching"
+    )]
+    pub(crate) recipe: String,
+
+    /// What similarity meant in the dedup run
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MEASURE",
+        default_value_t = Verify::Jaccard,
+        help_heading = "Matching"
+    )]
+    pub(crate) verify: Verify,
+
+    /// Print the whole texts, also long passages that both have in common
+    #[arg(long, help_heading = "Output")]
+    pub(crate) full: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// How many threads read; the default is one for each core
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_threads,
+        help_heading = "Running"
+    )]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Print a recipe: everything that decides how texts compare
+///
+/// Without an argument, lists the recipes that are built in. The TOML that is printed for one can
+/// be changed and given to --recipe. Two recipes with different ids never compare.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike recipe words-3 > mine.toml
+  lookalike dedup articles.jsonl -o unique.jsonl --recipe mine.toml")]
+pub(crate) struct RecipeArgs {
+    /// The name of a recipe, or a TOML file
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) recipe: Option<String>,
+}
+
+/// What is read.
+#[derive(Debug, Args)]
+pub(crate) struct Sources {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --format says otherwise)
+    #[arg(value_name = "IN", required_unless_present = "explain_plan")]
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// What matches.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct Matching {
+    /// How candidates for a match are found
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::Auto)]
+    pub(crate) method: Method,
+
+    /// The least similarity that matches (≥), above 0 and at most 1
+    ///
+    /// The default is 0.8.
+    #[arg(long, value_name = "T", value_parser = settings::parse_threshold)]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// With --method simhash: the most bits by which fingerprints of a candidate pair differ (≤),
+    /// below the bits of the recipe's fingerprint (64)
+    ///
+    /// The default is 3.
+    #[arg(long, value_name = "K")]
+    pub(crate) distance: Option<u32>,
+
+    /// How texts become features: a name (see `lookalike recipe`) or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
+    pub(crate) recipe: String,
+
+    /// What similarity means, and how candidates are checked
+    #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]
+    pub(crate) verify: Verify,
+
+    /// Match only documents with equal values of this field
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) within: Option<String>,
+
+    /// Match only documents that are at most so far apart in time: a number with the unit s, m, h,
+    /// d or w, such as 90s, 15m, 36h, 2d, 1w; needs --time
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = settings::parse_duration,
+        requires = "time"
+    )]
+    pub(crate) window: Option<f64>,
+
+    /// The field with the time for --window: seconds since 1970 or an ISO 8601 date or date and
+    /// time
+    #[arg(long, value_name = "FIELD", requires = "window")]
+    pub(crate) time: Option<String>,
+
+    /// Show how candidates are found, the predicted recall and the memory a document takes, and
+    /// stop without reading anything
+    #[arg(long)]
+    pub(crate) explain_plan: bool,
+}
+
+/// How candidates are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Method {
+    /// Short documents by an exact join, all others by MinHash
+    Auto,
+    /// MinHash bands for all documents
+    Minhash,
+    /// SimHash fingerprints that differ in few bits
+    Simhash,
+    /// Only texts that are equal after normalisation
+    Exact,
+    /// An exact join of all documents: finds every pair; slow for long texts
+    Join,
+}
+
+/// What similarity means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Verify {
+    /// Shared features by all features of both
+    Jaccard,
+    /// Shared features by the features of the smaller document
+    Containment,
+    /// No check: equal parts of the sketches (MinHash), 1 − distance/bits (SimHash)
+    None,
+}
+
+/// How inputs are read.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Reading {
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// CSV and TSV without a header row: columns have the names 1, 2, …
+    #[arg(long)]
+    pub(crate) no_header: bool,
+
+    /// The encoding of text formats, such as gb18030, big5 or shift_jis
+    #[arg(
+        long,
+        value_name = "LABEL",
+        default_value = "utf-8",
+        value_parser = settings::parse_encoding
+    )]
+    pub(crate) encoding: &'static encoding_rs::Encoding,
+
+    /// Read malformed text with a replacement character instead of rejecting the row
+    #[arg(long)]
+    pub(crate) lossy: bool,
+
+    /// Plain text: one document a file, not one a line
+    #[arg(long)]
+    pub(crate) document_per_file: bool,
+
+    /// The field with the text; several are joined by a line feed; a.b reaches into b of a
+    ///
+    /// The default is `text`. Plain text needs none.
+    #[arg(long, value_name = "FIELD", value_delimiter = ',')]
+    pub(crate) text: Vec<String>,
+
+    /// The field with the id of a document
+    ///
+    /// The default is `id` if the first row has it, else the number of the row.
+    #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
+    pub(crate) id: Option<String>,
+
+    /// Take the number of the row for the id, also where ids repeat
+    #[arg(long)]
+    pub(crate) id_row: bool,
+
+    /// A field that holds the features already: a list of strings, or words parted by spaces
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) features: Option<String>,
+
+    /// The longest row accepted: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1Gi",
+        value_parser = settings::parse_row_size
+    )]
+    pub(crate) max_row: u32,
+
+    /// Where temporary files go: compressed input, standard input and Parquet take up their size
+    /// there; the default is the system's directory for them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) scratch: Option<PathBuf>,
+}
+
+/// A format of inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A JSON object a line
+    Jsonl,
+    /// Comma-separated values with quoting
+    Csv,
+    /// Tab-separated values without quoting
+    Tsv,
+    /// Apache Parquet
+    Parquet,
+    /// Plain text, a document a line
+    Text,
+}
+
+/// How a run goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct Running {
+    /// Stop at the first bad row
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// How many threads work; the default is one for each core. Results do not depend on it
+    #[arg(long, value_name = "N", value_parser = settings::parse_threads)]
+    pub(crate) threads: Option<usize>,
+
+    /// Print the summary as one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// No progress and no summary on standard error: errors and bad rows only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}

@@ -1,0 +1,43 @@
+//! `lookalike dedup`.
+
+use anyhow::Result;
+use lookalike_batch::run;
+
+use crate::Outcome;
+use crate::args::DedupArgs;
+use crate::output::Printer;
+use crate::progress::Reporter;
+use crate::settings::DedupRun;
+use crate::{plan, summary};
+
+pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.running.quiet);
+    if args.matching.explain_plan {
+        return plan::explain(&args.matching, args.running.json, &printer);
+    }
+    let DedupRun {
+        inputs,
+        settings,
+        outputs,
+        written,
+    } = DedupRun::new(args)?;
+    let reporter = Reporter::new(printer, args.running.strict);
+    let result = run::dedup(&inputs, &settings, &outputs, &reporter);
+    let told = args.rejected.is_some() && !args.dry_run;
+    reporter.finish(if told {
+        ""
+    } else {
+        "; --rejected FILE writes them all"
+    });
+    let done = result?;
+    if args.running.json {
+        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+    } else {
+        printer.note(&summary::dedup(&done, args, &written, &printer));
+    }
+    Ok(if done.rejected > 0 {
+        Outcome::RowsSkipped
+    } else {
+        Outcome::Done
+    })
+}

@@ -1,0 +1,610 @@
+//! `lookalike explain`: why a document was removed, with both texts.
+//!
+//! The record says what the run found; both texts are read again, and their similarity is computed
+//! again, so that the answer is about the texts as they are now and says so if that has changed.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Result, bail};
+use lookalike::sketch::{MinHasher, SimHasher, equal_slots};
+use lookalike::text::{Analysis, Analyzer, Scratch, State};
+use lookalike::{Cpu, Recipe, verify};
+use lookalike_batch::source::{
+    Fields, Format, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar,
+};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::args::{ExplainArgs, Verify};
+use crate::diff::{marked, passages};
+use crate::output::{Printer, Tone, plural, visible};
+use crate::settings;
+
+/// How many of the documents that were removed for a kept one are named.
+const NAMED: usize = 5;
+
+/// Numbers closer than this are the same: tables hold digits that give back every double.
+const SAME: f64 = 1e-12;
+
+pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
+    let printer = Printer::new(false);
+    let recipe = settings::load_recipe(&args.recipe)?;
+    let options = settings::read_options(&args.reading)?;
+    let table = Table::read(args)?;
+    let known = table
+        .removals
+        .iter()
+        .find(|removal| removal.id == args.document);
+    let text = match known {
+        Some(removal) => Case::find(args, &options, &recipe, &table, removal)?.told(args, &printer),
+        None => not_removed(args, &options, &table)?,
+    };
+    printer.data(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// A line of the table of removed documents.
+#[derive(Debug, Clone)]
+struct Removal {
+    id: String,
+    kept: String,
+    similarity: Option<f64>,
+    method: String,
+    threshold: Option<f64>,
+    cluster: String,
+}
+
+/// What the table says about one document: its own removal, or those for which it was kept.
+struct Table {
+    removals: Vec<Removal>,
+    /// TSV cannot hold tabs and line ends, which stand there as `\t`, `\n` and `\r`.
+    escaped: bool,
+}
+
+impl Table {
+    fn read(args: &ExplainArgs) -> Result<Self> {
+        let format = table_format(&args.removed);
+        let columns = ["similarity", "method", "threshold", "cluster"];
+        let fields = Fields {
+            text: vec!["kept".to_owned()],
+            id: IdField::Named("id".to_owned()),
+            features: None,
+            extra: columns.map(str::to_owned).to_vec(),
+        };
+        let scratch = args.reading.scratch.clone();
+        let options = ReadOptions {
+            format,
+            fields,
+            scratch,
+            ..ReadOptions::default()
+        };
+        let inputs = Inputs::open(std::slice::from_ref(&args.removed), &options)?;
+        let escaped = inputs
+            .files()
+            .iter()
+            .any(|file| file.format() == Format::TSV);
+        let wanted = escape(&args.document, escaped);
+        let removals = Mutex::new(Vec::new());
+        let bad = Mutex::new(None);
+        visit_rows(&inputs, settings::threads(args.threads), &|row| match row {
+            Ok(row) => {
+                let id = row.id.unwrap_or_default();
+                if id == args.document
+                    || id == wanted
+                    || row.text == args.document
+                    || row.text == wanted
+                {
+                    lock(&removals).push((row.number, removal(row)));
+                }
+                true
+            }
+            Err(reason) => {
+                lock(&bad).get_or_insert(reason);
+                true
+            }
+        })?;
+        if let Some(reason) = bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            bail!(
+                "this is no table of removed documents, as `dedup --removed` writes it: {reason}"
+            );
+        }
+        let mut removals = removals
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        removals.sort_by_key(|(number, _)| *number);
+        let mut removals: Vec<_> = removals.into_iter().map(|(_, removal)| removal).collect();
+        for removal in removals.iter_mut().filter(|removal| removal.id == wanted) {
+            removal.id.clone_from(&args.document);
+        }
+        Ok(Self { removals, escaped })
+    }
+
+    /// Whether an id in the table means an id of the inputs.
+    fn names(&self, in_table: &str, id: &str) -> bool {
+        in_table == id || self.escaped && in_table == escape(id, true)
+    }
+}
+
+/// What is not known by its extension is TSV, as it was when it was written.
+fn table_format(path: &Path) -> Option<Format> {
+    let lower = path.to_string_lossy().to_lowercase();
+    let plain = [".gz", ".gzip", ".zst", ".zstd"]
+        .iter()
+        .find_map(|extension| lower.strip_suffix(extension))
+        .unwrap_or(&lower);
+    let known = [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".pq"];
+    let is_known = known.iter().any(|extension| plain.ends_with(extension)) || path.is_dir();
+    (!is_known).then_some(Format::TSV)
+}
+
+fn escape(id: &str, escaped: bool) -> String {
+    if escaped {
+        id.replace('\t', "\\t")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+    } else {
+        id.to_owned()
+    }
+}
+
+fn removal(row: &Row<'_>) -> Removal {
+    let [similarity, method, threshold, cluster] = row.extra else {
+        unreachable!("four fields were asked for");
+    };
+    let text = |value: &Scalar<'_>| match value {
+        Scalar::Text(text) | Scalar::Number { literal: text, .. } => (*text).to_owned(),
+        Scalar::Missing | Scalar::Null | Scalar::Bool(_) => String::new(),
+    };
+    let number = |value: &Scalar<'_>| text(value).parse().ok();
+    Removal {
+        id: row.id.unwrap_or_default().to_owned(),
+        kept: row.text.to_owned(),
+        similarity: number(similarity),
+        method: text(method),
+        threshold: number(threshold),
+        cluster: text(cluster),
+    }
+}
+
+/// Calls back with every row, in any order and from several threads, until one answer is `false`.
+/// A bad row comes as a sentence.
+fn visit_rows(
+    inputs: &Inputs,
+    threads: usize,
+    visit: &(dyn Fn(Result<&Row<'_>, String>) -> bool + Sync),
+) -> lookalike_batch::Result<()> {
+    let enough = AtomicBool::new(false);
+    let work = || -> lookalike_batch::Result<()> {
+        let mut scratch = ParseScratch::default();
+        while !enough.load(Ordering::Relaxed) {
+            let Some(block) = inputs.next_block()? else {
+                break;
+            };
+            inputs.parse(&block, &mut scratch, &mut |row| {
+                let more = match row {
+                    Ok(row) => visit(Ok(&row)),
+                    Err(bad) => visit(Err(format!("{}:{}: {}", bad.file, bad.line, bad.reason))),
+                };
+                if !more {
+                    enough.store(true, Ordering::Relaxed);
+                }
+                Ok(())
+            })?;
+            inputs.recycle(block);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = |worker: std::thread::ScopedJoinHandle<'_, _>| {
+            worker.join().expect("a panic ends the process")
+        };
+        workers
+            .into_iter()
+            .map(joined)
+            .fold(Ok(()), lookalike_batch::Result::and)
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A document of the inputs.
+#[derive(Debug, Clone)]
+struct Found {
+    text: String,
+    features: Option<Vec<(String, f64)>>,
+    file: String,
+    number: u64,
+}
+
+impl Found {
+    fn new(row: &Row<'_>, inputs: &Inputs) -> Self {
+        let features = |features: lookalike_batch::source::Features<'_>| {
+            features
+                .iter()
+                .map(|(feature, weight)| (feature.to_owned(), weight))
+                .collect()
+        };
+        Self {
+            text: row.text.to_owned(),
+            features: row.features.map(features),
+            file: inputs.file_of(row.place).name().to_owned(),
+            number: row.number,
+        }
+    }
+
+    fn analyze<'s>(&self, analyzer: &Analyzer, scratch: &'s mut Scratch) -> Analysis<'s> {
+        match &self.features {
+            Some(features) => {
+                let features = features
+                    .iter()
+                    .map(|(feature, weight)| (&feature[..], *weight));
+                analyzer.analyze_features(features, scratch)
+            }
+            None => analyzer.analyze(&self.text, scratch),
+        }
+    }
+
+    /// The text as it is shown.
+    fn shown(&self) -> String {
+        match &self.features {
+            Some(features) if self.text.is_empty() => {
+                let features: Vec<_> = features.iter().map(|(feature, _)| &feature[..]).collect();
+                features.join(" ")
+            }
+            _ => self.text.clone(),
+        }
+    }
+
+    fn place(&self) -> String {
+        format!("{}, row {}", self.file, self.number)
+    }
+}
+
+/// Looks for the documents with any of several ids; the first row of each in input order.
+fn look_up(
+    paths: &[PathBuf],
+    options: &ReadOptions,
+    threads: usize,
+    is_wanted: &[&(dyn Fn(&str) -> bool + Sync)],
+) -> Result<Vec<Option<Found>>> {
+    let found = Mutex::new(vec![None::<Found>; is_wanted.len()]);
+    if paths.is_empty() {
+        return Ok(vec![None; is_wanted.len()]);
+    }
+    let inputs = Inputs::open(paths, options)?;
+    visit_rows(&inputs, threads, &|row| {
+        let Ok(row) = row else { return true };
+        let number = row.number.to_string();
+        let id = row.id.unwrap_or(&number);
+        for (at, is_wanted) in is_wanted.iter().enumerate() {
+            if is_wanted(id) {
+                let mut found = lock(&found);
+                if found[at]
+                    .as_ref()
+                    .is_none_or(|earlier| earlier.number > row.number)
+                {
+                    found[at] = Some(Found::new(row, &inputs));
+                }
+                if found.iter().all(Option::is_some) {
+                    return false;
+                }
+            }
+        }
+        true
+    })?;
+    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A removal with both documents and what they have in common now.
+struct Case<'a> {
+    removal: &'a Removal,
+    recipe: &'a Recipe,
+    verify: Verify,
+    removed: Found,
+    kept: Found,
+    now: Comparison,
+}
+
+impl<'a> Case<'a> {
+    fn find(
+        args: &ExplainArgs,
+        options: &ReadOptions,
+        recipe: &'a Recipe,
+        table: &Table,
+        removal: &'a Removal,
+    ) -> Result<Self> {
+        let threads = settings::threads(args.threads);
+        let is_removed = |id: &str| id == args.document;
+        let is_kept = |id: &str| table.names(&removal.kept, id);
+        let in_against = look_up(&args.against, options, threads, &[&is_kept])?;
+        let mut found = look_up(&args.inputs, options, threads, &[&is_removed, &is_kept])?;
+        let (in_inputs, removed) = (found.pop().flatten(), found.pop().flatten());
+        let missing = |id: &str, role: &str, more: &str| {
+            anyhow::anyhow!(
+                "the {role} document {id} is not in the inputs: give the inputs of the dedup run, \
+                 with the same --id, --id-row and --format{more}"
+            )
+        };
+        let removed = removed.ok_or_else(|| missing(&args.document, "removed", ""))?;
+        // An id can stand in both: then the document that the record fits is meant.
+        let in_inputs = in_inputs.filter(|found| found.number != removed.number);
+        let mut candidates: Vec<_> = in_against
+            .into_iter()
+            .flatten()
+            .chain(in_inputs)
+            .map(|kept| {
+                let now = Comparison::new(recipe, &kept, &removed);
+                (kept, now)
+            })
+            .collect();
+        let fitting = candidates
+            .iter()
+            .position(|(_, now)| now.fits(removal, args.verify).is_some());
+        if candidates.is_empty() {
+            return Err(missing(&removal.kept, "kept", " and --against"));
+        }
+        let (kept, now) = candidates.swap_remove(fitting.unwrap_or(0));
+        Ok(Self {
+            removal,
+            recipe,
+            verify: args.verify,
+            removed,
+            kept,
+            now,
+        })
+    }
+
+    fn told(&self, args: &ExplainArgs, printer: &Printer) -> String {
+        if args.json {
+            self.as_json()
+        } else {
+            self.in_words(args.full, printer)
+        }
+    }
+
+    fn in_words(&self, full: bool, printer: &Printer) -> String {
+        let Self {
+            removal,
+            now,
+            kept,
+            removed,
+            recipe,
+            ..
+        } = self;
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "{} was removed because {} was kept, which it is like.",
+            visible(&removal.id),
+            visible(&removal.kept)
+        );
+        let mut line = |label: &str, value: &str| {
+            let _ = writeln!(text, "  {label:<12} {}", visible(value));
+        };
+        line("kept", &kept.place());
+        line("removed", &removed.place());
+        let recorded = |value: Option<f64>, show: fn(f64) -> String| {
+            value.map_or_else(|| "not recorded".to_owned(), show)
+        };
+        let similarity = recorded(removal.similarity, |value| format!("{value:.4}"));
+        line(
+            "similarity",
+            &format!("{similarity}, found by {}", removal.method),
+        );
+        line(
+            "threshold",
+            &recorded(removal.threshold, |value| value.to_string()),
+        );
+        line("cluster", &removal.cluster);
+        line("recipe", &format!("{} ({})", recipe.name, recipe.id()));
+        line("now", &now.in_words());
+        line("", &self.verdict());
+        let (kept, removed) = (kept.shown(), removed.shown());
+        let heading = "Both texts: [-only in the kept one-] {+only in the removed one+}";
+        let _ = writeln!(text, "\n{}", printer.in_output(Tone::Heading, heading));
+        text.push_str(&marked(&passages(&kept, &removed), full, printer));
+        text.push('\n');
+        text
+    }
+
+    /// Whether the record fits the texts as they are now.
+    fn verdict(&self) -> String {
+        match self.now.fits(self.removal, self.verify) {
+            Some(measure) => format!("the record fits the texts as they are now ({measure})"),
+            None => {
+                "the record does not fit: the texts have changed since, or the run had another \
+                     recipe (--recipe), measure (--verify), fields (--text) or way to read them"
+                    .to_owned()
+            }
+        }
+    }
+
+    fn as_json(&self) -> String {
+        let Self {
+            removal,
+            now,
+            kept,
+            removed,
+            recipe,
+            ..
+        } = self;
+        let (kept_text, removed_text) = (kept.shown(), removed.shown());
+        let document = |found: &Found, text: &str| json!({ "file": found.file, "row": found.number, "text": text });
+        let object = json!({
+            "id": removal.id,
+            "removed": true,
+            "kept": removal.kept,
+            "similarity": removal.similarity,
+            "method": removal.method,
+            "threshold": removal.threshold,
+            "cluster": removal.cluster,
+            "recipe": recipe.name,
+            "recipe_id": recipe.id().to_string(),
+            "now": {
+                "equal": now.equal,
+                "jaccard": now.jaccard,
+                "containment": now.containment,
+                "shared_features": now.shared,
+                "kept_features": now.kept,
+                "removed_features": now.removed,
+                "fits": now.fits(removal, self.verify).is_some(),
+            },
+            "kept_document": document(kept, &kept_text),
+            "removed_document": document(removed, &removed_text),
+            "differences": passages(&kept_text, &removed_text),
+        });
+        format!("{object}\n")
+    }
+}
+
+/// What two documents have in common under a recipe.
+#[derive(Debug)]
+struct Comparison {
+    /// Equal after normalisation.
+    equal: bool,
+    /// Distinct features of each, and of both.
+    kept: usize,
+    removed: usize,
+    shared: usize,
+    jaccard: f64,
+    containment: f64,
+    /// The share of equal slots of the signatures.
+    slots: Option<f64>,
+    /// 1 − distance/bits of the fingerprints.
+    bits: Option<f64>,
+}
+
+impl Comparison {
+    fn new(recipe: &Recipe, kept: &Found, removed: &Found) -> Self {
+        let analyzer = Analyzer::new(recipe);
+        let (mut scratch_a, mut scratch_b) = (Scratch::default(), Scratch::default());
+        let a = kept.analyze(&analyzer, &mut scratch_a);
+        let b = removed.analyze(&analyzer, &mut scratch_b);
+        let features = |analysis: &Analysis<'_>| {
+            let mut features = Vec::new();
+            analysis.features(&mut features);
+            features
+        };
+        let (in_a, in_b) = (features(&a), features(&b));
+        Self {
+            equal: a.state != State::Empty && a.key == b.key,
+            kept: in_a.len(),
+            removed: in_b.len(),
+            shared: verify::intersection(&in_a, &in_b),
+            jaccard: verify::jaccard(&in_a, &in_b).get(),
+            containment: verify::containment(&in_a, &in_b).get(),
+            slots: equal_share(recipe, &a, &b),
+            bits: equal_bits(recipe, &a, &b),
+        }
+    }
+
+    /// The measure by which the record is right, if it is.
+    fn fits(&self, removal: &Removal, verify: Verify) -> Option<&'static str> {
+        let (value, name) = if removal.method == "exact" || self.equal {
+            (f64::from(u8::from(self.equal)), "equal after normalisation")
+        } else {
+            match (verify, &removal.method[..]) {
+                (Verify::Containment, _) => (self.containment, "containment"),
+                (Verify::None, "minhash") => (self.slots?, "share of equal MinHash slots"),
+                (Verify::None, "simhash") => (self.bits?, "share of equal SimHash bits"),
+                (Verify::Jaccard | Verify::None, _) => (self.jaccard, "Jaccard index"),
+            }
+        };
+        ((value - removal.similarity?).abs() <= SAME).then_some(name)
+    }
+
+    fn in_words(&self) -> String {
+        if self.equal {
+            return "the texts are equal after normalisation".to_owned();
+        }
+        if self.kept == 0 || self.removed == 0 {
+            return "the texts differ, and one of them is too short for a feature".to_owned();
+        }
+        format!(
+            "{} shared, of {} in the kept and {} in the removed text: Jaccard index {:.4}, \
+             containment {:.4}",
+            plural(self.shared as u64, "feature", "features"),
+            self.kept,
+            self.removed,
+            self.jaccard,
+            self.containment
+        )
+    }
+}
+
+fn equal_share(recipe: &Recipe, a: &Analysis<'_>, b: &Analysis<'_>) -> Option<f64> {
+    let hasher = MinHasher::new(&recipe.minhash, Cpu::best());
+    let sign = |analysis: &Analysis<'_>| {
+        let mut signature = vec![0; hasher.slots()];
+        hasher.sign(analysis, &mut signature).then_some(signature)
+    };
+    Some(equal_slots(&sign(a)?, &sign(b)?) as f64 / hasher.slots() as f64)
+}
+
+fn equal_bits(recipe: &Recipe, a: &Analysis<'_>, b: &Analysis<'_>) -> Option<f64> {
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+    let differing = (hasher.fingerprint(a)? ^ hasher.fingerprint(b)?).count_ones();
+    let bits = recipe.simhash.bits;
+    Some(f64::from(bits - differing) / f64::from(bits))
+}
+
+/// The answer about a document that is not among the removed ones.
+fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Result<String> {
+    let is_wanted = |id: &str| id == args.document;
+    let found = look_up(
+        &args.inputs,
+        options,
+        settings::threads(args.threads),
+        &[&is_wanted],
+    )?;
+    let Some(found) = found.into_iter().flatten().next() else {
+        bail!(
+            "the document {} is neither in {} nor in the inputs: give an id as it stands in the \
+             table, and the inputs of the dedup run with the same --id, --id-row and --format",
+            visible(&args.document),
+            args.removed.display()
+        );
+    };
+    let for_it: Vec<_> = table
+        .removals
+        .iter()
+        .map(|removal| &removal.id[..])
+        .collect();
+    if args.json {
+        let object = json!({
+            "id": args.document,
+            "removed": false,
+            "removed_for_it": for_it,
+            "document": { "file": found.file, "row": found.number, "text": found.shown() },
+        });
+        return Ok(format!("{object}\n"));
+    }
+    let mut text = format!(
+        "{} was not removed ({}).\n",
+        visible(&args.document),
+        visible(&found.place())
+    );
+    if for_it.is_empty() {
+        text.push_str(
+            "Nothing was removed for it either. If it should have matched something, try a lower \
+             --threshold, or list the pairs around it with lookalike pairs.\n",
+        );
+    } else {
+        let documents = plural(for_it.len() as u64, "document was", "documents were");
+        let named = for_it[..for_it.len().min(NAMED)].join(", ");
+        let more = if for_it.len() > NAMED { ", …" } else { "" };
+        let _ = writeln!(
+            text,
+            "It was kept, and {documents} removed for it: {}{more}\nAsk for one of these to see \
+             what they have in common.",
+            visible(&named)
+        );
+    }
+    Ok(text)
+}

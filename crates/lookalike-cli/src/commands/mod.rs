@@ -1,0 +1,7 @@
+//! The commands, one module each.
+
+pub(crate) mod dedup;
+pub(crate) mod explain;
+pub(crate) mod generate;
+pub(crate) mod pairs;
+pub(crate) mod recipe;

@@ -1,0 +1,42 @@
+//! `lookalike pairs`.
+
+use anyhow::Result;
+use lookalike_batch::run;
+
+use crate::Outcome;
+use crate::args::PairsArgs;
+use crate::output::Printer;
+use crate::progress::Reporter;
+use crate::settings::PairsRun;
+use crate::{plan, summary};
+
+pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.running.quiet);
+    if args.matching.explain_plan {
+        return plan::explain(&args.matching, args.running.json, &printer);
+    }
+    let PairsRun {
+        inputs,
+        settings,
+        outputs,
+    } = PairsRun::new(args)?;
+    let reporter = Reporter::new(printer, args.running.strict);
+    let result = run::pairs(&inputs, &settings, &outputs, &reporter);
+    let told = args.rejected.is_some();
+    reporter.finish(if told {
+        ""
+    } else {
+        "; --rejected FILE writes them all"
+    });
+    let done = result?;
+    if args.running.json {
+        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+    } else {
+        printer.note(&summary::pairs(&done, args));
+    }
+    Ok(if done.rejected > 0 {
+        Outcome::RowsSkipped
+    } else {
+        Outcome::Done
+    })
+}

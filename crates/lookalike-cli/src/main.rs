@@ -1,0 +1,93 @@
+//! The `lookalike` command: near-duplicate text from the command line.
+//!
+//! `main` parses, runs and turns the result into an exit code: 0 done, 1 done but rows were skipped
+//! as bad, 2 refused or failed. A reader that closes standard output is success.
+
+mod args;
+mod commands;
+mod diff;
+mod output;
+mod plan;
+mod progress;
+mod reference;
+mod settings;
+mod signals;
+mod summary;
+
+use std::io;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+use lookalike_batch::ErrorKind;
+
+use args::{Cli, Command};
+use output::Printer;
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Done,
+    RowsSkipped,
+}
+
+fn main() -> ExitCode {
+    signals::apologise_for_panics();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(refusal) => return explain_usage(&refusal),
+    };
+    let result = signals::clean_up_when_interrupted()
+        .map_err(Into::into)
+        .and_then(|()| run(&cli));
+    match result {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::RowsSkipped) => ExitCode::from(1),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            Printer::new(false).fail(&error, hint(&error));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Outcome> {
+    match &cli.command {
+        Command::Dedup(args) => commands::dedup::run(args),
+        Command::Pairs(args) => commands::pairs::run(args),
+        Command::Explain(args) => commands::explain::run(args),
+        Command::Recipe(args) => commands::recipe::run(args),
+        Command::Completions { shell } => commands::generate::completions(*shell),
+        Command::Man => commands::generate::manual(),
+        Command::Reference => commands::generate::reference(),
+    }
+}
+
+/// Prints help, version or what is wrong with the arguments.
+fn explain_usage(refusal: &clap::Error) -> ExitCode {
+    match refusal.print() {
+        Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
+        _ if refusal.use_stderr() => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let by_kind = error
+        .downcast_ref::<lookalike_batch::Error>()
+        .map(lookalike_batch::Error::kind);
+    let by_cause = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    by_kind == Some(ErrorKind::BrokenPipe) || by_cause == Some(io::ErrorKind::BrokenPipe)
+}
+
+/// What to do next about an error, where its sentence does not say so itself.
+fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    let error = error.downcast_ref::<lookalike_batch::Error>()?;
+    match error.kind() {
+        ErrorKind::BadRow => {
+            Some("Mend the row, or leave out --strict: bad rows are then skipped and reported.")
+        }
+        ErrorKind::Output => Some("No output was put in place that is not complete."),
+        _ => None,
+    }
+}

@@ -1,0 +1,237 @@
+//! What a person or a program sees: one printer decides on standard output, standard error,
+//! progress and colour.
+//!
+//! Standard output is data. Messages go to standard error, and a standard error that cannot be
+//! written to is no reason to stop. Colour is used on terminals only, never alone, and not at all
+//! if `NO_COLOR` is set.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+/// Writes to standard output and standard error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Printer {
+    quiet: bool,
+    progress: bool,
+    paint_output: bool,
+    paint_messages: bool,
+}
+
+/// What a piece of text means, for its colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// A heading.
+    Heading,
+    /// Something that went wrong.
+    Error,
+    /// Something to look at.
+    Warning,
+    /// Only in the first of two texts.
+    Left,
+    /// Only in the second of two texts.
+    Right,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Heading => "1",
+            Self::Error => "1;31",
+            Self::Warning => "1;33",
+            Self::Left => "31",
+            Self::Right => "32",
+        }
+    }
+}
+
+impl Printer {
+    /// A printer for this process; `quiet` leaves errors and warnings only.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let terminal = io::stderr().is_terminal();
+        Self {
+            quiet,
+            progress: terminal && !quiet,
+            paint_output: coloured && io::stdout().is_terminal(),
+            paint_messages: coloured && terminal,
+        }
+    }
+
+    /// Whether progress is to be shown.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.progress
+    }
+
+    /// Writes data to standard output.
+    ///
+    /// # Errors
+    /// If it cannot be written; a closed pipe too.
+    pub(crate) fn data(&self, text: &str) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        output.write_all(text.as_bytes())?;
+        output.flush()
+    }
+
+    /// A message that `quiet` silences; ends its line itself.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            to_standard_error(text);
+        }
+    }
+
+    /// A warning, one line.
+    pub(crate) fn warn(&self, text: impl Display) {
+        to_standard_error(&format!(
+            "{} {text}\n",
+            self.in_message(Tone::Warning, "warning:")
+        ));
+    }
+
+    /// Why the run failed, and what to do next if there is something.
+    pub(crate) fn fail(&self, error: impl Display, hint: Option<&str>) {
+        let error = visible(&error.to_string()).into_owned();
+        let mut text = format!("{} {error}\n", self.in_message(Tone::Error, "lookalike:"));
+        if let Some(hint) = hint {
+            text.push_str(&format!("{hint}\n"));
+        }
+        to_standard_error(&text);
+    }
+
+    /// Text for standard error in a tone.
+    pub(crate) fn in_message<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
+        painted(self.paint_messages, tone, text)
+    }
+
+    /// Text for standard output in a tone.
+    pub(crate) fn in_output<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
+        painted(self.paint_output, tone, text)
+    }
+}
+
+fn to_standard_error(text: &str) {
+    // Nobody is left to be told if this fails.
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+fn painted(paint: bool, tone: Tone, text: &str) -> Cow<'_, str> {
+    if paint {
+        Cow::Owned(format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code()))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// A text from outside as it may stand on a terminal: control characters, which could move the
+/// cursor or change what was printed before, are replaced.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
+    if !text.contains(harmful) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(
+        text.chars()
+            .map(|c| if harmful(c) { '\u{fffd}' } else { c })
+            .collect(),
+    )
+}
+
+/// A whole number with its thousands parted.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 document`, `2 documents`.
+pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Bytes in the unit that leaves one to three digits before the point.
+pub(crate) fn bytes(number: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [
+        (1_000_000_000_000, "TB"),
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1000, "kB"),
+    ];
+    match UNITS.iter().find(|(unit, _)| number >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", number as f64 / *unit as f64),
+        None => plural(number, "byte", "bytes"),
+    }
+}
+
+/// Seconds as a person says them.
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 120.0 {
+        return format!("{seconds:.1} s");
+    }
+    let minutes = (seconds / 60.0).round() as u64;
+    match minutes {
+        0..120 => format!("{minutes} min"),
+        _ => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+/// A bar of up to `width` signs for a share of 0 to 1; not empty unless the share is 0.
+pub(crate) fn bar(share: f64, width: usize) -> String {
+    let length = (share * width as f64).round() as usize;
+    "#".repeat(length.clamp(usize::from(share > 0.0), width))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        let counts = [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ];
+        for (number, text) in counts {
+            assert_eq!(count(number), text);
+        }
+        let sizes = [
+            (1, "1 byte"),
+            (999, "999 bytes"),
+            (1000, "1.0 kB"),
+            (1_230_000_000, "1.2 GB"),
+        ];
+        for (number, text) in sizes {
+            assert_eq!(bytes(number), text);
+        }
+        let durations = [
+            (0.04, "0.0 s"),
+            (119.9, "119.9 s"),
+            (120.0, "2 min"),
+            (7320.0, "2 h 2 min"),
+        ];
+        for (seconds, text) in durations {
+            assert_eq!(duration(seconds), text);
+        }
+        assert_eq!(
+            (bar(0.0, 10), bar(0.001, 10), bar(1.0, 3)),
+            ("".into(), "#".into(), "###".into())
+        );
+    }
+
+    #[test]
+    fn control_characters_cannot_reach_a_terminal() {
+        assert_eq!(visible("a\tb\n中"), "a\tb\n中");
+        assert_eq!(
+            visible("a\u{1b}[2Jb\r\u{9b}"),
+            "a\u{fffd}[2Jb\u{fffd}\u{fffd}"
+        );
+    }
+}

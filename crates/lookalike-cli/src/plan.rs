@@ -1,0 +1,322 @@
+//! `--explain-plan`: how candidates are found, what is missed, and what a document costs.
+
+use std::f64::consts::PI;
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use lookalike::Recipe;
+use lookalike::plan::{Bands, Measure, Plan};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::args::Matching;
+use crate::commands::recipe::features;
+use crate::output::{Printer, Tone, bar, visible};
+use crate::settings;
+
+/// The similarities at which the recall is shown.
+const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+
+/// The longest bar, in signs.
+const BAR: usize = 40;
+
+/// A recall that rounds to nothing has no bar.
+const NEGLIGIBLE: f64 = 0.000_05;
+
+/// What every document costs: key 16, state 1, sizes and places of its sketches 12, place and number
+/// of its row 16 bytes.
+const DOCUMENT_BYTES: usize = 45;
+
+/// What an id costs besides its own bytes: where it ends, and a hash that finds repeated ones.
+const ID_BYTES: usize = 16;
+
+pub(crate) fn explain(matching: &Matching, json: bool, printer: &Printer) -> Result<Outcome> {
+    let (recipe, _, plan) = settings::plan_of(matching)?;
+    let text = if json {
+        format!("{}\n", as_json(&recipe, &plan))
+    } else {
+        in_words(&recipe, &plan, printer)
+    };
+    printer.data(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// The share of pairs of a similarity that become candidates, by the theory of the sketch.
+#[derive(Debug, Clone, Copy)]
+struct Curve {
+    kind: CurveKind,
+    threshold: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum CurveKind {
+    /// Over the Jaccard index.
+    Bands { bands: Bands, slots: usize },
+    /// Over the cosine of the weighted features.
+    Distance { most: u32, bits: u32 },
+}
+
+impl Curve {
+    fn of(plan: &Plan) -> Option<Self> {
+        let by_bands = plan.bands().map(|bands| CurveKind::Bands {
+            bands,
+            slots: plan.slots(),
+        });
+        let by_distance = plan.distance();
+        let bits = plan.bits();
+        let by_distance = by_distance.map(|distance| CurveKind::Distance {
+            most: distance.get(),
+            bits,
+        });
+        let threshold = plan.candidate_threshold().get();
+        by_bands
+            .or(by_distance)
+            .map(|kind| Self { kind, threshold })
+    }
+
+    fn axis(&self) -> &'static str {
+        match self.kind {
+            CurveKind::Bands { .. } => "Jaccard",
+            CurveKind::Distance { .. } => "cosine",
+        }
+    }
+
+    /// For bands, sharing one and sharing enough slots go together: the rarer of the two decides.
+    fn recall(&self, similarity: f64) -> f64 {
+        match self.kind {
+            CurveKind::Bands { bands, slots } => {
+                let differing = (slots - bands.least_equal) as u32;
+                bands
+                    .recall(similarity)
+                    .min(at_most(differing, slots as u32, 1.0 - similarity))
+            }
+            CurveKind::Distance { most, bits } => at_most(most, bits, similarity.acos() / PI),
+        }
+    }
+
+    /// The similarities to show, the threshold among them.
+    fn points(&self) -> Vec<(f64, f64)> {
+        let mut at: Vec<f64> = SIMILARITIES.to_vec();
+        if matches!(self.kind, CurveKind::Distance { .. }) {
+            at.extend([0.98, 0.99]);
+        } else {
+            at.push(self.threshold);
+        }
+        at.push(1.0);
+        at.sort_by(f64::total_cmp);
+        at.dedup();
+        at.into_iter()
+            .map(|similarity| (similarity, self.recall(similarity)))
+            .collect()
+    }
+}
+
+/// The probability of at most `most` successes in `trials` of a given probability each.
+fn at_most(most: u32, trials: u32, probability: f64) -> f64 {
+    if probability <= 0.0 {
+        return 1.0;
+    }
+    if probability >= 1.0 {
+        return f64::from(u8::from(most >= trials));
+    }
+    let odds = probability / (1.0 - probability);
+    let mut term = (1.0 - probability).powi(trials as i32);
+    let mut sum = 0.0;
+    for successes in 0..=most.min(trials) {
+        sum += term;
+        term *= odds * f64::from(trials - successes) / f64::from(successes + 1);
+    }
+    sum.min(1.0)
+}
+
+fn in_words(recipe: &Recipe, plan: &Plan, printer: &Printer) -> String {
+    let mut text = String::new();
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "{label:<10} {value}");
+    };
+    let name = visible(&recipe.name);
+    line(
+        "recipe",
+        &format!(
+            "{name} ({}): features are {}",
+            recipe.id(),
+            features(recipe)
+        ),
+    );
+    line("matches", &predicate(plan));
+    for (label, route) in routes(plan) {
+        line(label, &route);
+    }
+    line("memory", &memory(plan));
+    if let Some(curve) = Curve::of(plan) {
+        let heading = format!(
+            "Predicted share of pairs that are found, by {}",
+            curve.axis()
+        );
+        let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+        for (similarity, recall) in curve.points() {
+            let plot = bar(if recall < NEGLIGIBLE { 0.0 } else { recall }, BAR);
+            let here = similarity == curve.threshold && curve.axis() == "Jaccard";
+            let mark = if here { "  <- threshold" } else { "" };
+            let _ = writeln!(text, "  {similarity:.3}  {recall:.4}  {plot:<BAR$}{mark}");
+        }
+    }
+    // Bars of full width leave nothing behind them, shorter ones leave blanks.
+    text.lines()
+        .flat_map(|line| [line.trim_end(), "\n"])
+        .collect()
+}
+
+fn predicate(plan: &Plan) -> String {
+    let threshold = plan.threshold().get();
+    let settings = plan.settings();
+    if plan.join().is_none() && plan.bands().is_none() && plan.distance().is_none() {
+        return "texts that are equal after normalisation".to_owned();
+    }
+    match (settings.measure, plan.distance()) {
+        (Measure::Jaccard, _) => format!("Jaccard index of the sets of features >= {threshold}"),
+        (Measure::Containment, None) => format!(
+            "shared features by those of the smaller document >= {threshold}, for pairs with a \
+             Jaccard index >= {:.4}",
+            plan.candidate_threshold().get()
+        ),
+        (Measure::Containment, Some(_)) => {
+            format!("shared features by those of the smaller document >= {threshold}")
+        }
+        (Measure::Sketch, None) => {
+            format!("share of equal slots >= {threshold}, without a check of the features")
+        }
+        (Measure::Sketch, Some(_)) => {
+            "the distance alone, without a check of the features".to_owned()
+        }
+    }
+}
+
+fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
+    let mut routes = vec![(
+        "equal",
+        "texts that are equal after normalisation match".to_owned(),
+    )];
+    if let Some(join) = plan.join() {
+        let who = if plan.bands().is_some() {
+            format!(
+                "documents of up to {} features with those of up to {}",
+                join.short, join.reach
+            )
+        } else {
+            "all documents".to_owned()
+        };
+        routes.push(("join", format!("{who}: every pair is found")));
+    }
+    if let Some(bands) = plan.bands() {
+        routes.push((
+            "MinHash",
+            format!(
+                "{}{} bands x {} rows of {} slots; pairs with fewer than {} equal slots are \
+                 passed over",
+                if plan.join().is_some() {
+                    "longer documents: "
+                } else {
+                    ""
+                },
+                bands.bands,
+                bands.rows,
+                plan.slots(),
+                bands.least_equal
+            ),
+        ));
+    }
+    if let Some(distance) = plan.distance() {
+        let route = format!(
+            "fingerprints that differ in at most {} of {} bits",
+            distance.get(),
+            plan.bits()
+        );
+        routes.push(("SimHash", route));
+    }
+    routes
+}
+
+/// Bytes that a document with a sketch takes.
+fn sketch_bytes(plan: &Plan) -> usize {
+    match (plan.bands(), plan.distance()) {
+        (Some(_), _) => 4 * plan.slots(),
+        (None, Some(_)) => 16,
+        (None, None) => 0,
+    }
+}
+
+fn memory(plan: &Plan) -> String {
+    let sketch = match (sketch_bytes(plan), plan.join()) {
+        (0, _) => String::new(),
+        (bytes, Some(join)) => {
+            format!(", {bytes} more if it has more than {} features", join.short)
+        }
+        (bytes, None) => format!(", {bytes} more for its sketch"),
+    };
+    format!("{DOCUMENT_BYTES} bytes a document, {ID_BYTES} and the id itself for an id{sketch}")
+}
+
+fn as_json(recipe: &Recipe, plan: &Plan) -> Value {
+    let settings = plan.settings();
+    let joins_all = plan.bands().is_none();
+    let curve = Curve::of(plan);
+    json!({
+        "recipe": recipe.name,
+        "recipe_id": recipe.id().to_string(),
+        "threshold": plan.threshold().get(),
+        "measure": match settings.measure {
+            Measure::Jaccard => "jaccard",
+            Measure::Containment => "containment",
+            Measure::Sketch => "none",
+        },
+        "candidate_threshold": plan.candidate_threshold().get(),
+        "join": plan.join().map(|join| if joins_all {
+            json!({ "short": null, "reach": null })
+        } else {
+            json!({ "short": join.short, "reach": join.reach })
+        }),
+        "minhash": plan.bands().map(|bands| json!({
+            "bands": bands.bands,
+            "rows": bands.rows,
+            "slots": plan.slots(),
+            "least_equal": bands.least_equal,
+        })),
+        "simhash": plan.distance().map(|distance| json!({
+            "distance": distance.get(),
+            "bits": plan.bits(),
+        })),
+        "recall": curve.map(|curve| curve.points().into_iter().map(|(similarity, recall)| json!({
+            "similarity": similarity,
+            "recall": recall,
+        })).collect::<Vec<_>>()),
+        "bytes_per_document": DOCUMENT_BYTES,
+        "bytes_per_sketch": sketch_bytes(plan),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binomial_sums() {
+        assert!((at_most(0, 3, 0.5) - 0.125).abs() < 1e-12);
+        assert!((at_most(1, 3, 0.5) - 0.5).abs() < 1e-12);
+        assert_eq!(
+            (at_most(3, 64, 0.0), at_most(3, 64, 1.0), at_most(3, 3, 1.0)),
+            (1.0, 0.0, 1.0)
+        );
+        assert!((at_most(64, 64, 0.3) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_curve_rises_and_keeps_its_promise_at_the_threshold() {
+        let plan = Plan::new(&Recipe::default(), lookalike::plan::Settings::default()).unwrap();
+        let curve = Curve::of(&plan).unwrap();
+        let points = curve.points();
+        assert!(points.is_sorted_by(|a, b| a.1 <= b.1), "{points:?}");
+        assert!(curve.recall(0.8) >= lookalike::plan::RECALL);
+        assert!(curve.recall(0.5) < 0.05);
+    }
+}

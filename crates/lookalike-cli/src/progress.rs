@@ -1,0 +1,138 @@
+//! What a run tells a person while it works: a bar with rate and time left, and the bad rows.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use lookalike_batch::run::{Progress, Stage};
+use lookalike_batch::source::BadRow;
+
+use crate::output::{Printer, count, visible};
+
+/// A run that ends sooner shows no bar.
+const DELAY: Duration = Duration::from_secs(1);
+
+/// How often the bar is drawn while nothing is reported.
+const TICK: Duration = Duration::from_millis(250);
+
+/// So many bad rows are told at once; the rest are counted.
+const TOLD_ROWS: u64 = 10;
+
+/// Tells about a run on standard error.
+pub(crate) struct Reporter {
+    printer: Printer,
+    bar: Arc<ProgressBar>,
+    /// Whether bad rows are told; a run that stops at the first one tells it as its error.
+    tells_rows: bool,
+    bad_rows: AtomicU64,
+    /// Ends the wait for the bar to appear when it is dropped.
+    appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Reporter {
+    pub(crate) fn new(printer: Printer, strict: bool) -> Self {
+        let bar = Arc::new(ProgressBar::with_draw_target(
+            None,
+            ProgressDrawTarget::hidden(),
+        ));
+        let appearance = printer
+            .shows_progress()
+            .then(|| appear_later(Arc::clone(&bar)));
+        Self {
+            printer,
+            bar,
+            tells_rows: !strict,
+            bad_rows: AtomicU64::new(0),
+            appearance,
+        }
+    }
+
+    /// Takes the bar away and says how many bad rows were not told; `hint` says where they are.
+    pub(crate) fn finish(mut self, hint: &str) {
+        self.take_bar_away();
+        let rest = self
+            .bad_rows
+            .load(Ordering::Relaxed)
+            .saturating_sub(TOLD_ROWS);
+        if rest > 0 {
+            let rows = if rest == 1 { "bad row" } else { "bad rows" };
+            self.printer
+                .warn(format!("{} more {rows}{hint}", count(rest)));
+        }
+    }
+
+    fn take_bar_away(&mut self) {
+        if let Some((stop, waiting)) = self.appearance.take() {
+            drop(stop);
+            // The thread only waits and draws; if it panicked there is no bar to take away.
+            let _ = waiting.join();
+        }
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.take_bar_away();
+    }
+}
+
+fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
+    let (stop, stopped) = mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        if stopped.recv_timeout(DELAY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.enable_steady_tick(TICK);
+        }
+    });
+    (stop, waiting)
+}
+
+impl Progress for Reporter {
+    fn begin(&self, stage: Stage, total: Option<u64>) {
+        let (message, style) = match (stage, total) {
+            (Stage::Read, Some(_)) => ("reading", BYTES),
+            (Stage::Read, None) => ("reading", BYTES_WITHOUT_END),
+            (Stage::Candidates, _) => ("finding candidates", UNMEASURED),
+            (Stage::Decide, Some(_)) => ("comparing", DOCUMENTS),
+            (Stage::Decide, None) => ("comparing", UNMEASURED),
+            (Stage::Write, Some(_)) => ("writing", DOCUMENTS),
+            (Stage::Write, None) => ("writing", UNMEASURED),
+        };
+        let style = ProgressStyle::with_template(style).expect("the templates are well formed");
+        let rate = |state: &ProgressState, text: &mut dyn Write| {
+            // A bar that cannot be drawn is no reason to stop.
+            let _ = write!(text, "{}", HumanCount(state.per_sec() as u64));
+        };
+        self.bar
+            .set_style(style.progress_chars("##-").with_key("rate", rate));
+        self.bar.set_message(message);
+        self.bar.reset();
+        match total {
+            Some(total) => self.bar.set_length(total),
+            None => self.bar.unset_length(),
+        }
+    }
+
+    fn advance(&self, done: u64) {
+        self.bar.set_position(done);
+    }
+
+    fn bad_row(&self, row: &BadRow) {
+        let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
+        if self.tells_rows && told < TOLD_ROWS {
+            let line = format!("{}:{}: {}", row.file, row.line, row.reason);
+            self.bar.suspend(|| self.printer.warn(visible(&line)));
+        }
+    }
+}
+
+const BYTES: &str = "{msg:18} [{bar:24}] {percent:>3} %  {decimal_bytes} of {decimal_total_bytes}, \
+                     {decimal_bytes_per_sec}, {eta} left";
+const BYTES_WITHOUT_END: &str = "{msg:18} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}";
+const DOCUMENTS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} documents, \
+                         {rate} a second, {eta} left";
+const UNMEASURED: &str = "{msg:18} {spinner} {elapsed}";

@@ -1,0 +1,145 @@
+//! The reference of all commands as Markdown: `docs/reference.md` is this, checked in.
+
+use std::fmt::Write as _;
+
+use clap::builder::StyledStr;
+use clap::{Arg, Command};
+
+/// The whole reference.
+pub(crate) fn markdown(mut command: Command) -> String {
+    command.build();
+    let mut text = String::from(
+        "# Reference\n\nMade from the command line's own definition with `lookalike reference`.\n",
+    );
+    let about = command.get_long_about().map(plain).unwrap_or_default();
+    let _ = write!(text, "\n{about}\n\n{}\n", after(&command));
+    for subcommand in command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set())
+    {
+        section(&mut text, subcommand);
+    }
+    text
+}
+
+fn plain(text: &StyledStr) -> String {
+    text.to_string()
+}
+
+/// What stands behind the options, as code.
+fn after(command: &Command) -> String {
+    let after = command.get_after_long_help().or(command.get_after_help());
+    after.map_or_else(String::new, |after| {
+        format!("```text\n{}\n```", plain(after).trim_end())
+    })
+}
+
+fn section(text: &mut String, command: &Command) {
+    let about = command
+        .get_long_about()
+        .or(command.get_about())
+        .map(plain)
+        .unwrap_or_default();
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let name = command.get_name();
+    let _ = write!(
+        text,
+        "\n## lookalike {name}\n\n{about}\n\n```text\n{usage}\n```\n"
+    );
+    let shown = || {
+        command
+            .get_arguments()
+            .filter(|argument| !argument.is_hide_set())
+    };
+    let mut headings: Vec<Option<&str>> = Vec::new();
+    for argument in shown() {
+        let heading = argument.get_help_heading();
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    headings.sort_by_key(|heading| heading.is_some());
+    for heading in headings {
+        let name = heading.unwrap_or("Arguments");
+        let under_heading = |argument: &&Arg| argument.get_help_heading() == heading;
+        let arguments: Vec<_> = shown()
+            .filter(under_heading)
+            .filter(|argument| !is_help(argument))
+            .collect();
+        if arguments.is_empty() {
+            continue;
+        }
+        let _ = write!(text, "\n### {name} of `{}`\n\n", command.get_name());
+        for argument in arguments {
+            item(text, argument);
+        }
+    }
+    let after = after(command);
+    if !after.is_empty() {
+        let _ = write!(text, "\n{after}\n");
+    }
+}
+
+fn is_help(argument: &Arg) -> bool {
+    argument.get_id() == "help"
+}
+
+fn item(text: &mut String, argument: &Arg) {
+    let help = argument
+        .get_long_help()
+        .or(argument.get_help())
+        .map(plain)
+        .unwrap_or_default();
+    let help = help.replace("\n\n", ". ").replace('\n', " ");
+    let stop = if help.ends_with('.') { "" } else { "." };
+    let _ = write!(text, "- `{}`: {help}{stop}", signature(argument));
+    let defaults: Vec<_> = argument
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect();
+    if argument.get_action().takes_values() && !defaults.is_empty() {
+        let _ = write!(text, " Default: `{}`.", defaults.join(","));
+    }
+    text.push('\n');
+    if argument.get_action().takes_values() {
+        for value in argument
+            .get_possible_values()
+            .iter()
+            .filter(|value| !value.is_hide_set())
+        {
+            let help = value.get_help().map(plain).unwrap_or_default();
+            let _ = writeln!(text, "  - `{}`: {help}.", value.get_name());
+        }
+    }
+}
+
+/// `-o, --output OUT`, or the name of a positional argument.
+fn signature(argument: &Arg) -> String {
+    let several = if argument
+        .get_num_args()
+        .is_some_and(|range| range.max_values() > 1)
+    {
+        "…"
+    } else {
+        ""
+    };
+    let values = argument.get_value_names().unwrap_or_default();
+    let value = values
+        .first()
+        .map(|value| format!("{value}{several}"))
+        .unwrap_or_default();
+    let Some(long) = argument.get_long() else {
+        return value;
+    };
+    let short = argument
+        .get_short()
+        .map(|short| format!("-{short}, "))
+        .unwrap_or_default();
+    if argument.get_action().takes_values() {
+        format!("{short}--{long} {value}")
+    } else {
+        format!("{short}--{long}")
+    }
+}

@@ -1,0 +1,477 @@
+//! From arguments as typed to validated settings.
+//!
+//! Refuses what contradicts itself and what would have no effect; nothing is clamped or ignored.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use lookalike::plan::{self, Measure, Plan};
+use lookalike::{Recipe, Threshold};
+use lookalike_batch::run::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+use lookalike_batch::sink::Output;
+use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
+
+use crate::args::{DedupArgs, Format, Matching, Method, PairsArgs, Reading, Running, Verify};
+
+/// Everything about one dedup run.
+pub(crate) struct DedupRun {
+    pub(crate) inputs: RunInputs,
+    pub(crate) settings: Settings,
+    pub(crate) outputs: DedupOutputs,
+    /// What was asked for by name, for the summary: what it is and where it is.
+    pub(crate) written: Vec<(&'static str, PathBuf)>,
+}
+
+/// Everything about one pairs run.
+pub(crate) struct PairsRun {
+    pub(crate) inputs: RunInputs,
+    pub(crate) settings: Settings,
+    pub(crate) outputs: PairsOutputs,
+}
+
+impl DedupRun {
+    pub(crate) fn new(args: &DedupArgs) -> Result<Self> {
+        let settings = run_settings(&args.matching, &args.reading, &args.running, &args.keep)?;
+        let places = [
+            ("kept rows", &args.output),
+            ("removed", &args.removed),
+            ("clusters", &args.clusters),
+            ("rejected rows", &args.rejected),
+        ];
+        let named: Vec<_> = places
+            .into_iter()
+            .filter_map(|(what, place)| place.clone().map(|place| (what, place)))
+            .collect();
+        check_dedup_outputs(args, &named)?;
+        let written = if args.dry_run { Vec::new() } else { named };
+        let outputs = DedupOutputs {
+            kept: args.output.as_deref().map(output),
+            annotate: args.annotate,
+            removed: args.removed.as_deref().map(output),
+            clusters: args.clusters.as_deref().map(output),
+            components: args.components,
+            rejected: args.rejected.as_deref().map(output),
+        };
+        let nothing = DedupOutputs {
+            components: args.components,
+            ..DedupOutputs::default()
+        };
+        let outputs = if args.dry_run { nothing } else { outputs };
+        let inputs = RunInputs {
+            paths: args.sources.inputs.clone(),
+            against: args.against.clone(),
+        };
+        Ok(Self {
+            inputs,
+            settings,
+            outputs,
+            written,
+        })
+    }
+}
+
+fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()> {
+    if named.is_empty() && !args.dry_run {
+        bail!(
+            "nothing would be written: give -o OUT for the kept rows, or --removed, --clusters or \
+             --rejected, or --dry-run for the summary alone"
+        );
+    }
+    if args.annotate && args.output.is_none() {
+        bail!("--annotate adds fields to the rows of -o OUT, which is missing");
+    }
+    check_standard_output(
+        named.iter().map(|(_, place)| place.as_path()),
+        args.running.json,
+    )?;
+    for (index, (what, place)) in named.iter().enumerate() {
+        if let Some((other, _)) = named[..index].iter().find(|(_, earlier)| earlier == place) {
+            bail!(
+                "{other} and {what} cannot both be written to {}",
+                place.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+impl PairsRun {
+    pub(crate) fn new(args: &PairsArgs) -> Result<Self> {
+        let running = &args.running;
+        let settings = run_settings(&args.matching, &args.reading, running, &Keep::First)?;
+        let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        let places = [Some(pairs.as_path()), args.rejected.as_deref()];
+        check_standard_output(places.into_iter().flatten(), running.json)?;
+        if args.rejected.as_ref() == Some(&pairs) {
+            bail!(
+                "pairs and rejected rows cannot both be written to {}",
+                pairs.display()
+            );
+        }
+        let outputs = PairsOutputs {
+            pairs: output(&pairs),
+            all: args.all,
+            rejected: args.rejected.as_deref().map(output),
+        };
+        let inputs = RunInputs {
+            paths: args.sources.inputs.clone(),
+            against: args.against.clone(),
+        };
+        Ok(Self {
+            inputs,
+            settings,
+            outputs,
+        })
+    }
+}
+
+/// Standard output takes one thing only.
+fn check_standard_output<'a>(places: impl Iterator<Item = &'a Path>, json: bool) -> Result<()> {
+    let outputs = places.filter(|place| is_standard(place)).count();
+    if outputs > 1 {
+        bail!("only one output can go to standard output (-)");
+    }
+    if outputs == 1 && json {
+        bail!(
+            "--json needs standard output for the summary: write the rows to a file (-o FILE) or \
+             leave --json out"
+        );
+    }
+    Ok(())
+}
+
+fn is_standard(place: &Path) -> bool {
+    place.as_os_str() == "-"
+}
+
+fn output(place: &Path) -> Output {
+    if is_standard(place) {
+        Output::Stdout
+    } else {
+        Output::Path(place.to_path_buf())
+    }
+}
+
+fn run_settings(
+    matching: &Matching,
+    reading: &Reading,
+    running: &Running,
+    keep: &Keep,
+) -> Result<Settings> {
+    let (recipe, chosen, _) = plan_of(matching)?;
+    let window = match (matching.window, &matching.time) {
+        (Some(seconds), Some(field)) => Some(Window {
+            seconds,
+            field: field.clone(),
+        }),
+        _ => None,
+    };
+    Ok(Settings {
+        recipe,
+        matching: chosen,
+        read: read_options(reading)?,
+        keep: keep.clone(),
+        within: matching.within.clone(),
+        window,
+        threads: threads(running.threads),
+        strict: running.strict,
+    })
+}
+
+/// The number of threads: as given, or one for each core.
+pub(crate) fn threads(given: Option<usize>) -> usize {
+    given.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// The recipe, what was chosen of the matching, and the plan that follows from both.
+pub(crate) fn plan_of(matching: &Matching) -> Result<(Recipe, plan::Settings, Plan)> {
+    check_matching(matching)?;
+    let recipe = load_recipe(&matching.recipe)?;
+    let defaults = plan::Settings::default();
+    let threshold = match matching.method {
+        Method::Exact => Threshold::new(1.0)?,
+        _ => matching.threshold.unwrap_or(defaults.threshold),
+    };
+    let chosen = plan::Settings {
+        method: match matching.method {
+            Method::Auto => plan::Method::Auto,
+            Method::Minhash => plan::Method::MinHash,
+            Method::Simhash => plan::Method::SimHash,
+            Method::Exact => plan::Method::Exact,
+            Method::Join => plan::Method::Join,
+        },
+        threshold,
+        distance: matching.distance.unwrap_or(defaults.distance),
+        measure: match matching.verify {
+            Verify::Jaccard => Measure::Jaccard,
+            Verify::Containment => Measure::Containment,
+            Verify::None => Measure::Sketch,
+        },
+    };
+    let plan = Plan::new(&recipe, chosen)?;
+    Ok((recipe, chosen, plan))
+}
+
+/// Refuses options that the method has no use for.
+fn check_matching(matching: &Matching) -> Result<()> {
+    let Matching {
+        method,
+        threshold,
+        distance,
+        verify,
+        ..
+    } = matching;
+    if let Some(distance) = distance
+        && *method != Method::Simhash
+    {
+        bail!(
+            "--distance {distance} is for fingerprints: add --method simhash, or give a similarity \
+             with --threshold"
+        );
+    }
+    if *method == Method::Exact && threshold.is_some() {
+        bail!(
+            "--threshold has no effect with --method exact, which takes equal texts only: leave \
+             one of them out"
+        );
+    }
+    if *method == Method::Exact && *verify != Verify::Jaccard {
+        bail!(
+            "--verify has no effect with --method exact, which takes equal texts only: leave one \
+             of them out"
+        );
+    }
+    if *method == Method::Simhash && *verify == Verify::None && threshold.is_some() {
+        bail!(
+            "--threshold has no effect with --method simhash --verify none, where --distance alone \
+             decides: leave --threshold out"
+        );
+    }
+    Ok(())
+}
+
+/// A recipe by its name, or from a TOML file.
+pub(crate) fn load_recipe(name: &str) -> Result<Recipe> {
+    if Recipe::NAMES.contains(&name) {
+        return Ok(Recipe::named(name)?);
+    }
+    let path = Path::new(name);
+    let is_file = path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || path.components().count() > 1
+        || path.exists();
+    if !is_file {
+        return Ok(Recipe::named(name)?);
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| anyhow!("cannot read the recipe {name}: {cause}"))?;
+    text.parse().map_err(|error| anyhow!("{name}: {error}"))
+}
+
+/// How inputs are read.
+pub(crate) fn read_options(reading: &Reading) -> Result<ReadOptions> {
+    let format = reading.format.map(|format| match format {
+        Format::Jsonl => source::Format::Jsonl,
+        Format::Csv => source::Format::CSV,
+        Format::Tsv => source::Format::TSV,
+        Format::Parquet => source::Format::Parquet,
+        Format::Text => source::Format::Text,
+    });
+    if reading.no_header && !matches!(format, None | Some(source::Format::Csv { .. })) {
+        bail!("--no-header is for CSV and TSV only");
+    }
+    let defaults = ReadOptions::default();
+    let id = match &reading.id {
+        Some(field) => IdField::Named(field.clone()),
+        None if reading.id_row => IdField::RowNumber,
+        None => IdField::Default,
+    };
+    let text = match &reading.text[..] {
+        [] => defaults.fields.text,
+        fields => fields.to_vec(),
+    };
+    if text.iter().any(String::is_empty) {
+        bail!("--text names an empty field: give names parted by commas, such as title,body");
+    }
+    Ok(ReadOptions {
+        format,
+        header: !reading.no_header,
+        encoding: reading.encoding,
+        invalid_text: if reading.lossy {
+            InvalidText::Lossy
+        } else {
+            InvalidText::Reject
+        },
+        document_per_file: reading.document_per_file,
+        fields: Fields {
+            text,
+            id,
+            features: reading.features.clone(),
+            extra: Vec::new(),
+        },
+        max_row_bytes: reading.max_row,
+        scratch: reading.scratch.clone(),
+        ..defaults
+    })
+}
+
+/// `--keep`.
+pub(crate) fn parse_keep(text: &str) -> Result<Keep, String> {
+    match (text, text.split_once(':')) {
+        ("first", _) => Ok(Keep::First),
+        ("last", _) => Ok(Keep::Last),
+        ("longest", _) => Ok(Keep::Longest),
+        (_, Some(("max", field))) if !field.is_empty() => Ok(Keep::Max(field.to_owned())),
+        (_, Some(("min", field))) if !field.is_empty() => Ok(Keep::Min(field.to_owned())),
+        _ => Err("give first, last, longest, max:FIELD or min:FIELD".to_owned()),
+    }
+}
+
+/// `--threshold`.
+pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
+    let value: f64 = text
+        .parse()
+        .map_err(|_| "give a number above 0 and at most 1, such as 0.8".to_owned())?;
+    Threshold::new(value).map_err(|error| error.to_string())
+}
+
+/// `--window`, in seconds.
+pub(crate) fn parse_duration(text: &str) -> Result<f64, String> {
+    let wrong = || "give a number with a unit: 90s, 15m, 36h, 2d or 1w".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3600.0,
+        'd' => 86_400.0,
+        'w' => 604_800.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = text[..text.len() - unit.len_utf8()]
+        .parse()
+        .map_err(|_| wrong())?;
+    Some(number * seconds)
+        .filter(|total| total.is_finite() && *total >= 0.0)
+        .ok_or_else(wrong)
+}
+
+/// `--max-row`, in bytes.
+pub(crate) fn parse_row_size(text: &str) -> Result<u32, String> {
+    let wrong = || "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match text[digits.len()..].trim_end_matches(['b', 'B']) {
+        "" => 1,
+        "k" | "K" => 1000,
+        "m" | "M" => 1_000_000,
+        "g" | "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let bytes = digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(unit));
+    bytes
+        .and_then(|bytes| u32::try_from(bytes).ok())
+        .filter(|&bytes| bytes > 0)
+        .ok_or_else(wrong)
+}
+
+/// `--encoding`.
+pub(crate) fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encoding, String> {
+    encoding_rs::Encoding::for_label(label.as_bytes()).ok_or_else(|| {
+        "no encoding has this label: give one of the Encoding Standard, such as utf-8, gb18030, \
+         big5, shift_jis, euc-kr or windows-1252"
+            .to_owned()
+    })
+}
+
+/// `--threads`.
+pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|threads| (1..=MOST_THREADS).contains(threads))
+        .ok_or_else(|| format!("give a number from 1 to {MOST_THREADS}"))
+}
+
+/// More threads than any machine this runs on has cores, and still few enough to start.
+const MOST_THREADS: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_are_seconds() {
+        let cases = [
+            ("90s", 90.0),
+            ("15m", 900.0),
+            ("36h", 129_600.0),
+            ("2d", 172_800.0),
+            ("1w", 604_800.0),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(parse_duration(text), Ok(seconds), "{text}");
+        }
+        assert_eq!(parse_duration("1.5h"), Ok(5400.0));
+        for text in [
+            "", "d", "2", "2x", "-1d", "infd", "NaNs", "2 days", "1e400s", "2日",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn row_sizes_fit_into_32_bits() {
+        let cases = [
+            ("1", 1),
+            ("64K", 64_000),
+            ("1Ki", 1024),
+            ("1MiB", 1 << 20),
+            ("2GB", 2_000_000_000),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(parse_row_size(text), Ok(bytes), "{text}");
+        }
+        assert_eq!(parse_row_size("4294967295"), Ok(u32::MAX));
+        for text in [
+            "",
+            "0",
+            "4Gi",
+            "5G",
+            "-1",
+            "1.5M",
+            "1X",
+            "M",
+            "99999999999999999999",
+        ] {
+            assert!(parse_row_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keep_rules() {
+        assert_eq!(parse_keep("longest"), Ok(Keep::Longest));
+        assert_eq!(parse_keep("max:a:b"), Ok(Keep::Max("a:b".to_owned())));
+        assert_eq!(parse_keep("min:id"), Ok(Keep::Min("id".to_owned())));
+        for text in ["", "max", "max:", "most:x", "First"] {
+            assert!(parse_keep(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn thresholds_and_threads_have_ranges() {
+        for text in ["0", "-1", "1.01", "NaN", "eighty"] {
+            assert!(parse_threshold(text).is_err(), "{text}");
+        }
+        assert!(parse_threshold("1").is_ok() && parse_threshold("0.000001").is_ok());
+        assert!(parse_threads("0").is_err() && parse_threads("1025").is_err());
+        assert_eq!(
+            (parse_threads("1"), parse_threads("1024")),
+            (Ok(1), Ok(1024))
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Ends that come from outside: interrupts, and mistakes of this program.
+
+use std::io;
+use std::panic::PanicHookInfo;
+use std::process;
+
+use lookalike_batch::sink;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::output::Printer;
+
+/// What a shell adds to the number of the signal that ended a program.
+const SIGNAL_EXIT: i32 = 128;
+
+/// From now on an interrupt removes what was not completed and ends the process with 128 plus its
+/// number. Signals that were ignored when the process started, as `nohup` has it, stay ignored.
+///
+/// # Errors
+/// If the system refuses the handlers.
+pub(crate) fn clean_up_when_interrupted() -> io::Result<()> {
+    let ignored = ignored_signals();
+    let wanted = [SIGINT, SIGTERM, SIGHUP];
+    let mut signals = Signals::new(
+        wanted
+            .into_iter()
+            .filter(|signal| ignored >> (signal - 1) & 1 == 0),
+    )?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                sink::abandon_all();
+                process::exit(SIGNAL_EXIT + signal);
+            }
+        })?;
+    Ok(())
+}
+
+/// The signals that this process ignores, a bit each; none where the system does not say.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+/// From now on a panic in any thread removes what was not completed, asks for a report in a
+/// sentence, and ends the process with 2.
+pub(crate) fn apologise_for_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        sink::abandon_all();
+        let hint = "Please report it with the command that you ran. No output was changed that had \
+                    not been completed.";
+        Printer::new(false).fail(apology(panic), Some(hint));
+        process::exit(2);
+    }));
+}
+
+fn apology(panic: &PanicHookInfo<'_>) -> String {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let what = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let what = what.unwrap_or("no message");
+    let place = panic
+        .location()
+        .map_or_else(String::new, |place| format!(" at {place}"));
+    format!("this is a mistake in the program, not in your data: {what}{place}")
+}

@@ -1,0 +1,391 @@
+//! What a run has done, in words.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use lookalike_batch::run::{PairsSummary, Summary};
+
+use crate::args::{DedupArgs, PairsArgs};
+use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
+
+/// The width of a bin of the histogram of a [`Summary`].
+const BIN: f64 = 0.05;
+
+/// The longest bar of a plot, in signs.
+const BAR: usize = 32;
+
+/// How many clusters are named.
+const NAMED_CLUSTERS: usize = 5;
+
+/// The longest id that is shown, in characters.
+const SHOWN_ID: usize = 60;
+
+/// A dedup run for a person; `written` says what is where.
+pub(crate) fn dedup(
+    done: &Summary,
+    args: &DedupArgs,
+    written: &[(&str, PathBuf)],
+    printer: &Printer,
+) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    if done.against > 0 {
+        line(
+            &mut text,
+            "known before",
+            &plural(done.against, "document", "documents"),
+        );
+    }
+    line(&mut text, "kept", &count(done.kept));
+    removed(&mut text, done);
+    clusters(&mut text, done, printer);
+    histogram(&mut text, done, printer);
+    poor_texts(&mut text, done);
+    rejected(&mut text, done.rejected);
+    suspicions(&mut text, done, printer);
+    let matched = (
+        done.method,
+        done.threshold,
+        &done.recipe[..],
+        &done.recipe_id[..],
+    );
+    matching(&mut text, matched);
+    outputs(&mut text, done, args, written);
+    text
+}
+
+/// A pairs run for a person.
+pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    line(&mut text, "pairs", &count(done.pairs));
+    if done.equal > 0 {
+        let equal = format!(
+            "{} (each stands for its text with an earlier one; --all lists them)",
+            count(done.equal)
+        );
+        line(&mut text, "equal texts", &equal);
+    }
+    rejected(&mut text, done.rejected);
+    let matched = (
+        done.method,
+        done.threshold,
+        &done.recipe[..],
+        &done.recipe_id[..],
+    );
+    matching(&mut text, matched);
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+fn is_file(place: &Path) -> bool {
+    place.as_os_str() != "-"
+}
+
+/// A label and a value, aligned with the lines before and after.
+fn line(text: &mut String, label: &str, value: &str) {
+    let _ = writeln!(text, "  {label:<16} {value}");
+}
+
+fn speed(text: &mut String, documents: u64, read: u64, seconds: f64) {
+    let _ = write!(
+        text,
+        "{} ({}) in {}",
+        plural(documents, "document", "documents"),
+        bytes(read),
+        duration(seconds)
+    );
+    if seconds > 0.05 {
+        let _ = write!(text, ": {:.1} MB/s", read as f64 / seconds / 1e6);
+    }
+    text.push('\n');
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        100.0 * part as f64 / whole as f64
+    }
+}
+
+fn removed(text: &mut String, done: &Summary) {
+    let share = percent(done.removed, done.documents);
+    line(
+        text,
+        "removed",
+        &format!("{} ({share:.1} %)", count(done.removed)),
+    );
+    let routes = [
+        (done.by_route.exact, "equal after normalisation"),
+        (done.by_route.join, "short, joined exactly"),
+        (done.by_route.minhash, "found by MinHash"),
+        (done.by_route.simhash, "found by SimHash"),
+    ];
+    for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
+        line(text, "", &format!("{:>9} {how}", count(documents)));
+    }
+}
+
+fn clusters(text: &mut String, done: &Summary, printer: &Printer) {
+    line(text, "clusters", &count(done.clusters));
+    if let Some(components) = done.components {
+        line(text, "components", &count(components));
+    }
+    if done.largest.is_empty() {
+        return;
+    }
+    let heading = "Largest clusters: documents, least similarity, id of the kept document";
+    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
+    for cluster in done.largest.iter().take(NAMED_CLUSTERS) {
+        let _ = writeln!(
+            text,
+            "  {:>9}  {:.2}  {}",
+            count(cluster.documents),
+            cluster.least_similarity,
+            shown_id(&cluster.cluster)
+        );
+    }
+}
+
+/// An id in one line of bounded length.
+fn shown_id(id: &str) -> String {
+    let visible = visible(id).replace(['\n', '\t'], " ");
+    match visible.char_indices().nth(SHOWN_ID) {
+        Some((end, _)) => format!("{}…", &visible[..end]),
+        None => visible,
+    }
+}
+
+/// The bins from the threshold on, or from the first one that is not empty if that is lower.
+fn histogram(text: &mut String, done: &Summary, printer: &Printer) {
+    let Some(first_used) = done.histogram.iter().position(|&documents| documents > 0) else {
+        return;
+    };
+    // A threshold that is itself the lower edge of a bin belongs to that bin.
+    let at_threshold = (done.threshold / BIN + 1e-9) as usize;
+    let most = done.histogram.iter().copied().max().unwrap_or(1);
+    let heading = "Similarity of the removed documents to the kept ones";
+    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
+    let last = done.histogram.len() - 1;
+    for (bin, &documents) in done
+        .histogram
+        .iter()
+        .enumerate()
+        .skip(at_threshold.min(first_used))
+    {
+        let low = bin as f64 * BIN;
+        let label = if bin == last {
+            "1".to_owned()
+        } else {
+            format!("{low:.2} to {:.2}", low + BIN)
+        };
+        let plot = bar(documents as f64 / most as f64, BAR);
+        let row = format!("  {label:<14} {:>9} {plot}", count(documents));
+        let _ = writeln!(text, "{}", row.trim_end());
+    }
+}
+
+fn poor_texts(text: &mut String, done: &Summary) {
+    let states = [
+        (
+            done.states.poor,
+            "too short for a feature: compared as a whole",
+        ),
+        (
+            done.states.blank,
+            "of punctuation and symbols only: compared as they are",
+        ),
+        (done.states.empty, "empty: kept, since they match nothing"),
+    ];
+    for (documents, what) in states.into_iter().filter(|(documents, _)| *documents > 0) {
+        line(text, "poor texts", &format!("{} {what}", count(documents)));
+    }
+}
+
+fn rejected(text: &mut String, rows: u64) {
+    if rows > 0 {
+        line(text, "bad rows", &format!("{} left out", count(rows)));
+    }
+}
+
+fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
+    if done.suspicious.is_empty() {
+        return;
+    }
+    let heading = "Clusters that deserve a look";
+    let _ = writeln!(text, "{}", printer.in_message(Tone::Warning, heading));
+    for suspicion in done.suspicious.iter().take(NAMED_CLUSTERS) {
+        let _ = writeln!(
+            text,
+            "  {}: {}",
+            shown_id(&suspicion.cluster),
+            visible(&suspicion.reason)
+        );
+    }
+    if let Some(more) = done
+        .suspicious
+        .len()
+        .checked_sub(NAMED_CLUSTERS)
+        .filter(|&more| more > 0)
+    {
+        let _ = writeln!(text, "  and {more} more, which --json lists");
+    }
+}
+
+fn matching(text: &mut String, (method, threshold, recipe, id): (&str, f64, &str, &str)) {
+    let value = format!(
+        "{method}, threshold {threshold}, recipe {} ({id})",
+        visible(recipe)
+    );
+    line(text, "matched by", &value);
+}
+
+fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str, PathBuf)]) {
+    if args.dry_run {
+        line(text, "written", "nothing (--dry-run)");
+    }
+    for (what, place) in written.iter().filter(|(_, place)| is_file(place)) {
+        let what = if args.annotate && *what == "kept rows" {
+            "all rows"
+        } else {
+            what
+        };
+        line(text, what, &place.display().to_string());
+    }
+    if done.removed == 0 {
+        return;
+    }
+    match written
+        .iter()
+        .find(|(what, place)| *what == "removed" && is_file(place))
+    {
+        Some((_, removed)) => {
+            let inputs = args
+                .sources
+                .inputs
+                .iter()
+                .map(|input| input.display().to_string());
+            let _ = writeln!(
+                text,
+                "To see why a document was removed: lookalike explain {} ID {}",
+                removed.display(),
+                inputs.collect::<Vec<_>>().join(" ")
+            );
+        }
+        None => {
+            let _ = writeln!(
+                text,
+                "To see why a document was removed: run with --removed FILE, then lookalike explain"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use lookalike_batch::run::{ByRoute, LargeCluster, States, Suspicion};
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn run() -> Summary {
+        let mut histogram = vec![0; 21];
+        (histogram[16], histogram[20]) = (10, 40);
+        Summary {
+            documents: 1200,
+            against: 7,
+            kept: 1150,
+            removed: 50,
+            clusters: 30,
+            components: None,
+            rejected: 2,
+            bytes: 2_500_000,
+            seconds: 0.5,
+            method: "auto",
+            threshold: 0.8,
+            recipe: "default-1".into(),
+            recipe_id: "00ff".into(),
+            by_route: ByRoute {
+                exact: 40,
+                join: 4,
+                minhash: 6,
+                simhash: 0,
+            },
+            states: States {
+                poor: 3,
+                blank: 0,
+                empty: 1,
+            },
+            largest: vec![LargeCluster {
+                cluster: "a\u{1b}b".into(),
+                documents: 12,
+                least_similarity: 0.8125,
+            }],
+            suspicious: vec![Suspicion {
+                cluster: "a".into(),
+                reason: "it is stretched".into(),
+            }],
+            histogram,
+            stages: Vec::new(),
+        }
+    }
+
+    fn dedup_of(line: &str) -> DedupArgs {
+        match Cli::try_parse_from(line.split(' ')).unwrap().command {
+            Command::Dedup(args) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_person_learns_what_happened_and_what_to_do_next() {
+        let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --removed gone.tsv");
+        let written = [
+            ("kept rows", PathBuf::from("out.jsonl")),
+            ("removed", PathBuf::from("gone.tsv")),
+        ];
+        let text = dedup(&run(), &args, &written, &Printer::new(true));
+        let expected = "\
+1,200 documents (2.5 MB) in 0.5 s: 5.0 MB/s
+  known before     7 documents
+  kept             1,150
+  removed          50 (4.2 %)
+                          40 equal after normalisation
+                           4 short, joined exactly
+                           6 found by MinHash
+  clusters         30
+Largest clusters: documents, least similarity, id of the kept document
+         12  0.81  a\u{fffd}b
+Similarity of the removed documents to the kept ones
+  0.80 to 0.85          10 ########
+  0.85 to 0.90           0
+  0.90 to 0.95           0
+  0.95 to 1.00           0
+  1                     40 ################################
+  poor texts       3 too short for a feature: compared as a whole
+  poor texts       1 empty: kept, since they match nothing
+  bad rows         2 left out
+Clusters that deserve a look
+  a: it is stretched
+  matched by       auto, threshold 0.8, recipe default-1 (00ff)
+  kept rows        out.jsonl
+  removed          gone.tsv
+To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_dry_run_says_that_nothing_was_written() {
+        let args = dedup_of("lookalike dedup in.jsonl --dry-run");
+        let text = dedup(&run(), &args, &[], &Printer::new(true));
+        assert!(
+            text.contains("nothing (--dry-run)") && text.contains("--removed FILE"),
+            "{text}"
+        );
+    }
+}

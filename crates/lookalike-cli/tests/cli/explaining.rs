@@ -1,0 +1,227 @@
+//! `lookalike explain`.
+
+use serde_json::Value;
+
+use crate::plain;
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl};
+
+/// b is a with another word; c is a with its words in another order.
+fn removed() -> Place {
+    let place = Place::new();
+    let text = (0..30)
+        .map(|n| format!("w{n}"))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let near = text.replace("w29", "other");
+    place.write(
+        "in.jsonl",
+        jsonl([("a", &text[..]), ("b", &near), ("c", "all alone here")]),
+    );
+    place.ok("dedup in.jsonl -o out.jsonl --removed r.tsv");
+    place
+}
+
+#[test]
+fn why_a_document_was_removed() {
+    let place = removed();
+    let ran = place.ok("explain r.tsv b in.jsonl");
+    let said = ran.text();
+    for word in [
+        "b was removed because a was kept",
+        "in.jsonl, row 1",
+        "in.jsonl, row 2",
+        "found by join",
+        "28 features shared, of 29 in the kept and 29 in the removed text",
+        "the record fits",
+        "[-w29-]{+other+}",
+        "default-1",
+    ] {
+        assert!(said.contains(word), "no '{word}' in:\n{said}");
+    }
+}
+
+#[test]
+fn the_same_as_json_and_from_every_format_of_the_table() {
+    let place = removed();
+    for name in [
+        "r.tsv",
+        "r.csv",
+        "r.jsonl",
+        "r.parquet",
+        "r.tsv.gz",
+        "r.jsonl.zst",
+        "r.log",
+    ] {
+        place.ok(&format!("dedup in.jsonl --removed {name}"));
+        let ran = place.ok(&format!("explain {name} b in.jsonl --json"));
+        let said: Value = serde_json::from_slice(&ran.out).unwrap();
+        assert_eq!(
+            (&said["kept"], &said["removed"]),
+            (&"a".into(), &true.into()),
+            "{name}"
+        );
+        assert_eq!(
+            (&said["similarity"], &said["threshold"]),
+            (&(28.0 / 30.0).into(), &0.8.into())
+        );
+        assert_eq!(
+            (&said["method"], &said["cluster"]),
+            (&"join".into(), &"a".into())
+        );
+        assert_eq!(
+            (&said["now"]["fits"], &said["now"]["shared_features"]),
+            (&true.into(), &28.into())
+        );
+        assert_eq!(said["kept_document"]["row"], 1);
+        assert_eq!(said["differences"][0]["side"], "both");
+    }
+}
+
+#[test]
+fn documents_that_were_not_removed() {
+    let place = removed();
+    let kept = place.ok("explain r.tsv a in.jsonl");
+    assert!(kept.text().contains("a was not removed"), "{}", kept.text());
+    assert!(
+        kept.text().contains("1 document was removed for it: b"),
+        "{}",
+        kept.text()
+    );
+    let alone = place.ok("explain r.tsv c in.jsonl");
+    assert!(
+        alone.text().contains("Nothing was removed for it"),
+        "{}",
+        alone.text()
+    );
+    let said = place.ok("explain r.tsv a in.jsonl --json");
+    let said: Value = serde_json::from_slice(&said.out).unwrap();
+    assert_eq!(
+        (&said["removed"], &said["removed_for_it"]),
+        (&false.into(), &serde_json::json!(["b"]))
+    );
+    place.refused("explain r.tsv nobody in.jsonl", &["nobody", "r.tsv"]);
+}
+
+#[test]
+fn texts_that_have_changed_since_are_admitted() {
+    let place = removed();
+    let changed = place
+        .read("in.jsonl")
+        .replace("w5 ", "changed ")
+        .replacen("changed", "w5", 1);
+    place.write("in.jsonl", changed);
+    let ran = place.ok("explain r.tsv b in.jsonl");
+    assert!(
+        ran.text().contains("the record does not fit"),
+        "{}",
+        ran.text()
+    );
+    let ran = place.ok("explain r.tsv b out.jsonl in.jsonl --recipe words-1 --json");
+    assert!(ran.text().contains("\"fits\":false"), "{}", ran.text());
+    place.write("in.jsonl", jsonl([("b", "only this is left")]));
+    place.refused(
+        "explain r.tsv b in.jsonl",
+        &["kept document a", "--against"],
+    );
+    place.refused("explain in.jsonl b in.jsonl", &["in.jsonl"]);
+}
+
+#[test]
+fn kept_documents_among_those_known_before() {
+    let place = Place::new();
+    place.write(
+        "old.jsonl",
+        jsonl([("x", "one two three four"), ("y", "other words")]),
+    );
+    place.write(
+        "new.jsonl",
+        jsonl([("y", "five six seven"), ("x", "one TWO three four")]),
+    );
+    place.ok("dedup new.jsonl --against old.jsonl --removed r.tsv");
+    let ran = place.ok("explain r.tsv x new.jsonl --against old.jsonl");
+    assert!(ran.text().contains("old.jsonl, row 1"), "{}", ran.text());
+    assert!(
+        ran.text().contains("equal after normalisation"),
+        "{}",
+        ran.text()
+    );
+    place.refused("explain r.tsv x new.jsonl", &["--against"]);
+    // Row numbers count anew in each of the two.
+    place.ok("dedup new.jsonl --against old.jsonl --removed r.tsv --id-row");
+    let ran = place.ok("explain r.tsv 2 new.jsonl --against old.jsonl --id-row");
+    assert!(ran.text().contains("old.jsonl, row 1"), "{}", ran.text());
+}
+
+#[test]
+fn ids_with_tabs_are_found_in_tsv() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a\tb", "one two three"), ("c\nd", "one two three")]),
+    );
+    place.ok("dedup in.jsonl --removed r.tsv");
+    let mut command = place.command("explain r.tsv");
+    let ran = command.args(["c\nd", "in.jsonl"]).output().unwrap();
+    assert_eq!(
+        ran.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+}
+
+#[test]
+fn features_and_sketches() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        "{\"id\":\"a\",\"f\":[\"x\",\"y\"]}\n{\"id\":\"b\",\"f\":[\"y\",\"x\"]}\n",
+    );
+    place.ok("dedup in.jsonl --features f --removed r.tsv");
+    let ran = place.ok("explain r.tsv b in.jsonl --features f");
+    assert!(ran.text().contains("the record fits"), "{}", ran.text());
+
+    let mut numbers = Numbers::new(9);
+    let text = numbers.text(300);
+    let near = numbers.edited(&text, 3);
+    place.write("long.jsonl", jsonl([("a", &text[..]), ("b", &near)]));
+    for options in [
+        "--method minhash --verify none",
+        "--method simhash --distance 20 --verify none",
+    ] {
+        place.ok(&format!("dedup long.jsonl {options} --removed r.tsv"));
+        let ran = place.ok("explain r.tsv b long.jsonl --verify none");
+        assert!(
+            ran.text().contains("the record fits"),
+            "{options}: {}",
+            ran.text()
+        );
+        assert!(
+            ran.text()
+                .contains(&format!("{:.4}", plain::jaccard(&text, &near)))
+        );
+        assert!(ran.text().contains("words in common"), "{}", ran.text());
+        assert!(
+            !place
+                .ok("explain r.tsv b long.jsonl --full")
+                .text()
+                .contains("words in common")
+        );
+    }
+}
+
+#[test]
+fn every_removal_of_a_corpus_can_be_explained() {
+    let place = Place::new();
+    let corpus = Numbers::new(21).corpus(200);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.ok("dedup in.jsonl --removed r.tsv --threshold 0.6");
+    for row in place.table("r.tsv").iter().take(25) {
+        let ran = place.ok(&format!("explain r.tsv {} in.jsonl --json", row[0]));
+        let said: Value = serde_json::from_slice(&ran.out).unwrap();
+        assert_eq!(
+            (&said["kept"], &said["now"]["fits"]),
+            (&row[1][..].into(), &true.into())
+        );
+    }
+}

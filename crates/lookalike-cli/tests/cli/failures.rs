@@ -1,0 +1,424 @@
+//! Wrong requests, broken inputs, full disks, closed pipes and interrupts.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{Numbers, Place, corpus_jsonl, gzip, jsonl, row, write_parquet, zstd};
+
+fn one() -> Place {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "one two three"), ("b", "four five six")]),
+    );
+    place
+}
+
+#[test]
+fn contradictions_and_options_without_effect_are_refused() {
+    let place = one();
+    let cases: &[(&str, &[&str])] = &[
+        ("dedup in.jsonl", &["-o OUT", "--dry-run"]),
+        ("dedup -o x.jsonl", &["IN"]),
+        (
+            "dedup in.jsonl -o x --distance 3",
+            &["--distance 3", "--method simhash"],
+        ),
+        (
+            "dedup in.jsonl -o x --method exact --threshold 0.8",
+            &["--threshold", "no effect"],
+        ),
+        (
+            "dedup in.jsonl -o x --method exact --verify none",
+            &["--verify", "no effect"],
+        ),
+        (
+            "dedup in.jsonl -o x --method simhash --verify none --threshold 0.8",
+            &["--threshold", "--distance"],
+        ),
+        (
+            "dedup in.jsonl -o x --threshold 0",
+            &["0", "above 0 and at most 1"],
+        ),
+        ("dedup in.jsonl -o x --threshold 1.5", &["1.5"]),
+        ("dedup in.jsonl -o x --threshold nan", &["nan"]),
+        ("dedup in.jsonl -o x --method best", &["best", "minhash"]),
+        ("dedup in.jsonl -o x --verify cosine", &["cosine"]),
+        ("dedup in.jsonl -o x --threads 0", &["1 to 1024"]),
+        ("dedup in.jsonl -o x --format xml", &["xml", "jsonl"]),
+        ("dedup in.jsonl -o x --max-row 5G", &["5G", "4 GiB"]),
+        ("dedup in.jsonl -o x --audit", &["--audit"]),
+        ("dedup in.jsonl -o - --removed -", &["standard output"]),
+        ("dedup in.jsonl -o same --removed same", &["same"]),
+        ("dedup - - -o x.jsonl", &["standard input"]),
+        ("dedup in.jsonl -o x --id nothing --strict", &["nothing"]),
+        (
+            "dedup in.jsonl -o x.jsonl --features nothing --strict",
+            &["nothing"],
+        ),
+        ("pairs", &["IN"]),
+        (
+            "pairs in.jsonl --against in.jsonl --all",
+            &["--against", "--all"],
+        ),
+        ("explain", &["REMOVED"]),
+        ("explode", &["explode"]),
+        ("recipe nothing", &["nothing", "default-1"]),
+    ];
+    for (line, words) in cases {
+        place.refused(line, words);
+    }
+    assert_eq!(place.names(), ["in.jsonl"]);
+}
+
+#[test]
+fn inputs_that_are_missing_or_unreadable() {
+    let place = one();
+    place.refused(
+        "dedup in.jsonl nowhere.jsonl -o x.jsonl",
+        &["nowhere.jsonl"],
+    );
+    place.refused("dedup no*.jsonl -o x.jsonl", &["no*.jsonl"]);
+    place.write("empty/.hidden", "");
+    place.refused("dedup empty -o x.jsonl", &["empty"]);
+    place.refused(
+        "dedup in.jsonl --against nowhere.jsonl -o x.jsonl",
+        &["nowhere.jsonl"],
+    );
+    place.refused("dedup in.jsonl -o no/such/x.jsonl", &["no/such/x.jsonl"]);
+    let locked = place.path("locked.jsonl");
+    fs::write(&locked, row("a", "b")).unwrap();
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::File::open(&locked).is_err() {
+        place.refused("dedup locked.jsonl -o x.jsonl", &["locked.jsonl"]);
+    }
+    assert!(!place.has("x.jsonl"));
+}
+
+#[test]
+fn an_input_is_never_overwritten() {
+    let place = one();
+    std::os::unix::fs::symlink("in.jsonl", place.path("link.jsonl")).unwrap();
+    fs::hard_link(place.path("in.jsonl"), place.path("hard.jsonl")).unwrap();
+    let before = place.bytes("in.jsonl");
+    for option in ["-o", "--removed", "--clusters", "--rejected"] {
+        for name in ["in.jsonl", "./in.jsonl", "link.jsonl", "hard.jsonl"] {
+            place.refused(&format!("dedup in.jsonl {option} {name}"), &["in.jsonl"]);
+        }
+    }
+    place.write("other.jsonl", jsonl([("x", "y")]));
+    place.refused(
+        "dedup other.jsonl --against in.jsonl -o in.jsonl",
+        &["in.jsonl"],
+    );
+    place.refused("pairs in.jsonl -o in.jsonl", &["in.jsonl"]);
+    assert_eq!(place.bytes("in.jsonl"), before);
+}
+
+#[test]
+fn truncated_archives_and_tables() {
+    let place = Place::new();
+    let rows = corpus_jsonl(&Numbers::new(5).corpus(500));
+    let cut = |bytes: Vec<u8>| bytes[..bytes.len() * 2 / 3].to_vec();
+    place.write("cut.jsonl.gz", cut(gzip(rows.as_bytes())));
+    place.write("cut.jsonl.zst", cut(zstd(rows.as_bytes())));
+    write_parquet(
+        &place.path("cut.parquet"),
+        &[("text", vec!["a b c", "d e f"])],
+    );
+    let parquet = cut(place.bytes("cut.parquet"));
+    place.write("cut.parquet", parquet);
+    place.write("false.jsonl.gz", "this is no gzip");
+    place.write("out.jsonl", "before");
+    for name in [
+        "cut.jsonl.gz",
+        "cut.jsonl.zst",
+        "cut.parquet",
+        "false.jsonl.gz",
+    ] {
+        place.refused(
+            &format!("dedup {name} -o out.jsonl --rejected bad.jsonl"),
+            &[name],
+        );
+        place.refused(&format!("pairs {name} -o out.jsonl"), &[name]);
+    }
+    assert_eq!(place.read("out.jsonl"), "before");
+    assert!(!place.has("bad.jsonl"));
+}
+
+const BAD: &str = r#"{"id":"a","text":"good one here"}
+{"id":"b"}
+{"id":"c","text":null}
+{"id":"d","text":17}
+{"id":"e","text":["x"]}
+{"text":"no id"}
+not json
+{"id":{"a":1},"text":"x"}
+{"id":"z","text":"good one here!"}
+"#;
+
+#[test]
+fn bad_rows_are_told_counted_and_left_out() {
+    let place = Place::new();
+    place.write("in.jsonl", BAD);
+    let ran = place.run("dedup in.jsonl -o out.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+    for line in 2..=8 {
+        assert!(
+            ran.err.contains(&format!("in.jsonl:{line}: ")),
+            "line {line}:\n{}",
+            ran.err
+        );
+    }
+    assert!(ran.err.contains("7 left out"), "{}", ran.err);
+    let ran = place.run("pairs in.jsonl --all");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.text(), "a\tb\tsimilarity\na\tz\t1\n");
+}
+
+#[test]
+fn ten_bad_rows_are_told_and_the_rest_counted() {
+    let place = Place::new();
+    place.write("in.jsonl", "{}\n".repeat(25));
+    let ran = place.run("dedup in.jsonl -o out.jsonl --quiet");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.err.matches("in.jsonl:").count(), 10, "{}", ran.err);
+    assert!(
+        ran.err.contains("15 more bad rows") && ran.err.contains("--rejected"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_strict_run_stops_at_the_first_bad_row() {
+    let place = Place::new();
+    place.write("in.jsonl", BAD);
+    for command in ["dedup", "pairs"] {
+        let ran = place.run(&format!(
+            "{command} in.jsonl -o out.jsonl --rejected bad.jsonl --strict"
+        ));
+        assert_eq!(ran.code, Some(2), "{}", ran.err);
+        assert_eq!(ran.err.matches("in.jsonl:").count(), 1, "{}", ran.err);
+        assert!(
+            ran.err.contains("in.jsonl:2:") && ran.err.contains("text"),
+            "{}",
+            ran.err
+        );
+    }
+    assert_eq!(place.names(), ["in.jsonl"]);
+}
+
+#[test]
+fn repeated_ids_are_refused_unless_rows_are_numbered() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "one two"), ("b", "three four"), ("a", "five six")]),
+    );
+    place.refused(
+        "dedup in.jsonl -o out.jsonl",
+        &["'a'", "1", "3", "--id-row"],
+    );
+    place.ok("dedup in.jsonl -o out.jsonl --id-row");
+    assert_eq!(place.read("out.jsonl").lines().count(), 3);
+}
+
+#[test]
+fn empty_inputs_give_empty_outputs() {
+    let place = Place::new();
+    place.write("in.jsonl", "");
+    let summary = place.summary("dedup in.jsonl -o out.jsonl --removed r.tsv");
+    assert_eq!(
+        (&summary["documents"], &summary["kept"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(place.read("out.jsonl"), "");
+    assert_eq!(place.read("r.tsv").lines().count(), 1);
+    place.write("in.csv", "id,text\n");
+    place.ok("dedup in.csv -o out.csv");
+    assert_eq!(place.read("out.csv"), "id,text\n");
+    assert_eq!(place.run_with("dedup - -o -", b"").code, Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        (0..1500)
+            .map(|n| row(&n.to_string(), "one two three"))
+            .collect::<String>(),
+    );
+    let many = corpus_jsonl(&Numbers::new(2).corpus(3000));
+    place.write("many.jsonl", many);
+    for line in [
+        "pairs in.jsonl --all",
+        "dedup many.jsonl -o - --threshold 1",
+        "dedup --help",
+    ] {
+        let mut child = place.command(line).spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut start = [0; 10];
+        stdout.read_exact(&mut start).unwrap();
+        drop(stdout);
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(0), "{line}: {said}");
+        assert!(!said.contains("roken pipe"), "{line}: {said}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_failure_that_says_so() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(200)));
+    for line in [
+        "dedup in.jsonl -o -",
+        "pairs in.jsonl",
+        "recipe",
+        "dedup --explain-plan",
+    ] {
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let ran = place.command(line).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("No space left"), "{line}: {said}");
+    }
+    place.refused(
+        "dedup in.jsonl -o /dev/full",
+        &["/dev/full", "No space left"],
+    );
+}
+
+/// In a file system of 64 kB of its own, where the system lets a test have one.
+#[test]
+fn a_full_file_system_keeps_what_was_there() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(2000)));
+    place.write("small/.keep", "");
+    let script = format!(
+        "mount -t tmpfs -o size=64k none small && echo before > small/out.jsonl || exit 77\n\
+         '{}' dedup in.jsonl -o small/out.jsonl --removed small/removed.tsv\n\
+         echo code $?; ls -A small; cat small/out.jsonl",
+        env!("CARGO_BIN_EXE_lookalike")
+    );
+    let ran = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", &script])
+        .current_dir(place.path(""))
+        .output();
+    let Ok(ran) = ran else { return };
+    let said = String::from_utf8_lossy(&ran.stdout);
+    if !said.contains("code ") {
+        eprintln!("skipped: no file system for a test here");
+        return;
+    }
+    let error = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("code 2"), "{said}{error}");
+    assert!(error.contains("No space left"), "{error}");
+    let left = said
+        .lines()
+        .filter(|line| *line != "removed.tsv")
+        .collect::<Vec<_>>();
+    assert_eq!(left, ["code 2", "out.jsonl", "before"]);
+}
+
+/// Whether this process was started with a signal ignored, which its children inherit.
+fn is_ignored(signal: u32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap_or(0) >> (signal - 1) & 1 == 1
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_behind() {
+    for (name, number) in [("HUP", 1), ("INT", 2), ("TERM", 15)] {
+        if is_ignored(number) {
+            continue;
+        }
+        let place = Place::new();
+        place.write("scratch/keep", "");
+        let mut child = place.spawn(
+            "dedup - -o out.jsonl --removed r.tsv --clusters c.parquet --rejected b.jsonl \
+             --scratch scratch",
+        );
+        // More than a pipe holds: when this has been written, the program is reading.
+        let rows = corpus_jsonl(&Numbers::new(4).corpus(3000));
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(rows.as_bytes()).unwrap();
+        interrupt(child.id(), name);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(
+            ended.status.code(),
+            Some(128 + number as i32),
+            "{:?}",
+            ended.status.signal()
+        );
+        assert_eq!(place.names(), ["scratch"]);
+        assert_eq!(fs::read_dir(place.path("scratch")).unwrap().count(), 1);
+        drop(stdin);
+    }
+}
+
+/// At whatever moment it comes: the outputs are whole or not there.
+#[test]
+fn an_interrupt_at_any_moment_leaves_no_half_of_anything() {
+    let place = Place::new();
+    let rows = corpus_jsonl(&Numbers::new(4).corpus(3000));
+    place.write("in.jsonl", &rows);
+    place.ok("dedup in.jsonl -o whole.jsonl");
+    for delay in [5, 20, 40, 80, 160, 320] {
+        let child = place
+            .command("dedup in.jsonl -o out.jsonl")
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        interrupt(child.id(), "TERM");
+        child.wait_with_output().unwrap();
+        let names = place.names();
+        assert!(
+            names
+                .iter()
+                .all(|name| name.ends_with(".jsonl") && !name.starts_with('.'))
+        );
+        if place.has("out.jsonl") {
+            assert!(
+                place.bytes("out.jsonl") == place.bytes("whole.jsonl"),
+                "after {delay} ms"
+            );
+            fs::remove_file(place.path("out.jsonl")).unwrap();
+        }
+    }
+}
+
+fn interrupt(process: u32, signal: &str) {
+    // It may have ended already.
+    let _ = Command::new("kill")
+        .args([&format!("-{signal}"), &process.to_string()])
+        .output();
+}
+
+#[test]
+fn control_characters_of_inputs_do_not_reach_the_terminal() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        "{\"id\":\"a\\u001b[2J\",\"text\":\"x y\"}\n{\"id\":\"b\",\"text\":\"x y\"}\n",
+    );
+    let ran = place.ok("dedup in.jsonl --removed r.tsv");
+    assert!(!ran.err.contains('\u{1b}'), "{}", ran.err);
+    let ran = place.ok("explain r.tsv b in.jsonl");
+    assert!(!ran.text().contains('\u{1b}'), "{}", ran.text());
+}

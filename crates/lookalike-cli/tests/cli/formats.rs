@@ -1,0 +1,292 @@
+//! Every input format, compression and way to name inputs and fields.
+
+use crate::support::{Place, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, zstd};
+
+/// b repeats a but for case and punctuation; c is different.
+const DOCUMENTS: [(&str, &str); 4] = [
+    ("a", "The quick brown fox jumps over the lazy dog"),
+    ("b", "the QUICK brown fox jumps over the lazy dog!"),
+    ("c", "后来他们在发廊里头谈了很久"),
+    ("d", "後來他們在髮廊裏頭談了很久。"),
+];
+
+fn as_csv(delimiter: &str) -> String {
+    let rows = DOCUMENTS.map(|(id, text)| format!("{id}{delimiter}{text}\n"));
+    format!("id{delimiter}text\n{}", rows.concat())
+}
+
+fn as_text() -> String {
+    DOCUMENTS.map(|(_, text)| format!("{text}\n")).concat()
+}
+
+/// The lines of `all` that a dedup keeps: headers, and the first document of each pair.
+fn kept_lines(all: &str, header: bool) -> String {
+    let lines: Vec<_> = all.split_inclusive('\n').collect();
+    let shift = usize::from(header);
+    let kept = (0..lines.len()).filter(|at| *at < shift || (at - shift).is_multiple_of(2));
+    kept.map(|at| lines[at]).collect()
+}
+
+#[test]
+fn every_text_format_and_compression_keeps_rows_byte_for_byte() {
+    let inputs = [
+        ("jsonl", jsonl(DOCUMENTS), false),
+        ("ndjson", jsonl(DOCUMENTS), false),
+        ("csv", as_csv(","), true),
+        ("tsv", as_csv("\t"), true),
+        ("txt", as_text(), false),
+    ];
+    type Code = fn(&[u8]) -> Vec<u8>;
+    let plain: Code = <[u8]>::to_vec;
+    let compressions: [(&str, Code, Code); 3] = [
+        ("", plain, plain),
+        (".gz", gzip, gunzip),
+        (".zst", zstd, unzstd),
+    ];
+    for (extension, bytes, header) in inputs {
+        for (suffix, compress, _) in compressions {
+            for (out_suffix, _, decompress) in compressions {
+                let place = Place::new();
+                let name = format!("in.{extension}{suffix}");
+                place.write(&name, compress(bytes.as_bytes()));
+                let out = format!("out.{extension}{out_suffix}");
+                let ran = place.ok(&format!("dedup {name} -o {out}"));
+                assert!(ran.out.is_empty());
+                let kept = String::from_utf8(decompress(&place.bytes(&out))).unwrap();
+                assert_eq!(kept, kept_lines(&bytes, header), "{name} -> {out}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parquet_keeps_all_columns() {
+    let place = Place::new();
+    let columns = |column: usize| -> Vec<&str> {
+        DOCUMENTS
+            .iter()
+            .map(|(id, text)| if column == 0 { *id } else { *text })
+            .collect()
+    };
+    let more = vec!["p", "q", "r", "s"];
+    let all = [("id", columns(0)), ("text", columns(1)), ("more", more)];
+    write_parquet(&place.path("in.parquet"), &all);
+    place.ok("dedup in.parquet -o out.parquet --removed removed.parquet");
+    assert_eq!(read_parquet(&place.path("out.parquet"), "id"), ["a", "c"]);
+    assert_eq!(read_parquet(&place.path("out.parquet"), "more"), ["p", "r"]);
+    assert_eq!(
+        read_parquet(&place.path("removed.parquet"), "id"),
+        ["b", "d"]
+    );
+    assert_eq!(
+        read_parquet(&place.path("removed.parquet"), "kept"),
+        ["a", "c"]
+    );
+}
+
+#[test]
+fn standard_input_and_output() {
+    let place = Place::new();
+    let ran = place.run_with("dedup - -o -", jsonl(DOCUMENTS).as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert_eq!(ran.text(), kept_lines(&jsonl(DOCUMENTS), false));
+    assert!(ran.err.contains("removed"), "{}", ran.err);
+    let ran = place.run_with("dedup - -o - --format csv", as_csv(",").as_bytes());
+    assert_eq!(ran.text(), kept_lines(&as_csv(","), true));
+    let ran = place.run_with("dedup - -o - --quiet", &gzip(jsonl(DOCUMENTS).as_bytes()));
+    assert_eq!(
+        (ran.text(), &ran.err[..]),
+        (&kept_lines(&jsonl(DOCUMENTS), false)[..], "")
+    );
+    let ran = place.run_with("pairs -", jsonl(DOCUMENTS).as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(
+        ran.text().starts_with("a\tb\tsimilarity\n"),
+        "{}",
+        ran.text()
+    );
+}
+
+#[test]
+fn several_inputs_directories_and_globs_are_one_sequence() {
+    let place = Place::new();
+    for (at, (id, text)) in DOCUMENTS.into_iter().enumerate() {
+        place.write(&format!("pile/deep{}/{at}.jsonl", at % 2), row(id, text));
+    }
+    place.write("pile/notes.md", "not read");
+    for inputs in [
+        "pile",
+        "pile/deep0 pile/deep1",
+        "pile/deep*/*.jsonl",
+        "pile/deep*",
+    ] {
+        place.ok(&format!("dedup {inputs} -o out.jsonl"));
+        assert_eq!(place.ids("out.jsonl"), ["a", "c"], "{inputs}");
+    }
+    place.ok("dedup pile -o mirror/");
+    let mirrored = ["deep0/0", "deep0/2", "deep1/1", "deep1/3"].map(|name| {
+        let name = format!("mirror/{name}.jsonl");
+        if place.has(&name) {
+            place.read(&name).lines().count()
+        } else {
+            0
+        }
+    });
+    assert_eq!(mirrored, [1, 1, 0, 0]);
+}
+
+#[test]
+fn a_file_can_be_a_document() {
+    let place = Place::new();
+    place.write("pile/one.txt", "Line one of this\nand line two of it");
+    place.write("pile/two.txt", "line one of this and line two of it\n");
+    place.write("pile/three.txt", "Something else that is not like it");
+    place.ok("dedup pile --document-per-file --removed removed.tsv");
+    let removed = place.table("removed.tsv");
+    assert_eq!(removed.len(), 1);
+    assert_eq!(removed[0][..2], ["pile/two.txt", "pile/one.txt"]);
+    place.refused(
+        "dedup pile --document-per-file --format csv -o x",
+        &["plain text"],
+    );
+}
+
+#[test]
+fn columns_of_csv_without_a_header_are_numbers() {
+    let place = Place::new();
+    place.write("in.csv", as_csv(",").split_once('\n').unwrap().1);
+    place.ok("dedup in.csv --no-header --text 2 --id 1 -o out.csv --removed removed.tsv");
+    assert_eq!(
+        place.read("out.csv"),
+        kept_lines(&place.read("in.csv"), false)
+    );
+    assert_eq!(place.table("removed.tsv")[0][..2], ["b", "a"]);
+    place.refused("dedup in.csv --no-header -o out.csv", &["text"]);
+    place.refused(
+        "dedup in.csv --no-header --format jsonl -o out.csv",
+        &["--no-header"],
+    );
+}
+
+#[test]
+fn texts_of_several_and_of_nested_fields() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"title":"One two three","body":{"text":"four five six"}}
+{"title":"one two three","body":{"text":"Four five six!"}}
+{"title":"one two three","body":{"text":"something else"}}
+"#,
+    );
+    place.ok("dedup in.jsonl --text title,body.text -o out.jsonl");
+    assert_eq!(place.read("out.jsonl").lines().count(), 2);
+    place.ok("dedup in.jsonl --text title -o out.jsonl");
+    assert_eq!(place.read("out.jsonl").lines().count(), 1);
+    place.ok("dedup in.jsonl --text body.text -o out.jsonl --removed removed.tsv");
+    assert_eq!(place.table("removed.tsv")[0][..2], ["2", "1"]);
+    place.refused(
+        "dedup in.jsonl --text title, -o out.jsonl",
+        &["--text", "empty"],
+    );
+}
+
+#[test]
+fn ids_are_a_field_or_the_number_of_the_row() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"key\":7,\"id\":\"x\",\"text\":\"a b c\"}\n{\"key\":8,\"id\":\"y\",\"text\":\"A b, c\"}\n");
+    for (option, expected) in [
+        ("", ["y", "x"]),
+        ("--id key", ["8", "7"]),
+        ("--id-row", ["2", "1"]),
+    ] {
+        place.ok(&format!("dedup in.jsonl {option} --removed removed.tsv"));
+        assert_eq!(place.table("removed.tsv")[0][..2], expected, "{option}");
+    }
+    place.refused(
+        "dedup in.jsonl --id key --id-row -o x",
+        &["--id", "--id-row"],
+    );
+}
+
+#[test]
+fn other_encodings_and_malformed_text() {
+    let place = Place::new();
+    let (gb, _, lost) = encoding_rs::GB18030.encode("后来他们谈了很久\n後來他們談了很久\n");
+    assert!(!lost);
+    place.write("in.txt", &gb);
+    place.ok("dedup in.txt --encoding gb18030 -o out.txt");
+    let (first, _, _) = encoding_rs::GB18030.encode("后来他们谈了很久\n");
+    assert_eq!(place.bytes("out.txt"), first.to_vec());
+
+    let ran = place.run("dedup in.txt -o out.txt");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("in.txt:1:"), "{}", ran.err);
+    place.ok("dedup in.txt --lossy -o out.txt");
+    place.refused(
+        "dedup in.txt --encoding klingon -o out.txt",
+        &["encoding", "gb18030"],
+    );
+    place.refused("dedup in.txt --encoding utf-16le -o out.txt", &["UTF-16LE"]);
+
+    place.write(
+        "bom.csv",
+        [b"\xef\xbb\xbf", as_csv(",").as_bytes()].concat(),
+    );
+    place.ok("dedup bom.csv --id id --removed removed.tsv");
+    assert_eq!(place.table("removed.tsv").len(), 2);
+}
+
+#[test]
+fn features_may_be_given() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","words":["x","y","z","w"]}
+{"id":"b","words":["w","z","y","x","x"]}
+{"id":"c","words":["x","y","z","v"]}
+{"id":"d","words":{"x":2,"y":1.5,"z":1,"w":9}}
+"#,
+    );
+    place.ok("dedup in.jsonl --features words --removed removed.tsv -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "c"]);
+    place.ok("dedup in.jsonl --features words --threshold 0.6 -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+    place.write("in.csv", "id,tags\na,x y z w\nb,w z y x\n");
+    place.ok("dedup in.csv --features tags -o out.csv");
+    assert_eq!(place.read("out.csv"), "id,tags\na,x y z w\n");
+}
+
+#[test]
+fn formats_that_cannot_be_told_or_mixed_are_refused() {
+    let place = Place::new();
+    place.write("data.bin", row("a", "b"));
+    place.refused("dedup data.bin -o out.jsonl", &["data.bin", "extension"]);
+    place.ok("dedup data.bin --format jsonl -o out.jsonl");
+    place.write("one.csv", "id,text\n1,a\n");
+    place.write("two.csv", "text,id\na,2\n");
+    place.refused("dedup one.csv two.csv -o out.csv", &["two.csv"]);
+}
+
+#[test]
+fn the_longest_row_has_a_limit() {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("a", &"long ".repeat(300)[..])]));
+    place.refused(
+        "dedup in.jsonl --max-row 1K -o out.jsonl",
+        &["in.jsonl", "1000"],
+    );
+    place.ok("dedup in.jsonl --max-row 2KiB -o out.jsonl");
+}
+
+#[test]
+fn temporary_files_go_where_they_are_told() {
+    let place = Place::new();
+    place.write("in.jsonl.zst", zstd(jsonl(DOCUMENTS).as_bytes()));
+    place.write("scratch/keep", "");
+    place.ok("dedup in.jsonl.zst -o out.jsonl --scratch scratch");
+    assert_eq!(std::fs::read_dir(place.path("scratch")).unwrap().count(), 1);
+    place.refused(
+        "dedup in.jsonl.zst -o out.jsonl --scratch nowhere",
+        &["nowhere"],
+    );
+}

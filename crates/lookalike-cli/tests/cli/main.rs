@@ -1,0 +1,16 @@
+//! The real program on files that the tests write.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests stop where the tests stop"
+)]
+
+mod explaining;
+mod failures;
+mod formats;
+mod interface;
+mod matching;
+mod outputs;
+mod plain;
+mod scale;
+mod support;

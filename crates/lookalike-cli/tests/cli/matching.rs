@@ -1,0 +1,366 @@
+//! What matches, and which document of a group is kept.
+
+use crate::plain;
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, row};
+
+/// Words w0, w1, …: a text of n + 1 words has n features.
+fn words(range: std::ops::Range<usize>) -> String {
+    range.map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_threshold_is_inclusive() {
+    // 9 and 8 features, of which 8 are shared: 8/9.
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", &words(0..10)[..]), ("b", &words(0..9))]),
+    );
+    for method in ["auto", "minhash", "join"] {
+        for (threshold, kept) in [
+            ("0.88", 1),
+            ("0.8888888888888888", 1),
+            ("0.888888888888889", 2),
+            ("0.9", 2),
+            ("1", 2),
+        ] {
+            place.ok(&format!(
+                "dedup in.jsonl --method {method} --threshold {threshold} -o out.jsonl"
+            ));
+            assert_eq!(place.ids("out.jsonl").len(), kept, "{method} {threshold}");
+        }
+    }
+}
+
+#[test]
+fn measures() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", &words(0..21)[..]), ("b", &words(0..15))]),
+    );
+    // 20 and 14 features: Jaccard 0.7, containment 1.
+    let removed = |options: &str| {
+        place.ok(&format!("dedup in.jsonl {options} --removed removed.tsv"));
+        place.table("removed.tsv").first().map(|row| row[2].clone())
+    };
+    assert_eq!(removed(""), None);
+    assert_eq!(removed("--threshold 0.7"), Some("0.7".into()));
+    assert_eq!(
+        removed("--verify containment --threshold 0.8"),
+        Some("1".into())
+    );
+    assert_eq!(removed("--verify none --threshold 0.7"), Some("0.7".into()));
+}
+
+#[test]
+fn fingerprints_by_distance() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(1);
+    let text = numbers.text(400);
+    let near = numbers.edited(&text, 2);
+    place.write(
+        "in.jsonl",
+        jsonl([("a", &text[..]), ("b", &near), ("c", &numbers.text(400))]),
+    );
+    let run = |options: &str| {
+        place.ok(&format!(
+            "dedup in.jsonl --method simhash {options} --removed removed.tsv"
+        ));
+        place.table("removed.tsv")
+    };
+    let removed = run("--distance 12 --verify none");
+    assert_eq!(
+        (removed.len(), &removed[0][0][..], &removed[0][3][..]),
+        (1, "b", "simhash")
+    );
+    let similarity: f64 = removed[0][2].parse().unwrap();
+    let bits = (64.0 * (1.0 - similarity)).round() as u32;
+    assert!(bits > 0 && bits <= 12);
+    assert_eq!(run(&format!("--distance {bits} --verify none")).len(), 1);
+    assert_eq!(
+        run(&format!("--distance {} --verify none", bits - 1)).len(),
+        0
+    );
+    let checked: f64 = run("--distance 12")[0][2].parse().unwrap();
+    assert_eq!(checked, plain::jaccard(&text, &near));
+    place.refused(
+        "dedup in.jsonl --method simhash --distance 64 -o x",
+        &["64", "bits"],
+    );
+}
+
+#[test]
+fn only_equal_texts() {
+    let place = Place::new();
+    let texts = [
+        "one two three four",
+        "ONE two; three, four",
+        "one two three four five",
+    ];
+    place.write(
+        "in.jsonl",
+        jsonl([("a", texts[0]), ("b", texts[1]), ("c", texts[2])]),
+    );
+    place.ok("dedup in.jsonl --method exact -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "c"]);
+}
+
+#[test]
+fn recipes_by_name_and_from_files() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "red green blue"), ("b", "blue red green")]),
+    );
+    place.ok("dedup in.jsonl -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "b"]);
+    place.ok("dedup in.jsonl -o out.jsonl --recipe words-1");
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+    let recipe = place.ok("recipe words-1");
+    place.write("mine.toml", &recipe.out);
+    let summary = place.summary("dedup in.jsonl --dry-run --recipe mine.toml");
+    assert_eq!(summary["kept"], 1);
+    assert!(
+        recipe
+            .text()
+            .contains(summary["recipe_id"].as_str().unwrap())
+    );
+    place.write("bad.toml", recipe.text().replace("ngram = 1", "ngram = 0"));
+    place.refused(
+        "dedup in.jsonl -o x --recipe bad.toml",
+        &["bad.toml", "ngram is 0", "1 to 8"],
+    );
+    place.refused("dedup in.jsonl -o x --recipe none.toml", &["none.toml"]);
+    place.refused("dedup in.jsonl -o x --recipe wurds", &["wurds", "words-1"]);
+}
+
+#[test]
+fn which_document_of_a_group_is_kept() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","text":"one two three four","n":5,"s":"m"}
+{"id":"b","text":"One two three four!!!","n":10,"s":"k"}
+{"id":"c","text":"one two three four.","n":9,"s":"z"}
+{"id":"d","text":"ONE TWO THREE FOUR"}
+"#,
+    );
+    let kept = [
+        ("first", "a"),
+        ("last", "d"),
+        ("longest", "b"),
+        ("max:n", "b"),
+        ("min:n", "a"),
+        ("max:s", "c"),
+        ("min:s", "b"),
+        ("max:id", "d"),
+        ("min:id", "a"),
+    ];
+    for (rule, id) in kept {
+        place.ok(&format!("dedup in.jsonl --keep {rule} -o out.jsonl"));
+        assert_eq!(place.ids("out.jsonl"), [id], "{rule}");
+    }
+    place.refused(
+        "dedup in.jsonl --keep best -o out.jsonl",
+        &["best", "max:FIELD"],
+    );
+}
+
+#[test]
+fn only_inside_equal_values() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","text":"one two three","lang":"en"}
+{"id":"b","text":"one two three","lang":"de"}
+{"id":"c","text":"one two three","lang":"en"}
+{"id":"d","text":"one two three"}
+{"id":"e","text":"one two three","lang":null}
+"#,
+    );
+    place.ok("dedup in.jsonl --within lang -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "b", "d"]);
+}
+
+#[test]
+fn only_inside_a_window_of_time() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","text":"one two three","at":"2024-05-01T00:00:00Z","unix":0}
+{"id":"b","text":"one two three","at":"2024-05-03T00:00:00Z","unix":172800}
+{"id":"c","text":"one two three","at":"2024-05-03T00:00:01Z","unix":172801}
+{"id":"d","text":"one two three","at":"2024-05-04","unix":259200}
+"#,
+    );
+    for field in ["at", "unix"] {
+        for (window, kept) in [
+            ("2d", &["a", "c"][..]),
+            ("172799s", &["a", "b"]),
+            ("172801s", &["a", "d"]),
+            ("1w", &["a"]),
+            ("0s", &["a", "b", "c", "d"]),
+        ] {
+            place.ok(&format!(
+                "dedup in.jsonl --window {window} --time {field} -o out.jsonl"
+            ));
+            assert_eq!(place.ids("out.jsonl"), kept, "{window} by {field}");
+        }
+    }
+    place.refused("dedup in.jsonl --window 2d -o x", &["--time"]);
+    place.refused("dedup in.jsonl --time at -o x", &["--window"]);
+    place.refused("dedup in.jsonl --window 2 --time at -o x", &["36h"]);
+    place.write("bad.jsonl", "{\"text\":\"a\",\"at\":\"yesterday\"}\n");
+    let ran = place.run("dedup bad.jsonl --window 2d --time at -o x.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("yesterday"), "{}", ran.err);
+}
+
+#[test]
+fn documents_that_are_known_already() {
+    let place = Place::new();
+    place.write(
+        "old.jsonl",
+        jsonl([("x", "one two three"), ("y", "one two three!")]),
+    );
+    place.write(
+        "new.jsonl",
+        jsonl([
+            ("a", "four five six"),
+            ("x", "One two three"),
+            ("b", "four five six"),
+        ]),
+    );
+    place.ok("dedup new.jsonl --against old.jsonl -o out.jsonl --removed removed.tsv");
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+    let removed: Vec<_> = place
+        .table("removed.tsv")
+        .iter()
+        .map(|row| row[..2].join("<-"))
+        .collect();
+    assert_eq!(removed, ["x<-x", "b<-a"]);
+    let summary = place.summary("dedup new.jsonl --against old.jsonl --dry-run");
+    assert_eq!(
+        (&summary["documents"], &summary["against"]),
+        (&3.into(), &2.into())
+    );
+    let kept_last = "dedup new.jsonl --against old.jsonl --keep last -o out.jsonl";
+    place.ok(kept_last);
+    assert_eq!(place.ids("out.jsonl"), ["b"]);
+    let pairs = place.ok("pairs new.jsonl --against old.jsonl");
+    assert_eq!(pairs.text(), "a\tb\tsimilarity\nx\tx\t1\ny\tx\t1\n");
+}
+
+#[test]
+fn poor_texts_match_what_is_equal_and_empty_ones_nothing() {
+    let place = Place::new();
+    let texts = ["", "", " \t", "x", "X!", "y", "?!", " ?!", "!?", "\u{200b}"];
+    let rows: String = texts
+        .iter()
+        .enumerate()
+        .map(|(n, text)| row(&n.to_string(), text))
+        .collect();
+    place.write("in.jsonl", rows);
+    for method in ["auto", "minhash", "simhash", "join", "exact"] {
+        place.ok(&format!("dedup in.jsonl --method {method} -o out.jsonl"));
+        assert_eq!(
+            place.ids("out.jsonl"),
+            ["0", "1", "2", "3", "5", "6", "8", "9"],
+            "{method}"
+        );
+    }
+    let states = &place.summary("dedup in.jsonl --dry-run")["states"];
+    assert_eq!((&states["poor"], &states["empty"]), (&3.into(), &3.into()));
+}
+
+/// On a mixed corpus: what is removed is what the rule says, with its evidence, by every method that
+/// finds all pairs; and by the others nothing else than the laws allow.
+#[test]
+fn the_laws_of_verdicts_hold() {
+    let place = Place::new();
+    let corpus = Numbers::new(7).corpus(600);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let similarities = plain::similarities(&corpus);
+    let position = |id: &str| id[1..].parse::<usize>().unwrap();
+    for threshold in ["0.6", "0.8", "0.95"] {
+        let number: f64 = threshold.parse().unwrap();
+        let expected = plain::verdicts(&similarities, number);
+        assert!(expected.len() > 50);
+        for method in ["join", "auto", "minhash"] {
+            place.ok(&format!(
+                "dedup in.jsonl --method {method} --threshold {threshold} -o out.jsonl \
+                 --removed removed.tsv"
+            ));
+            let removed = place.table("removed.tsv");
+            let kept = place.ids("out.jsonl");
+            assert_eq!(kept.len() + removed.len(), corpus.len());
+            for row in &removed {
+                let (id, of) = (&row[0], &row[1]);
+                let similarity: f64 = row[2].parse().unwrap();
+                assert!(kept.contains(of) && !kept.contains(id), "{row:?}");
+                assert_eq!(
+                    similarity,
+                    similarities[position(id)][position(of)],
+                    "{row:?}"
+                );
+                assert!(
+                    similarity >= number && row[5] == *of && row[4] == threshold,
+                    "{row:?}"
+                );
+                if method == "join" {
+                    assert_eq!(
+                        expected[&position(id)],
+                        (position(of), similarity),
+                        "{row:?}"
+                    );
+                }
+            }
+            let missed = expected.len().abs_diff(removed.len());
+            assert!(
+                missed
+                    <= if method == "join" {
+                        0
+                    } else {
+                        expected.len() / 50
+                    },
+                "{method}"
+            );
+        }
+    }
+    place.ok("dedup in.jsonl --method join --threshold 1 -o out.jsonl");
+    place.ok("dedup out.jsonl --method join --threshold 1 -o again.jsonl");
+    assert_eq!(place.read("out.jsonl"), place.read("again.jsonl"));
+}
+
+#[test]
+fn pairs_are_those_of_the_definition() {
+    let place = Place::new();
+    let corpus = Numbers::new(3).corpus(300);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let mut expected = Vec::new();
+    for (b, similarity) in plain::similarities(&corpus).iter().enumerate() {
+        let near = (0..b).filter(|&a| similarity[a] >= 0.7);
+        expected.extend(near.map(|a| (a, b, similarity[a])));
+    }
+    expected.sort_by_key(|(a, b, _)| (*a, *b));
+    let position = |id: &str| id[1..].parse::<usize>().unwrap();
+    let found = |table: &str| -> Vec<(usize, usize, f64)> {
+        let rows = crate::support::rows(table).into_iter();
+        rows.map(|row| {
+            (
+                position(&row[0]),
+                position(&row[1]),
+                row[2].parse().unwrap(),
+            )
+        })
+        .collect()
+    };
+    let line = "pairs in.jsonl --method join --threshold 0.7";
+    assert_eq!(found(place.ok(&format!("{line} --all")).text()), expected);
+    let is_first =
+        |at: usize| corpus.iter().position(|(_, text)| *text == corpus[at].1) == Some(at);
+    expected.retain(|(a, b, _)| is_first(*a) && is_first(*b));
+    place.ok(&format!("{line} -o nodes.tsv"));
+    assert_eq!(found(&place.read("nodes.tsv")), expected);
+}

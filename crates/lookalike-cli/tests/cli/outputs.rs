@@ -1,0 +1,301 @@
+//! What is written, and where.
+
+use crate::support::{Numbers, Place, corpus_jsonl, gunzip, jsonl, read_parquet, unzstd};
+
+fn small() -> Place {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([
+            ("a", "one two three four"),
+            ("b", "ONE two three four"),
+            ("c", "something else entirely here"),
+            ("d", "one, two, three, four"),
+        ]),
+    );
+    place
+}
+
+#[test]
+fn the_removed_table_in_every_format() {
+    let place = small();
+    let tsv = "id\tkept\tsimilarity\tmethod\tthreshold\tcluster\n\
+               b\ta\t1\texact\t0.8\ta\nd\ta\t1\texact\t0.8\ta\n";
+    place.ok("dedup in.jsonl --removed r.tsv");
+    assert_eq!(place.read("r.tsv"), tsv);
+    place.ok("dedup in.jsonl --removed r.csv");
+    assert_eq!(place.read("r.csv"), tsv.replace('\t', ","));
+    place.ok("dedup in.jsonl --removed r.tsv.gz");
+    assert_eq!(gunzip(&place.bytes("r.tsv.gz")), tsv.as_bytes());
+    place.ok("dedup in.jsonl --removed r.csv.zst");
+    assert_eq!(
+        unzstd(&place.bytes("r.csv.zst")),
+        tsv.replace('\t', ",").as_bytes()
+    );
+    place.ok("dedup in.jsonl --removed r.jsonl");
+    let first: serde_json::Value =
+        serde_json::from_str(place.read("r.jsonl").lines().next().unwrap()).unwrap();
+    for (field, text) in [
+        ("id", "b"),
+        ("kept", "a"),
+        ("method", "exact"),
+        ("cluster", "a"),
+    ] {
+        assert_eq!(first[field], text);
+    }
+    assert_eq!(
+        (first["similarity"].as_f64(), first["threshold"].as_f64()),
+        (Some(1.0), Some(0.8))
+    );
+    place.ok("dedup in.jsonl --removed r.parquet");
+    assert_eq!(read_parquet(&place.path("r.parquet"), "id"), ["b", "d"]);
+    assert_eq!(
+        read_parquet(&place.path("r.parquet"), "threshold"),
+        ["0.8", "0.8"]
+    );
+    assert_eq!(place.ok("dedup in.jsonl --removed -").text(), tsv);
+}
+
+#[test]
+fn the_table_of_clusters_leaves_out_who_is_alone() {
+    let place = small();
+    place.ok("dedup in.jsonl --clusters c.tsv");
+    assert_eq!(
+        place.read("c.tsv"),
+        "id\tcluster\trepresentative\tsimilarity\tkept\n\
+         a\ta\ta\t1\ttrue\nb\ta\ta\t1\tfalse\nd\ta\ta\t1\tfalse\n"
+    );
+}
+
+#[test]
+fn components_connect_what_clusters_part() {
+    // A chain: neighbours reach 0.6, ends do not, so the third is kept.
+    let words = |from: usize| {
+        (from..from + 9)
+            .map(|n| format!("w{n}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let place = Place::new();
+    let texts = [
+        words(0),
+        words(2),
+        words(4),
+        "quite another text than these".to_owned(),
+    ];
+    let ids = ["a", "b", "c", "d"];
+    place.write(
+        "in.jsonl",
+        jsonl(ids.into_iter().zip(texts.iter().map(String::as_str))),
+    );
+    place.ok("dedup in.jsonl --threshold 0.6 --components --clusters c.tsv -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "c", "d"]);
+    let table = place.table("c.tsv");
+    let shown: Vec<_> = table
+        .iter()
+        .map(|row| format!("{} {} {}", row[0], row[1], row[5]))
+        .collect();
+    assert_eq!(shown[..2], ["a a a", "b a a"]);
+    let summary = place.summary("dedup in.jsonl --threshold 0.6 --components --dry-run");
+    assert_eq!(
+        (&summary["clusters"], &summary["components"]),
+        (&1.into(), &1.into())
+    );
+}
+
+#[test]
+fn annotated_rows_are_all_rows() {
+    let place = small();
+    place.ok("dedup in.jsonl -o out.jsonl --annotate");
+    let rows: Vec<serde_json::Value> = place
+        .read("out.jsonl")
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert_eq!(rows.len(), 4);
+    assert_eq!(
+        (&rows[0]["cluster"], &rows[0]["duplicate_of"]),
+        (&"a".into(), &().into())
+    );
+    assert_eq!(
+        (&rows[1]["cluster"], &rows[1]["duplicate_of"]),
+        (&"a".into(), &"a".into())
+    );
+    assert_eq!(
+        (rows[1]["similarity"].as_f64(), &rows[2]["similarity"]),
+        (Some(1.0), &().into())
+    );
+    place.refused(
+        "dedup in.jsonl --annotate --removed r.tsv",
+        &["--annotate", "-o"],
+    );
+    place.write("in.csv", "id,text\na,x y z\nb,\"X y, z\"\n");
+    place.ok("dedup in.csv -o out.csv --annotate");
+    assert_eq!(
+        place.read("out.csv"),
+        "id,text,cluster,duplicate_of,similarity\na,x y z,a,,\nb,\"X y, z\",a,a,1\n"
+    );
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_says_all() {
+    let place = small();
+    let before = place.names();
+    let ran = place.ok("dedup in.jsonl -o out.jsonl --removed r.tsv --clusters c.tsv --dry-run");
+    assert_eq!(place.names(), before);
+    assert!(ran.out.is_empty());
+    for word in [
+        "4 documents",
+        "removed          2 (50.0 %)",
+        "nothing (--dry-run)",
+    ] {
+        assert!(ran.err.contains(word), "no '{word}' in:\n{}", ran.err);
+    }
+}
+
+#[test]
+fn the_summary_as_json() {
+    let place = small();
+    let summary = place.summary("dedup in.jsonl -o out.jsonl");
+    for field in [
+        "documents",
+        "kept",
+        "removed",
+        "clusters",
+        "rejected",
+        "bytes",
+        "seconds",
+        "method",
+        "threshold",
+        "recipe",
+    ] {
+        assert!(summary.get(field).is_some(), "{field}");
+    }
+    assert_eq!(
+        (&summary["documents"], &summary["kept"]),
+        (&4.into(), &2.into())
+    );
+    assert_eq!(
+        (&summary["removed"], &summary["clusters"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(
+        (&summary["method"], &summary["recipe"]),
+        (&"auto".into(), &"default-1".into())
+    );
+    assert_eq!(summary["bytes"], place.bytes("in.jsonl").len());
+    place.refused("dedup in.jsonl -o - --json", &["--json", "standard output"]);
+    place.refused("pairs in.jsonl --json", &["--json", "-o"]);
+    let pairs = place.summary("pairs in.jsonl -o p.tsv --all");
+    assert_eq!(pairs["pairs"], 3);
+}
+
+#[test]
+fn the_summary_names_the_next_step() {
+    let place = small();
+    let ran = place.ok("dedup in.jsonl -o out.jsonl --removed r.tsv");
+    for word in [
+        "equal after normalisation",
+        "out.jsonl",
+        "lookalike explain r.tsv ID in.jsonl",
+    ] {
+        assert!(ran.err.contains(word), "no '{word}' in:\n{}", ran.err);
+    }
+    assert!(!ran.err.contains('\u{1b}'));
+    assert_eq!(place.ok("dedup in.jsonl -o out.jsonl --quiet").err, "");
+}
+
+#[test]
+fn the_plan_is_shown_without_reading() {
+    let place = Place::new();
+    for command in ["dedup", "pairs"] {
+        let ran = place.ok(&format!("{command} missing.jsonl --explain-plan"));
+        for word in [
+            "21 bands x 6 rows",
+            "default-1",
+            "0.800",
+            "<- threshold",
+            "up to 64",
+            "bytes",
+        ] {
+            assert!(ran.text().contains(word), "no '{word}' in:\n{}", ran.text());
+        }
+    }
+    let plan = place.ok("dedup --explain-plan --json --threshold 0.9 --verify containment");
+    let plan: serde_json::Value = serde_json::from_slice(&plan.out).unwrap();
+    assert_eq!(
+        (&plan["threshold"], &plan["measure"]),
+        (&0.9.into(), &"containment".into())
+    );
+    assert!(plan["recall"].as_array().unwrap().len() > 5);
+    let ran = place.ok("dedup --explain-plan --method simhash --distance 5");
+    assert!(ran.text().contains("5 of 64 bits"), "{}", ran.text());
+    let ran = place.ok("dedup --explain-plan --method join");
+    assert!(ran.text().contains("every pair is found"), "{}", ran.text());
+    place.ok("dedup --explain-plan --method exact");
+    place.refused(
+        "dedup --explain-plan --method minhash --threshold 0.01",
+        &["0.01"],
+    );
+}
+
+#[test]
+fn rejected_rows_byte_for_byte() {
+    let place = Place::new();
+    let bad = "{\"id\":\"x\"}\n{broken\n{\"id\":\"z\",\"text\":7}";
+    place.write("in.jsonl", format!("{}{bad}", jsonl([("a", "b c d")])));
+    let ran = place.run("dedup in.jsonl -o out.jsonl --rejected bad.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(place.read("bad.jsonl"), format!("{bad}\n"));
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+    let ran = place.run("pairs in.jsonl --rejected bad.gz");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(
+        gunzip(&place.bytes("bad.gz")),
+        format!("{bad}\n").as_bytes()
+    );
+}
+
+/// The bytes of every output are the same for any number of threads.
+#[test]
+fn threads_change_nothing() {
+    let place = Place::new();
+    let corpus = Numbers::new(11).corpus(3000);
+    let mut rows: Vec<String> = corpus_jsonl(&corpus)
+        .split_inclusive('\n')
+        .map(str::to_owned)
+        .collect();
+    rows.insert(1500, "{\"id\":\"bad\"}\n".to_owned());
+    place.write("in.jsonl", rows.concat());
+    let outputs = [
+        "out.jsonl",
+        "r.tsv",
+        "c.tsv",
+        "bad.jsonl",
+        "all.jsonl",
+        "p.tsv",
+    ];
+    for method in ["auto", "simhash --distance 8"] {
+        let run = |threads: usize| {
+            let options = format!("--method {method} --threshold 0.7 --threads {threads} --quiet");
+            let first = place.run(&format!(
+                "dedup in.jsonl {options} -o out.jsonl --removed r.tsv --clusters c.tsv \
+                 --components --rejected bad.jsonl"
+            ));
+            let second = place.run(&format!("dedup in.jsonl {options} -o all.jsonl --annotate"));
+            let third = place.run(&format!("pairs in.jsonl {options} -o p.tsv"));
+            assert_eq!(
+                [first.code, second.code, third.code],
+                [Some(1); 3],
+                "{}",
+                first.err
+            );
+            (outputs.map(|name| place.bytes(name)), first.err)
+        };
+        let one = run(1);
+        assert!(one.0.iter().all(|bytes| bytes.len() > 10));
+        for threads in [2, 8] {
+            assert!(run(threads) == one, "{method} with {threads} threads");
+        }
+    }
+}

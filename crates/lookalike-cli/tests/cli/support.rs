@@ -1,0 +1,298 @@
+//! Directories, files and runs of the program.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A directory of a test, in which the program runs.
+pub(crate) struct Place(TempDir);
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        String::from_utf8(self.bytes(name)).unwrap()
+    }
+
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
+    /// The names of everything in the directory, hidden ones too.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The program with arguments parted by spaces; `%20` stands for a space inside of one.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
+        command.args(line.split_whitespace().map(|word| word.replace("%20", " ")));
+        command
+            .current_dir(self.0.path())
+            .env_remove("NO_COLOR")
+            .env("COLUMNS", "100");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        Ran::from(self.command(line).output().unwrap())
+    }
+
+    pub(crate) fn spawn(&self, line: &str) -> Child {
+        self.command(line).stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    pub(crate) fn run_with(&self, line: &str, input: &[u8]) -> Ran {
+        let mut child = self.spawn(line);
+        let mut stdin = child.stdin.take().unwrap();
+        std::thread::scope(|scope| {
+            // A program that refuses its arguments does not read.
+            scope.spawn(move || drop(stdin.write_all(input)));
+            Ran::from(child.wait_with_output().unwrap())
+        })
+    }
+
+    /// Runs and expects success without bad rows.
+    pub(crate) fn ok(&self, line: &str) -> Ran {
+        let ran = self.run(line);
+        assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
+        ran
+    }
+
+    /// Runs and expects a refusal that says all of `words`, and nothing on standard output.
+    pub(crate) fn refused(&self, line: &str, words: &[&str]) -> Ran {
+        let ran = self.run(line);
+        assert_eq!(ran.code, Some(2), "{line}\n{}", ran.err);
+        assert!(ran.out.is_empty(), "{line}");
+        let said = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+        for word in words {
+            assert!(said.contains(word), "{line}: no '{word}' in: {said}");
+        }
+        assert!(
+            !said.contains("panicked") && !said.contains("mistake in the program"),
+            "{said}"
+        );
+        ran
+    }
+
+    /// The summary of `dedup --json`.
+    pub(crate) fn summary(&self, line: &str) -> Value {
+        let ran = self.run(&format!("{line} --json"));
+        assert!(matches!(ran.code, Some(0 | 1)), "{line}\n{}", ran.err);
+        serde_json::from_slice(&ran.out).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    /// The ids of the rows of a JSONL file.
+    pub(crate) fn ids(&self, name: &str) -> Vec<String> {
+        let ids = self.read(name);
+        ids.lines()
+            .map(|row| text_of(&serde_json::from_str::<Value>(row).unwrap()["id"]))
+            .collect()
+    }
+
+    /// The rows of a TSV file behind its header.
+    pub(crate) fn table(&self, name: &str) -> Vec<Vec<String>> {
+        rows(&self.read(name))
+    }
+}
+
+impl Ran {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.out).unwrap()
+    }
+}
+
+impl From<std::process::Output> for Ran {
+    fn from(output: std::process::Output) -> Self {
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        Self {
+            code: output.status.code(),
+            out: output.stdout,
+            err,
+        }
+    }
+}
+
+/// The rows of a TSV table behind its header.
+pub(crate) fn rows(table: &str) -> Vec<Vec<String>> {
+    table
+        .lines()
+        .skip(1)
+        .map(|row| row.split('\t').map(str::to_owned).collect())
+        .collect()
+}
+
+fn text_of(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A row of JSONL.
+pub(crate) fn row(id: &str, text: &str) -> String {
+    format!("{}\n", serde_json::json!({ "id": id, "text": text }))
+}
+
+/// Rows of JSONL.
+pub(crate) fn jsonl<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    documents
+        .into_iter()
+        .map(|(id, text)| row(id, text))
+        .collect()
+}
+
+/// Writes columns of strings as Parquet.
+pub(crate) fn write_parquet(path: &Path, columns: &[(&str, Vec<&str>)]) {
+    let arrays = columns.iter().map(|(name, values)| {
+        (
+            *name,
+            Arc::new(StringArray::from(values.clone())) as ArrayRef,
+        )
+    });
+    let batch = RecordBatch::try_from_iter(arrays).unwrap();
+    let file = fs::File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// Reads a column of strings from Parquet.
+pub(crate) fn read_parquet(path: &Path, column: &str) -> Vec<String> {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let file = fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .unwrap()
+        .build()
+        .unwrap();
+    let mut values = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let array = batch
+            .column_by_name(column)
+            .unwrap_or_else(|| panic!("no {column}"));
+        let formatter =
+            arrow::util::display::ArrayFormatter::try_new(array, &Default::default()).unwrap();
+        values.extend((0..array.len()).map(|row| formatter.value(row).to_string()));
+    }
+    values
+}
+
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub(crate) fn gunzip(bytes: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes)
+        .read_to_end(&mut plain)
+        .unwrap();
+    plain
+}
+
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).unwrap()
+}
+
+pub(crate) fn unzstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::decode_all(bytes).unwrap()
+}
+
+/// A small generator of numbers, the same everywhere.
+pub(crate) struct Numbers(u64);
+
+impl Numbers {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A number below `limit`.
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+
+    /// A text of so many words.
+    pub(crate) fn text(&mut self, words: usize) -> String {
+        let words: Vec<_> = (0..words)
+            .map(|_| format!("word{}", self.below(5000)))
+            .collect();
+        words.join(" ")
+    }
+
+    /// The text with so many words replaced.
+    pub(crate) fn edited(&mut self, text: &str, edits: usize) -> String {
+        let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+        for _ in 0..edits {
+            let at = self.below(words.len());
+            words[at] = format!("other{}", self.below(5000));
+        }
+        words.join(" ")
+    }
+
+    /// Short and long documents with many near-duplicates at every similarity.
+    pub(crate) fn corpus(&mut self, documents: usize) -> Vec<(String, String)> {
+        let mut texts: Vec<String> = Vec::new();
+        for _ in 0..documents {
+            let length = [3, 8, 20, 60, 70, 120, 300][self.below(7)];
+            let text = if texts.is_empty() || self.below(3) == 0 {
+                self.text(length)
+            } else {
+                let origin = self.below(texts.len());
+                let edits = self.below(texts[origin].split(' ').count() / 12 + 2);
+                self.edited(&texts[origin].clone(), edits)
+            };
+            texts.push(text);
+        }
+        (0..).map(|n| format!("d{n}")).zip(texts).collect()
+    }
+}
+
+/// Documents as JSONL.
+pub(crate) fn corpus_jsonl(corpus: &[(String, String)]) -> String {
+    jsonl(corpus.iter().map(|(id, text)| (&id[..], &text[..])))
+}

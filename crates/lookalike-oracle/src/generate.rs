@@ -1,0 +1,493 @@
+//! Corpora in English and Chinese with planted near-duplicates, from a seed.
+//!
+//! The same arguments give the same bytes on every machine, today and in later versions: numbers
+//! come from one small generator in integer arithmetic, and a test holds a checksum. The words mean
+//! nothing; their frequencies fall off as in language (the k-th word about k times rarer than the
+//! first), lengths spread over more than one order of magnitude, and about four documents in ten
+//! are an edited copy of an earlier one or a sibling from the same template.
+
+use std::sync::LazyLock;
+
+/// What the texts are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Articles of 40 to 1,300 English words.
+    English,
+    /// Articles of 60 to 2,500 Chinese characters.
+    Chinese,
+    /// Titles and posts of 4 to 60 characters, Chinese and some English.
+    Short,
+}
+
+/// `documents` pairs of id and text.
+pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> {
+    let mut random = Random::new(seed);
+    let mut texts: Vec<String> = Vec::with_capacity(documents);
+    let mut form = Vec::new();
+    while texts.len() < documents {
+        let text = match random.below(100) {
+            0..35 if !texts.is_empty() => {
+                // A few texts are copied again and again, most once or never.
+                let copied = match random.below(4) {
+                    0 => random.rank(texts.len()),
+                    _ => random.below(texts.len()),
+                };
+                let text = texts[copied].clone();
+                edited(&text, &mut random)
+            }
+            35..40 => {
+                if form.is_empty() || random.below(8) == 0 {
+                    form = sentences(kind, &mut random);
+                }
+                filled(&form, kind, &mut random)
+            }
+            _ => sentences(kind, &mut random).concat(),
+        };
+        texts.push(text);
+    }
+    named(texts)
+}
+
+/// `documents` texts of one template of 100 words, in each of which the fraction `changed` of the
+/// words, at places of its own, is replaced by others: one bucket for any fingerprint.
+///
+/// # Panics
+/// If `changed` is not between 0 and 1.
+pub fn template(documents: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
+    assert!(
+        (0.0..=1.0).contains(&changed),
+        "changed is {changed}, but must be 0 to 1"
+    );
+    const WORDS: usize = 100;
+    let replaced = (changed * WORDS as f64).round() as usize;
+    let mut random = Random::new(seed);
+    let words: Vec<String> = (0..WORDS).map(|_| word(&mut random)).collect();
+    let texts = (0..documents).map(|_| {
+        let mut text = words.clone();
+        let mut places: Vec<usize> = (0..WORDS).collect();
+        for at in 0..replaced {
+            places.swap(at, at + random.below(WORDS - at));
+            text[places[at]] = format!("{}{}", rare_word(&mut random), random.below(1_000_000));
+        }
+        text.join(" ")
+    });
+    named(texts.collect())
+}
+
+fn named(texts: Vec<String>) -> Vec<(String, String)> {
+    let numbered = texts.into_iter().enumerate();
+    numbered
+        .map(|(number, text)| (format!("d{number:07}"), text))
+        .collect()
+}
+
+/// The sentences of a new document, each with the white space that follows it.
+fn sentences(kind: Kind, random: &mut Random) -> Vec<String> {
+    match kind {
+        Kind::English => {
+            let count = 3 << random.below(5);
+            (0..count + random.below(count))
+                .map(|_| english_sentence(random))
+                .collect()
+        }
+        Kind::Chinese => {
+            let count = 4 << random.below(5);
+            (0..count + random.below(count))
+                .map(|_| chinese_sentence(random))
+                .collect()
+        }
+        Kind::Short if random.below(6) == 0 => {
+            let words: Vec<_> = (0..2 + random.below(8)).map(|_| word(random)).collect();
+            vec![words.join(" ")]
+        }
+        Kind::Short => {
+            let clauses = 1 + random.below(3);
+            let clauses: Vec<_> = (0..clauses).map(|_| hanzi(random, 4, 16)).collect();
+            vec![clauses.join("，")]
+        }
+    }
+}
+
+fn english_sentence(random: &mut Random) -> String {
+    let mut sentence = String::new();
+    for at in 0..6 + random.below(18) {
+        let word = word(random);
+        if at == 0 {
+            sentence.push_str(&word[..1].to_ascii_uppercase());
+            sentence.push_str(&word[1..]);
+        } else {
+            sentence.push_str(if random.below(12) == 0 { ", " } else { " " });
+            sentence.push_str(&word);
+        }
+    }
+    sentence.push_str(if random.below(5) == 0 { ".\n" } else { ". " });
+    sentence
+}
+
+fn chinese_sentence(random: &mut Random) -> String {
+    let clauses: Vec<_> = (0..1 + random.below(4))
+        .map(|_| hanzi(random, 5, 17))
+        .collect();
+    let end = if random.below(6) == 0 { "。\n" } else { "。" };
+    clauses.join("，") + end
+}
+
+/// Between `least` and `most - 1` Chinese characters; now and then a number or a name in Latin
+/// letters among them.
+fn hanzi(random: &mut Random, least: usize, most: usize) -> String {
+    let mut text = String::new();
+    for _ in 0..least + random.below(most - least) {
+        text.push(common_hanzi(random));
+    }
+    match random.below(20) {
+        0 => text.push_str(&random.below(10_000).to_string()),
+        1 => text.push_str(&rare_word(random)),
+        _ => {}
+    }
+    text
+}
+
+/// A Chinese character by frequency.
+fn common_hanzi(random: &mut Random) -> char {
+    static CHARACTERS: LazyLock<Vec<char>> = LazyLock::new(|| HANZI.chars().collect());
+    CHARACTERS[random.rank(CHARACTERS.len())]
+}
+
+/// An English word by frequency: one of the common ones or a made-up rarer one.
+fn word(random: &mut Random) -> String {
+    let rank = random.rank(20_000);
+    COMMON
+        .get(rank)
+        .map_or_else(|| made_up(rank), |word| (*word).to_owned())
+}
+
+fn rare_word(random: &mut Random) -> String {
+    made_up(2_000 + random.below(200_000))
+}
+
+/// A pronounceable word that stands for a number, another one for every number.
+fn made_up(mut number: usize) -> String {
+    let mut word = String::new();
+    loop {
+        let syllable = number % (ONSETS.len() * VOWELS.len());
+        word.push_str(ONSETS[syllable / VOWELS.len()]);
+        word.push_str(VOWELS[syllable % VOWELS.len()]);
+        number /= ONSETS.len() * VOWELS.len();
+        if number == 0 {
+            return word + "n";
+        }
+    }
+}
+
+/// A template with its variable parts filled: every third sentence is the document's own.
+fn filled(form: &[String], kind: Kind, random: &mut Random) -> String {
+    let mut text = String::new();
+    for (at, sentence) in form.iter().enumerate() {
+        if at % 3 != 1 {
+            text.push_str(sentence);
+        } else {
+            text.push_str(&sentences(kind, random)[0]);
+        }
+    }
+    text + &random.below(1_000_000).to_string()
+}
+
+/// What reposting does to a text: one or two of the edits, the lighter ones oftener.
+fn edited(text: &str, random: &mut Random) -> String {
+    let mut text = edit(text, random);
+    if random.below(3) == 0 {
+        text = edit(&text, random);
+    }
+    text
+}
+
+fn edit(text: &str, random: &mut Random) -> String {
+    match random.below(12) {
+        0 | 1 => text.to_owned(),
+        2 => traditional(text),
+        3 => full_width(text),
+        4 => text.to_uppercase(),
+        5 => other_punctuation(text),
+        6 => interspersed(text, random),
+        7 => replaced(text, 10, random),
+        8 => replaced(text, 40, random),
+        9 => replaced(text, 150, random),
+        10 => shortened(text, random),
+        _ => framed(text, random),
+    }
+}
+
+/// Traditional characters for simplified ones, where one stands for one.
+pub fn traditional(text: &str) -> String {
+    let pairs: Vec<char> = TRADITIONAL.chars().collect();
+    let other = |c| {
+        pairs
+            .chunks_exact(2)
+            .find(|pair| pair[0] == c)
+            .map_or(c, |pair| pair[1])
+    };
+    text.chars().map(other).collect()
+}
+
+/// Full-width forms for ASCII, the ideographic space for the space.
+pub fn full_width(text: &str) -> String {
+    let wide = |c| match c {
+        ' ' => '\u{3000}',
+        '!'..='~' => char::from_u32(c as u32 + 0xfee0).unwrap_or(c),
+        _ => c,
+    };
+    text.chars().map(wide).collect()
+}
+
+/// Other marks between the same words.
+pub fn other_punctuation(text: &str) -> String {
+    let other = |c| match c {
+        ',' => ';',
+        '.' => '!',
+        '，' => ' ',
+        '。' => '！',
+        '\n' => ' ',
+        _ => c,
+    };
+    text.chars().map(other).collect()
+}
+
+/// Zero-width characters inside, a space around every hundredth character that is not ASCII.
+fn interspersed(text: &str, random: &mut Random) -> String {
+    let mut result = String::new();
+    for c in text.chars() {
+        result.push(c);
+        if random.below(20) == 0 {
+            result.push(['\u{200b}', '\u{feff}', '\u{ad}'][random.below(3)]);
+        }
+        if !c.is_ascii() && random.below(100) == 0 {
+            result.push(' ');
+        }
+    }
+    result
+}
+
+/// About so many in a thousand words (or characters that are not ASCII) replaced, deleted or doubled.
+fn replaced(text: &str, per_mille: usize, random: &mut Random) -> String {
+    let mut result = String::new();
+    for piece in text.split_inclusive(|c: char| c == ' ' || !c.is_ascii()) {
+        if random.below(1000) >= per_mille {
+            result.push_str(piece);
+            continue;
+        }
+        match (random.below(3), piece.is_ascii()) {
+            (0, _) => {}
+            (1, _) => result.push_str(&piece.repeat(2)),
+            (_, true) => result.push_str(&(rare_word(random) + " ")),
+            (_, false) => result.push(common_hanzi(random)),
+        }
+    }
+    result
+}
+
+/// Without up to a third of its head or tail.
+fn shortened(text: &str, random: &mut Random) -> String {
+    let characters: Vec<char> = text.chars().collect();
+    let cut = random.below(characters.len() / 3 + 1);
+    let rest = if random.below(2) == 0 {
+        &characters[cut..]
+    } else {
+        &characters[..characters.len() - cut]
+    };
+    rest.iter().collect()
+}
+
+/// With the words of a site around it.
+fn framed(text: &str, random: &mut Random) -> String {
+    const FRAMES: [(&str, &str); 4] = [
+        (
+            "Share this story: ",
+            " All rights reserved. Read more on our site.",
+        ),
+        ("", " (Reported by our correspondent; edited for length.)"),
+        ("【转载】", "（来源：综合报道）"),
+        ("", " 版权归原作者所有，点击查看更多"),
+    ];
+    let (before, after) = FRAMES[random.below(FRAMES.len())];
+    format!("{before}{text}{after}")
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The generator's sequence for a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn next_bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which must not be 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        assert!(bound > 0, "there is no number below 0");
+        ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
+    }
+
+    /// A number below `bound`, k about k times rarer than 1.
+    pub fn rank(&mut self, bound: usize) -> usize {
+        let octaves = bound.ilog2() as usize + 1;
+        let low = 1usize << self.below(octaves);
+        let high = (2 * low - 1).min(bound);
+        low - 1 + self.below(high - low + 1)
+    }
+}
+
+const ONSETS: [&str; 20] = [
+    "b", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "t", "v", "w", "z", "br",
+    "st", "kl",
+];
+const VOWELS: [&str; 8] = ["a", "e", "i", "o", "u", "ai", "ea", "ou"];
+
+const COMMON: [&str; 120] = [
+    "the", "of", "and", "to", "a", "in", "is", "it", "that", "was", "for", "on", "with", "as",
+    "are", "at", "be", "this", "by", "from", "or", "an", "which", "not", "have", "has", "had",
+    "their", "its", "were", "been", "but", "they", "all", "can", "more", "will", "would", "there",
+    "when", "who", "one", "two", "three", "new", "year", "city", "said", "after", "before",
+    "first", "last", "people", "work", "water", "road", "house", "school", "river", "market",
+    "price", "report", "council", "station", "engine", "letter", "garden", "winter", "summer",
+    "morning", "evening", "between", "under", "over", "without", "because", "during", "against",
+    "through", "small", "large", "early", "late", "open", "closed", "north", "south", "east",
+    "west", "long", "short", "public", "private", "local", "general", "number", "part", "place",
+    "case", "week", "group", "problem", "fact", "question", "system", "power", "money", "story",
+    "month", "book", "area", "line", "change", "office", "service", "result", "plan", "level",
+    "order", "team",
+];
+
+/// Common characters, about in order of frequency.
+const HANZI: &str = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下\
+    过子说产种面而方后多定行学法所民得经十三之进着等部度家电力里如水化高自二理起小物现实加量都\
+    两体制机当使点从业本去把性好应开它合还因由其些然前外天政四日那社义事平形相全表间样与关各重\
+    新线内数正心反你明看原又么利比或但质气第向道命此变条只没结解问意建月公无系军很情者最立代想\
+    已通并提直题党程展五果料象员革位入常文总次品式活设及管特件长求老头基资边流路级少图山统接知\
+    较将组见计别她手角期根论运农指几九区强放决西被干做必战先回则任取据处队南给色光门即保治北造\
+    百规热领七海口东导器压志世金增争济阶油思术极交受联什认六共权收证改清己美再采转更单风切打白\
+    教速花带安场身车例真务具万每目至达走积示议声报斗完类八离华名确才科张信马节话米整空元况今集\
+    温传土许步群广石记需段研界拉林律叫且究观越织装影算低持音众书布复容儿须际商非验连断深难近矿\
+    千周委素技备半办青省列习响约支般史感劳便团往酸历市克何除消构府称太准精值号率族维划选标写存\
+    候毛亲快效斯院查江型眼王按格养易置派层片始却专状育厂京识适属圆包火住调满县局照参红细引听该\
+    铁价严";
+
+/// Simplified characters, each followed by a traditional form of it.
+const TRADITIONAL: &str = "这這为為个個国國时時来來们們对對会會发發动動过過说說产產种種后後学學经經\
+    进進电電里裡现現实實两兩体體机機当當点點从從业業应應开開还還样樣与與关關线線内內数數气氣变變\
+    条條没沒结結问問无無军軍题題党黨员員总總设設长長头頭资資边邊级級图圖统統见見计計别別论論运運农農\
+    几幾区區强強决決战戰则則据據处處队隊给給门門规規热熱领領东東导導压壓争爭济濟阶階术術极極联聯认認\
+    权權证證转轉单單风風带帶场場车車务務万萬达達积積议議声聲报報类類离離华華确確张張马馬节節话話温溫\
+    传傳许許广廣记記观觀织織装裝书書复復儿兒须須际際验驗连連断斷难難矿礦备備办辦习習响響约約劳勞团團\
+    历歷构構称稱准準号號维維划劃选選标標写寫亲親养養层層状狀厂廠识識适適属屬圆圓满滿县縣参參红紅细細\
+    听聽该該铁鐵价價严嚴";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::document::Document;
+    use crate::normalize;
+    use crate::pairs::all_pairs;
+
+    /// FNV-1a over ids and texts.
+    fn checksum(corpus: &[(String, String)]) -> u64 {
+        let bytes = corpus
+            .iter()
+            .flat_map(|(id, text)| [id.as_bytes(), text.as_bytes()])
+            .flatten();
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    }
+
+    #[test]
+    fn the_bytes_never_change() {
+        let sums =
+            [Kind::English, Kind::Chinese, Kind::Short].map(|kind| checksum(&corpus(kind, 500, 1)));
+        assert_eq!(
+            sums,
+            [0x23194af9ac3fb634, 0x30d9f2fc68c7d241, 0x2e097a290bf5fe5]
+        );
+        assert_eq!(checksum(&template(100, 1, 0.05)), 0xdf89bfeabf0ee9f2);
+    }
+
+    fn texts_of(corpus: &[(String, String)]) -> Vec<&str> {
+        corpus.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_corpus_has_near_duplicates_of_many_degrees() {
+        for kind in [Kind::English, Kind::Chinese, Kind::Short] {
+            let texts = corpus(kind, 500, 5);
+            let ids: BTreeSet<_> = texts.iter().map(|(id, _)| id).collect();
+            assert_eq!(ids.len(), 500);
+            let pairs = all_pairs(&texts_of(&texts), 2, 0.3);
+            for degree in [0.4..0.6, 0.6..0.8, 0.8..1.0, 1.0..1.1] {
+                let of_this = pairs.iter().filter(|pair| degree.contains(&pair.2)).count();
+                assert!(of_this >= 10, "{kind:?}: {of_this} pairs at {degree:?}");
+            }
+            let repeats: BTreeSet<_> = pairs
+                .iter()
+                .filter(|pair| pair.2 >= 0.8)
+                .map(|pair| pair.1)
+                .collect();
+            assert!(
+                (50..200).contains(&repeats.len()),
+                "{kind:?}: {} repeats",
+                repeats.len()
+            );
+        }
+    }
+
+    #[test]
+    fn forms_that_normalisation_cancels() {
+        for (_, text) in corpus(Kind::Chinese, 100, 9)
+            .iter()
+            .chain(&corpus(Kind::English, 100, 9))
+        {
+            for form in [traditional(text), full_width(text)] {
+                assert_eq!(normalize(&form), normalize(text));
+            }
+            assert_eq!(crate::tokens(&other_punctuation(text)), crate::tokens(text));
+        }
+    }
+
+    #[test]
+    fn a_template_changes_the_fraction_asked_for() {
+        for (changed, least, most) in [(0.0, 1.0, 1.0), (0.03, 0.85, 0.98), (1.0, 0.0, 0.0)] {
+            let texts = template(50, 2, changed);
+            let documents: Vec<_> = texts
+                .iter()
+                .map(|(_, text)| Document::new(text, 1))
+                .collect();
+            for pair in documents.windows(2) {
+                let similarity = pair[0].similarity(&pair[1]);
+                assert!(
+                    (least..=most).contains(&similarity),
+                    "{changed}: {similarity}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_stay_below_their_bound() {
+        let mut random = Random::new(1);
+        for bound in [1, 2, 3, 7, 8, 100] {
+            let ranks: BTreeSet<_> = (0..5000).map(|_| random.rank(bound)).collect();
+            let evenly: BTreeSet<_> = (0..5000).map(|_| random.below(bound)).collect();
+            assert_eq!(ranks, (0..bound).collect());
+            assert_eq!(evenly, (0..bound).collect());
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! What the engine is checked against: its definitions once more, in the plainest form.
+//!
+//! Everything here works on strings and sets of strings, follows the written definitions and shares
+//! no code, no table and no hash with the engine. It is slow and means to be obviously right. When
+//! the two disagree, the definition decides which of them is wrong.
+//!
+//! ```
+//! use lookalike_oracle::{all_pairs, features, jaccard, normalize};
+//!
+//! assert_eq!(normalize("Ｅｖｅｎ in\u{200b}side: 漢字"), "even inside: 汉字");
+//! let (a, b) = (features("one two three four", 2), features("two, three; FOUR!", 2));
+//! assert_eq!(jaccard(&a, &b), 2.0 / 3.0);
+//!
+//! let texts = ["one two three", "One, two, three.", "something else"];
+//! assert_eq!(all_pairs(&texts, 2, 0.8), [(0, 1, 1.0)]);
+//! ```
+//!
+//! - [`text`]: the default recipe's normalised text and its tokens
+//! - [`document`]: features, similarity, and what becomes of texts that have too few
+//! - [`pairs`]: every pair at or above a threshold, exactly
+//! - [`verdict`]: who is kept, by the rule and nothing else
+//! - [`generate`]: corpora in English and Chinese with planted near-duplicates, from a seed
+
+pub mod document;
+pub mod generate;
+pub mod pairs;
+pub mod text;
+pub mod verdict;
+
+pub use document::{Document, containment, features, jaccard};
+pub use pairs::{all_pairs, all_pairs_by_double_loop};
+pub use text::{normalize, tokens};
+pub use verdict::{Verdict, verdicts, verdicts_from_pairs};

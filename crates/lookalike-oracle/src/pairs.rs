@@ -1,0 +1,235 @@
+//! Every pair at or above a threshold, exactly.
+//!
+//! The double loop is the definition. The join gives the same for corpora of tens of thousands of
+//! documents, by the simplest filter there is: two sets with Jaccard index ≥ t share at least one of
+//! the `len − ⌈t·len⌉ + 1` rarest features of each, so only documents that share one are compared.
+//! 20,000 documents of 5 kB take a fraction of a minute in English and about one in Chinese;
+//! documents that are mostly alike cost as many comparisons as there are pairs.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use crate::document::{Document, share};
+
+/// Positions of the two documents, the earlier first, and their similarity.
+pub type Pair = (usize, usize, f64);
+
+/// The pairs with similarity ≥ `threshold`, sorted by position.
+///
+/// # Panics
+/// If the threshold is not above 0 and at most 1.
+pub fn all_pairs_by_double_loop(documents: &[Document], threshold: f64) -> Vec<Pair> {
+    check(threshold);
+    let mut pairs = Vec::new();
+    for (i, a) in documents.iter().enumerate() {
+        for (j, b) in documents.iter().enumerate().skip(i + 1) {
+            let similarity = a.similarity(b);
+            if similarity >= threshold {
+                pairs.push((i, j, similarity));
+            }
+        }
+    }
+    pairs
+}
+
+/// The same pairs of texts under the default recipe with n-grams of `n` tokens, found faster and
+/// without ever holding the features of all of them as strings.
+///
+/// # Panics
+/// If the threshold is not above 0 and at most 1.
+pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) -> Vec<Pair> {
+    check(threshold);
+    let mut numbers = Numbers::default();
+    let mut sets = Vec::with_capacity(texts.len());
+    let mut without_features = Vec::new();
+    for texts in texts.chunks(256) {
+        let documents: Vec<Document> = texts
+            .par_iter()
+            .map(|text| Document::new(text.as_ref(), n))
+            .collect();
+        for document in documents {
+            let position = sets.len();
+            sets.push(numbers.set(&document));
+            if !matches!(document, Document::Rich(_)) {
+                without_features.push((position, document));
+            }
+        }
+    }
+    numbers.order_by_rarity(&mut sets);
+    let mut pairs = equal_pairs(&without_features);
+    pairs.extend(join(&sets, threshold));
+    pairs.sort_by_key(|&(i, j, _)| (i, j));
+    pairs
+}
+
+fn check(threshold: f64) {
+    assert!(
+        threshold > 0.0 && threshold <= 1.0,
+        "threshold {threshold} is not in (0, 1]"
+    );
+}
+
+/// Pairs of texts without features: those that are equal.
+fn equal_pairs(documents: &[(usize, Document)]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (at, (j, document)) in documents.iter().enumerate() {
+        let equal = documents[..at]
+            .iter()
+            .filter(|(_, other)| other.similarity(document) == 1.0);
+        pairs.extend(equal.map(|&(i, _)| (i, *j, 1.0)));
+    }
+    pairs
+}
+
+/// Numbers for features, so that sets become lists of numbers.
+#[derive(Default)]
+struct Numbers {
+    tokens: HashMap<String, u32>,
+    features: HashMap<Vec<u32>, u32>,
+    frequency: Vec<u32>,
+}
+
+impl Numbers {
+    /// The document's features; none if it has none.
+    fn set(&mut self, document: &Document) -> Vec<u32> {
+        let Document::Rich(features) = document else {
+            return Vec::new();
+        };
+        let mut set = Vec::with_capacity(features.len());
+        for feature in features {
+            let tokens = feature
+                .iter()
+                .map(|token| number(&mut self.tokens, token))
+                .collect();
+            let feature = number::<Vec<u32>, Vec<u32>>(&mut self.features, &tokens);
+            self.frequency.resize(self.features.len(), 0);
+            self.frequency[feature as usize] += 1;
+            set.push(feature);
+        }
+        set
+    }
+
+    /// Numbers the features anew, the rarest first, and sorts every set.
+    fn order_by_rarity(self, sets: &mut [Vec<u32>]) {
+        let mut by_rarity: Vec<u32> = (0..self.frequency.len() as u32).collect();
+        by_rarity.sort_by_key(|&feature| (self.frequency[feature as usize], feature));
+        let mut rank = vec![0; by_rarity.len()];
+        for (new, &old) in (0..).zip(&by_rarity) {
+            rank[old as usize] = new;
+        }
+        for set in sets {
+            set.iter_mut()
+                .for_each(|feature| *feature = rank[*feature as usize]);
+            set.sort_unstable();
+        }
+    }
+}
+
+/// The key's number: that of an equal key before it, or the next one.
+fn number<K, Q>(numbers: &mut HashMap<K, u32>, key: &Q) -> u32
+where
+    K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
+    Q: ToOwned<Owned = K> + std::hash::Hash + Eq,
+{
+    if let Some(&number) = numbers.get(key) {
+        return number;
+    }
+    let next = u32::try_from(numbers.len()).expect("fewer than 2^32 distinct features fit memory");
+    numbers.insert(key.to_owned(), next);
+    next
+}
+
+/// How many of a set's rarest features must be looked at. The small subtraction keeps rounding in
+/// `threshold * len` from making it one too few.
+fn prefix(len: usize, threshold: f64) -> usize {
+    let least = (threshold * len as f64 - 1e-6).ceil() as usize;
+    (len + 1 - least.max(1)).min(len)
+}
+
+fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
+    let prefix_of = |j: usize| &sets[j][..prefix(sets[j].len(), threshold)];
+    let mut postings: HashMap<u32, Vec<usize>> = HashMap::new();
+    for j in 0..sets.len() {
+        for &feature in prefix_of(j) {
+            postings.entry(feature).or_default().push(j);
+        }
+    }
+    let pairs_of = |j: usize| {
+        let postings = prefix_of(j).iter().flat_map(|feature| &postings[feature]);
+        let mut candidates: Vec<usize> = postings.copied().filter(|&i| i < j).collect();
+        candidates.sort_unstable();
+        candidates.dedup();
+        let mut pairs = Vec::new();
+        for i in candidates {
+            let shorter = sets[i].len().min(sets[j].len());
+            let longer = sets[i].len().max(sets[j].len());
+            // The index is at most the quotient of the lengths.
+            if share(shorter, longer) >= threshold {
+                let shared = shared(&sets[i], &sets[j]);
+                let similarity = share(shared, shorter + longer - shared);
+                if similarity >= threshold {
+                    pairs.push((i, j, similarity));
+                }
+            }
+        }
+        pairs
+    };
+    (0..sets.len())
+        .into_par_iter()
+        .flat_map_iter(pairs_of)
+        .collect()
+}
+
+/// How many numbers two ascending lists have in common.
+fn shared(a: &[u32], b: &[u32]) -> usize {
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        shared += usize::from(a[i] == b[j]);
+        let (x, y) = (a[i], b[j]);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate::{self, Kind};
+
+    #[test]
+    fn the_join_finds_what_the_double_loop_finds() {
+        for (kind, count) in [(Kind::English, 60), (Kind::Chinese, 60), (Kind::Short, 300)] {
+            let mut texts: Vec<String> = generate::corpus(kind, count, 7)
+                .into_iter()
+                .map(|(_, text)| text)
+                .collect();
+            texts.extend(["", " ", "!!", "!! ", "a", "A", "a b", "a, b"].map(String::from));
+            for n in [1, 2, 5] {
+                let documents: Vec<_> = texts.iter().map(|text| Document::new(text, n)).collect();
+                let mut expected = all_pairs_by_double_loop(&documents, 0.05);
+                for threshold in [0.05, 0.3, 0.5, 2.0 / 3.0, 0.8, 0.9, 1.0] {
+                    expected.retain(|&(_, _, similarity)| similarity >= threshold);
+                    assert!(!expected.is_empty());
+                    assert_eq!(all_pairs(&texts, n, threshold), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_leaves_fewer_than_the_least_overlap() {
+        for len in 1..500 {
+            for threshold in [0.1, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0] {
+                let rest = len - prefix(len, threshold);
+                assert!(share(rest, len) < threshold, "{len} at {threshold}");
+                assert!(
+                    share(rest + 1, len) >= threshold - 1e-5,
+                    "{len} at {threshold}"
+                );
+            }
+        }
+        assert_eq!(prefix(0, 0.8), 0);
+    }
+}

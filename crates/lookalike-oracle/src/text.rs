@@ -1,0 +1,246 @@
+//! The default recipe's normalised text and its tokens.
+//!
+//! **Normalised text.** NFKC, full case folding and the removal of default ignorable code points
+//! are repeated until nothing changes; then every traditional Chinese character becomes the
+//! simplified one that OpenCC's table of characters gives first, and that is simplified again if
+//! the table says so. Unlike a case folding that looks
+//! at one character after the other, this one sees text in canonical order, so canonically
+//! equivalent texts are always equal.
+//!
+//! **Tokens.** Letters, marks and numbers (general categories L, M and N), and the radicals of Han
+//! and Yi, make tokens; everything else parts them. A character of a script written without
+//! spaces is a token by itself, except that decimal digits are always part of words. All others
+//! make words: a token is a run of them, as long as it gets.
+//!
+//! A script counts as written without spaces if lines may break between its letters, which is to
+//! say that most of its letters have one of the Line_Break classes ID, CJ, SA, AK and AS. Hangul is
+//! left out, four ancient scripts of word signs are added. A character of several scripts (Common
+//! or Inherited with Script_Extensions) must have no other ones.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use ferrous_opencc::OpenCC;
+use ferrous_opencc::config::BuiltinConfig;
+use icu_casemap::CaseMapper;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::props::{
+    DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, LineBreak, Script,
+};
+use icu_properties::script::ScriptWithExtensions;
+use icu_properties::{CodePointMapData, CodePointSetData};
+
+/// The text as the default recipe compares it, punctuation and white space still in place.
+pub fn normalize(text: &str) -> String {
+    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
+    let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let mut text = text.to_owned();
+    loop {
+        let composed = nfkc.normalize(&text);
+        let folded = CaseMapper::new().fold_string(&composed);
+        let next: String = folded.chars().filter(|&c| !ignorable.contains(c)).collect();
+        if next == text {
+            // Folding takes some characters apart that NFKC puts together: "ǰ" is one.
+            return nfkc.normalize(&text).chars().map(simplified).collect();
+        }
+        text = next;
+    }
+}
+
+/// The tokens of a text, normalised, in order.
+pub fn tokens(text: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    let mut word = String::new();
+    for c in normalize(text).chars() {
+        let kind = kind(c);
+        if kind == Kind::Word {
+            word.push(c);
+            continue;
+        }
+        if !word.is_empty() {
+            tokens.push(std::mem::take(&mut word));
+        }
+        if kind == Kind::Character {
+            tokens.push(c.to_string());
+        }
+    }
+    if !word.is_empty() {
+        tokens.push(word);
+    }
+    tokens
+}
+
+/// OpenCC's simplified form of one character, simplified again if that is possible: 薴 becomes 苧,
+/// which becomes 苎.
+fn simplified(c: char) -> char {
+    static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
+        let converter = OpenCC::from_config(BuiltinConfig::T2s).expect("the crate embeds it");
+        let mut table = HashMap::new();
+        for c in '\0'..=char::MAX {
+            if CodePointMapData::<Script>::new().get(c) != Script::Han {
+                continue;
+            }
+            // Asked for one character, the converter can apply none of its phrases.
+            let step = |c: char| {
+                converter
+                    .convert(&c.to_string())
+                    .chars()
+                    .next()
+                    .unwrap_or(c)
+            };
+            let mut simple = step(c);
+            while step(simple) != simple {
+                simple = step(simple);
+            }
+            if simple != c {
+                table.insert(c, simple);
+            }
+        }
+        table
+    });
+    SIMPLIFIED.get(&c).copied().unwrap_or(c)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Separator,
+    Word,
+    Character,
+}
+
+fn kind(c: char) -> Kind {
+    let category = CodePointMapData::<GeneralCategory>::new().get(c);
+    let counts = [
+        GeneralCategoryGroup::Letter,
+        GeneralCategoryGroup::Mark,
+        GeneralCategoryGroup::Number,
+    ];
+    if category == GeneralCategory::DecimalNumber {
+        Kind::Word
+    } else if counts.iter().any(|group| group.contains(category)) {
+        if scripts(c).iter().all(|&script| is_unspaced(script)) {
+            Kind::Character
+        } else {
+            Kind::Word
+        }
+    } else if category == GeneralCategory::OtherSymbol
+        && [Script::Han, Script::Yi].contains(&CodePointMapData::new().get(c))
+    {
+        Kind::Character
+    } else {
+        Kind::Separator
+    }
+}
+
+/// The script of a character, or those it is used in if it belongs to none.
+fn scripts(c: char) -> Vec<Script> {
+    match CodePointMapData::<Script>::new().get(c) {
+        Script::Common | Script::Inherited => ScriptWithExtensions::new()
+            .get_script_extensions_val(c)
+            .iter()
+            .collect(),
+        script => vec![script],
+    }
+}
+
+fn is_unspaced(script: Script) -> bool {
+    static UNSPACED: LazyLock<BTreeSet<Script>> = LazyLock::new(|| {
+        let mut letters: BTreeMap<Script, (usize, usize)> = BTreeMap::new();
+        for c in '\0'..=char::MAX {
+            if GeneralCategoryGroup::Letter.contains(CodePointMapData::new().get(c)) {
+                let breaks_anywhere = matches!(
+                    CodePointMapData::<LineBreak>::new().get(c),
+                    LineBreak::Ideographic
+                        | LineBreak::ConditionalJapaneseStarter
+                        | LineBreak::ComplexContext
+                        | LineBreak::Aksara
+                        | LineBreak::AksaraStart
+                );
+                let (breaking, all) = letters.entry(CodePointMapData::new().get(c)).or_default();
+                *breaking += usize::from(breaks_anywhere);
+                *all += 1;
+            }
+        }
+        letters.retain(|_, (breaking, all)| 2 * *breaking > *all);
+        let mut unspaced: BTreeSet<Script> = letters.into_keys().collect();
+        unspaced.remove(&Script::Hangul);
+        unspaced.extend([
+            Script::AnatolianHieroglyphs,
+            Script::Cuneiform,
+            Script::EgyptianHieroglyphs,
+            Script::ProtoCuneiform,
+        ]);
+        unspaced
+    });
+    UNSPACED.contains(&script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reposting_changes_is_cancelled() {
+        let cases = [
+            ("ＡＢＣ１２３", "abc123"),
+            ("Straße STRASSE", "strasse strasse"),
+            ("e\u{301}\u{34f} É", "é é"),
+            ("ǰ \u{1f0}", "ǰ ǰ"),
+            ("zero\u{200b}width\u{feff}", "zerowidth"),
+            ("後來髮廊裏頭", "后来发廊里头"),
+            ("ﾊﾝｶｸ", "ハンカク"),
+            ("①㎏", "1kg"),
+            ("α\u{345}\u{301}", "άι"),
+            ("豈\u{f900}", "岂岂"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(normalize(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn normalising_twice_changes_nothing() {
+        for c in '\0'..=char::MAX {
+            let once = normalize(&c.to_string());
+            assert_eq!(normalize(&once), once, "U+{:04X}", u32::from(c));
+        }
+    }
+
+    #[test]
+    fn words_where_scripts_have_spaces_and_characters_where_not() {
+        let cases: [(&str, &[&str]); 9] = [
+            (
+                "Hello, World-wide web_2.0!",
+                &["hello", "world", "wide", "web", "2", "0"],
+            ),
+            ("don't", &["don", "t"]),
+            ("iPhone手机15 Pro", &["iphone", "手", "机", "15", "pro"]),
+            (
+                "カタカナとー漢字",
+                &["カ", "タ", "カ", "ナ", "と", "ー", "汉", "字"],
+            ),
+            ("한국어 문장", &["한국어", "문장"]),
+            ("ไทย๑๒", &["ไ", "ท", "ย", "๑๒"]),
+            ("naïve cafe\u{301}", &["naïve", "café"]),
+            ("नमस्ते दुनिया", &["नमस्ते", "दुनिया"]),
+            ("…！ 😀 \u{e000}", &[]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(tokens(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_han_has_simplified_forms() {
+        let converter = OpenCC::from_config(BuiltinConfig::T2s).expect("the crate embeds it");
+        for c in '\0'..=char::MAX {
+            if CodePointMapData::<Script>::new().get(c) != Script::Han {
+                assert_eq!(converter.convert(&c.to_string()), c.to_string());
+            }
+        }
+        assert_eq!(
+            ['薴', '苧', '龍', '龙'].map(simplified),
+            ['苎', '苎', '龙', '龙']
+        );
+    }
+}

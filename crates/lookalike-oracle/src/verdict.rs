@@ -1,0 +1,177 @@
+//! Who is kept, by the rule and nothing else.
+//!
+//! *x is kept iff no kept y before x has x ~ y*; a removed x names the most similar kept one, of
+//! equals the earliest. What "before" means is the caller's: documents are visited in the order
+//! given. What x ~ y means is the caller's too: a window, a field that must be equal and the
+//! threshold all go into the function that answers for a pair.
+
+use std::collections::HashMap;
+
+use crate::pairs::Pair;
+
+/// What becomes of a document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// It stays.
+    Kept,
+    /// It repeats a kept document.
+    Removed {
+        /// Position of the most similar kept document before it.
+        kept: usize,
+        /// Their similarity.
+        similarity: f64,
+    },
+}
+
+/// The verdict on every document, by position.
+///
+/// `order` lists every position once, in the total order of documents. The first `always_kept` of
+/// them are kept whatever they resemble: documents to compare against. `similar(x, y)` gives their
+/// similarity if x ~ y.
+pub fn verdicts(
+    order: &[usize],
+    always_kept: usize,
+    similar: impl Fn(usize, usize) -> Option<f64>,
+) -> Vec<Verdict> {
+    let mut verdicts = vec![Verdict::Kept; order.len()];
+    let mut kept_so_far = Vec::new();
+    for (place, &x) in order.iter().enumerate() {
+        let mut best: Option<(usize, f64)> = None;
+        if place >= always_kept {
+            for &y in &kept_so_far {
+                if let Some(similarity) = similar(x, y)
+                    && best.is_none_or(|(_, most)| similarity > most)
+                {
+                    best = Some((y, similarity));
+                }
+            }
+        }
+        match best {
+            Some((kept, similarity)) => verdicts[x] = Verdict::Removed { kept, similarity },
+            None => kept_so_far.push(x),
+        }
+    }
+    verdicts
+}
+
+/// The same from a list of all pairs with x ~ y, which suits large corpora.
+pub fn verdicts_from_pairs(order: &[usize], always_kept: usize, pairs: &[Pair]) -> Vec<Verdict> {
+    let place: HashMap<usize, usize> = order.iter().enumerate().map(|(at, &x)| (x, at)).collect();
+    let mut neighbours: Vec<Vec<(usize, f64)>> = vec![Vec::new(); order.len()];
+    for &(i, j, similarity) in pairs {
+        neighbours[i].push((j, similarity));
+        neighbours[j].push((i, similarity));
+    }
+    let mut verdicts = vec![Verdict::Kept; order.len()];
+    for (at, &x) in order.iter().enumerate().skip(always_kept) {
+        let mut before: Vec<_> = neighbours[x]
+            .iter()
+            .filter(|(y, _)| place[y] < at)
+            .collect();
+        before.sort_by_key(|(y, _)| place[y]);
+        let mut best: Option<(usize, f64)> = None;
+        for &&(y, similarity) in &before {
+            if verdicts[y] == Verdict::Kept && best.is_none_or(|(_, most)| similarity > most) {
+                best = Some((y, similarity));
+            }
+        }
+        if let Some((kept, similarity)) = best {
+            verdicts[x] = Verdict::Removed { kept, similarity };
+        }
+    }
+    verdicts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Verdict::{Kept, Removed};
+    use super::*;
+    use crate::generate::{self, Kind};
+    use crate::pairs::all_pairs;
+
+    fn among(pairs: &[Pair]) -> impl Fn(usize, usize) -> Option<f64> {
+        move |x, y| {
+            let pair = pairs
+                .iter()
+                .find(|&&(i, j, _)| (i, j) == (x.min(y), x.max(y)));
+            pair.map(|&(_, _, similarity)| similarity)
+        }
+    }
+
+    /// a ~ b ~ c without a ~ c: b goes, c stays, since b was not kept.
+    #[test]
+    fn the_middle_of_a_chain_goes() {
+        let pairs = [(0, 1, 0.8), (1, 2, 0.9)];
+        let expected = [
+            Kept,
+            Removed {
+                kept: 0,
+                similarity: 0.8,
+            },
+            Kept,
+        ];
+        assert_eq!(verdicts(&[0, 1, 2], 0, among(&pairs)), expected);
+        let expected = [
+            Removed {
+                kept: 1,
+                similarity: 0.8,
+            },
+            Kept,
+            Removed {
+                kept: 1,
+                similarity: 0.9,
+            },
+        ];
+        assert_eq!(verdicts(&[1, 0, 2], 0, among(&pairs)), expected);
+    }
+
+    #[test]
+    fn the_most_similar_is_named_and_of_equals_the_earliest() {
+        let pairs = [(0, 3, 0.8), (1, 3, 0.9), (2, 3, 0.9)];
+        let named = |order: &[usize]| verdicts(order, 0, among(&pairs))[3];
+        assert_eq!(
+            named(&[0, 1, 2, 3]),
+            Removed {
+                kept: 1,
+                similarity: 0.9
+            }
+        );
+        assert_eq!(
+            named(&[2, 1, 0, 3]),
+            Removed {
+                kept: 2,
+                similarity: 0.9
+            }
+        );
+    }
+
+    #[test]
+    fn what_is_compared_against_is_always_kept() {
+        let pairs = [(0, 1, 1.0), (0, 2, 0.8), (1, 2, 0.9)];
+        let expected = [
+            Kept,
+            Kept,
+            Removed {
+                kept: 1,
+                similarity: 0.9,
+            },
+        ];
+        assert_eq!(verdicts(&[0, 1, 2], 2, among(&pairs)), expected);
+    }
+
+    #[test]
+    fn both_ways_agree_in_any_order() {
+        let texts = generate::corpus(Kind::Short, 300, 3);
+        let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+        let pairs = all_pairs(&texts, 2, 0.5);
+        let forward: Vec<usize> = (0..texts.len()).collect();
+        let backward: Vec<usize> = forward.iter().rev().copied().collect();
+        for order in [forward, backward] {
+            for always_kept in [0, 50] {
+                let expected = verdicts(&order, always_kept, among(&pairs));
+                assert!(expected.iter().any(|verdict| *verdict != Kept));
+                assert_eq!(verdicts_from_pairs(&order, always_kept, &pairs), expected);
+            }
+        }
+    }
+}

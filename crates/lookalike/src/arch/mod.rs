@@ -1,0 +1,206 @@
+//! Choosing the fastest instructions that this CPU has, at run time. The only unsafe code.
+//!
+//! A kernel is written once, in plain Rust, generic over an [`Arch`] that offers the few operations
+//! which the compiler does not find by itself. [`Cpu::run`] compiles it once per instruction set and
+//! calls the best one. The plain version is the definition: every other is the same source code
+//! with other instructions, so results never depend on the CPU, and tests compare them anyway.
+
+mod plain;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+use std::sync::OnceLock;
+
+pub(crate) use plain::Plain;
+
+/// Bytes that [`Arch::ascii_block`] looks at.
+pub(crate) const BLOCK: usize = 64;
+
+/// What stands in a block of 64 bytes; bit i speaks of byte i.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockMasks {
+    /// ASCII letters and digits.
+    pub(crate) word: u64,
+    /// Bytes of 128 and above.
+    pub(crate) non_ascii: u64,
+}
+
+/// The operations that are written by hand for an instruction set.
+pub(crate) trait Arch: Copy {
+    /// Copies a block with `A`–`Z` in lower case if `FOLD`, and says what stands in it.
+    fn ascii_block<const FOLD: bool>(
+        self,
+        block: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+    ) -> BlockMasks;
+
+    /// Writes `base + i` for every set bit i of `bits`, ascending, and returns how many there are.
+    /// What is written behind them does not matter.
+    fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize;
+}
+
+/// A computation that is compiled once for every instruction set.
+///
+/// Implementations mark `run` and all that it calls in its hot loop `#[inline(always)]`.
+pub(crate) trait Kernel {
+    type Output;
+
+    fn run<A: Arch>(self, arch: A) -> Self::Output;
+}
+
+/// The instruction set that kernels run with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpu(Level);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Plain,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Cpu {
+    /// The best that this CPU has.
+    pub fn best() -> Self {
+        static BEST: OnceLock<Cpu> = OnceLock::new();
+        *BEST.get_or_init(|| *Self::all().last().expect("the plain one is always there"))
+    }
+
+    /// All that this CPU has, the plain one first and the best one last. Results are the same with
+    /// every one of them; benchmarks and tests choose.
+    pub fn all() -> Vec<Self> {
+        #[allow(unused_mut)]
+        let mut all = vec![Self(Level::Plain)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if x86_64::has_avx2() {
+                all.push(Self(Level::Avx2));
+            }
+            if x86_64::has_avx2() && x86_64::has_avx512() {
+                all.push(Self(Level::Avx512));
+            }
+        }
+        all
+    }
+
+    /// A name for reports: `plain`, `avx2` or `avx512`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Level::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    /// Runs a kernel.
+    #[inline]
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Level::Plain => kernel.run(Plain),
+            // SAFETY: the levels are only made by `all`, which asks the CPU first.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { x86_64::run_avx2(kernel) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { x86_64::run_avx512(kernel) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Blocks<'a, const FOLD: bool>(&'a [u8; BLOCK]);
+
+    impl<const FOLD: bool> Kernel for Blocks<'_, FOLD> {
+        type Output = ([u8; BLOCK], BlockMasks);
+
+        fn run<A: Arch>(self, arch: A) -> Self::Output {
+            let mut copy = [0; BLOCK];
+            let masks = arch.ascii_block::<FOLD>(self.0, &mut copy);
+            (copy, masks)
+        }
+    }
+
+    struct Positions(u64, u32);
+
+    impl Kernel for Positions {
+        type Output = Vec<u32>;
+
+        fn run<A: Arch>(self, arch: A) -> Vec<u32> {
+            let mut positions = [0; BLOCK];
+            let count = arch.positions(self.0, self.1, &mut positions);
+            positions[..count].to_vec()
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_reads_blocks_like_the_plain_one() {
+        let mut state = 1u64;
+        for round in 0..2000u64 {
+            let mut block = [0; BLOCK];
+            for (at, byte) in block.iter_mut().enumerate() {
+                state = crate::hash::mix(state.wrapping_add(round));
+                *byte = if round < 256 {
+                    (round as u8).wrapping_add(at as u8)
+                } else {
+                    state as u8
+                };
+            }
+            for cpu in Cpu::all() {
+                assert_eq!(
+                    cpu.run(Blocks::<true>(&block)),
+                    Plain.blocks::<true>(&block)
+                );
+                assert_eq!(
+                    cpu.run(Blocks::<false>(&block)),
+                    Plain.blocks::<false>(&block)
+                );
+            }
+        }
+    }
+
+    impl Plain {
+        fn blocks<const FOLD: bool>(self, block: &[u8; BLOCK]) -> ([u8; BLOCK], BlockMasks) {
+            let mut masks = BlockMasks {
+                word: 0,
+                non_ascii: 0,
+            };
+            let mut copy = *block;
+            for (at, byte) in copy.iter_mut().enumerate() {
+                masks.word |= u64::from(byte.is_ascii_alphanumeric()) << at;
+                masks.non_ascii |= u64::from(!byte.is_ascii()) << at;
+                if FOLD {
+                    byte.make_ascii_lowercase();
+                }
+            }
+            (copy, masks)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_finds_the_same_positions() {
+        let mut state = 7;
+        for round in 0..3000u32 {
+            state = crate::hash::mix(state + 1);
+            let bits = match round {
+                0 => 0,
+                1 => u64::MAX,
+                2..66 => 1 << (round - 2),
+                _ => state & crate::hash::mix(state) >> (round % 64),
+            };
+            let expected: Vec<u32> = (0..64)
+                .filter(|at| bits >> at & 1 == 1)
+                .map(|at| round + at)
+                .collect();
+            for cpu in Cpu::all() {
+                assert_eq!(cpu.run(Positions(bits, round)), expected, "{}", cpu.name());
+            }
+        }
+    }
+}

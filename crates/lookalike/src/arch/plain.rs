@@ -1,0 +1,59 @@
+//! The definition, for every CPU.
+
+use super::{Arch, BLOCK, BlockMasks};
+
+/// Plain Rust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
+
+impl Arch for Plain {
+    #[inline(always)]
+    fn ascii_block<const FOLD: bool>(
+        self,
+        block: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+    ) -> BlockMasks {
+        let mut masks = BlockMasks {
+            word: 0,
+            non_ascii: 0,
+        };
+        for (at, (&byte, copy)) in block.iter().zip(copy).enumerate() {
+            let kind = KINDS[usize::from(byte)];
+            *copy = if FOLD { byte | kind & UPPER } else { byte };
+            masks.word |= u64::from(kind & WORD) << at;
+            masks.non_ascii |= u64::from(byte >> 7) << at;
+        }
+        masks
+    }
+
+    #[inline(always)]
+    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
+        let count = bits.count_ones() as usize;
+        for position in &mut positions[..count] {
+            *position = base + bits.trailing_zeros();
+            bits &= bits - 1;
+        }
+        count
+    }
+}
+
+const WORD: u8 = 1;
+/// The bit that makes an upper-case letter lower-case.
+const UPPER: u8 = 0x20;
+
+static KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let value = byte as u8;
+        kinds[byte] = if value.is_ascii_uppercase() {
+            WORD | UPPER
+        } else if value.is_ascii_alphanumeric() {
+            WORD
+        } else {
+            0
+        };
+        byte += 1;
+    }
+    kinds
+};

@@ -1,0 +1,169 @@
+//! AVX2 and AVX-512.
+
+use std::arch::is_x86_feature_detected;
+use std::arch::x86_64::*;
+
+use super::{Arch, BLOCK, BlockMasks, Kernel};
+
+/// Whether the CPU and the operating system have all that [`run_avx2`] uses.
+pub(super) fn has_avx2() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Whether the CPU and the operating system have what [`run_avx512`] uses beyond AVX2.
+pub(super) fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi2")
+}
+
+/// Runs a kernel with AVX2.
+///
+/// # Safety
+/// [`has_avx2`] must be true.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx2(()))
+}
+
+/// Runs a kernel with AVX-512.
+///
+/// # Safety
+/// [`has_avx2`] and [`has_avx512`] must be true.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+pub(super) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Avx512(()))
+}
+
+/// Proof that [`has_avx2`] was true: only [`run_avx2`] makes it.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// Proof that [`has_avx512`] was true: only [`run_avx512`] makes it.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
+impl Arch for Avx2 {
+    #[inline(always)]
+    fn ascii_block<const FOLD: bool>(
+        self,
+        block: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+    ) -> BlockMasks {
+        let mut masks = BlockMasks {
+            word: 0,
+            non_ascii: 0,
+        };
+        for half in 0..2 {
+            // SAFETY: `self` proves that AVX2 is there; 32 · half + 32 ≤ 64 bytes are read and
+            // written, unaligned.
+            unsafe {
+                let bytes = _mm256_loadu_si256(block.as_ptr().add(32 * half).cast());
+                let from = |first: u8, length: u8| {
+                    let offset = _mm256_sub_epi8(bytes, _mm256_set1_epi8(first as i8));
+                    let last = _mm256_set1_epi8(length as i8 - 1);
+                    _mm256_cmpeq_epi8(_mm256_min_epu8(offset, last), offset)
+                };
+                let upper = from(b'A', 26);
+                let word = _mm256_or_si256(_mm256_or_si256(upper, from(b'a', 26)), from(b'0', 10));
+                let folded = if FOLD {
+                    _mm256_or_si256(bytes, _mm256_and_si256(upper, _mm256_set1_epi8(0x20)))
+                } else {
+                    bytes
+                };
+                _mm256_storeu_si256(copy.as_mut_ptr().add(32 * half).cast(), folded);
+                let mask = |vector| u64::from(_mm256_movemask_epi8(vector) as u32) << (32 * half);
+                masks.word |= mask(word);
+                masks.non_ascii |= mask(bytes);
+            }
+        }
+        masks
+    }
+
+    #[inline(always)]
+    fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
+        let count = bits.count_ones() as usize;
+        // Eight at a time without asking whether there are so many: the count is hard to predict.
+        for group in positions.chunks_exact_mut(8) {
+            for position in group {
+                *position = base.wrapping_add(bits.trailing_zeros());
+                bits &= bits.wrapping_sub(1);
+            }
+            if bits == 0 {
+                break;
+            }
+        }
+        count
+    }
+}
+
+impl Arch for Avx512 {
+    #[inline(always)]
+    fn ascii_block<const FOLD: bool>(
+        self,
+        block: &[u8; BLOCK],
+        copy: &mut [u8; BLOCK],
+    ) -> BlockMasks {
+        // SAFETY: `self` proves that AVX-512 BW is there; 64 bytes are read and written, unaligned.
+        unsafe {
+            let bytes = _mm512_loadu_si512(block.as_ptr().cast());
+            let from = |first: u8, length: u8| {
+                let offset = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
+                _mm512_cmplt_epu8_mask(offset, _mm512_set1_epi8(length as i8))
+            };
+            let upper = from(b'A', 26);
+            let folded = if FOLD {
+                _mm512_mask_add_epi8(bytes, upper, bytes, _mm512_set1_epi8(0x20))
+            } else {
+                bytes
+            };
+            _mm512_storeu_si512(copy.as_mut_ptr().cast(), folded);
+            BlockMasks {
+                word: upper | from(b'a', 26) | from(b'0', 10),
+                non_ascii: _mm512_movepi8_mask(bytes),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
+        let count = bits.count_ones() as usize;
+        // SAFETY: `self` proves that AVX-512 VBMI2 is there; each store writes 16 of the 64 slots.
+        unsafe {
+            let all = _mm512_loadu_si512(ASCENDING.0.as_ptr().cast());
+            let packed = _mm512_maskz_compress_epi8(bits, all);
+            let base = _mm512_set1_epi32(base as i32);
+            let mut store = |quarter: usize, bytes: __m128i| {
+                let wide = _mm512_add_epi32(_mm512_cvtepu8_epi32(bytes), base);
+                _mm512_storeu_si512(positions.as_mut_ptr().add(16 * quarter).cast(), wide);
+            };
+            store(0, _mm512_castsi512_si128(packed));
+            store(1, _mm512_extracti32x4_epi32::<1>(packed));
+            if count > 32 {
+                store(2, _mm512_extracti32x4_epi32::<2>(packed));
+                store(3, _mm512_extracti32x4_epi32::<3>(packed));
+            }
+        }
+        count
+    }
+}
+
+#[repr(align(64))]
+struct Aligned([u8; BLOCK]);
+
+static ASCENDING: Aligned = Aligned({
+    let mut bytes = [0; BLOCK];
+    let mut at = 0;
+    while at < BLOCK {
+        bytes[at] = at as u8;
+        at += 1;
+    }
+    bytes
+});

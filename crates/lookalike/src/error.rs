@@ -1,0 +1,73 @@
+//! The one error type of the engine.
+
+use std::fmt;
+
+/// What sort of thing went wrong; stable, so callers may match on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A value outside its range, or values that contradict one another.
+    Setting,
+    /// A recipe that cannot be read, or that asks for something impossible.
+    Recipe,
+    /// More than the engine can address or was allowed to hold.
+    Limit,
+    /// A document's text could not be had again when it was needed.
+    Text,
+}
+
+/// An error whose text is a sentence that names the value, the limit and the place.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// A result of the engine.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    pub(crate) fn setting(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Setting, message)
+    }
+
+    pub(crate) fn recipe(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Recipe, message)
+    }
+
+    /// Wraps what kept a caller's text source from giving a document again.
+    pub fn text(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let source = source.into();
+        Self {
+            kind: ErrorKind::Text,
+            message: source.to_string(),
+            source: Some(source),
+        }
+    }
+
+    /// What sort of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}

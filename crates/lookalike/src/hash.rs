@@ -1,0 +1,221 @@
+//! The frozen hashes of the engine.
+//!
+//! Every fingerprint depends on these functions, so their output never changes: the golden vectors
+//! hold them. They are portable (bytes are read little-endian, nothing depends on the CPU) and
+//! built from two steps: the folded 64 × 64 → 128 bit multiplication known from wyhash and
+//! rapidhash, and a bijective finaliser. They are not keyed and do not withstand somebody who sets
+//! out to construct collisions.
+//!
+//! Cost: a word of at most 16 bytes is two loads, two masks and one multiplication.
+
+/// Each contains a byte that no UTF-8 text has, so that a word never cancels them to zero.
+const SECRET: [u64; 2] = [0xfa35_8ff0_9b5a_2d17, 0x3c6e_f372_fe94_f82b];
+
+/// Odd multipliers for the positions of an n-gram (digits of the golden ratio, mixed).
+pub(crate) const POSITION: [u64; 8] = {
+    let mut multipliers = [0; 8];
+    let mut at = 0;
+    while at < 8 {
+        multipliers[at] = mix(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(at as u64 + 1)) | 1;
+        at += 1;
+    }
+    multipliers
+};
+
+/// High and low half of the 128-bit product, xored.
+#[inline(always)]
+pub(crate) const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A bijection of 64 bits in which every input bit reaches every output bit (the finaliser of
+/// MurmurHash3 with the constants of David Stafford's variant 13).
+#[inline(always)]
+pub(crate) const fn mix(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Bytes that must follow the start of a word given to [`word_in`].
+pub(crate) const WORD_PADDING: usize = 16;
+
+/// The hash of the word of `length` bytes at `at` in `buffer`, which must hold at least
+/// [`WORD_PADDING`] bytes from `at` on; what stands behind the word does not matter.
+#[inline(always)]
+pub(crate) fn word_in(buffer: &[u8], at: usize, length: usize) -> u64 {
+    if length > WORD_PADDING {
+        return long_word(&buffer[at..at + length]);
+    }
+    let (low, high) = halves(&buffer[at..at + WORD_PADDING]);
+    let [low_mask, high_mask] = MASKS[length];
+    fold(
+        low & low_mask ^ SECRET[0],
+        high & high_mask ^ SECRET[1] ^ ((length as u64) << 56),
+    )
+}
+
+/// The hash of a word.
+pub(crate) fn word(bytes: &[u8]) -> u64 {
+    if bytes.len() > WORD_PADDING {
+        return long_word(bytes);
+    }
+    let mut padded = [0; WORD_PADDING];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    word_in(&padded, 0, bytes.len())
+}
+
+/// The hash of any value that takes part in a run beside its text: equal values have equal hashes.
+pub fn value_hash(bytes: &[u8]) -> u64 {
+    mix(word(bytes))
+}
+
+/// `MASKS[n]` keeps the first n of 16 bytes.
+static MASKS: [[u64; 2]; WORD_PADDING + 1] = {
+    let mut masks = [[0; 2]; WORD_PADDING + 1];
+    let mut length = 1;
+    while length <= WORD_PADDING {
+        let mask = u128::MAX >> (128 - 8 * length);
+        masks[length] = [mask as u64, (mask >> 64) as u64];
+        length += 1;
+    }
+    masks
+};
+
+#[inline(always)]
+fn halves(bytes: &[u8]) -> (u64, u64) {
+    let (low, high) = bytes.split_at(8);
+    let read = |half: &[u8]| u64::from_le_bytes(half.try_into().expect("a half is eight bytes"));
+    (read(low), read(high))
+}
+
+/// Sixteen bytes at a time; the last step takes the last sixteen, overlapping.
+#[cold]
+fn long_word(bytes: &[u8]) -> u64 {
+    let mut state = mix(bytes.len() as u64);
+    let mut absorb = |chunk: &[u8]| {
+        let (low, high) = halves(chunk);
+        state = fold(low ^ SECRET[0], high ^ SECRET[1] ^ state);
+    };
+    let before_last = (bytes.len() - 1) / WORD_PADDING * WORD_PADDING;
+    bytes[..before_last]
+        .chunks_exact(WORD_PADDING)
+        .for_each(&mut absorb);
+    absorb(&bytes[bytes.len() - WORD_PADDING..]);
+    state
+}
+
+/// The 128-bit name of a sequence of 64-bit values, in `domain`.
+///
+/// Four independent chains, so that the cost is one multiplication a value and not its latency.
+pub(crate) fn sequence(domain: u64, values: &[u64]) -> u128 {
+    let mut chains = POSITION_SEEDS;
+    let mut blocks = values.chunks_exact(4);
+    for block in &mut blocks {
+        for (chain, &value) in chains.iter_mut().zip(block) {
+            *chain = fold(*chain ^ value, POSITION[0]).wrapping_add(value);
+        }
+    }
+    for (chain, &value) in chains.iter_mut().zip(blocks.remainder()) {
+        *chain = fold(*chain ^ value, POSITION[1]).wrapping_add(value);
+    }
+    let [a, b, c, d] = chains.map(mix);
+    let length = mix(values.len() as u64 ^ domain);
+    let low =
+        mix(a ^ b.rotate_left(21) ^ length).wrapping_add(mix(c.wrapping_add(d.rotate_left(43))));
+    let high = mix(a.wrapping_add(c.rotate_left(13)) ^ POSITION[2])
+        .wrapping_add(mix(b ^ d.rotate_left(33) ^ length.rotate_left(32)));
+    u128::from(low) | (u128::from(high) << 64)
+}
+
+const POSITION_SEEDS: [u64; 4] = [POSITION[4], POSITION[5], POSITION[6], POSITION[7]];
+
+/// The 128-bit name of a byte string, in `domain`.
+pub(crate) fn bytes(domain: u64, bytes: &[u8]) -> u128 {
+    let mut values = Vec::with_capacity(bytes.len() / 8 + 2);
+    let mut chunks = bytes.chunks_exact(8);
+    values.extend((&mut chunks).map(|chunk| u64::from_le_bytes(chunk.try_into().expect("eight"))));
+    let mut last = [0; 8];
+    last[..chunks.remainder().len()].copy_from_slice(chunks.remainder());
+    values.extend([u64::from_le_bytes(last), bytes.len() as u64]);
+    sequence(domain, &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_word_hashes_alike_wherever_it_stands() {
+        let text: Vec<u8> = (0..200).map(|at| b'a' + (at * 7 % 26) as u8).collect();
+        for length in 1..80 {
+            for at in 0..20 {
+                assert_eq!(word_in(&text, at, length), word(&text[at..at + length]));
+            }
+        }
+    }
+
+    #[test]
+    fn words_do_not_collide() {
+        let mut seen = HashSet::new();
+        for number in 0..300_000u32 {
+            assert!(seen.insert(word(number.to_string().as_bytes())));
+            assert!(seen.insert(word(format!("word{number:020}").as_bytes())));
+        }
+        for length in 0..40 {
+            assert!(seen.insert(word(&vec![0; length])));
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_word_counts() {
+        for length in 1..100 {
+            let word_of = vec![b'a'; length];
+            let mut seen = HashSet::from([word(&word_of)]);
+            for at in 0..length {
+                let mut other = word_of.clone();
+                other[at] = b'b';
+                assert!(seen.insert(word(&other)), "byte {at} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_input_bit_reaches_every_output_bit() {
+        let mut least = u32::MAX;
+        for bit in 0..64 {
+            let mut flips = [0u32; 64];
+            for sample in 0..1000u64 {
+                let base = mix(sample.wrapping_mul(77_777));
+                let difference = mix(base) ^ mix(base ^ (1 << bit));
+                (0..64).for_each(|out| flips[out] += (difference >> out & 1) as u32);
+            }
+            least = least.min(*flips.iter().min().unwrap());
+        }
+        assert!(least > 400, "a bit flips only {least} times in 1000");
+    }
+
+    #[test]
+    fn sequences_are_told_apart() {
+        let mut seen = HashSet::new();
+        for length in 0..40 {
+            let values: Vec<u64> = (0..length).collect();
+            assert!(seen.insert(sequence(0, &values)));
+            assert!(seen.insert(sequence(1, &values)));
+            for at in 0..values.len() {
+                let mut other = values.clone();
+                other[at] += 1000;
+                assert!(seen.insert(sequence(0, &other)));
+                if at > 0 {
+                    let mut swapped = values.clone();
+                    swapped.swap(at - 1, at);
+                    assert!(seen.insert(sequence(0, &swapped)));
+                }
+            }
+        }
+        assert_ne!(bytes(0, b"a"), bytes(0, b"a\0"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Documents that share a key, as compressed rows.
+
+use rayon::prelude::*;
+
+/// A document's place in the total order of a run.
+pub(super) type Rank = u32;
+
+/// A key of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Keyed {
+    pub(super) key: u64,
+    pub(super) rank: Rank,
+}
+
+/// Groups of at least two documents, and for every document its groups.
+///
+/// Members stand in ascending order. The walk moves the kept ones of a group to its front: members
+/// that it has passed are never more than the places before the next one, so the list needs no
+/// other room.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    members: Vec<Rank>,
+    groups: Vec<Group>,
+    of_start: Vec<u32>,
+    of: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    start: u32,
+    /// How many kept members stand at the front.
+    kept: u32,
+    /// How many members the walk has passed.
+    passed: u32,
+    length: u32,
+}
+
+impl Groups {
+    /// How many groups there are.
+    pub(super) fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The groups of a document.
+    pub(super) fn of(&self, rank: Rank) -> &[u32] {
+        let at = rank as usize;
+        &self.of[self.of_start[at] as usize..self.of_start[at + 1] as usize]
+    }
+
+    /// The kept members of a group among those passed, ascending.
+    pub(super) fn kept(&self, group: u32) -> &[Rank] {
+        let group = self.groups[group as usize];
+        &self.members[group.start as usize..][..group.kept as usize]
+    }
+
+    /// The members of a group that are not passed yet, ascending.
+    pub(super) fn ahead(&self, group: u32) -> &[Rank] {
+        let group = self.groups[group as usize];
+        &self.members[group.start as usize..][group.passed as usize..group.length as usize]
+    }
+
+    /// Passes a document in all its groups. Documents must be passed in ascending order.
+    pub(super) fn pass(&mut self, rank: Rank, kept: bool) {
+        let at = rank as usize;
+        for slot in self.of_start[at]..self.of_start[at + 1] {
+            let group = &mut self.groups[self.of[slot as usize] as usize];
+            debug_assert_eq!(self.members[(group.start + group.passed) as usize], rank);
+            group.passed += 1;
+            if kept {
+                self.members[(group.start + group.kept) as usize] = rank;
+                group.kept += 1;
+            }
+        }
+    }
+}
+
+/// Collects groups from batches of keys.
+#[derive(Debug)]
+pub(super) struct GroupsBuilder {
+    groups: Groups,
+    memberships: Vec<u32>,
+}
+
+impl GroupsBuilder {
+    /// For documents of ranks below `documents`.
+    pub(super) fn new(documents: usize) -> Self {
+        let groups = Groups {
+            of_start: vec![0; documents + 1],
+            ..Groups::default()
+        };
+        Self {
+            groups,
+            memberships: Vec::new(),
+        }
+    }
+
+    /// Adds the groups of a batch of keys, which it sorts. Groups for which `take` is false are
+    /// left out; it sees the members.
+    pub(super) fn add(&mut self, keyed: &mut Vec<Keyed>, mut take: impl FnMut(&[Keyed]) -> bool) {
+        sort(keyed);
+        for group in keyed.chunk_by(|a, b| a.key == b.key) {
+            if group.len() > 1 && take(group) {
+                self.push(group);
+            }
+        }
+    }
+
+    fn push(&mut self, members: &[Keyed]) {
+        let Groups {
+            members: all,
+            groups,
+            of_start,
+            ..
+        } = &mut self.groups;
+        let group = Group {
+            start: all.len() as u32,
+            kept: 0,
+            passed: 0,
+            length: 0,
+        };
+        let start = all.len();
+        for member in members {
+            // A document may have the same key twice.
+            if all[start..].last() != Some(&member.rank) {
+                all.push(member.rank);
+                self.memberships.push(groups.len() as u32);
+                of_start[member.rank as usize + 1] += 1;
+            }
+        }
+        let length = (all.len() - start) as u32;
+        groups.push(Group { length, ..group });
+    }
+
+    /// The finished groups.
+    pub(super) fn build(self) -> Groups {
+        let Self {
+            mut groups,
+            memberships,
+        } = self;
+        for at in 1..groups.of_start.len() {
+            groups.of_start[at] += groups.of_start[at - 1];
+        }
+        let mut next = groups.of_start.clone();
+        groups.of = vec![0; memberships.len()];
+        for (&member, group) in groups.members.iter().zip(memberships) {
+            let at = &mut next[member as usize];
+            groups.of[*at as usize] = group;
+            *at += 1;
+        }
+        groups
+    }
+}
+
+/// Sorts by key, then rank.
+///
+/// Keys are hashes: one pass by their upper bits leaves buckets of a few thousand, which threads
+/// sort side by side.
+pub(super) fn sort(keyed: &mut Vec<Keyed>) {
+    const BUCKET: usize = 4096;
+    let bits = (keyed.len() / BUCKET).max(1).ilog2().min(12);
+    if bits == 0 {
+        keyed.sort_unstable();
+        return;
+    }
+    let bucket = |keyed: &Keyed| (keyed.key >> (64 - bits)) as usize;
+    let mut ends = vec![0; 1 << bits];
+    keyed.iter().for_each(|keyed| ends[bucket(keyed)] += 1);
+    let mut end = 0;
+    ends.iter_mut()
+        .for_each(|count| end += std::mem::replace(count, end));
+    let mut sorted = vec![Keyed { key: 0, rank: 0 }; keyed.len()];
+    for &keyed in keyed.iter() {
+        let at = &mut ends[bucket(&keyed)];
+        sorted[*at] = keyed;
+        *at += 1;
+    }
+    let mut buckets = Vec::with_capacity(ends.len());
+    let (mut rest, mut start) = (&mut sorted[..], 0);
+    for end in ends {
+        let (bucket, behind) = rest.split_at_mut(end - start);
+        buckets.push(bucket);
+        (rest, start) = (behind, end);
+    }
+    buckets.into_par_iter().for_each(<[Keyed]>::sort_unstable);
+    *keyed = sorted;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(documents: usize, pairs: &[(u64, Rank)]) -> Groups {
+        let mut builder = GroupsBuilder::new(documents);
+        let mut keyed: Vec<_> = pairs
+            .iter()
+            .map(|&(key, rank)| Keyed { key, rank })
+            .collect();
+        builder.add(&mut keyed, |_| true);
+        builder.build()
+    }
+
+    #[test]
+    fn sorts_like_the_library() {
+        for length in [0u32, 1, 100, 5000, 20_000, 70_000] {
+            for distinct in [1, 50, 1 << 40] {
+                let key = |rank: u32| crate::hash::mix(u64::from(rank) % distinct);
+                let mut keyed: Vec<_> = (0..length)
+                    .rev()
+                    .map(|rank| Keyed {
+                        key: key(rank),
+                        rank,
+                    })
+                    .collect();
+                let mut expected = keyed.clone();
+                expected.sort_unstable();
+                sort(&mut keyed);
+                assert_eq!(keyed, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn only_shared_keys_make_groups_and_kept_members_move_to_the_front() {
+        let mut groups = groups(5, &[(7, 3), (7, 0), (7, 1), (9, 2), (8, 1), (8, 4), (7, 3)]);
+        assert_eq!(groups.of(0).len(), 1);
+        assert_eq!(groups.of(1).len(), 2);
+        assert!(groups.of(2).is_empty());
+        let seven = groups.of(0)[0];
+        assert_eq!(groups.ahead(seven), [0, 1, 3]);
+        groups.pass(0, false);
+        groups.pass(1, true);
+        assert_eq!(groups.kept(seven), [1]);
+        assert_eq!(groups.ahead(seven), [3]);
+        groups.pass(2, true);
+        groups.pass(3, true);
+        assert_eq!(groups.kept(seven), [1, 3]);
+        assert!(groups.ahead(seven).is_empty());
+    }
+}

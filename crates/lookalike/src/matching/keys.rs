@@ -1,0 +1,304 @@
+//! The keys under which documents meet.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank};
+use super::judge::Judge;
+use super::walk::{Corpus, Nodes};
+use crate::error::Result;
+use crate::hash::{fold, mix};
+use crate::plan::{Bands, Measure};
+use crate::text::State;
+use crate::types::{DocId, Threshold};
+
+/// The groups of all routes of the plan.
+pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> Result<Groups> {
+    let ranks_where = |takes: &(dyn Fn(DocId) -> bool + Sync)| -> Vec<Rank> {
+        let all = (0..corpus.len() as Rank).into_par_iter();
+        all.filter(|&rank| nodes.is_first(rank) && takes(corpus.document(rank)))
+            .collect()
+    };
+    let sketches = corpus.sketches;
+    let mut builder = GroupsBuilder::new(corpus.len());
+    if !nodes.together() {
+        by_equality(corpus, &mut builder);
+    }
+    if let Some(bands) = corpus.plan.bands() {
+        let signed = ranks_where(&|document| sketches.signature(document).is_some());
+        by_bands(corpus, judge, bands, &signed, &mut builder)?;
+    }
+    if let Some(join) = corpus.plan.join() {
+        let joined = ranks_where(&|document| {
+            let size = sketches.brief(document).size as usize;
+            size > 0 && size <= join.reach
+        });
+        by_rare_features(corpus, judge, &joined, &mut builder)?;
+    }
+    if let Some(distance) = corpus.plan.distance() {
+        let rich = ranks_where(&|document| sketches.state(document) == State::Rich);
+        by_blocks(corpus, distance.get(), &rich, &mut builder);
+    }
+    Ok(builder.build())
+}
+
+/// Equal texts, where they are not one node.
+fn by_equality(corpus: &Corpus<'_>, builder: &mut GroupsBuilder) {
+    builder.add(&mut keyed_by_text(corpus), |_| true);
+}
+
+fn keyed_by_text(corpus: &Corpus<'_>) -> Vec<Keyed> {
+    (0..corpus.len() as Rank)
+        .into_par_iter()
+        .filter(|&rank| corpus.sketches.state(corpus.document(rank)) != State::Empty)
+        .map(|rank| {
+            let key = corpus.sketches.key(corpus.document(rank));
+            Keyed {
+                key: corpus.parted(key as u64 ^ (key >> 64) as u64, rank),
+                rank,
+            }
+        })
+        .collect()
+}
+
+/// Calls back with every document whose text an earlier one has, and the earliest of them.
+pub(super) fn equal_texts(corpus: &Corpus<'_>, mut visit: impl FnMut(Rank, Rank)) {
+    let mut keyed = keyed_by_text(corpus);
+    groups::sort(&mut keyed);
+    let name = |rank: Rank| {
+        let document = corpus.document(rank);
+        (
+            corpus.sketches.key(document),
+            corpus.parts.map(|parts| parts[document.index()]),
+        )
+    };
+    for group in keyed.chunk_by(|a, b| a.key == b.key) {
+        for (at, member) in group.iter().enumerate().skip(1) {
+            let same = |other: &&Keyed| name(other.rank) == name(member.rank);
+            if let Some(earliest) = group[..at].iter().find(same) {
+                visit(member.rank, earliest.rank);
+            }
+        }
+    }
+}
+
+/// The key of a band of a signature.
+pub(super) fn band_key(bands: Bands, band: usize, signature: &[u32]) -> u64 {
+    let rows = &signature[band * bands.rows..][..bands.rows];
+    rows.iter().fold(mix(band as u64), |key, &row| {
+        fold(key ^ u64::from(row), BAND_FACTOR)
+    })
+}
+
+const BAND_FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
+
+fn by_bands(
+    corpus: &Corpus<'_>,
+    judge: &Judge<'_>,
+    bands: Bands,
+    signed: &[Rank],
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
+    let bands_at_once = (judge.portions.keys / signed.len().max(1)).clamp(1, bands.bands);
+    let refines = corpus.plan.settings().measure != Measure::Sketch;
+    let mut hot = vec![false; if refines { corpus.len() } else { 0 }];
+    for first in (0..bands.bands).step_by(bands_at_once) {
+        let some = first..(first + bands_at_once).min(bands.bands);
+        let mut keyed: Vec<_> = signed
+            .par_iter()
+            .flat_map_iter(|&rank| {
+                let signature = corpus.sketches.signature(corpus.document(rank));
+                some.clone().filter_map(move |band| {
+                    let key = band_key(bands, band, signature?);
+                    Some(Keyed {
+                        key: corpus.parted(key, rank),
+                        rank,
+                    })
+                })
+            })
+            .collect();
+        builder.add(&mut keyed, |members| {
+            let is_hot = refines && members.len() > judge.portions.hot;
+            if is_hot {
+                members
+                    .iter()
+                    .for_each(|member| hot[member.rank as usize] = true);
+            }
+            !is_hot
+        });
+    }
+    let hot: Vec<Rank> = (0..hot.len() as Rank)
+        .filter(|&rank| hot[rank as usize])
+        .collect();
+    by_rare_features(corpus, judge, &hot, builder)
+}
+
+/// The prefix filter: of two sets with a Jaccard index of at least t, those n − ⌈t·n⌉ + 1 features
+/// of each that are rarest have one in common (Chaudhuri et al. 2006, Bayardo et al. 2007). Exact
+/// under any total order of features; by frequency it parts the documents of one template, since
+/// what they share is frequent. A feature that occurs once meets nobody.
+fn by_rare_features(
+    corpus: &Corpus<'_>,
+    judge: &Judge<'_>,
+    ranks: &[Rank],
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
+    let frequencies = Frequencies::count(corpus, judge, ranks)?;
+    let keys = RareKeys {
+        corpus,
+        judge,
+        ranks,
+        frequencies,
+    };
+    // Keys are spread evenly over the parts, so the first part tells whether they are enough; but
+    // one key of very many documents stays in one part, however many there are.
+    let mut parts = 1;
+    let first = loop {
+        let most = if parts < MOST_PARTS {
+            judge.portions.keys
+        } else {
+            usize::MAX
+        };
+        match keys.part(0, parts, most)? {
+            Some(keyed) => break keyed,
+            None => parts *= 2,
+        }
+    };
+    builder.add(&mut { first }, |_| true);
+    for part in 1..parts {
+        let keyed = keys.part(part, parts, usize::MAX)?;
+        builder.add(&mut keyed.unwrap_or_default(), |_| true);
+    }
+    Ok(())
+}
+
+/// Every part makes the features of all documents again.
+const MOST_PARTS: u64 = 16;
+
+struct RareKeys<'a> {
+    corpus: &'a Corpus<'a>,
+    judge: &'a Judge<'a>,
+    ranks: &'a [Rank],
+    frequencies: Frequencies,
+}
+
+impl RareKeys<'_> {
+    /// The keys that fall into a part, or None if they are more than `most`.
+    fn part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<Keyed>>> {
+        let threshold = self.corpus.plan.candidate_threshold();
+        let collected = AtomicUsize::new(0);
+        let too_many = || collected.load(Ordering::Relaxed) > most;
+        let batches: Vec<Vec<Keyed>> =
+            self.ranks
+                .par_chunks(1024)
+                .filter(|_| !too_many())
+                .map(|ranks| {
+                    let (mut buffer, mut order, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
+                    for &rank in ranks {
+                        let document = self.corpus.document(rank);
+                        self.judge
+                            .features
+                            .once(document, &mut buffer, |features| {
+                                self.frequencies.rarest(features, threshold, &mut order);
+                            })?;
+                        let keys = order
+                            .iter()
+                            .map(|&(_, feature)| mix(feature ^ FEATURE_ROUTE));
+                        keyed.extend(keys.filter(|key| (key >> 32) % parts == part).map(|key| {
+                            Keyed {
+                                key: self.corpus.parted(key, rank),
+                                rank,
+                            }
+                        }));
+                    }
+                    collected.fetch_add(keyed.len(), Ordering::Relaxed);
+                    Ok(keyed)
+                })
+                .collect::<Result<_>>()?;
+        Ok(if too_many() {
+            None
+        } else {
+            Some(batches.concat())
+        })
+    }
+}
+
+const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
+
+/// How often features occur, counted in a table without collision handling: what shares a counter
+/// counts as more frequent than it is, which costs time and never a pair.
+struct Frequencies {
+    counts: Vec<AtomicU32>,
+}
+
+impl Frequencies {
+    fn count(corpus: &Corpus<'_>, judge: &Judge<'_>, ranks: &[Rank]) -> Result<Self> {
+        let size = (ranks.len() * 64)
+            .next_power_of_two()
+            .clamp(1 << 12, 1 << 23);
+        let counts: Vec<_> = (0..size).map(|_| AtomicU32::new(0)).collect();
+        let frequencies = Self { counts };
+        ranks.par_chunks(1024).try_for_each(|ranks| {
+            let mut buffer = Vec::new();
+            for &rank in ranks {
+                judge
+                    .features
+                    .once(corpus.document(rank), &mut buffer, |features| {
+                        for &feature in features {
+                            frequencies.counter(feature).fetch_add(1, Ordering::Relaxed);
+                        }
+                    })?;
+            }
+            Ok(())
+        })?;
+        Ok(frequencies)
+    }
+
+    fn counter(&self, feature: u64) -> &AtomicU32 {
+        &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
+    }
+
+    /// The features by which a document meets others.
+    fn rarest(&self, features: &[u64], threshold: Threshold, order: &mut Vec<(u32, u64)>) {
+        order.clear();
+        if features.is_empty() {
+            return;
+        }
+        let count = |&feature: &u64| (self.counter(feature).load(Ordering::Relaxed), feature);
+        order.extend(features.iter().map(count));
+        let prefix = features.len() - threshold.least_part(features.len()).max(1) + 1;
+        let alone = order.iter().filter(|(count, _)| *count <= 1).count();
+        if alone >= prefix {
+            return order.clear();
+        }
+        if prefix < order.len() {
+            order.select_nth_unstable(prefix - 1);
+            order.truncate(prefix);
+        }
+        order.retain(|&(count, _)| count > 1);
+    }
+}
+
+/// Of two fingerprints within distance k, one of any k + 1 blocks of bits is equal.
+fn by_blocks(corpus: &Corpus<'_>, distance: u32, rich: &[Rank], builder: &mut GroupsBuilder) {
+    let bits = corpus.plan.bits();
+    let blocks = distance + 1;
+    for block in 0..blocks {
+        let (from, to) = (bits * block / blocks, bits * (block + 1) / blocks);
+        let mask = u128::MAX >> (128 - (to - from));
+        let mut keyed: Vec<_> = rich
+            .par_iter()
+            .filter_map(|&rank| {
+                let fingerprint = corpus.sketches.fingerprint(corpus.document(rank))?;
+                let value = fingerprint >> from & mask;
+                let key = mix(value as u64 ^ mix((value >> 64) as u64 ^ u64::from(block)));
+                Some(Keyed {
+                    key: corpus.parted(key, rank),
+                    rank,
+                })
+            })
+            .collect();
+        builder.add(&mut keyed, |_| true);
+    }
+}

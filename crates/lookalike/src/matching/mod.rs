@@ -1,0 +1,23 @@
+//! From sketches to pairs and verdicts.
+//!
+//! Every route to candidates is of one kind: a document has keys, and documents that share a key
+//! are candidates (`keys`). Sorting the keys of all documents gives groups, and keys that nobody
+//! shares vanish (`groups`). The walk then takes the documents in their total order, looks up the
+//! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
+//! decided by `judge` from the two documents alone.
+
+mod cache;
+mod groups;
+mod judge;
+mod keys;
+mod portions;
+mod walk;
+
+pub use cache::Texts;
+pub use judge::{Match, Route};
+pub use walk::{
+    Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
+};
+
+#[cfg(test)]
+mod tests;

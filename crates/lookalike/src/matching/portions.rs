@@ -1,0 +1,39 @@
+//! How much is done at a time.
+
+/// The sizes of the portions in which the work is done: time and memory depend on them, results
+/// never.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portions {
+    /// Keys that are sorted at a time: bounds the memory besides the groups to some tens of MiB, or
+    /// to one key a document where that is more.
+    pub(super) keys: usize,
+    /// A group of more members than this is refined by the features of its members.
+    pub(super) hot: usize,
+    /// Documents in the first block of a walk: until something is kept, every pair of a block may
+    /// have to be compared.
+    pub(super) first_block: usize,
+    /// Documents in a block once the walk is under way: enough to keep all threads busy.
+    pub(super) block: usize,
+    /// Documents of a block that are decided together: few, so that hardly any are compared with
+    /// one that is not kept.
+    pub(super) few: usize,
+    /// Pairs of candidates that one block holds at the most when all pairs are asked for, unless a
+    /// single document has more.
+    pub(super) pairs: usize,
+    /// Features that are remembered once they were made from the text again, 8 bytes each.
+    pub(super) remembered: usize,
+}
+
+impl Default for Portions {
+    fn default() -> Self {
+        Self {
+            keys: 2 << 20,
+            hot: 512,
+            first_block: 32,
+            block: 2048,
+            few: 64,
+            pairs: 4 << 20,
+            remembered: 8 << 20,
+        }
+    }
+}

@@ -1,0 +1,1160 @@
+//! Verdicts, pairs and components against a model: a double loop over sets of strings.
+//!
+//! The model knows neither keys nor groups nor blocks. It takes the tokens of the definition, the
+//! numbers of the plan, and (where the plan makes candidates of sketches) the sketches, which have
+//! tests of their own.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::portions::Portions;
+use super::walk::{components_in, pairs_in, verdicts_in};
+use super::*;
+use crate::arch::Cpu;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hash::mix;
+use crate::plan::{Measure, Method, Plan, Settings};
+use crate::recipe::Recipe;
+use crate::sketches::{Sketcher, Sketches};
+use crate::text::{Analyzer, Scratch, Token};
+use crate::types::{DocId, Threshold};
+
+/// A stream of numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn shuffle<T>(&mut self, values: &mut [T]) {
+        for at in (1..values.len()).rev() {
+            values.swap(at, self.below(at + 1));
+        }
+    }
+}
+
+/// What a document is after normalisation.
+#[derive(Clone, Debug, PartialEq)]
+enum Identity {
+    Nothing,
+    Raw(String),
+    Tokens(Vec<Token>),
+}
+
+/// A document as the model sees it.
+struct Document {
+    identity: Identity,
+    /// Names of the distinct features, ascending.
+    features: Vec<usize>,
+    signature: Vec<u32>,
+    fingerprint: u128,
+}
+
+static ANALYZERS: LazyLock<[Analyzer; 2]> = LazyLock::new(|| {
+    ["words-1", "default"].map(|name| Analyzer::new(&Recipe::named(name).unwrap()))
+});
+
+/// Texts and all that a run may be told of them.
+struct Run {
+    analyzer: &'static Analyzer,
+    plan: Plan,
+    texts: Vec<String>,
+    documents: Vec<Document>,
+    order: Option<Vec<DocId>>,
+    parts: Option<Vec<u64>>,
+    window: Option<(Vec<f64>, f64)>,
+    given: usize,
+}
+
+impl Texts for Run {
+    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        let mut scratch = Scratch::default();
+        self.analyzer
+            .analyze(&self.texts[document.index()], &mut scratch)
+            .features(into);
+        Ok(())
+    }
+}
+
+type Found = (usize, usize, f64, Route);
+
+impl Run {
+    fn new(analyzer: &'static Analyzer, settings: Settings, texts: Vec<String>) -> Self {
+        let documents = Self::model_documents(analyzer, &texts);
+        Self {
+            documents,
+            ..Self::without_model(analyzer, settings, texts)
+        }
+    }
+
+    /// For the engine alone.
+    fn without_model(analyzer: &'static Analyzer, settings: Settings, texts: Vec<String>) -> Self {
+        Self {
+            analyzer,
+            plan: Plan::new(analyzer.recipe(), settings).unwrap(),
+            texts,
+            documents: Vec::new(),
+            order: None,
+            parts: None,
+            window: None,
+            given: 0,
+        }
+    }
+
+    fn model_documents(analyzer: &Analyzer, texts: &[String]) -> Vec<Document> {
+        let recipe = analyzer.recipe();
+        let ngram = recipe.ngram as usize;
+        let minhash = crate::sketch::MinHasher::new(&recipe.minhash, Cpu::best());
+        let simhash = crate::sketch::SimHasher::new(&recipe.simhash, Cpu::best());
+        let mut names: HashMap<Vec<Token>, usize> = HashMap::new();
+        let mut scratch = Scratch::default();
+        let documents = texts.iter().map(|text| {
+            let tokens = analyzer.tokens(text);
+            let mut features = Vec::new();
+            for window in tokens.windows(ngram) {
+                let next = names.len();
+                features.push(*names.entry(window.to_vec()).or_insert(next));
+            }
+            features.sort_unstable();
+            features.dedup();
+            let identity = match (tokens.is_empty(), text.trim()) {
+                (true, "") => Identity::Nothing,
+                (true, raw) => Identity::Raw(raw.into()),
+                (false, _) => Identity::Tokens(tokens),
+            };
+            let analysis = analyzer.analyze(text, &mut scratch);
+            let mut signature = vec![0; minhash.slots()];
+            minhash.sign(&analysis, &mut signature);
+            let fingerprint = simhash.fingerprint(&analysis).unwrap_or(0);
+            Document {
+                identity,
+                features,
+                signature,
+                fingerprint,
+            }
+        });
+        documents.collect()
+    }
+
+    fn document(&self, rank: usize) -> usize {
+        self.order
+            .as_ref()
+            .map_or(rank, |order| order[rank].index())
+    }
+
+    fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    // The model.
+
+    /// Whether x ~ y, and how.
+    fn related(&self, a: usize, b: usize) -> Option<(f64, Route)> {
+        if self
+            .parts
+            .as_ref()
+            .is_some_and(|parts| parts[a] != parts[b])
+        {
+            return None;
+        }
+        if let Some((times, width)) = &self.window
+            && (times[a] - times[b]).abs() > *width
+        {
+            return None;
+        }
+        let (a, b) = (&self.documents[a], &self.documents[b]);
+        if a.identity == b.identity && a.identity != Identity::Nothing {
+            return Some((1.0, Route::Exact));
+        }
+        if a.features.is_empty() || b.features.is_empty() {
+            return None;
+        }
+        let route = self.candidates(a, b)?;
+        self.check(a, b, route)
+            .map(|similarity| (similarity, route))
+    }
+
+    fn candidates(&self, a: &Document, b: &Document) -> Option<Route> {
+        let by_bands = || {
+            let bands = self.plan.bands().unwrap();
+            let share = (0..bands.bands).any(|band| {
+                (0..bands.rows).all(|row| {
+                    let slot = band * bands.rows + row;
+                    a.signature[slot] == b.signature[slot]
+                })
+            });
+            (share && equal(a, b) >= bands.least_equal).then_some(Route::MinHash)
+        };
+        let (less, more) = (
+            a.features.len().min(b.features.len()),
+            a.features.len().max(b.features.len()),
+        );
+        match self.plan.settings().method {
+            Method::Exact => None,
+            Method::Join => Some(Route::Join),
+            Method::MinHash => by_bands(),
+            Method::SimHash => {
+                let distance = (a.fingerprint ^ b.fingerprint).count_ones();
+                (distance <= self.plan.settings().distance).then_some(Route::SimHash)
+            }
+            Method::Auto => {
+                let join = self.plan.join().unwrap();
+                if more <= join.reach {
+                    Some(Route::Join)
+                } else if less > join.short {
+                    by_bands()
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    fn check(&self, a: &Document, b: &Document, route: Route) -> Option<f64> {
+        let threshold = self.plan.settings().threshold.get();
+        let shared = shared(&a.features, &b.features);
+        let union = a.features.len() + b.features.len() - shared;
+        let jaccard = shared as f64 / union as f64;
+        let similarity = match (self.plan.settings().measure, route) {
+            (Measure::Sketch, Route::SimHash) => {
+                let bits = self.plan.bits();
+                let distance = (a.fingerprint ^ b.fingerprint).count_ones();
+                return Some(f64::from(bits - distance) / f64::from(bits));
+            }
+            (Measure::Sketch, Route::MinHash) => equal(a, b) as f64 / self.plan.slots() as f64,
+            (Measure::Jaccard | Measure::Sketch, _) => jaccard,
+            (Measure::Containment, _) => {
+                let near = jaccard >= self.plan.candidate_threshold().get();
+                if route != Route::SimHash && !near {
+                    return None;
+                }
+                shared as f64 / a.features.len().min(b.features.len()) as f64
+            }
+        };
+        (similarity >= threshold).then_some(similarity)
+    }
+
+    /// x is kept iff no kept y before x has x ~ y; the most similar one is named.
+    fn model_verdicts(&self) -> Vec<Found> {
+        let mut kept: Vec<usize> = Vec::new();
+        let mut removals = Vec::new();
+        for rank in 0..self.len() {
+            let document = self.document(rank);
+            let mut best: Option<Found> = None;
+            for &other in kept.iter().filter(|_| rank >= self.given) {
+                if let Some((similarity, route)) = self.related(document, other)
+                    && best.is_none_or(|(_, _, before, _)| similarity > before)
+                {
+                    best = Some((document, other, similarity, route));
+                }
+            }
+            match best {
+                Some(best) => removals.push(best),
+                None => kept.push(document),
+            }
+        }
+        removals
+    }
+
+    /// Every pair, the earlier one first; and how many documents an equal one stands for.
+    fn model_pairs(&self, all: bool) -> (Vec<Found>, usize) {
+        let documents: Vec<usize> = (0..self.len()).map(|rank| self.document(rank)).collect();
+        let every_one = all || self.given > 0 || self.window.is_some();
+        let stands_alone = |rank: usize| {
+            every_one
+                || !(0..rank).any(|before| {
+                    let related = self.related(documents[before], documents[rank]);
+                    related.is_some_and(|(_, route)| route == Route::Exact)
+                })
+        };
+        let nodes: Vec<usize> = (0..self.len()).filter(|&rank| stands_alone(rank)).collect();
+        let mut pairs = Vec::new();
+        for (at, &a) in nodes.iter().enumerate() {
+            for &b in &nodes[at + 1..] {
+                let asked = self.given == 0 || a < self.given && b >= self.given;
+                if let Some((similarity, route)) = self.related(documents[a], documents[b])
+                    && asked
+                {
+                    pairs.push((documents[a], documents[b], similarity, route));
+                }
+            }
+        }
+        (pairs, self.len() - nodes.len())
+    }
+
+    /// The first document of every document's component, in the order read.
+    fn model_components(&self) -> Vec<usize> {
+        let mut component: Vec<usize> = (0..self.len()).collect();
+        for b in 0..self.len() {
+            for a in 0..b {
+                if self.related(self.document(a), self.document(b)).is_some() {
+                    let (from, to) = (
+                        component[a].max(component[b]),
+                        component[a].min(component[b]),
+                    );
+                    component
+                        .iter_mut()
+                        .filter(|at| **at == from)
+                        .for_each(|at| *at = to);
+                }
+            }
+        }
+        let mut of_document = vec![0; self.len()];
+        for rank in 0..self.len() {
+            of_document[self.document(rank)] = self.document(component[rank]);
+        }
+        of_document
+    }
+
+    // The engine.
+
+    /// The sketches, read in stretches as several threads would.
+    fn sketches(&self, feature_budget: usize, stretch: usize) -> Sketches {
+        let sketcher = Sketcher::new(self.analyzer.recipe(), &self.plan, Cpu::best());
+        let mut scratch = Scratch::default();
+        let mut all = sketcher.sketches(feature_budget);
+        for texts in self.texts.chunks(stretch.max(1)) {
+            let mut some = sketcher.sketches(feature_budget);
+            for text in texts {
+                sketcher.add(&self.analyzer.analyze(text, &mut scratch), &mut some);
+            }
+            all.append(&some);
+        }
+        all
+    }
+
+    fn corpus<'a>(&'a self, sketches: &'a Sketches) -> Corpus<'a> {
+        Corpus {
+            plan: &self.plan,
+            sketches,
+            texts: self,
+            order: self.order.as_deref(),
+            parts: self.parts.as_deref(),
+            window: self.window.as_ref().map(|(times, width)| Window {
+                times,
+                width: *width,
+            }),
+            given: self.given,
+        }
+    }
+
+    fn verdicts(&self, portions: Portions, sketches: &Sketches) -> Vec<Found> {
+        found(&verdicts_in(portions, &self.corpus(sketches), &|_| {}).unwrap())
+    }
+
+    fn pairs(&self, portions: Portions, sketches: &Sketches, all: bool) -> (Vec<Found>, usize) {
+        let mut pairs = Vec::new();
+        let visit = |pair: Pair| {
+            pairs.push((
+                pair.a.index(),
+                pair.b.index(),
+                pair.similarity.get(),
+                pair.route,
+            ));
+            Ok::<_, Error>(())
+        };
+        let represented = pairs_in(portions, &self.corpus(sketches), all, visit, &|_| {});
+        (pairs, represented.unwrap())
+    }
+
+    fn components(&self, portions: Portions, sketches: &Sketches) -> Vec<usize> {
+        let corpus = self.corpus(sketches);
+        let outcome = verdicts_in(portions, &corpus, &|_| {}).unwrap();
+        let components = components_in(portions, &corpus, &outcome).unwrap();
+        components.into_iter().map(DocId::index).collect()
+    }
+
+    /// Holds the engine against the model, in portions of several sizes.
+    fn check_all(&self, what: &str) {
+        let verdicts = self.model_verdicts();
+        self.check_laws(&verdicts, what);
+        let pairs = [false, true].map(|all| self.model_pairs(all));
+        let components = self.model_components();
+        for (portions, feature_budget, stretch) in [
+            (Portions::default(), 1 << 20, 64),
+            (TINY, 0, 5),
+            (SMALL, 60, 1000),
+        ] {
+            let sketches = self.sketches(feature_budget, stretch);
+            assert_eq!(
+                self.verdicts(portions, &sketches),
+                verdicts,
+                "verdicts of {what}"
+            );
+            for all in [false, true] {
+                let found = self.pairs(portions, &sketches, all);
+                assert_eq!(found, pairs[usize::from(all)], "pairs of {what}");
+            }
+            assert_eq!(
+                self.components(portions, &sketches),
+                components,
+                "components of {what}"
+            );
+        }
+    }
+
+    /// The laws of the verdict, from the relation alone.
+    fn check_laws(&self, verdicts: &[Found], what: &str) {
+        let removed = |document: usize| verdicts.iter().any(|&(it, ..)| it == document);
+        let kept: Vec<usize> = (0..self.len())
+            .map(|rank| self.document(rank))
+            .filter(|&it| !removed(it))
+            .collect();
+        for (at, &b) in kept.iter().enumerate().filter(|&(at, _)| at >= self.given) {
+            for &a in &kept[..at] {
+                assert_eq!(self.related(a, b), None, "both are kept: {what}");
+            }
+        }
+        for &(document, with, similarity, route) in verdicts {
+            assert!(!removed(with), "the named one is kept: {what}");
+            assert_eq!(
+                self.related(document, with),
+                Some((similarity, route)),
+                "{what}"
+            );
+        }
+    }
+}
+
+/// How many names two ascending lists have in common.
+fn shared(mut a: &[usize], mut b: &[usize]) -> usize {
+    let mut shared = 0;
+    while let ([x, rest_of_a @ ..], [y, rest_of_b @ ..]) = (a, b) {
+        if x == y {
+            shared += 1;
+        }
+        (a, b) = (
+            if x <= y { rest_of_a } else { a },
+            if y <= x { rest_of_b } else { b },
+        );
+    }
+    shared
+}
+
+fn equal(a: &Document, b: &Document) -> usize {
+    a.signature
+        .iter()
+        .zip(&b.signature)
+        .filter(|(a, b)| a == b)
+        .count()
+}
+
+fn found(outcome: &Outcome) -> Vec<Found> {
+    let found = |removal: &Removal| {
+        let Match {
+            with,
+            similarity,
+            route,
+        } = removal.kept;
+        (
+            removal.document.index(),
+            with.index(),
+            similarity.get(),
+            route,
+        )
+    };
+    outcome.removals.iter().map(found).collect()
+}
+
+/// Every portion so small that nothing fits into one.
+const TINY: Portions = Portions {
+    keys: 300,
+    hot: 2,
+    first_block: 1,
+    block: 9,
+    few: 2,
+    pairs: 1,
+    remembered: 0,
+};
+
+const SMALL: Portions = Portions {
+    keys: 1500,
+    hot: 6,
+    first_block: 5,
+    block: 40,
+    few: 7,
+    pairs: 50,
+    remembered: 900,
+};
+
+/// A text as a list of words, and changes to it.
+fn sentence(words: &[u64]) -> String {
+    words
+        .iter()
+        .map(|word| format!("w{word}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn new_text(random: &mut Random) -> Vec<u64> {
+    let length = match random.below(10) {
+        0..3 => 1 + random.below(6),
+        3..6 => 10 + random.below(50),
+        6..8 => 60 + random.below(30),
+        _ => 90 + random.below(120),
+    };
+    (0..length)
+        .map(|_| {
+            if random.chance(20) {
+                random.next() % 40
+            } else {
+                random.next() % 100_000
+            }
+        })
+        .collect()
+}
+
+fn changed(random: &mut Random, words: &[u64]) -> Vec<u64> {
+    let mut words = words.to_vec();
+    let rarity = random.one_of(&[3, 8, 20]);
+    let changes = random.below(2 + words.len() / rarity);
+    for _ in 0..changes {
+        let at = random.below(words.len());
+        match random.below(3) {
+            0 => words[at] = random.next() % 100_000,
+            1 => words.insert(at, random.next() % 100_000),
+            _ if words.len() > 1 => {
+                words.remove(at);
+            }
+            _ => {}
+        }
+    }
+    if random.chance(10) {
+        words.truncate(1 + words.len() * 9 / 10);
+    }
+    words
+}
+
+/// Texts in clusters: copies, copies that differ in what normalisation cancels, changed ones,
+/// the same words in another order; and texts with little or nothing in them.
+fn clustered(random: &mut Random, count: usize) -> Vec<String> {
+    let mut originals: Vec<Vec<u64>> = Vec::new();
+    let mut texts = Vec::new();
+    while texts.len() < count {
+        if originals.is_empty() || random.chance(30) {
+            originals.push(new_text(random));
+        }
+        let at = random.below(originals.len());
+        let words = originals[at].clone();
+        let text = match random.below(20) {
+            0 => sentence(&words),
+            1 => sentence(&words).to_uppercase().replace(' ', ", "),
+            2 => {
+                let mut words = words;
+                random.shuffle(&mut words);
+                sentence(&words)
+            }
+            3 => {
+                let mut words = words;
+                words.sort_unstable();
+                sentence(&words)
+            }
+            4 => random.one_of(&["", " ", "\n\t"]).to_owned(),
+            5 => random.one_of(&["!", "! ", "?", "😀", "。。"]).to_owned(),
+            6 => random
+                .one_of(&["word", "Word.", "字", "other", "two words", "words two"])
+                .to_owned(),
+            7 => sentence(&[words.clone(), words].concat()),
+            _ => {
+                let words = changed(random, &words);
+                if random.chance(30) {
+                    originals[at] = words.clone();
+                }
+                sentence(&words)
+            }
+        };
+        texts.push(text);
+    }
+    random.shuffle(&mut texts);
+    texts
+}
+
+const METHODS: [Method; 5] = [
+    Method::Auto,
+    Method::MinHash,
+    Method::SimHash,
+    Method::Exact,
+    Method::Join,
+];
+
+const MEASURES: [Measure; 3] = [Measure::Jaccard, Measure::Containment, Measure::Sketch];
+
+fn settings(threshold: f64, method: Method, measure: Measure, distance: u32) -> Settings {
+    Settings {
+        method,
+        threshold: Threshold::new(threshold).unwrap(),
+        distance,
+        measure,
+    }
+}
+
+/// A run of random texts under random circumstances.
+fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
+    let analyzer = &ANALYZERS[random.below(2)];
+    let mut run = Run::new(analyzer, settings, clustered(random, count));
+    if random.chance(40) {
+        let mut order: Vec<_> = (0..count as u32).map(DocId).collect();
+        random.shuffle(&mut order);
+        run.order = Some(order);
+    }
+    if random.chance(25) {
+        run.parts = Some((0..count).map(|_| random.next() % 2).collect());
+    }
+    if random.chance(30) {
+        run.window = Some((
+            (0..count).map(|_| random.below(60) as f64 / 2.0).collect(),
+            7.5,
+        ));
+    }
+    if random.chance(30) {
+        run.given = random.below(count + 1);
+    }
+    run
+}
+
+#[test]
+fn every_method_and_measure_is_the_model() {
+    let mut random = Random(1);
+    for method in METHODS {
+        for measure in MEASURES {
+            for (threshold, distance) in [(0.8, 3), (0.55, 12)] {
+                let settings = settings(threshold, method, measure, distance);
+                for round in 0..4 {
+                    let run = random_run(&mut random, settings, 70);
+                    run.check_all(&format!("{settings:?}, round {round}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_circumstances_are_the_model() {
+    for seed in 0..150 {
+        let mut random = Random(seed << 32);
+        let threshold = random.one_of(&[0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.95, 1.0]);
+        let method = match threshold {
+            0.3 => Method::Join,
+            _ => random.one_of(&METHODS),
+        };
+        let distance = random.one_of(&[0, 1, 3, 8, 20]);
+        let settings = settings(threshold, method, random.one_of(&MEASURES), distance);
+        let count = random.one_of(&[0, 1, 2, 3, 10, 31, 32, 33, 60, 100]);
+        let run = random_run(&mut random, settings, count);
+        run.check_all(&format!("seed {seed}: {settings:?}, {count} documents"));
+    }
+}
+
+#[test]
+fn borders_of_blocks_are_no_borders() {
+    let mut random = Random(2);
+    // Blocks end at 32, 96, 224, 480, 992, 2016 and 4064.
+    for count in [95, 96, 97, 223, 225, 480, 993, 2015, 2017, 4100] {
+        let settings = settings(0.7, Method::Join, Measure::Jaccard, 3);
+        let mut texts: Vec<String> = Vec::new();
+        for at in 0..count {
+            let text = match random.below(4) {
+                0 if at > 0 => {
+                    // Often a neighbour, sometimes from far away.
+                    let back = if random.chance(80) {
+                        1 + random.below(at.min(40))
+                    } else {
+                        1 + random.below(at)
+                    };
+                    let mut words: Vec<&str> = texts[at - back].split(' ').collect();
+                    words[0] = "changed";
+                    words.join(" ")
+                }
+                1 if at > 0 => texts[random.below(at)].to_uppercase(),
+                _ => sentence(&(0..8).map(|_| random.next() % 5000).collect::<Vec<_>>()),
+            };
+            texts.push(text);
+        }
+        let run = Run::new(&ANALYZERS[0], settings, texts);
+        let expected = run.model_verdicts();
+        assert!(expected.len() > count / 8);
+        assert_eq!(
+            run.verdicts(Portions::default(), &run.sketches(1 << 20, 700)),
+            expected
+        );
+    }
+}
+
+/// Documents of one template: `common` words that all have, and some of their own, few or many.
+fn template(random: &mut Random, count: usize, common: usize, own: usize) -> Vec<String> {
+    let shared: Vec<u64> = (0..common as u64).collect();
+    (0..count)
+        .map(|_| {
+            let mut words = shared.clone();
+            let own = 1 + random.below(own);
+            // From a small stock, so that some documents have much in common beyond the template.
+            words.extend((0..own).map(|_| 1000 + random.next() % 60));
+            sentence(&words)
+        })
+        .collect()
+}
+
+#[test]
+fn hot_groups_lose_no_pair() {
+    let mut random = Random(3);
+    for (method, measure, threshold) in [
+        (Method::MinHash, Measure::Jaccard, 0.9),
+        (Method::Auto, Measure::Jaccard, 0.8),
+        (Method::MinHash, Measure::Containment, 0.9),
+        (Method::MinHash, Measure::Sketch, 0.9),
+    ] {
+        let settings = settings(threshold, method, measure, 3);
+        let run = Run::new(&ANALYZERS[0], settings, template(&mut random, 500, 90, 40));
+        let bands = run.plan.bands().unwrap();
+        let largest = (0..bands.bands)
+            .map(|band| {
+                let mut groups: HashMap<&[u32], usize> = HashMap::new();
+                for document in &run.documents {
+                    let rows = &document.signature[band * bands.rows..][..bands.rows];
+                    *groups.entry(rows).or_default() += 1;
+                }
+                groups.into_values().max().unwrap()
+            })
+            .max();
+        let hot = Portions {
+            hot: 80,
+            ..Portions::default()
+        };
+        assert!(
+            largest > Some(80),
+            "the test needs a hot group: {largest:?}"
+        );
+        let expected = run.model_verdicts();
+        assert!(expected.len() > 50, "{settings:?}: {}", expected.len());
+        let sketches = run.sketches(1 << 20, 1000);
+        for portions in [
+            hot,
+            Portions { keys: 500, ..hot },
+            Portions {
+                hot: usize::MAX,
+                ..hot
+            },
+        ] {
+            assert_eq!(run.verdicts(portions, &sketches), expected, "{settings:?}");
+        }
+        let pairs = run.model_pairs(false);
+        assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
+        assert_eq!(run.pairs(hot, &sketches, false), pairs, "{settings:?}");
+    }
+}
+
+#[test]
+fn more_documents_of_one_template_than_a_group_holds() {
+    let mut random = Random(4);
+    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let run = Run::new(
+        &ANALYZERS[0],
+        settings,
+        template(&mut random, 1500, 120, 60),
+    );
+    assert!(
+        run.documents
+            .iter()
+            .all(|document| document.features.len() > 100)
+    );
+    let expected = run.model_verdicts();
+    assert_eq!(
+        run.verdicts(Portions::default(), &run.sketches(0, 100)),
+        expected
+    );
+}
+
+#[test]
+fn the_number_of_threads_does_not_count() {
+    let mut random = Random(5);
+    for method in [Method::Auto, Method::MinHash, Method::SimHash, Method::Join] {
+        let settings = settings(0.7, method, Measure::Jaccard, 6);
+        let run = Run::new(&ANALYZERS[1], settings, clustered(&mut random, 700));
+        let sketches = run.sketches(1 << 20, 100);
+        let by_threads = [1, 2, 8].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                let portions = Portions {
+                    hot: 20,
+                    keys: 300,
+                    ..Portions::default()
+                };
+                (
+                    run.verdicts(portions, &sketches),
+                    run.pairs(portions, &sketches, false),
+                    run.components(portions, &sketches),
+                )
+            })
+        });
+        assert!(by_threads[0].0.len() > 100);
+        assert!(
+            by_threads[1..].iter().all(|other| *other == by_threads[0]),
+            "{method:?}"
+        );
+    }
+}
+
+#[test]
+fn a_threshold_above_every_similarity_removes_equal_texts_only() {
+    let mut random = Random(6);
+    for method in METHODS {
+        let mut texts: Vec<String> = (0..200)
+            .map(|_| {
+                let words = new_text(&mut random);
+                // Two equal words could make two texts of the same set of words.
+                sentence(
+                    &words
+                        .iter()
+                        .map(|&word| word + random.next() % 1000 * 1_000_000)
+                        .collect::<Vec<_>>(),
+                )
+            })
+            .collect();
+        let copies: Vec<String> = (0..50).map(|at| texts[at * 3].to_uppercase()).collect();
+        texts.extend(copies);
+        let settings = settings(1.0, method, Measure::Jaccard, 10);
+        let run = Run::new(&ANALYZERS[1], settings, texts);
+        let verdicts = run.verdicts(Portions::default(), &run.sketches(1 << 20, 100));
+        assert_eq!(verdicts, run.model_verdicts());
+        assert!(verdicts.len() >= 50);
+        for (document, with, similarity, _) in verdicts {
+            assert_eq!(similarity, 1.0);
+            assert_eq!(
+                run.documents[document].features,
+                run.documents[with].features
+            );
+        }
+    }
+}
+
+/// `shared` words in common, and `a` and `b` of their own.
+fn pair_of(shared: u64, a: u64, b: u64) -> [String; 2] {
+    let common: Vec<u64> = (0..shared).collect();
+    let own = |from: u64, count: u64| (from..from + count).collect::<Vec<u64>>();
+    [
+        sentence(&[common.clone(), own(10_000, a)].concat()),
+        sentence(&[common, own(20_000, b)].concat()),
+    ]
+}
+
+#[test]
+fn one_feature_decides_at_the_threshold() {
+    let matches = |settings: Settings, [a, b]: [String; 2]| {
+        let run = Run::new(&ANALYZERS[0], settings, vec![a, b]);
+        let expected = run.model_verdicts();
+        for budget in [0, 1 << 20] {
+            assert_eq!(
+                run.verdicts(Portions::default(), &run.sketches(budget, 2)),
+                expected
+            );
+        }
+        expected.first().map(|&(_, _, similarity, _)| similarity)
+    };
+    // A union of 100 features, in both orders of size, on both sides of the border of the join.
+    for (threshold, least) in [(0.8, 80), (0.7, 70), (0.9, 90), (0.29, 29)] {
+        for scale in [1, 2] {
+            let of = |shared: u64| {
+                let rest = 100 - shared;
+                [
+                    pair_of(shared, rest, 0),
+                    pair_of(shared, 0, rest),
+                    pair_of(shared, rest / 2, rest - rest / 2),
+                ]
+                .map(|[a, b]| {
+                    if scale == 1 {
+                        [a, b]
+                    } else {
+                        [format!("{a} {a}"), format!("{b} {b}")]
+                    }
+                })
+            };
+            let settings = settings(threshold, Method::Join, Measure::Jaccard, 3);
+            for pair in of(least - 1) {
+                assert_eq!(matches(settings, pair), None, "{threshold}");
+            }
+            for pair in of(least) {
+                assert_eq!(
+                    matches(settings, pair),
+                    Some(least as f64 / 100.0),
+                    "{threshold}"
+                );
+            }
+            for pair in of(least + 1) {
+                assert_eq!(
+                    matches(settings, pair),
+                    Some((least + 1) as f64 / 100.0),
+                    "{threshold}"
+                );
+            }
+        }
+    }
+    // Across the border of `auto`: 64 features are short, 81 are reached.
+    let auto = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    assert_eq!(matches(auto, pair_of(64, 0, 16)), Some(0.8));
+    assert_eq!(matches(auto, pair_of(63, 1, 16)), None);
+    assert_eq!(matches(auto, pair_of(64, 0, 17)), None);
+    assert_eq!(matches(auto, pair_of(64, 1, 15)), Some(0.8));
+    assert_eq!(matches(auto, pair_of(65, 0, 16)), Some(65.0 / 81.0));
+    // Containment: the smaller of two sets of equal size.
+    let containment = settings(0.8, Method::Join, Measure::Containment, 3);
+    assert_eq!(matches(containment, pair_of(80, 20, 20)), Some(0.8));
+    assert_eq!(matches(containment, pair_of(79, 21, 21)), None);
+    assert_eq!(matches(containment, pair_of(81, 19, 19)), Some(0.81));
+}
+
+#[test]
+fn one_bit_decides_at_the_distance() {
+    let mut random = Random(7);
+    let texts = clustered(&mut random, 250);
+    let mut found = Vec::new();
+    for distance in [0, 1, 2, 3, 4, 10, 31, 62, 63] {
+        let settings = settings(0.1, Method::SimHash, Measure::Sketch, distance);
+        let run = Run::new(&ANALYZERS[0], settings, texts.clone());
+        let expected = run.model_pairs(false);
+        assert_eq!(
+            run.pairs(Portions::default(), &run.sketches(0, 100), false),
+            expected
+        );
+        found.push(expected.0.len());
+    }
+    assert!(found.is_sorted() && found[1] < found[4], "{found:?}");
+}
+
+#[test]
+fn fingerprints_of_every_width_are_searched() {
+    let mut random = Random(8);
+    let texts = clustered(&mut random, 120);
+    for bits in [8, 31, 64, 65, 127, 128] {
+        let mut recipe = Recipe::named("words-1").unwrap();
+        recipe.simhash.bits = bits;
+        let analyzer: &'static Analyzer = Box::leak(Box::new(Analyzer::new(&recipe)));
+        for distance in [0, 1, 5, bits - 1] {
+            let settings = settings(0.6, Method::SimHash, Measure::Jaccard, distance);
+            let run = Run::new(analyzer, settings, texts.clone());
+            let found = run.verdicts(Portions::default(), &run.sketches(0, 100));
+            assert_eq!(found, run.model_verdicts(), "{distance} of {bits} bits");
+        }
+    }
+}
+
+#[test]
+fn the_join_finds_every_pair() {
+    let mut random = Random(9);
+    for threshold in [0.05, 0.5, 0.8, 1.0] {
+        let settings = settings(threshold, Method::Join, Measure::Jaccard, 3);
+        let texts = [
+            clustered(&mut random, 150),
+            template(&mut random, 70, 20, 20),
+        ]
+        .concat();
+        let run = Run::new(&ANALYZERS[0], settings, texts);
+        let pairs = run.model_pairs(false);
+        assert!(pairs.0.len() > 10, "{threshold}: {}", pairs.0.len());
+        for portions in [Portions::default(), SMALL] {
+            assert_eq!(
+                run.pairs(portions, &run.sketches(0, 50), false),
+                pairs,
+                "{threshold}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_bands_reach_the_recall_that_the_plan_predicts() {
+    const PAIRS: usize = 600;
+    for (threshold, union) in [(0.8, 150), (0.8, 400), (0.6, 200), (0.9, 200), (0.998, 500)] {
+        let settings = settings(threshold, Method::MinHash, Measure::Jaccard, 3);
+        let shared = (threshold * f64::from(union)).round() as u64;
+        let own = union as u64 - shared;
+        let mut texts = Vec::new();
+        for pair in 0..PAIRS as u64 / if union >= 500 { 2 } else { 1 } {
+            let word = |at: u64| mix(pair << 32 | at) >> 1;
+            let common: Vec<u64> = (0..shared).map(word).collect();
+            let a: Vec<u64> = (shared..shared + own / 2).map(word).collect();
+            let b: Vec<u64> = (shared + own / 2..union as u64).map(word).collect();
+            texts.push(sentence(&[common.clone(), a].concat()));
+            texts.push(sentence(&[common, b].concat()));
+        }
+        let pairs = texts.len() / 2;
+        let run = Run::without_model(&ANALYZERS[0], settings, texts);
+        let (found, _) = run.pairs(Portions::default(), &run.sketches(0, 500), false);
+        assert!(found.iter().all(|&(a, b, ..)| a % 2 == 0 && b == a + 1));
+        let recall = found.len() as f64 / pairs as f64;
+        let predicted = run.plan.bands().unwrap().recall(threshold);
+        assert!(predicted >= 0.99);
+        // Four standard errors below the prediction, and what the cutoff may lose.
+        let error = (predicted * (1.0 - predicted) / pairs as f64)
+            .sqrt()
+            .max(0.7 / pairs as f64);
+        assert!(
+            recall >= predicted - 0.0005 - 4.0 * error,
+            "{threshold}: {recall}, {predicted}"
+        );
+    }
+}
+
+#[test]
+fn of_given_documents_the_earliest_of_the_most_similar_is_named() {
+    // Under single words, two given texts are both as similar as can be, though one is equal.
+    for between in [0, 1, 40, 300] {
+        let mut texts = ["b a", "a b"].map(str::to_owned).to_vec();
+        texts.extend((0..between).map(|at| format!("other {at}")));
+        texts.extend(["A, B!", "b, a"].map(str::to_owned));
+        let settings = settings(0.8, Method::Join, Measure::Jaccard, 3);
+        let mut run = Run::new(&ANALYZERS[0], settings, texts);
+        run.given = 2;
+        let removed = [
+            (between + 2, 0, 1.0, Route::Join),
+            (between + 3, 0, 1.0, Route::Exact),
+        ];
+        assert_eq!(run.model_verdicts(), removed);
+        run.check_all("given");
+    }
+}
+
+#[test]
+fn a_chain_keeps_both_ends() {
+    let texts = [
+        pair_of(9, 1, 0)[0].clone(),
+        pair_of(9, 0, 1)[1].clone(),
+        sentence(&[1, 2, 3, 4, 5, 6, 7, 8, 20_000, 5, 7]),
+    ];
+    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let run = Run::new(&ANALYZERS[0], settings, texts.to_vec());
+    let [a, b, c] = [(0, 1), (1, 2), (0, 2)].map(|(a, b)| run.related(a, b).is_some());
+    assert!(a && b && !c, "a chain of three");
+    let kept = run.verdicts(Portions::default(), &run.sketches(0, 2));
+    assert_eq!(kept, [(1, 0, 9.0 / 11.0, Route::Join)]);
+    assert_eq!(
+        run.components(Portions::default(), &run.sketches(0, 2)),
+        [0, 0, 0]
+    );
+}
+
+#[test]
+fn a_window_parts_equal_texts() {
+    let texts = vec!["the same text".to_owned(); 4];
+    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let mut run = Run::new(&ANALYZERS[0], settings, texts);
+    run.window = Some((vec![0.0, 2.0, 2.5, 4.5], 2.0));
+    // The second repeats the first; the third is out of the first's reach; the fourth repeats it.
+    assert_eq!(
+        run.model_verdicts(),
+        [(1, 0, 1.0, Route::Exact), (3, 2, 1.0, Route::Exact)]
+    );
+    run.check_all("window");
+}
+
+#[test]
+fn a_million_equal_texts_take_no_time() {
+    let run = Run::new(
+        &ANALYZERS[1],
+        settings(0.8, Method::Auto, Measure::Jaccard, 3),
+        vec!["one text among a million".to_owned()],
+    );
+    let mut sketches = run.sketches(1 << 20, 1);
+    for _ in 0..20 {
+        let doubled = sketches.clone();
+        sketches.append(&doubled);
+    }
+    let outcome = find_verdicts(&run.corpus(&sketches), &|_| {}).unwrap();
+    assert_eq!(outcome.removals.len(), (1 << 20) - 1);
+    assert!(
+        outcome
+            .removals
+            .iter()
+            .all(|removal| removal.kept.with == DocId(0))
+    );
+}
+
+#[test]
+fn progress_is_told_up_to_the_end() {
+    let mut random = Random(10);
+    let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
+    let run = Run::new(&ANALYZERS[0], settings, clustered(&mut random, 300));
+    let sketches = run.sketches(0, 100);
+    let last = AtomicUsize::new(0);
+    let progress = |done: usize| {
+        assert!(last.swap(done, Ordering::Relaxed) <= done);
+    };
+    find_verdicts(&run.corpus(&sketches), &progress).unwrap();
+    assert_eq!(last.swap(0, Ordering::Relaxed), 300);
+    find_pairs(
+        &run.corpus(&sketches),
+        false,
+        |_| Ok::<_, Error>(()),
+        &progress,
+    )
+    .unwrap();
+    assert_eq!(last.into_inner(), 300);
+}
+
+#[test]
+fn a_text_that_cannot_be_had_again_ends_the_run() {
+    struct Lost;
+    impl Texts for Lost {
+        fn features(&self, _: DocId, _: &mut Vec<u64>) -> Result<()> {
+            Err(Error::text("the file is gone"))
+        }
+    }
+    let run = Run::new(
+        &ANALYZERS[0],
+        settings(0.5, Method::Auto, Measure::Jaccard, 3),
+        pair_of(9, 1, 1).to_vec(),
+    );
+    let sketches = run.sketches(0, 10);
+    let corpus = Corpus {
+        texts: &Lost,
+        ..run.corpus(&sketches)
+    };
+    let error = find_verdicts(&corpus, &|_| {}).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (ErrorKind::Text, "the file is gone".into())
+    );
+    let error = find_pairs(&corpus, false, |_| Ok::<_, Error>(()), &|_| {}).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Text);
+    // Kept features need no text.
+    let sketches = run.sketches(1 << 10, 10);
+    let corpus = Corpus {
+        texts: &Lost,
+        ..run.corpus(&sketches)
+    };
+    assert_eq!(find_verdicts(&corpus, &|_| {}).unwrap().removals.len(), 1);
+}
+
+#[test]
+fn a_caller_can_end_the_search_for_pairs() {
+    let run = Run::new(
+        &ANALYZERS[0],
+        settings(0.5, Method::Auto, Measure::Jaccard, 3),
+        vec!["a b c".into(), "a b c d".into(), "a b c d e".into()],
+    );
+    let sketches = run.sketches(1 << 20, 10);
+    let mut seen = 0;
+    let stop = |_| {
+        seen += 1;
+        Err(Error::setting("enough"))
+    };
+    let error = find_pairs(&run.corpus(&sketches), false, stop, &|_| {}).unwrap_err();
+    assert_eq!((seen, error.to_string()), (1, "enough".into()));
+}

@@ -1,0 +1,629 @@
+//! The walk through the total order: pairs and verdicts.
+//!
+//! *x is kept iff no kept y before x matches it.* So a document is compared with kept ones only, a
+//! removed one always meets the threshold with the kept one that it names, and a hot bucket costs
+//! what its kept documents cost. The walk goes block by block: within a block, documents are first
+//! compared with all that was kept before it, in parallel; then those of the block that may still
+//! be kept are compared with one another; then the verdicts fall in order. The result is that of
+//! the plain loop over all documents, whatever the number of threads.
+
+use rayon::prelude::*;
+
+use super::cache::Texts;
+use super::groups::{Groups, Rank};
+use super::judge::{Judge, Match, Route};
+use super::keys;
+use super::portions::Portions;
+use crate::error::{Error, Result};
+use crate::hash::mix;
+use crate::plan::Plan;
+use crate::sketches::Sketches;
+use crate::types::{DocId, Similarity};
+
+/// The documents of a run and the order in which they count.
+#[derive(Clone, Copy)]
+pub struct Corpus<'a> {
+    /// How candidates are found and checked.
+    pub plan: &'a Plan,
+    /// What is remembered of every document.
+    pub sketches: &'a Sketches,
+    /// Gives features again.
+    pub texts: &'a dyn Texts,
+    /// The documents in their total order; None if that is the order read.
+    pub order: Option<&'a [DocId]>,
+    /// Documents match only if these values are equal.
+    pub parts: Option<&'a [u64]>,
+    /// Documents match only if their times differ by no more than this.
+    pub window: Option<Window<'a>>,
+    /// So many documents, the first of the order, count as kept whatever they match.
+    pub given: usize,
+}
+
+/// A limit on how far apart in time two documents may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// The time of every document, in the order read.
+    pub times: &'a [f64],
+    /// The largest difference that counts, in the same unit.
+    pub width: f64,
+}
+
+impl Corpus<'_> {
+    pub(super) fn len(&self) -> usize {
+        self.order.map_or(self.sketches.len(), <[_]>::len)
+    }
+
+    pub(super) fn document(&self, rank: Rank) -> DocId {
+        self.order.map_or(DocId(rank), |order| order[rank as usize])
+    }
+
+    /// Whether part and window let two documents meet.
+    pub(super) fn may_meet(&self, a: Rank, b: Rank) -> bool {
+        let (a, b) = (self.document(a).index(), self.document(b).index());
+        self.parts.is_none_or(|parts| parts[a] == parts[b])
+            && self
+                .window
+                .is_none_or(|Window { times, width }| (times[a] - times[b]).abs() <= width)
+    }
+
+    /// A key that only documents of the same part share.
+    pub(super) fn parted(&self, key: u64, rank: Rank) -> u64 {
+        match self.parts {
+            None => key,
+            Some(parts) => mix(key ^ parts[self.document(rank).index()]),
+        }
+    }
+}
+
+/// A removed document and its evidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Removal {
+    /// The document that is removed.
+    pub document: DocId,
+    /// The kept document that is most similar to it, the earliest of several.
+    pub kept: Match,
+}
+
+/// The verdicts of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The removed documents in their total order; all others are kept.
+    pub removals: Vec<Removal>,
+}
+
+/// A pair that matches, the earlier document first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// The earlier document.
+    pub a: DocId,
+    /// The later document.
+    pub b: DocId,
+    /// How similar they are.
+    pub similarity: Similarity,
+    /// How the pair was found.
+    pub route: Route,
+}
+
+/// Walks the documents in their total order and decides which are kept.
+///
+/// Calls `progress` with the number of documents decided: with 0 once the candidates are known, then
+/// from time to time.
+///
+/// # Errors
+/// If the features of a document cannot be had again.
+pub fn find_verdicts(corpus: &Corpus<'_>, progress: &(dyn Fn(usize) + Sync)) -> Result<Outcome> {
+    verdicts_in(Portions::default(), corpus, progress)
+}
+
+pub(super) fn verdicts_in(
+    portions: Portions,
+    corpus: &Corpus<'_>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Outcome> {
+    let judge = Judge::new(corpus, portions);
+    let nodes = Nodes::new(corpus);
+    let groups = keys::groups(corpus, &judge, &nodes)?;
+    let kept = vec![false; corpus.len()];
+    progress(0);
+    let mut walk = Walk {
+        corpus,
+        judge,
+        nodes,
+        groups,
+        kept,
+        removals: Vec::new(),
+    };
+    let mut start = 0;
+    let mut length = portions.first_block;
+    while start < corpus.len() {
+        let end = (start + length).min(corpus.len());
+        walk.block(start as Rank..end as Rank)?;
+        progress(end);
+        start = end;
+        length = (2 * length).min(portions.block);
+    }
+    Ok(Outcome {
+        removals: walk.removals,
+    })
+}
+
+/// Which documents are equal after normalisation.
+pub(super) struct Nodes {
+    /// The first document with the same key, by rank. With a window, every document is its own:
+    /// equal texts may be out of each other's reach.
+    first: Vec<Rank>,
+    together: bool,
+}
+
+impl Nodes {
+    fn new(corpus: &Corpus<'_>) -> Self {
+        let mut nodes = Self::apart(corpus);
+        if corpus.window.is_none() {
+            nodes.together = true;
+            keys::equal_texts(corpus, |rank, earliest| {
+                nodes.first[rank as usize] = earliest
+            });
+        }
+        nodes
+    }
+
+    /// Every document is its own.
+    fn apart(corpus: &Corpus<'_>) -> Self {
+        Self {
+            first: (0..corpus.len() as Rank).collect(),
+            together: false,
+        }
+    }
+
+    /// Whether equal documents are one node.
+    pub(super) fn together(&self) -> bool {
+        self.together
+    }
+
+    pub(super) fn first(&self, rank: Rank) -> Rank {
+        self.first[rank as usize]
+    }
+
+    pub(super) fn is_first(&self, rank: Rank) -> bool {
+        self.first(rank) == rank
+    }
+}
+
+struct Walk<'a> {
+    corpus: &'a Corpus<'a>,
+    judge: Judge<'a>,
+    nodes: Nodes,
+    groups: Groups,
+    kept: Vec<bool>,
+    removals: Vec<Removal>,
+}
+
+/// Fewer pairs are not worth waking a thread for.
+const FEW_PAIRS: usize = 16;
+
+/// What is known of a document of the block before its verdict.
+#[derive(Default)]
+struct Finding {
+    /// The best match among the documents kept before the block.
+    best: Option<Best>,
+    /// Candidates inside the block, with their similarity if they were compared and match.
+    inner: Vec<(Rank, Route, Option<Similarity>)>,
+}
+
+#[derive(Clone, Copy)]
+struct Best {
+    rank: Rank,
+    similarity: Similarity,
+    route: Route,
+}
+
+impl Finding {
+    /// Takes the more similar, of equals the earlier.
+    fn offer(&mut self, rank: Rank, route: Route, similarity: Option<Similarity>) {
+        let Some(similarity) = similarity else { return };
+        let better = self.best.is_none_or(|best| {
+            similarity > best.similarity || similarity == best.similarity && rank < best.rank
+        });
+        if better {
+            self.best = Some(Best {
+                rank,
+                similarity,
+                route,
+            });
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: std::ops::Range<Rank>) -> Result<()> {
+        let mut findings: Vec<Finding> = block
+            .clone()
+            .into_par_iter()
+            .map_init(Seen::default, |seen, rank| {
+                self.look_up(rank, block.start, seen)
+            })
+            .collect::<Result<_>>()?;
+        let mut start = block.start;
+        for few in findings.chunks_mut(self.judge.portions.few) {
+            self.compare_inside(few, start)?;
+            for (finding, rank) in few.iter_mut().zip(start..) {
+                self.decide(rank, std::mem::take(finding));
+            }
+            start += few.len() as Rank;
+        }
+        Ok(())
+    }
+
+    /// Compares a document with those kept before the block, and finds its candidates inside.
+    fn look_up(&self, rank: Rank, start: Rank, seen: &mut Seen) -> Result<Finding> {
+        let mut finding = Finding::default();
+        let first = self.nodes.first(rank);
+        if self.is_given(rank) {
+            return Ok(finding);
+        }
+        let mut below = rank;
+        if first < start && self.kept[first as usize] {
+            finding.offer(first, Route::Exact, Some(Similarity::ONE));
+            if !self.is_given(first) {
+                return Ok(finding);
+            }
+            // One given before it may be as similar: given ones are kept whatever they match.
+            below = first;
+        }
+        seen.begin();
+        for &group in self.groups.of(first) {
+            for &other in self
+                .groups
+                .kept(group)
+                .iter()
+                .take_while(|&&other| other < below)
+            {
+                if let Some(route) = seen.candidates(&self.judge, rank, other) {
+                    finding.offer(other, route, self.judge.check(rank, other, route)?);
+                }
+            }
+            for &other in self
+                .groups
+                .ahead(group)
+                .iter()
+                .take_while(|&&other| other < below)
+            {
+                if let Some(route) = seen.candidates(&self.judge, rank, other) {
+                    finding.inner.push((other, route, None));
+                }
+            }
+        }
+        if first >= start && first < rank && seen.is_new(first) {
+            finding.inner.push((first, Route::Exact, None));
+        }
+        Ok(finding)
+    }
+
+    /// Compares documents of the block, from `start` on, with those before them in the block: with
+    /// the kept ones before `start`, and with those behind it that may still be kept.
+    fn compare_inside(&self, few: &mut [Finding], start: Rank) -> Result<()> {
+        let pairs: usize = few.iter().map(|finding| finding.inner.len()).sum();
+        let undecided: Vec<bool> = few.iter().map(|finding| finding.best.is_none()).collect();
+        let ranks = start..start + few.len() as Rank;
+        let compare = |(finding, rank): (&mut Finding, Rank)| {
+            for (other, route, similarity) in &mut finding.inner {
+                let may_be_kept = match other.checked_sub(start) {
+                    None => self.kept[*other as usize],
+                    Some(at) => undecided[at as usize],
+                };
+                if may_be_kept {
+                    *similarity = self.judge.check(rank, *other, *route)?;
+                }
+            }
+            Ok(())
+        };
+        if pairs < FEW_PAIRS {
+            few.iter_mut().zip(ranks).try_for_each(compare)
+        } else {
+            few.par_iter_mut().zip(ranks).try_for_each(compare)
+        }
+    }
+
+    fn decide(&mut self, rank: Rank, mut finding: Finding) {
+        for (other, route, similarity) in std::mem::take(&mut finding.inner) {
+            if self.kept[other as usize] {
+                finding.offer(other, route, similarity);
+            }
+        }
+        if let Some(best) = finding.best {
+            let kept = Match {
+                with: self.corpus.document(best.rank),
+                similarity: best.similarity,
+                route: best.route,
+            };
+            self.removals.push(Removal {
+                document: self.corpus.document(rank),
+                kept,
+            });
+        }
+        let kept = finding.best.is_none();
+        self.kept[rank as usize] = kept;
+        if self.nodes.is_first(rank) {
+            self.groups.pass(rank, kept);
+        }
+    }
+
+    fn is_given(&self, rank: Rank) -> bool {
+        (rank as usize) < self.corpus.given
+    }
+}
+
+/// The documents that a look-up has met already: they stand in several groups.
+#[derive(Default)]
+struct Seen {
+    bits: Vec<u64>,
+    met: Vec<Rank>,
+}
+
+impl Seen {
+    fn begin(&mut self) {
+        for rank in self.met.drain(..) {
+            self.bits[rank as usize / 64] = 0;
+        }
+    }
+
+    fn is_new(&mut self, rank: Rank) -> bool {
+        let (at, bit) = (rank as usize / 64, 1 << (rank % 64));
+        if at >= self.bits.len() {
+            self.bits.resize(at + 1024, 0);
+        }
+        let new = self.bits[at] & bit == 0;
+        if new {
+            self.bits[at] |= bit;
+            self.met.push(rank);
+        }
+        new
+    }
+
+    fn candidates(&mut self, judge: &Judge<'_>, rank: Rank, other: Rank) -> Option<Route> {
+        if self.is_new(other) {
+            judge.candidates(rank, other)
+        } else {
+            None
+        }
+    }
+}
+
+/// Finds every pair that matches, ordered by the earlier document, then the later one, in the total
+/// order.
+///
+/// With `all`, every document takes part; otherwise of equal texts only the first, unless there is
+/// a window. Where some documents are given, pairs are of a given one and another, and all take
+/// part. Returns how many documents are represented by an equal one.
+///
+/// Calls `progress` with the number of documents done.
+///
+/// # Errors
+/// If the features of a document cannot be had again, or `visit` fails.
+pub fn find_pairs<E: From<Error>>(
+    corpus: &Corpus<'_>,
+    all: bool,
+    visit: impl FnMut(Pair) -> Result<(), E>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<usize, E> {
+    pairs_in(Portions::default(), corpus, all, visit, progress)
+}
+
+pub(super) fn pairs_in<E: From<Error>>(
+    portions: Portions,
+    corpus: &Corpus<'_>,
+    all: bool,
+    mut visit: impl FnMut(Pair) -> Result<(), E>,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<usize, E> {
+    let judge = Judge::new(corpus, portions);
+    let nodes = if all || corpus.given > 0 {
+        Nodes::apart(corpus)
+    } else {
+        Nodes::new(corpus)
+    };
+    let groups = keys::groups(corpus, &judge, &nodes)?;
+    let first_members = if corpus.given > 0 {
+        corpus.given
+    } else {
+        corpus.len()
+    };
+    let finder = PairFinder {
+        corpus,
+        judge,
+        groups,
+    };
+    progress(0);
+    let mut start = 0;
+    while start < first_members {
+        let block = finder.block(start, first_members);
+        start = block.end as usize;
+        let found: Vec<Vec<Pair>> = block
+            .into_par_iter()
+            .map_init(Seen::default, |seen, rank| finder.pairs_of(rank, seen))
+            .collect::<Result<_>>()?;
+        found.into_iter().flatten().try_for_each(&mut visit)?;
+        progress(start);
+    }
+    Ok((0..corpus.len() as Rank)
+        .filter(|&rank| !nodes.is_first(rank))
+        .count())
+}
+
+struct PairFinder<'a> {
+    corpus: &'a Corpus<'a>,
+    judge: Judge<'a>,
+    groups: Groups,
+}
+
+impl PairFinder<'_> {
+    /// The members of a group that come after a document, where given documents meet others only.
+    fn later(&self, group: u32, rank: Rank) -> &[Rank] {
+        let members = self.groups.ahead(group);
+        let from = rank.max((self.corpus.given as Rank).saturating_sub(1));
+        &members[members.partition_point(|&other| other <= from)..]
+    }
+
+    /// A block of documents from `start` that have not too many candidates together.
+    fn block(&self, start: usize, end: usize) -> std::ops::Range<Rank> {
+        let mut candidates = 0;
+        let mut stop = start;
+        let Portions { block, pairs, .. } = self.judge.portions;
+        while stop < end && stop < start + block && (stop == start || candidates < pairs) {
+            let rank = stop as Rank;
+            candidates += self
+                .groups
+                .of(rank)
+                .iter()
+                .map(|&group| self.later(group, rank).len())
+                .sum::<usize>();
+            stop += 1;
+        }
+        start as Rank..stop as Rank
+    }
+
+    fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
+        seen.begin();
+        let mut others = Vec::new();
+        for &group in self.groups.of(rank) {
+            for &other in self.later(group, rank) {
+                let route = seen.candidates(&self.judge, rank, other);
+                others.extend(route.map(|route| (other, route)));
+            }
+        }
+        others.sort_unstable_by_key(|&(other, _)| other);
+        let mut pairs = Vec::new();
+        for (other, route) in others {
+            if let Some(similarity) = self.judge.check(rank, other, route)? {
+                let (a, b) = (self.corpus.document(rank), self.corpus.document(other));
+                pairs.push(Pair {
+                    a,
+                    b,
+                    similarity,
+                    route,
+                });
+            }
+        }
+        Ok(pairs)
+    }
+}
+
+/// The components of a run: documents connected by verified pairs, given the verdicts. For every
+/// document the first of its component in the total order.
+///
+/// The pairs of the verdicts connect most; what remains is compared only where it would connect two
+/// components.
+///
+/// # Errors
+/// If the features of a document cannot be had again.
+pub fn find_components(corpus: &Corpus<'_>, outcome: &Outcome) -> Result<Vec<DocId>> {
+    components_in(Portions::default(), corpus, outcome)
+}
+
+pub(super) fn components_in(
+    portions: Portions,
+    corpus: &Corpus<'_>,
+    outcome: &Outcome,
+) -> Result<Vec<DocId>> {
+    let judge = Judge::new(corpus, portions);
+    let nodes = Nodes::new(corpus);
+    let groups = keys::groups(corpus, &judge, &nodes)?;
+    let mut rank_of = vec![0; corpus.sketches.len()];
+    (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
+    let mut union = Union {
+        parent: (0..corpus.len() as Rank).collect(),
+    };
+    (0..corpus.len() as Rank).for_each(|rank| union.join(rank, nodes.first(rank)));
+    for removal in &outcome.removals {
+        union.join(
+            rank_of[removal.document.index()],
+            rank_of[removal.kept.with.index()],
+        );
+    }
+    let mut done = vec![false; groups.count()];
+    for start in (0..corpus.len()).step_by(portions.block) {
+        let block = start as Rank..(start + portions.block).min(corpus.len()) as Rank;
+        // A group within one component has nothing left to connect.
+        for group in block.clone().flat_map(|rank| groups.of(rank)).copied() {
+            if !done[group as usize] {
+                let members = groups.ahead(group);
+                done[group as usize] = members
+                    .windows(2)
+                    .all(|pair| union.joined(pair[0], pair[1]));
+            }
+        }
+        let found: Vec<Vec<Rank>> = block
+            .clone()
+            .into_par_iter()
+            .map_init(Seen::default, |seen, rank| {
+                let mut connected = Vec::new();
+                seen.begin();
+                for &group in groups
+                    .of(rank)
+                    .iter()
+                    .filter(|&&group| !done[group as usize])
+                {
+                    for &other in groups
+                        .ahead(group)
+                        .iter()
+                        .take_while(|&&other| other < rank)
+                    {
+                        if union.joined(rank, other) {
+                            continue;
+                        }
+                        if let Some(route) = seen.candidates(&judge, rank, other)
+                            && judge.check(rank, other, route)?.is_some()
+                        {
+                            connected.push(other);
+                        }
+                    }
+                }
+                Ok(connected)
+            })
+            .collect::<Result<_>>()?;
+        for (rank, others) in block.zip(found) {
+            others.into_iter().for_each(|other| union.join(rank, other));
+        }
+    }
+    let mut components = rank_of;
+    for rank in 0..corpus.len() as Rank {
+        components[corpus.document(rank).index()] = union.first(rank);
+    }
+    Ok(components
+        .into_iter()
+        .map(|rank| corpus.document(rank))
+        .collect())
+}
+
+/// Union-find; the root of a set is its smallest member.
+struct Union {
+    parent: Vec<Rank>,
+}
+
+impl Union {
+    fn first(&self, mut rank: Rank) -> Rank {
+        while self.parent[rank as usize] != rank {
+            rank = self.parent[rank as usize];
+        }
+        rank
+    }
+
+    fn joined(&self, a: Rank, b: Rank) -> bool {
+        self.first(a) == self.first(b)
+    }
+
+    fn join(&mut self, a: Rank, b: Rank) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b) as usize] = a.min(b);
+    }
+
+    /// The first of a set, with every path on the way halved.
+    fn root(&mut self, mut rank: Rank) -> Rank {
+        while self.parent[rank as usize] != rank {
+            let grandparent = self.parent[self.parent[rank as usize] as usize];
+            self.parent[rank as usize] = grandparent;
+            rank = grandparent;
+        }
+        rank
+    }
+}

@@ -1,0 +1,259 @@
+//! MinHash in two families.
+//!
+//! The share of equal slots of two signatures estimates the Jaccard index of the two sets without
+//! bias. [`MinHashFamily::FastSimilarity`] follows Dahlgaard, Knudsen and Thorup, "Fast Similarity
+//! Sketching" (2017): in round i every feature goes to one slot with a value in [i, i + 1), and the
+//! rounds end when every slot is filled, so a large set costs one round and a small one has about
+//! half the variance of independent functions. [`MinHashFamily::Affine32`] is the textbook: slot j
+//! is the least of `a_j · h + b_j` over 32-bit hashes h.
+//!
+//! A slot is 32 bits. Repeated features change nothing.
+
+use crate::arch::{Arch, Cpu, Kernel};
+use crate::hash::mix;
+use crate::recipe::{MinHashFamily, MinHashRecipe};
+use crate::text::{Analysis, CHUNK};
+
+/// Makes signatures of a family and a number of slots.
+#[derive(Clone, Debug)]
+pub struct MinHasher {
+    family: MinHashFamily,
+    slots: usize,
+    functions: Box<Functions>,
+    cpu: Cpu,
+}
+
+/// The most slots of a signature.
+const MOST: usize = 128;
+
+/// Multiplier and summand of every slot.
+#[derive(Clone, Debug)]
+struct Functions {
+    factors: [u32; MOST],
+    summands: [u32; MOST],
+}
+
+/// A slot that no feature has reached.
+const UNFILLED: u32 = u32::MAX;
+
+/// After so many rounds of random slots, each slot still empty gets a round of its own. Every
+/// text's fallback begins at the same round, so that the tags of any two signatures agree.
+const RANDOM_ROUNDS: u32 = 128;
+
+impl MinHasher {
+    /// A hasher for a recipe.
+    pub fn new(recipe: &MinHashRecipe, cpu: Cpu) -> Self {
+        let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
+        let functions = Functions {
+            factors: std::array::from_fn(|slot| number(slot) | 1),
+            summands: std::array::from_fn(|slot| number(slot + MOST)),
+        };
+        let (family, slots) = (recipe.family, recipe.slots as usize);
+        Self {
+            family,
+            slots,
+            functions: Box::new(functions),
+            cpu,
+        }
+    }
+
+    /// Slots of a signature.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Writes the signature of a rich text to `signature`, which has [`slots`](Self::slots) slots.
+    /// Returns false, and writes nothing of use, for any other text.
+    pub fn sign(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
+        assert_eq!(
+            signature.len(),
+            self.slots,
+            "a signature has as many slots as its hasher"
+        );
+        signature.fill(UNFILLED);
+        if analysis.feature_count() == 0 {
+            return false;
+        }
+        match self.family {
+            MinHashFamily::FastSimilarity => self.cpu.run(FastSimilarity {
+                analysis,
+                signature,
+            }),
+            MinHashFamily::Affine32 => {
+                let mut all = [UNFILLED; MOST];
+                self.cpu.run(Affine {
+                    analysis,
+                    functions: &self.functions,
+                    signature: &mut all,
+                });
+                signature.copy_from_slice(&all[..self.slots]);
+            }
+        }
+        true
+    }
+}
+
+struct FastSimilarity<'a, 't> {
+    analysis: &'a Analysis<'t>,
+    signature: &'a mut [u32],
+}
+
+impl Kernel for FastSimilarity<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) {
+        let Self {
+            analysis,
+            signature,
+        } = self;
+        let in_one = analysis.feature_count() <= CHUNK;
+        analysis.chunks(|features| {
+            Round::Random(0).apply(features, signature);
+            if in_one {
+                more_rounds(signature, |round, signature| {
+                    round.apply(features, signature)
+                });
+            }
+        });
+        if !in_one {
+            more_rounds(signature, |round, signature| {
+                analysis.chunks(|features| round.apply(features, signature));
+            });
+        }
+    }
+}
+
+/// The rounds after the first, until every slot is filled: few if the set is large beside the
+/// number of slots. `apply` applies a round to all features.
+#[inline(always)]
+fn more_rounds(signature: &mut [u32], mut apply: impl FnMut(Round, &mut [u32])) {
+    for round in 1..RANDOM_ROUNDS {
+        if !signature.contains(&UNFILLED) {
+            return;
+        }
+        apply(Round::Random(round), signature);
+    }
+    for slot in 0..signature.len() {
+        if signature[slot] == UNFILLED {
+            apply(Round::Own(slot), signature);
+        }
+    }
+}
+
+/// A pass over all features.
+#[derive(Clone, Copy)]
+enum Round {
+    /// Every feature goes to one slot.
+    Random(u32),
+    /// Every feature goes to this slot.
+    Own(usize),
+}
+
+impl Round {
+    #[inline(always)]
+    fn apply(self, features: &[u64], signature: &mut [u32]) {
+        match (self, <&mut [u32; MOST]>::try_from(&mut *signature)) {
+            // The usual number of slots is known to the compiler.
+            (Self::Random(0), Ok(signature)) => random_round(0, features, signature),
+            (Self::Random(round), _) => random_round(round, features, signature),
+            (Self::Own(slot), _) => {
+                let round = RANDOM_ROUNDS + slot as u32;
+                let least = features
+                    .iter()
+                    .map(|&feature| tagged(round, round_hash(round, feature)));
+                signature[slot] = least.fold(signature[slot], u32::min);
+            }
+        }
+    }
+}
+
+/// Every feature goes to one slot.
+#[inline(always)]
+fn random_round(round: u32, features: &[u64], signature: &mut (impl AsMut<[u32]> + ?Sized)) {
+    let signature = signature.as_mut();
+    let slots = signature.len() as u64;
+    for &feature in features {
+        let hash = round_hash(round, feature);
+        let slot = (((hash >> 32) * slots) >> 32) as usize;
+        let value = tagged(round, hash);
+        signature[slot] = signature[slot].min(value);
+    }
+}
+
+/// The first round takes the feature itself: it is mixed already.
+#[inline(always)]
+fn round_hash(round: u32, feature: u64) -> u64 {
+    if round == 0 {
+        feature
+    } else {
+        mix(feature ^ u64::from(round) << 32)
+    }
+}
+
+/// The round in the upper byte, a rank of 24 bits below; never [`UNFILLED`].
+#[inline(always)]
+fn tagged(round: u32, hash: u64) -> u32 {
+    round << 24 | (hash as u32 & 0x00ff_ffff).min(0x00ff_fffe)
+}
+
+struct Affine<'a, 't> {
+    analysis: &'a Analysis<'t>,
+    functions: &'a Functions,
+    signature: &'a mut [u32; MOST],
+}
+
+/// Slots that fit into the registers of a CPU at once.
+const SLOTS_AT_ONCE: usize = 64;
+
+impl Kernel for Affine<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) {
+        let Self {
+            analysis,
+            functions,
+            signature,
+        } = self;
+        let (factors, _) = functions.factors.as_chunks::<SLOTS_AT_ONCE>();
+        let (summands, _) = functions.summands.as_chunks::<SLOTS_AT_ONCE>();
+        let (slots, _) = signature.as_chunks_mut::<SLOTS_AT_ONCE>();
+        analysis.chunks(|features| {
+            for ((factors, summands), slots) in factors.iter().zip(summands).zip(&mut *slots) {
+                let mut least = *slots;
+                for &feature in features {
+                    let hash = (feature >> 32) as u32;
+                    for slot in 0..SLOTS_AT_ONCE {
+                        let value = factors[slot]
+                            .wrapping_mul(hash)
+                            .wrapping_add(summands[slot]);
+                        least[slot] = least[slot].min(value);
+                    }
+                }
+                *slots = least;
+            }
+        });
+    }
+}
+
+/// How many slots two signatures share. Divided by the number of slots, an unbiased estimate of
+/// the Jaccard index with a standard error of at most √(J(1−J)/slots).
+pub fn equal_slots(a: &[u32], b: &[u32]) -> usize {
+    struct Equal<'a>(&'a [u32], &'a [u32]);
+
+    impl Kernel for Equal<'_> {
+        type Output = usize;
+
+        #[inline(always)]
+        fn run<A: Arch>(self, _arch: A) -> usize {
+            let mut equal = 0u32;
+            for (a, b) in self.0.iter().zip(self.1) {
+                equal += u32::from(a == b);
+            }
+            equal as usize
+        }
+    }
+
+    Cpu::best().run(Equal(a, b))
+}

@@ -1,0 +1,10 @@
+//! Fixed-size stand-ins for sets of features.
+
+mod minhash;
+mod simhash;
+
+pub use minhash::{MinHasher, equal_slots};
+pub use simhash::{SimHasher, vote};
+
+#[cfg(test)]
+mod tests;

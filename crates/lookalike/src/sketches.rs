@@ -1,0 +1,238 @@
+//! What a run remembers of every document.
+//!
+//! Structure of arrays, in the order read. A document costs 16 bytes for its key and 17 for what
+//! decides most pairs; a signature (4 bytes a slot) or a fingerprint only where the plan asks for one. The
+//! features of documents in the exact join are kept while a budget lasts.
+
+use crate::arch::Cpu;
+use crate::plan::Plan;
+use crate::recipe::Recipe;
+use crate::sketch::{MinHasher, SimHasher};
+use crate::text::{Analysis, State};
+use crate::types::DocId;
+
+/// Makes what [`Sketches`] holds, as a plan asks.
+#[derive(Clone, Debug)]
+pub struct Sketcher {
+    plan: Plan,
+    minhash: Option<MinHasher>,
+    simhash: Option<SimHasher>,
+}
+
+/// The size of a document with more features than the exact join reaches.
+pub(crate) const LONG: u32 = u32::MAX;
+
+const NONE: u32 = u32::MAX;
+
+/// What decides most pairs at a glance: 16 bytes, one cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Brief {
+    /// The lowest bits of the key.
+    key: u32,
+    /// Distinct features, or [`LONG`]; 0 unless rich.
+    pub(crate) size: u32,
+    /// Bit i says whether the number of features whose hash leads to bit i is odd; 0 if the
+    /// document is [`LONG`].
+    parities: u64,
+}
+
+impl Brief {
+    fn new(key: u128, size: u32, features: &[u64]) -> Self {
+        let parities = features
+            .iter()
+            .fold(0, |bits, feature| bits ^ 1 << (feature >> 58));
+        Self {
+            key: key as u32,
+            size,
+            parities,
+        }
+    }
+
+    /// Whether two documents may have the same key.
+    pub(crate) fn may_equal(self, other: Self) -> bool {
+        self.key == other.key
+    }
+
+    /// The most features that two documents which are not long can share: every bit in which the
+    /// parities differ is a feature that only one has (Sandes, Teodoro and Melo, "Bitmap Filter",
+    /// 2020).
+    pub(crate) fn most_shared(self, other: Self) -> usize {
+        let alone = (self.parities ^ other.parities).count_ones();
+        ((self.size + other.size - alone) / 2)
+            .min(self.size)
+            .min(other.size) as usize
+    }
+}
+
+/// What a run remembers of its documents.
+#[derive(Clone, Debug, Default)]
+pub struct Sketches {
+    keys: Vec<u128>,
+    states: Vec<State>,
+    briefs: Vec<Brief>,
+    signature_at: Vec<u32>,
+    signatures: Vec<u32>,
+    slots: usize,
+    fingerprints: Vec<u128>,
+    features_at: Vec<u32>,
+    features: Vec<u64>,
+    feature_budget: usize,
+}
+
+/// So many features are kept besides the budget for every document there is.
+const FEATURES_A_DOCUMENT: usize = 15;
+
+impl Sketcher {
+    /// A sketcher for a recipe and its plan.
+    pub fn new(recipe: &Recipe, plan: &Plan, cpu: Cpu) -> Self {
+        Self {
+            plan: *plan,
+            minhash: plan.bands().map(|_| MinHasher::new(&recipe.minhash, cpu)),
+            simhash: plan
+                .distance()
+                .map(|_| SimHasher::new(&recipe.simhash, cpu)),
+        }
+    }
+
+    /// An empty store that keeps up to `feature_budget` features of short documents (8 bytes each),
+    /// and 15 more for every document; none if the budget is 0.
+    pub fn sketches(&self, feature_budget: usize) -> Sketches {
+        let slots = self.minhash.as_ref().map_or(0, MinHasher::slots);
+        Sketches {
+            slots,
+            feature_budget,
+            ..Sketches::default()
+        }
+    }
+
+    /// Adds a document.
+    pub fn add(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
+        to.keys.push(analysis.key);
+        to.states.push(analysis.state);
+        let size = self.add_features(analysis, to);
+        if let Some(minhash) = &self.minhash {
+            let short = self.plan.join().map_or(0, |join| join.short);
+            let at = if analysis.state == State::Rich && size as usize > short {
+                let start = to.signatures.len();
+                to.signatures.resize(start + to.slots, 0);
+                minhash.sign(analysis, &mut to.signatures[start..]);
+                (start / to.slots) as u32
+            } else {
+                NONE
+            };
+            to.signature_at.push(at);
+        }
+        if let Some(simhash) = &self.simhash {
+            to.fingerprints
+                .push(simhash.fingerprint(analysis).unwrap_or(0));
+        }
+    }
+
+    /// Counts the distinct features of a document as far as the join reaches, and keeps them.
+    fn add_features(&self, analysis: &Analysis<'_>, to: &mut Sketches) -> u32 {
+        let Some(join) = self.plan.join() else {
+            let size = if analysis.state == State::Rich {
+                LONG
+            } else {
+                0
+            };
+            to.briefs.push(Brief::new(analysis.key, size, &[]));
+            return size;
+        };
+        let start = to.features.len();
+        let short = !analysis.has_more_features_than(join.reach);
+        if short {
+            analysis.features(&mut to.features);
+        }
+        let features = &to.features[start..];
+        let size = if short { features.len() as u32 } else { LONG };
+        to.briefs.push(Brief::new(analysis.key, size, features));
+        let kept = !features.is_empty() && to.features.len() <= to.feature_room();
+        if !kept {
+            to.features.truncate(start);
+        }
+        to.features_at.push(if kept { start as u32 } else { NONE });
+        size
+    }
+}
+
+impl Sketches {
+    /// How many documents there are.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Adds the documents of another store behind those of this one.
+    pub fn append(&mut self, other: &Sketches) {
+        let rebased = |at: u32, by: usize| if at == NONE { NONE } else { at + by as u32 };
+        let signatures = self.signatures.len().checked_div(self.slots).unwrap_or(0);
+        self.signature_at
+            .extend(other.signature_at.iter().map(|&at| rebased(at, signatures)));
+        self.signatures.extend_from_slice(&other.signatures);
+        let fits = self.features.len() + other.features.len() <= self.feature_room();
+        let features = self.features.len();
+        let moved = |&at: &u32| if fits { rebased(at, features) } else { NONE };
+        self.features_at.extend(other.features_at.iter().map(moved));
+        if fits {
+            self.features.extend_from_slice(&other.features);
+        }
+        self.keys.extend_from_slice(&other.keys);
+        self.states.extend_from_slice(&other.states);
+        self.briefs.extend_from_slice(&other.briefs);
+        self.fingerprints.extend_from_slice(&other.fingerprints);
+    }
+
+    fn feature_room(&self) -> usize {
+        if self.feature_budget == 0 {
+            return 0;
+        }
+        self.feature_budget + FEATURES_A_DOCUMENT * self.len()
+    }
+
+    /// How much a document offers.
+    pub fn state(&self, document: DocId) -> State {
+        self.states[document.index()]
+    }
+
+    /// The name of a document's text after normalisation.
+    pub fn key(&self, document: DocId) -> u128 {
+        self.keys[document.index()]
+    }
+
+    /// What decides most pairs of a document.
+    pub(crate) fn brief(&self, document: DocId) -> Brief {
+        self.briefs[document.index()]
+    }
+
+    /// The MinHash signature of a document that has one.
+    pub fn signature(&self, document: DocId) -> Option<&[u32]> {
+        match self.signature_at.get(document.index()) {
+            None | Some(&NONE) => None,
+            Some(&at) => Some(&self.signatures[at as usize * self.slots..][..self.slots]),
+        }
+    }
+
+    /// The SimHash fingerprint of a rich document, if the plan asked for it.
+    pub fn fingerprint(&self, document: DocId) -> Option<u128> {
+        let rich = self.state(document) == State::Rich;
+        self.fingerprints
+            .get(document.index())
+            .copied()
+            .filter(|_| rich)
+    }
+
+    /// The distinct features of a short document, ascending, if they were kept.
+    pub(crate) fn features(&self, document: DocId) -> Option<&[u64]> {
+        match self.features_at.get(document.index()) {
+            None | Some(&NONE) => None,
+            Some(&at) => {
+                Some(&self.features[at as usize..][..self.briefs[document.index()].size as usize])
+            }
+        }
+    }
+}

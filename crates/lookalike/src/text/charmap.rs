@@ -1,0 +1,196 @@
+//! What a recipe makes of every character, as one table.
+//!
+//! An entry holds the action in its upper byte and a code point (or the place of an expansion) in
+//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is loaded (about
+//! some milliseconds, 256 KiB); characters beyond it are looked up in the base tables each time.
+
+use super::normalize::{self, Role};
+use super::unicode;
+use crate::recipe::{Recipe, Step};
+
+/// What to do with a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// It parts words and is no token.
+    Break,
+    /// It belongs to a word, as this character.
+    Word(char),
+    /// It is a token of its own, as this character.
+    Character(char),
+    /// It vanishes and parts nothing.
+    Ignore,
+    /// White space that counts once, between tokens only.
+    Space,
+    /// It becomes several characters.
+    Expand(u32),
+    /// What it becomes depends on its neighbours: the text must be composed as a whole.
+    Compose,
+}
+
+/// An [`Action`] in 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry(u32);
+
+impl Entry {
+    pub(super) const BREAK: u32 = 0;
+    pub(super) const WORD: u32 = 1;
+    pub(super) const CHARACTER: u32 = 2;
+    pub(super) const IGNORE: u32 = 3;
+    pub(super) const SPACE: u32 = 4;
+    pub(super) const EXPAND: u32 = 5;
+    pub(super) const COMPOSE: u32 = 6;
+
+    fn new(action: Action) -> Self {
+        let (kind, value) = match action {
+            Action::Break => (Self::BREAK, 0),
+            Action::Word(to) => (Self::WORD, to as u32),
+            Action::Character(to) => (Self::CHARACTER, to as u32),
+            Action::Ignore => (Self::IGNORE, 0),
+            Action::Space => (Self::SPACE, 0),
+            Action::Expand(at) => (Self::EXPAND, at),
+            Action::Compose => (Self::COMPOSE, 0),
+        };
+        Self(kind << 24 | value)
+    }
+
+    #[inline(always)]
+    pub(super) fn kind(self) -> u32 {
+        self.0 >> 24
+    }
+
+    /// The code point of a word character or a character token, or the place of an expansion.
+    #[inline(always)]
+    pub(super) fn value(self) -> u32 {
+        self.0 & 0x00ff_ffff
+    }
+}
+
+/// The table of a recipe.
+#[derive(Debug)]
+pub(super) struct CharMap {
+    basic: Box<[Entry; 0x1_0000]>,
+    expansions: Vec<Vec<Entry>>,
+    recipe: Recipe,
+}
+
+impl CharMap {
+    pub(super) fn new(recipe: &Recipe) -> Self {
+        let basic = vec![Entry::new(Action::Break); 0x1_0000];
+        let mut map = Self {
+            basic: basic.try_into().expect("the table has 65,536 entries"),
+            expansions: Vec::new(),
+            recipe: recipe.clone(),
+        };
+        for point in (0..=0xffff).filter_map(char::from_u32) {
+            let becomes = map.becomes(point);
+            let action = match becomes {
+                Becomes::One(action) => action,
+                Becomes::Several(entries) => {
+                    map.expansions.push(entries);
+                    Action::Expand(map.expansions.len() as u32 - 1)
+                }
+            };
+            map.basic[point as usize] = Entry::new(action);
+        }
+        map
+    }
+
+    /// The entry of a character of the Basic Multilingual Plane.
+    #[inline(always)]
+    pub(super) fn basic(&self, point: u32) -> Entry {
+        self.basic[(point & 0xffff) as usize]
+    }
+
+    /// What an [`Entry::EXPAND`] stands for.
+    pub(super) fn expansion(&self, at: u32) -> &[Entry] {
+        &self.expansions[at as usize]
+    }
+
+    /// Calls back for every entry that a character beyond the Basic Multilingual Plane becomes.
+    #[cold]
+    pub(super) fn beyond(&self, point: char, mut visit: impl FnMut(Entry)) {
+        match self.becomes(point) {
+            Becomes::One(action) => visit(Entry::new(action)),
+            Becomes::Several(entries) => entries.into_iter().for_each(visit),
+        }
+    }
+
+    /// Whether ASCII means just this: letters and digits are word characters (upper case folded or
+    /// kept), all else parts words.
+    pub(super) fn plain_ascii(&self) -> Option<AsciiCase> {
+        let case = if self.basic(u32::from(b'A')).value() == u32::from(b'a') {
+            AsciiCase::Folded
+        } else {
+            AsciiCase::Kept
+        };
+        let expected = |byte: u8| match (byte.is_ascii_alphanumeric(), case) {
+            (false, _) => Action::Break,
+            (true, AsciiCase::Folded) => Action::Word(byte.to_ascii_lowercase().into()),
+            (true, AsciiCase::Kept) => Action::Word(byte.into()),
+        };
+        (0..128)
+            .all(|byte| self.basic(u32::from(byte)) == Entry::new(expected(byte)))
+            .then_some(case)
+    }
+
+    fn becomes(&self, point: char) -> Becomes {
+        if maps_to_itself(point) {
+            let simplified = if self.recipe.has(Step::Simplified) {
+                unicode::simplified(point).unwrap_or(point)
+            } else {
+                point
+            };
+            return Becomes::One(self.action(simplified));
+        }
+        if self.recipe.has(Step::Nfkc) && unicode::is_composing(point) {
+            return Becomes::One(Action::Compose);
+        }
+        let mut characters = Vec::new();
+        normalize::replace(&self.recipe, point, &mut characters);
+        normalize::finish(&self.recipe, &mut characters);
+        if characters
+            .first()
+            .is_some_and(|&first| self.recipe.has(Step::Nfkc) && unicode::is_composing(first))
+        {
+            return Becomes::One(Action::Compose);
+        }
+        let mut actions: Vec<_> = characters.iter().map(|&point| self.action(point)).collect();
+        actions.dedup_by(|a, b| *a == Action::Break && *b == Action::Break);
+        match actions[..] {
+            [] => Becomes::One(Action::Ignore),
+            [action] => Becomes::One(action),
+            _ => Becomes::Several(actions.into_iter().map(Entry::new).collect()),
+        }
+    }
+
+    fn action(&self, point: char) -> Action {
+        match normalize::role(&self.recipe, point) {
+            Role::Break => Action::Break,
+            Role::Word => Action::Word(point),
+            Role::Character => Action::Character(point),
+            Role::Ignore => Action::Ignore,
+            Role::Space => Action::Space,
+        }
+    }
+}
+
+/// Blocks that hold most of the plane and that no mapping but simplification touches: unified
+/// ideographs, Hangul syllables, private use. Skipping the look-ups makes loading faster.
+fn maps_to_itself(point: char) -> bool {
+    matches!(
+        point,
+        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{e000}'..='\u{f8ff}'
+    )
+}
+
+enum Becomes {
+    One(Action),
+    Several(Vec<Entry>),
+}
+
+/// What becomes of ASCII capitals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsciiCase {
+    Folded,
+    Kept,
+}

@@ -1,0 +1,358 @@
+//! Text to token values in one pass: the fast path.
+//!
+//! ASCII is read in blocks of 64 bytes: the block is copied in lower case, a bit mask says which
+//! bytes belong to words, and the edges of the mask are the ends of the words. Everything else is
+//! decoded a character at a time and looked up in the table of the recipe. Words are copied
+//! normalised into one buffer and hashed there, many at a time.
+//!
+//! Texts in which a character depends on its neighbours are left to the definition.
+
+use super::charmap::{AsciiCase, CharMap, Entry};
+use crate::arch::{Arch, BLOCK, Kernel};
+use crate::hash;
+
+/// Buffers that are used again from text to text.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    /// Normalised bytes of words, with rubbish between them.
+    words: Vec<u8>,
+    /// Where words begin and end in `words`, in turn.
+    edges: Vec<u32>,
+    /// Token values.
+    pub(super) tokens: Vec<u64>,
+}
+
+/// Words are hashed when so many edges have come together.
+const EDGES: usize = 4096;
+
+/// Bytes behind the words before something is written: a block, and what the hash may read.
+const ROOM: usize = BLOCK + hash::WORD_PADDING;
+
+/// So many ASCII bytes in a row end the reading of single characters.
+const ASCII_STRETCH: usize = 8;
+
+impl Buffers {
+    /// Gives back what a text of unusual length has needed.
+    pub(super) fn trim(&mut self) {
+        const KEPT: usize = 1 << 20;
+        if self.words.capacity() > KEPT {
+            self.words = Vec::new();
+        }
+        if self.tokens.capacity() > KEPT {
+            self.tokens = Vec::new();
+        }
+    }
+}
+
+/// Fills `buffers.tokens` with the token values of `text`. The output says whether it could: false
+/// for a text that has to be composed as a whole.
+pub(super) struct Tokenize<'a> {
+    pub(super) map: &'a CharMap,
+    pub(super) ascii: Option<AsciiCase>,
+    pub(super) text: &'a str,
+    pub(super) buffers: &'a mut Buffers,
+}
+
+impl Kernel for Tokenize<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) -> bool {
+        let Self {
+            map,
+            ascii,
+            text,
+            buffers,
+        } = self;
+        buffers.tokens.clear();
+        buffers.tokens.reserve(text.len() / 2 + 16);
+        buffers
+            .words
+            .resize((text.len() + ROOM).max(buffers.words.len()), 0);
+        buffers.edges.resize(EDGES + 4 * BLOCK, 0);
+        let mut run = Run {
+            arch,
+            map,
+            words: &mut buffers.words,
+            end: 0,
+            edges: &mut buffers.edges,
+            edge_count: 0,
+            open: false,
+            space_due: false,
+            tokens: &mut buffers.tokens,
+        };
+        let complete = match ascii {
+            Some(AsciiCase::Folded) => run.blocks::<true>(text),
+            Some(AsciiCase::Kept) => run.blocks::<false>(text),
+            None => run
+                .characters(text.as_bytes(), 0, text.len(), false)
+                .is_some(),
+        };
+        if complete {
+            run.close();
+            run.flush();
+        }
+        complete
+    }
+}
+
+struct Run<'a, A> {
+    arch: A,
+    map: &'a CharMap,
+    words: &'a mut Vec<u8>,
+    /// The end of what is written in `words`.
+    end: usize,
+    edges: &'a mut Vec<u32>,
+    edge_count: usize,
+    /// Whether the last edge begins a word that has not ended.
+    open: bool,
+    space_due: bool,
+    tokens: &'a mut Vec<u64>,
+}
+
+impl<A: Arch> Run<'_, A> {
+    /// Reads the whole text; None if it has to be composed.
+    #[inline(always)]
+    fn blocks<const FOLD: bool>(&mut self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let ascii = match rest.first_chunk::<BLOCK>() {
+                Some(block) => self.block::<FOLD>(block, BLOCK),
+                None => {
+                    let mut block = [0; BLOCK];
+                    block[..rest.len()].copy_from_slice(rest);
+                    self.block::<FOLD>(&block, rest.len())
+                }
+            };
+            at += ascii;
+            if at < bytes.len() && bytes[at] >= 0x80 {
+                match self.characters(bytes, at, bytes.len(), true) {
+                    Some(end) => at = end,
+                    None => return false,
+                }
+            }
+        }
+        true
+    }
+
+    /// Reads the ASCII bytes at the head of a block of `length` bytes; returns how many.
+    #[inline(always)]
+    fn block<const FOLD: bool>(&mut self, block: &[u8; BLOCK], length: usize) -> usize {
+        self.make_room();
+        let copy = self.words[self.end..].first_chunk_mut::<BLOCK>();
+        let copy = copy.expect("room was made");
+        let masks = self.arch.ascii_block::<FOLD>(block, copy);
+        let ascii = (masks.non_ascii.trailing_zeros() as usize).min(length);
+        if ascii == 0 {
+            return 0;
+        }
+        let valid = u64::MAX >> (BLOCK - ascii);
+        let word = masks.word & valid;
+        let edges = (word ^ (word << 1 | u64::from(self.open))) & valid;
+        let room = self.edges[self.edge_count..].first_chunk_mut::<BLOCK>();
+        let room = room.expect("the edges are flushed before they run out of room");
+        self.edge_count += self.arch.positions(edges, self.end as u32, room);
+        self.open = word >> (ascii - 1) & 1 == 1;
+        self.end += ascii;
+        if self.edge_count >= EDGES {
+            self.flush();
+        }
+        ascii
+    }
+
+    /// Reads characters from `at` on, until `end` or, if told so, until a stretch of ASCII begins.
+    /// Returns where it stopped; None if the text has to be composed.
+    #[inline(always)]
+    fn characters(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        end: usize,
+        until_ascii: bool,
+    ) -> Option<usize> {
+        while at < end {
+            let (point, length) = decode(bytes, at);
+            if point < 0x80 && until_ascii && is_ascii_stretch(bytes, at) {
+                break;
+            }
+            at += length;
+            if point > 0xffff {
+                if !self.beyond(point) {
+                    return None;
+                }
+                continue;
+            }
+            let entry = self.map.basic(point);
+            if entry.kind() == Entry::CHARACTER && self.edge_count == 0 && !self.space_due {
+                self.tokens.push(u64::from(entry.value()));
+                at += self.wide_characters(&bytes[at..]);
+            } else if !self.act(entry) {
+                return None;
+            }
+        }
+        Some(at)
+    }
+
+    /// Reads the characters of three bytes at the head that are tokens of their own: most of a
+    /// Chinese text. Returns how many bytes it has read.
+    #[inline(always)]
+    fn wide_characters(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        loop {
+            let mut tokens = [0; 32];
+            let mut count = 0;
+            for (&[first, second, third], token) in
+                bytes[at..].as_chunks::<3>().0.iter().zip(&mut tokens)
+            {
+                let point = (u32::from(first) & 0x0f) << 12
+                    | (u32::from(second) & 0x3f) << 6
+                    | u32::from(third) & 0x3f;
+                let entry = self.map.basic(point);
+                if first & 0xf0 != 0xe0 || entry.kind() != Entry::CHARACTER {
+                    break;
+                }
+                *token = u64::from(entry.value());
+                count += 1;
+            }
+            self.tokens.extend_from_slice(&tokens[..count]);
+            at += 3 * count;
+            if count < tokens.len() {
+                return at;
+            }
+        }
+    }
+
+    /// False if the text has to be composed.
+    #[inline(always)]
+    fn act(&mut self, entry: Entry) -> bool {
+        match entry.kind() {
+            Entry::WORD => self.word(entry.value()),
+            Entry::BREAK => self.close(),
+            Entry::CHARACTER => self.character(entry.value()),
+            Entry::IGNORE => {}
+            Entry::SPACE => self.space_due = !self.tokens.is_empty(),
+            Entry::EXPAND => self.expand(entry),
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn character(&mut self, point: u32) {
+        self.close();
+        if self.edge_count > 0 {
+            self.flush();
+        }
+        if std::mem::take(&mut self.space_due) {
+            self.tokens.push(u64::from(b' '));
+        }
+        self.tokens.push(u64::from(point));
+    }
+
+    /// Words grow longer than the text where a character becomes a longer one or several.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        if self.words.len() - self.end < ROOM {
+            self.grow();
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.words.resize(self.words.len() * 3 / 2 + ROOM, 0);
+    }
+
+    #[inline(always)]
+    fn word(&mut self, point: u32) {
+        self.make_room();
+        if !self.open {
+            self.edge();
+            self.open = true;
+        }
+        if point < 0x80 {
+            self.words[self.end] = point as u8;
+            self.end += 1;
+        } else {
+            let point = char::from_u32(point).expect("the table holds characters only");
+            self.end += point.encode_utf8(&mut self.words[self.end..]).len();
+        }
+    }
+
+    /// Ends the word that is open, if one is.
+    #[inline(always)]
+    fn close(&mut self) {
+        if self.open {
+            self.edge();
+            self.open = false;
+        }
+    }
+
+    #[inline(always)]
+    fn edge(&mut self) {
+        if self.edge_count >= EDGES {
+            self.flush();
+        }
+        self.edges[self.edge_count] = self.end as u32;
+        self.edge_count += 1;
+    }
+
+    /// Hashes the words that have ended.
+    #[inline(always)]
+    fn flush(&mut self) {
+        let (pairs, open) = self.edges[..self.edge_count].as_chunks::<2>();
+        self.tokens.extend(pairs.iter().map(|&[start, end]| {
+            hash::word_in(self.words, start as usize, (end - start) as usize)
+        }));
+        let open = open.first().copied();
+        self.edge_count = usize::from(open.is_some());
+        if let Some(start) = open {
+            self.edges[0] = start;
+        }
+    }
+
+    #[cold]
+    fn expand(&mut self, entry: Entry) {
+        let map = self.map;
+        let expansion = map.expansion(entry.value());
+        for &entry in expansion {
+            self.act(entry);
+        }
+    }
+
+    #[cold]
+    fn beyond(&mut self, point: u32) -> bool {
+        let point = char::from_u32(point).expect("valid UTF-8 holds characters only");
+        let map = self.map;
+        let mut complete = true;
+        map.beyond(point, |entry| complete &= self.act(entry));
+        complete
+    }
+}
+
+#[inline(always)]
+fn is_ascii_stretch(bytes: &[u8], at: usize) -> bool {
+    match bytes[at..].first_chunk::<ASCII_STRETCH>() {
+        Some(chunk) => u64::from_le_bytes(*chunk) & HIGH_BITS == 0,
+        None => bytes[at..].is_ascii(),
+    }
+}
+
+const HIGH_BITS: u64 = u64::from_le_bytes([0x80; ASCII_STRETCH]);
+
+/// The character at `at` in valid UTF-8, and its length.
+#[inline(always)]
+fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
+    let first = u32::from(bytes[at]);
+    let tail = |offset: usize| u32::from(bytes[at + offset]) & 0x3f;
+    match first {
+        0xe0..=0xef => ((first & 0x0f) << 12 | tail(1) << 6 | tail(2), 3),
+        0..=0x7f => (first, 1),
+        0x80..=0xdf => ((first & 0x1f) << 6 | tail(1), 2),
+        _ => (
+            (first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3),
+            4,
+        ),
+    }
+}

@@ -1,0 +1,215 @@
+//! Canonical composition (NFC) after Unicode Standard Annex #15.
+//!
+//! [`nfc`] is exact for any input and allocates one buffer as long as the text. It costs time
+//! linear in the text, and n·log n in a run of n combining marks, which is sorted stably: a
+//! million marks on one letter are no attack. Stretches that nothing composes with are copied.
+
+use std::ops::Deref;
+
+use super::compatibility;
+use super::expansion;
+use super::generated::{COMBINING, COMPOSING, COMPOSITIONS, DECOMPOSITION};
+
+/// No character below this one has a combining class or composes with what precedes it.
+const FIRST_COMPOSING: char = '\u{300}';
+
+/// No character below this one decomposes canonically.
+const FIRST_DECOMPOSING: char = '\u{c0}';
+
+/// Canonical_Combining_Class: zero for starters.
+pub(crate) fn combining_class(c: char) -> u8 {
+    if c < FIRST_COMPOSING {
+        return 0;
+    }
+    find(&COMBINING, c, |&(first, last, _)| (first, last)).map_or(0, |&(_, _, class)| class)
+}
+
+/// Whether a character can act on those before it under NFC or NFKC: it has a combining class
+/// other than zero, or it composes with a character before it (Quick_Check = Maybe; Hangul vowels
+/// and trailing consonants included), or its decomposition, canonical or by compatibility, starts
+/// with such a character (halfwidth voicing marks and jamo).
+///
+/// Text without such characters is normalised character by character.
+pub(crate) fn is_composing(c: char) -> bool {
+    c >= FIRST_COMPOSING && find(&COMPOSING, c, |&run| run).is_some()
+}
+
+/// The primary composite of two characters, Hangul included.
+pub(crate) fn compose(first: char, second: char) -> Option<char> {
+    let key = (u32::from(first), u32::from(second));
+    match COMPOSITIONS.binary_search_by_key(&key, |&(first, second, _)| (first, second)) {
+        Ok(at) => Some(COMPOSITIONS[at].2),
+        Err(_) => hangul::compose(key.0, key.1),
+    }
+}
+
+/// The full canonical decomposition (NFD) of the character, where it differs.
+pub(crate) fn decompose(c: char) -> Option<Decomposition> {
+    if c < FIRST_DECOMPOSING {
+        return None;
+    }
+    match expansion(&DECOMPOSITION, c) {
+        Some(characters) => Some(Decomposition::new(characters)),
+        None => hangul::decompose(u32::from(c)),
+    }
+}
+
+/// At most four characters; reads as a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decomposition {
+    characters: [char; 4],
+    length: usize,
+}
+
+impl Decomposition {
+    fn new(from: &[char]) -> Self {
+        let mut characters = ['\0'; 4];
+        characters[..from.len()].copy_from_slice(from);
+        Self {
+            characters,
+            length: from.len(),
+        }
+    }
+}
+
+impl Deref for Decomposition {
+    type Target = [char];
+
+    fn deref(&self) -> &[char] {
+        &self.characters[..self.length]
+    }
+}
+
+/// Brings a text into Normalization Form C.
+///
+/// If each character has been replaced by its [`compatibility`] form before, the result is NFKC.
+pub(crate) fn nfc(text: &mut Vec<char>) {
+    let Some(first) = text.iter().position(|&c| is_unsettled(c)) else {
+        return;
+    };
+    let start = first.saturating_sub(1);
+    let mut result = Vec::with_capacity(text.len());
+    result.extend_from_slice(&text[..start]);
+    let mut rest = &text[start..];
+    while let [settled, after @ ..] = rest {
+        let length = after.iter().take_while(|&&c| is_unsettled(c)).count();
+        if length == 0 && !is_unsettled(*settled) {
+            result.push(*settled);
+        } else {
+            normalize_onto(&mut result, &rest[..=length]);
+        }
+        rest = &after[length..];
+    }
+    *text = result;
+}
+
+/// Whether NFC may change the character, or a character before it because of it. A run starts
+/// with at most one character that is neither.
+fn is_unsettled(c: char) -> bool {
+    // What NFC changes alone, NFKC changes too, and the table of the latter is there.
+    is_composing(c) || compatibility(c).is_some()
+}
+
+/// Appends NFC of a stretch that nothing around it composes with.
+fn normalize_onto(result: &mut Vec<char>, stretch: &[char]) {
+    let start = result.len();
+    for &c in stretch {
+        match decompose(c) {
+            Some(characters) => result.extend_from_slice(&characters),
+            None => result.push(c),
+        }
+    }
+    order(&mut result[start..]);
+    let length = compose_in_place(&mut result[start..]);
+    result.truncate(start + length);
+}
+
+/// Sorts each run of characters with a combining class by that class, equal ones in their order.
+fn order(characters: &mut [char]) {
+    for run in characters.chunk_by_mut(|_, &next| combining_class(next) != 0) {
+        // A starter may head the run; its class, zero, keeps it there.
+        if !run.is_sorted_by_key(|&c| combining_class(c)) {
+            run.sort_by_cached_key(|&c| combining_class(c));
+        }
+    }
+}
+
+/// Composes characters in canonical order; returns how many are left, at the front.
+fn compose_in_place(characters: &mut [char]) -> usize {
+    let mut length = 0;
+    let mut starter = None;
+    // The class of the character kept last, if it follows the starter.
+    let mut between = None;
+    for at in 0..characters.len() {
+        let c = characters[at];
+        let class = combining_class(c);
+        let reachable = starter.filter(|_| between.is_none_or(|between| between < class));
+        let composite = reachable.and_then(|starter: usize| compose(characters[starter], c));
+        if let (Some(starter), Some(composite)) = (reachable, composite) {
+            characters[starter] = composite;
+            continue;
+        }
+        characters[length] = c;
+        (starter, between) = if class == 0 {
+            (Some(length), None)
+        } else {
+            (starter, Some(class))
+        };
+        length += 1;
+    }
+    length
+}
+
+/// The row whose run of code points holds `c`.
+fn find<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Option<&Row> {
+    let c = u32::from(c);
+    let row = rows.get(rows.partition_point(|row| run(row).1 < c))?;
+    (run(row).0 <= c).then_some(row)
+}
+
+/// Hangul syllables are arranged by leading consonant, vowel and trailing consonant (section 3.12
+/// of the Unicode Standard).
+mod hangul {
+    use super::Decomposition;
+
+    const SYLLABLE: u32 = 0xac00;
+    const LEADING: u32 = 0x1100;
+    const VOWEL: u32 = 0x1161;
+    /// One before the first trailing consonant: its index stands for none.
+    const TRAILING: u32 = 0x11a7;
+    const LEADINGS: u32 = 19;
+    const VOWELS: u32 = 21;
+    const TRAILINGS: u32 = 28;
+    const SYLLABLES: u32 = LEADINGS * VOWELS * TRAILINGS;
+
+    pub(super) fn compose(first: u32, second: u32) -> Option<char> {
+        let leading = first.wrapping_sub(LEADING);
+        let vowel = second.wrapping_sub(VOWEL);
+        let syllable = first.wrapping_sub(SYLLABLE);
+        let trailing = second.wrapping_sub(TRAILING);
+        if leading < LEADINGS && vowel < VOWELS {
+            return char::from_u32(SYLLABLE + (leading * VOWELS + vowel) * TRAILINGS);
+        }
+        let open = syllable < SYLLABLES && syllable.is_multiple_of(TRAILINGS);
+        if open && (1..TRAILINGS).contains(&trailing) {
+            return char::from_u32(first + trailing);
+        }
+        None
+    }
+
+    pub(super) fn decompose(c: u32) -> Option<Decomposition> {
+        let syllable = c.wrapping_sub(SYLLABLE);
+        if syllable >= SYLLABLES {
+            return None;
+        }
+        let jamo = |first, index| char::from_u32(first + index).expect("jamo are characters");
+        let leading = jamo(LEADING, syllable / (VOWELS * TRAILINGS));
+        let vowel = jamo(VOWEL, syllable / TRAILINGS % VOWELS);
+        let trailing = syllable % TRAILINGS;
+        Some(if trailing == 0 {
+            Decomposition::new(&[leading, vowel])
+        } else {
+            Decomposition::new(&[leading, vowel, jamo(TRAILING, trailing)])
+        })
+    }
+}

@@ -1,0 +1,111 @@
+//! What Unicode says about single characters, and the tokeniser's reading of it, frozen.
+//!
+//! The tables are generated from pinned data of one version of Unicode, [`UNICODE_VERSION`], and
+//! change only with the tokeniser's version: fingerprints depend on them. A code point that the
+//! version does not assign is a separator and maps to itself. Every look-up is a binary search
+//! without allocation; a table for a whole recipe is fused from these elsewhere.
+//!
+//! # Classes
+//!
+//! [`class`] asks for the character as it stands *after* normalisation; the first line that fits
+//! decides.
+//!
+//! | class | characters |
+//! |---|---|
+//! | ignorable | Default_Ignorable_Code_Point: zero-width characters and joiners, soft hyphen, variation selectors, byte order mark, Hangul fillers |
+//! | space | White_Space; control characters |
+//! | word | decimal digits (Nd) of every script |
+//! | character | letters, marks and other numbers of scripts written without spaces; radicals of Han and Yi |
+//! | word | all other letters, marks and numbers (L, M, N) |
+//! | separator | all else: punctuation with `_`, symbols, emoji, private use, unassigned |
+//!
+//! Written without spaces are
+//!
+//! - the scripts in whose text Unicode's line breaking finds breaks between letters without a
+//!   space, because most of their letters have Line_Break ID, CJ, SA, AK or AS: Han, Hiragana,
+//!   Katakana, Bopomofo, Yi, Nushu, Tangut, Jurchen, Seal; Thai, Lao, Khmer, Myanmar, Tai Le, New
+//!   Tai Lue, Tai Tham, Tai Viet, Ahom; Balinese, Batak, Brahmi, Cham, Dives Akuru, Grantha,
+//!   Gurung Khema, Javanese, Kawi, Makasar, Tulu-Tigalari. Bopomofo is among them: it spells
+//!   Chinese sounds, syllable by syllable, between Han characters. Hangul, which also breaks
+//!   anywhere, is not: Korean has spaces;
+//! - the ancient scripts of word and syllable signs: Egyptian and Anatolian hieroglyphs, cuneiform
+//!   and proto-cuneiform.
+//!
+//! Tibetan is not among them: a mark between its syllables (tsheg, a separator) makes each a word.
+//!
+//! A character shared by scripts (Script Common or Inherited) is of a script without spaces if all
+//! of its Script_Extensions are: ー and 〱 and the kana voicing marks are, `◌́` is not. 々 and 〇 are
+//! Han.
+//!
+//! A *mark* of a script without spaces (Thai vowels and tones, Myanmar medials, kana voicing that
+//! did not compose) is a token of its own like the letters, so that the class of one code point
+//! decides and n-grams see the marks in order. All other marks continue the word before them, or
+//! start one.
+//!
+//! # What this does not do
+//!
+//! No segmentation by dictionary, no grapheme clusters, no language: a code point has one class.
+
+pub(crate) mod compose;
+mod generated;
+
+pub(crate) use compose::is_composing;
+pub use generated::UNICODE_VERSION;
+
+use generated::{CLASSES, COMPATIBILITY, FOLD, POOL, SIMPLIFIED};
+
+/// What a code point is to the tokeniser; the rules are at the head of the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Vanishes: its neighbours become neighbours of each other.
+    Ignorable,
+    /// White space or a control character.
+    Space,
+    /// Neither letter nor mark nor number.
+    Separator,
+    /// Part of a word.
+    Word,
+    /// A token of its own.
+    Character,
+}
+
+/// The class of a code point.
+pub(crate) fn class(c: char) -> Class {
+    let after = CLASSES.partition_point(|&(first, _)| first <= u32::from(c));
+    CLASSES[after - 1].1
+}
+
+/// NFKC of the character alone, where it differs from the character; at most 18 characters.
+pub(crate) fn compatibility(c: char) -> Option<&'static [char]> {
+    expansion(&COMPATIBILITY, c)
+}
+
+/// The full case folding (C and F) of the character, where it differs; at most 3 characters.
+///
+/// Folding may leave the normalisation form: `ǰ` becomes `j` and a caron.
+pub(crate) fn fold(c: char) -> Option<&'static [char]> {
+    expansion(&FOLD, c)
+}
+
+/// The simplified form of a traditional Chinese character, where it differs.
+///
+/// Character by character, first choice of OpenCC, no phrases. The result is never simplified
+/// further, and both sides are NFKC.
+pub(crate) fn simplified(c: char) -> Option<char> {
+    let at = SIMPLIFIED
+        .binary_search_by_key(&c, |&(from, _)| from)
+        .ok()?;
+    Some(SIMPLIFIED[at].1)
+}
+
+/// What `c` becomes in a table of places and lengths in the pool.
+fn expansion(table: &[(u32, u16, u8)], c: char) -> Option<&'static [char]> {
+    let at = table
+        .binary_search_by_key(&u32::from(c), |&(from, _, _)| from)
+        .ok()?;
+    let (_, start, length) = table[at];
+    Some(&POOL[usize::from(start)..][..usize::from(length)])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Numbers that mean something, as types that refuse nonsense.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// A document's position in the order in which its run read it, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DocId(pub u32);
+
+impl DocId {
+    /// The most documents that one run can number.
+    pub const LIMIT: usize = u32::MAX as usize;
+
+    /// The position as an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A similarity from 0 (nothing in common) to 1 (the same).
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Similarity(f64);
+
+impl Similarity {
+    /// The similarity of equal texts.
+    pub const ONE: Self = Self(1.0);
+
+    /// `part / whole`; 0 when the whole is empty.
+    pub fn ratio(part: usize, whole: usize) -> Self {
+        debug_assert!(part <= whole);
+        if whole == 0 {
+            Self(0.0)
+        } else {
+            Self(part as f64 / whole as f64)
+        }
+    }
+
+    /// The value, in 0..=1.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Similarity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The least similarity that counts as a match (≥), above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Threshold(f64);
+
+impl Threshold {
+    /// A threshold.
+    ///
+    /// # Errors
+    /// If the value is not above 0 and at most 1.
+    pub fn new(value: f64) -> Result<Self> {
+        if value > 0.0 && value <= 1.0 {
+            Ok(Self(value))
+        } else {
+            Err(Error::setting(format!(
+                "the threshold {value} is not above 0 and at most 1: give a similarity such as 0.8"
+            )))
+        }
+    }
+
+    /// The value, above 0 and at most 1.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+
+    /// Whether `part / whole` reaches the threshold.
+    pub fn admits(self, part: usize, whole: usize) -> bool {
+        Similarity::ratio(part, whole).get() >= self.0
+    }
+
+    /// The least `part` with `part / whole ≥ threshold`: exact under the same division that
+    /// [`admits`](Self::admits) uses. `whole` must not be 0.
+    pub fn least_part(self, whole: usize) -> usize {
+        let mut part = ((self.0 * whole as f64) as usize).min(whole);
+        while part > 0 && self.admits(part - 1, whole) {
+            part -= 1;
+        }
+        while !self.admits(part, whole) {
+            part += 1;
+        }
+        part
+    }
+}
+
+/// A number of differing bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Distance(u32);
+
+impl Distance {
+    /// A Hamming distance for fingerprints of `bits` bits.
+    ///
+    /// # Errors
+    /// If the distance is not smaller than the number of bits.
+    pub fn new(value: u32, bits: u32) -> Result<Self> {
+        if value < bits {
+            Ok(Self(value))
+        } else {
+            Err(Error::setting(format!(
+                "the distance {value} is not below the {bits} bits of the fingerprint"
+            )))
+        }
+    }
+
+    /// The number of bits.
+    pub fn get(self) -> u32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_inclusive_and_exact() {
+        let threshold = Threshold::new(0.8).unwrap();
+        assert!(threshold.admits(4, 5) && threshold.admits(8, 10) && !threshold.admits(79, 100));
+        for hundredths in 1..=100 {
+            let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
+            for whole in 1..400 {
+                let least = threshold.least_part(whole);
+                assert!(threshold.admits(least, whole));
+                assert!(least == 0 || !threshold.admits(least - 1, whole));
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for value in [0.0, -0.1, 1.0001, f64::NAN, f64::INFINITY] {
+            assert!(Threshold::new(value).is_err());
+        }
+        assert!(Distance::new(64, 64).is_err() && Distance::new(63, 64).is_ok());
+    }
+}

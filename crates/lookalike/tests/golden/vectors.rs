@@ -1,0 +1,101 @@
+//! What the engine makes of the texts in `testdata/golden`, one line of JSON per text and recipe.
+
+use std::path::PathBuf;
+
+use lookalike::recipe::{MinHashFamily, MinHashRecipe, SimHashRecipe, Weights};
+use lookalike::sketch::{MinHasher, SimHasher};
+use lookalike::text::{Analysis, Analyzer, Scratch, State};
+use lookalike::{Cpu, Recipe};
+use serde::{Deserialize, Serialize};
+
+/// The recipes that have vectors: all that are built in.
+pub(crate) const RECIPES: [&str; 5] =
+    ["default-1", "words-1", "words-3", "words-5", "characters-3"];
+
+#[derive(Deserialize)]
+struct Text {
+    id: String,
+    text: String,
+}
+
+/// The fields in their order in the file. Numbers of 64 bits and more, and signatures, are
+/// hexadecimal: a signature has eight digits for every slot.
+#[derive(Serialize)]
+struct Vector<'a> {
+    text: &'a str,
+    recipe: &'a str,
+    recipe_id: String,
+    state: &'static str,
+    /// All tokens.
+    tokens: usize,
+    /// Distinct features.
+    features: usize,
+    key: String,
+    simhash_64: Option<String>,
+    simhash_128: Option<String>,
+    fast_similarity: Option<String>,
+    affine_32: Option<String>,
+}
+
+/// A file beside the texts.
+pub(crate) fn path(name: &str) -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.join("../../testdata/golden").join(name)
+}
+
+/// Computes every line with the chosen instructions.
+pub(crate) fn lines(cpu: Cpu) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let texts = std::fs::read_to_string(path("texts.jsonl"))?;
+    let texts: Vec<Text> = texts
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
+    let mut lines = Vec::new();
+    for name in RECIPES {
+        let analyzer = Analyzer::with_cpu(&Recipe::named(name)?, cpu);
+        for text in &texts {
+            lines.push(serde_json::to_string(&vector(&analyzer, text))?);
+        }
+    }
+    Ok(lines)
+}
+
+fn vector<'a>(analyzer: &'a Analyzer, text: &'a Text) -> Vector<'a> {
+    let recipe = analyzer.recipe();
+    let mut scratch = Scratch::default();
+    let analysis = analyzer.analyze(&text.text, &mut scratch);
+    let mut features = Vec::new();
+    analysis.features(&mut features);
+    Vector {
+        text: &text.id,
+        recipe: &recipe.name,
+        recipe_id: recipe.id().to_string(),
+        state: match analysis.state {
+            State::Rich => "rich",
+            State::Poor => "poor",
+            State::Blank => "blank",
+            State::Empty => "empty",
+        },
+        tokens: analyzer.tokens(&text.text).len(),
+        features: features.len(),
+        key: format!("{:032x}", analysis.key),
+        simhash_64: simhash(&analysis, 64, analyzer.cpu()),
+        simhash_128: simhash(&analysis, 128, analyzer.cpu()),
+        fast_similarity: minhash(&analysis, MinHashFamily::FastSimilarity, analyzer.cpu()),
+        affine_32: minhash(&analysis, MinHashFamily::Affine32, analyzer.cpu()),
+    }
+}
+
+fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
+    let weights = Weights::Frequency;
+    let fingerprint =
+        SimHasher::new(&SimHashRecipe { bits, weights }, cpu).fingerprint(analysis)?;
+    Some(format!("{fingerprint:0width$x}", width = bits as usize / 4))
+}
+
+fn minhash(analysis: &Analysis<'_>, family: MinHashFamily, cpu: Cpu) -> Option<String> {
+    let hasher = MinHasher::new(&MinHashRecipe { family, slots: 128 }, cpu);
+    let mut signature = vec![0; hasher.slots()];
+    let signed = hasher.sign(analysis, &mut signature);
+    signed.then(|| signature.iter().map(|slot| format!("{slot:08x}")).collect())
+}

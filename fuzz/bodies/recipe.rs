@@ -1,0 +1,15 @@
+//! Any text is a recipe or an error; what is a recipe reads the same again and keeps its identity.
+
+use lookalike::Recipe;
+
+/// Panics if the bytes, taken for TOML, break that law.
+pub(crate) fn check(bytes: &[u8]) {
+    let Ok(recipe) = String::from_utf8_lossy(bytes).parse::<Recipe>() else {
+        return;
+    };
+    let toml = recipe.to_toml();
+    let again: Recipe = toml.parse().expect("a recipe's own TOML is a recipe");
+    assert_eq!(again, recipe);
+    assert_eq!(again.id(), recipe.id());
+    assert_eq!(again.to_toml(), toml);
+}

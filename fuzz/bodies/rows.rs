@@ -1,0 +1,164 @@
+//! Any bytes are rows and bad rows, perhaps ended by an error: the same whatever the blocks, and the
+//! same when read again.
+
+use std::io::Write;
+use std::path::Path;
+
+use lookalike_batch::error::Result;
+use lookalike_batch::source::{
+    BadRow, Fields, Format, Inputs, InvalidText, ParseScratch, Place, ReadOptions, Row,
+};
+
+/// Panics if the bytes break that law: the first chooses how they are read, the others are the
+/// input. Its bits: two for the format, two for the size of blocks, one each for malformed text,
+/// more fields, and a header; the last is a legacy encoding.
+pub(crate) fn check(bytes: &[u8]) {
+    let Some((&choice, input)) = bytes.split_first() else {
+        return;
+    };
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    file.write_all(input)
+        .expect("a temporary file can be written");
+
+    let options = options(choice);
+    let small = ReadOptions {
+        block_bytes: BLOCKS[usize::from(choice >> 2 & 3)],
+        ..options.clone()
+    };
+    let (whole, error) = read(file.path(), &options);
+    let (cut, small_error) = read(file.path(), &small);
+    // Of a block that cannot be filled no row is handed out: small blocks come closer to the damage,
+    // and may find another fault before it.
+    if small_error != error {
+        assert!(!small_error.is_empty() && error.contains("cannot decompress"));
+    }
+    let handed_out = if error.is_empty() {
+        cut.len()
+    } else {
+        whole.len()
+    };
+    assert_eq!(cut.get(..handed_out), Some(&whole[..]));
+}
+
+const FORMATS: [Format; 4] = [Format::Jsonl, Format::CSV, Format::TSV, Format::Text];
+const BLOCKS: [usize; 4] = [1, 2, 7, 64];
+
+/// More than nearly all inputs; the usual block is dear to clear for each of them.
+const WHOLE: usize = 1 << 14;
+
+fn options(choice: u8) -> ReadOptions {
+    let has = |bit: u8| choice >> bit & 1 == 1;
+    let format = FORMATS[usize::from(choice & 3)];
+    let header = !has(6);
+    let named = |field: &str, column: &str| {
+        let numbered = matches!(format, Format::Csv { .. }) && !header;
+        if numbered {
+            column.to_owned()
+        } else {
+            field.to_owned()
+        }
+    };
+    let more = has(5) && format != Format::Text;
+    ReadOptions {
+        format: Some(format),
+        header,
+        encoding: if has(7) {
+            encoding_rs::GB18030
+        } else {
+            encoding_rs::UTF_8
+        },
+        invalid_text: if has(4) {
+            InvalidText::Lossy
+        } else {
+            InvalidText::Reject
+        },
+        fields: Fields {
+            text: vec![named("text", "1")],
+            features: more.then(|| named("features", "2")),
+            extra: if more {
+                vec![named("a.b", "3"), named("date", "1")]
+            } else {
+                Vec::new()
+            },
+            ..Fields::default()
+        },
+        block_bytes: WHOLE,
+        ..ReadOptions::default()
+    }
+}
+
+/// What became of a row.
+type Outcome = std::result::Result<Seen, BadRow>;
+
+/// A good row by value, with the features and further fields as they are printed.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    id: Option<String>,
+    text: String,
+    features: Option<String>,
+    extra: String,
+    place: Place,
+    number: u64,
+}
+
+impl Seen {
+    fn new(row: &Row<'_>) -> Self {
+        Self {
+            id: row.id.map(str::to_owned),
+            text: row.text.to_owned(),
+            features: row
+                .features
+                .map(|features| format!("{:?}", features.iter().collect::<Vec<_>>())),
+            extra: format!("{:?}", row.extra),
+            place: row.place,
+            number: row.number,
+        }
+    }
+}
+
+/// The rows of an input in order, and the error that ended them. Checks that they read the same
+/// again.
+fn read(path: &Path, options: &ReadOptions) -> (Vec<Outcome>, String) {
+    let mut rows = Vec::new();
+    let inputs = match Inputs::open(&[path.to_path_buf()], options) {
+        Ok(inputs) => inputs,
+        Err(error) => return (rows, error.to_string()),
+    };
+    let mut take = || -> Result<()> {
+        let mut scratch = ParseScratch::default();
+        while let Some(block) = inputs.next_block()? {
+            inputs.parse(&block, &mut scratch, &mut |row| {
+                rows.push(row.map(|row| Seen::new(&row)));
+                Ok(())
+            })?;
+            inputs.recycle(block);
+        }
+        Ok(())
+    };
+    let error = take()
+        .err()
+        .map_or(String::new(), |error| error.to_string());
+    check_again(&inputs, &rows);
+    (rows, error)
+}
+
+fn check_again(inputs: &Inputs, rows: &[Outcome]) {
+    let (mut scratch, mut raw) = (ParseScratch::default(), Vec::new());
+    for (row, number) in rows.iter().zip(1..) {
+        let (place, own) = match row {
+            Ok(row) => (row.place, row.number),
+            Err(bad) => (bad.place, bad.number),
+        };
+        assert_eq!(own, number);
+        inputs
+            .raw(place, &mut raw)
+            .expect("a row's bytes can be read again");
+        assert_eq!(raw.len(), place.length() as usize);
+        if let Ok(row) = row {
+            let again = inputs
+                .reread(place, &mut scratch, Seen::new)
+                .expect("a good row stays good");
+            assert_eq!(&Seen { number, ..again }, row);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Any bytes as an input file.
+
+#![no_main]
+
+#[path = "../bodies/rows.rs"]
+mod rows;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rows::check(bytes));

@@ -1,0 +1,8 @@
+//! Any text under any kind of recipe.
+
+#![no_main]
+
+#[path = "../bodies/text.rs"]
+mod text;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| text::check(bytes));

@@ -1,0 +1,177 @@
+//! What characters become: normalisation, folding, simplification.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use icu_normalizer::properties::{
+    CanonicalCompositionBorrowed, CanonicalDecompositionBorrowed, Decomposed,
+};
+
+use crate::sources::{self, Simplifier, code_points};
+
+/// Precomposed Hangul syllables: arithmetic serves them, no table.
+const HANGUL_SYLLABLES: std::ops::RangeInclusive<char> = '\u{ac00}'..='\u{d7a3}';
+
+/// The vowels and the trailing consonants that arithmetic joins to a syllable before them.
+const HANGUL_SECONDS: [std::ops::RangeInclusive<char>; 2] =
+    ['\u{1161}'..='\u{1175}', '\u{11a8}'..='\u{11c2}'];
+
+/// A table of characters that become other characters, in order of the former.
+pub(crate) type Expansions = BTreeMap<char, Vec<char>>;
+
+/// All tables but the classes, each in order of its first column.
+pub(crate) struct Mappings {
+    /// NFKC of the character alone, where it differs.
+    pub(crate) compatibility: Expansions,
+    /// Full case folding, where it differs.
+    pub(crate) fold: Expansions,
+    /// NFD of the character alone, where it differs, without Hangul.
+    pub(crate) decomposition: Expansions,
+    /// Primary composites: first, second, composite; without Hangul.
+    pub(crate) compositions: BTreeMap<(char, char), char>,
+    /// First and last of each run with the same combining class other than zero.
+    pub(crate) combining: Vec<(char, char, u8)>,
+    /// First and last of each run of characters that may act on what precedes them.
+    pub(crate) composing: Vec<(char, char)>,
+    /// Traditional to simplified.
+    pub(crate) simplified: BTreeMap<char, char>,
+}
+
+impl Mappings {
+    pub(crate) fn collect() -> Result<Self> {
+        Ok(Self {
+            compatibility: differing(sources::nfkc),
+            fold: differing(sources::fold),
+            decomposition: {
+                let mut table = differing(sources::nfd);
+                table.retain(|c, _| !HANGUL_SYLLABLES.contains(c));
+                table
+            },
+            compositions: compositions(),
+            combining: combining(),
+            composing: composing()?,
+            simplified: simplified()?,
+        })
+    }
+}
+
+fn differing(mapping: impl Fn(char) -> Vec<char>) -> Expansions {
+    code_points()
+        .map(|c| (c, mapping(c)))
+        .filter(|(c, to)| to != &[*c])
+        .collect()
+}
+
+fn compositions() -> BTreeMap<(char, char), char> {
+    let canonical = CanonicalDecompositionBorrowed::new();
+    let composition = CanonicalCompositionBorrowed::new();
+    code_points()
+        .filter(|c| !HANGUL_SYLLABLES.contains(c))
+        .filter_map(|c| match canonical.decompose(c) {
+            Decomposed::Expansion(first, second) => Some(((first, second), c)),
+            _ => None,
+        })
+        .filter(|&((first, second), c)| composition.compose(first, second) == Some(c))
+        .collect()
+}
+
+fn combining() -> Vec<(char, char, u8)> {
+    let mut runs: Vec<(char, char, u8)> = Vec::new();
+    for c in code_points() {
+        match (sources::combining_class(c), runs.last_mut()) {
+            (0, _) => {}
+            (class, Some(run)) if run.2 == class && follows(run.1, c) => run.1 = c,
+            (class, _) => runs.push((c, c, class)),
+        }
+    }
+    runs
+}
+
+/// Characters with a combining class, those that compose with a character before them, and those
+/// whose decomposition, canonical or by compatibility, starts with such a character.
+fn composing() -> Result<Vec<(char, char)>> {
+    let seconds: BTreeSet<char> = compositions()
+        .into_keys()
+        .map(|(_, second)| second)
+        .collect();
+    let acts = |c: char| {
+        sources::combining_class(c) != 0
+            || seconds.contains(&c)
+            || HANGUL_SECONDS.iter().any(|range| range.contains(&c))
+    };
+    let mut runs: Vec<(char, char)> = Vec::new();
+    for c in code_points() {
+        let composing = acts(c) || sources::nfkd(c).first().copied().is_some_and(acts);
+        ensure!(
+            composing || !sources::quick_check_maybe(c),
+            "U+{:04X} may compose, but starts with no second half of a composite",
+            u32::from(c)
+        );
+        if composing {
+            match runs.last_mut() {
+                Some(run) if follows(run.1, c) => run.1 = c,
+                _ => runs.push((c, c)),
+            }
+        }
+    }
+    Ok(runs)
+}
+
+/// The table closed under itself, so that what has been simplified stays as it is: 薴 becomes 苧,
+/// which as a traditional character becomes 苎.
+fn simplified() -> Result<BTreeMap<char, char>> {
+    let simplifier = Simplifier::new()?;
+    let mut table = BTreeMap::new();
+    for c in code_points() {
+        let mut steps = vec![c];
+        while let Some(next) = simplifier.simplified(steps[steps.len() - 1])? {
+            ensure!(
+                !steps.contains(&next),
+                "simplifying {c:?} comes back to {next:?}"
+            );
+            steps.push(next);
+        }
+        if let [_, .., last] = steps[..] {
+            table.insert(c, last);
+        }
+    }
+    Ok(table)
+}
+
+fn follows(earlier: char, later: char) -> bool {
+    u32::from(earlier) + 1 == u32::from(later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simplification_is_closed_and_leaves_normalised_text_normalised() {
+        let table = simplified().unwrap();
+        assert_eq!(table[&'薴'], '苎');
+        assert_eq!(table.len(), 4105);
+        for (from, to) in &table {
+            assert!(!table.contains_key(to), "{from} becomes {to}");
+            assert_eq!(sources::nfkc(*from), [*from]);
+            assert_eq!(sources::nfkc(*to), [*to]);
+        }
+    }
+
+    #[test]
+    fn composing_covers_halfwidth_marks_and_compatibility_vowels() {
+        let runs = composing().unwrap();
+        let covered = |c: char| {
+            runs.iter()
+                .any(|&(first, last)| (first..=last).contains(&c))
+        };
+        for c in [
+            '\u{301}', '\u{3099}', 'ﾞ', 'ﾟ', '\u{1161}', '\u{11a8}', 'ㅏ', '\u{9be}',
+        ] {
+            assert!(covered(c), "U+{:04X}", u32::from(c));
+        }
+        for c in ['a', 'é', '漢', '가', '\u{1100}', 'ㄱ', 'ア'] {
+            assert!(!covered(c), "U+{:04X}", u32::from(c));
+        }
+    }
+}
