@@ -96,6 +96,14 @@ impl<'a> Judge<'a> {
         near.then_some(Route::MinHash)
     }
 
+    /// Makes sure that [`check`](Self::check) has the features of a document at hand.
+    pub(super) fn prepare(&self, rank: Rank) -> Result<()> {
+        if self.plan.settings().measure != Measure::Sketch {
+            self.features.get(self.corpus.document(rank))?;
+        }
+        Ok(())
+    }
+
     /// The similarity of two candidates, if it passes the check.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));

@@ -1,6 +1,6 @@
 //! The keys under which documents meet.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -105,19 +105,18 @@ fn by_bands(
     let mut hot = vec![false; if refines { corpus.len() } else { 0 }];
     for first in (0..bands.bands).step_by(bands_at_once) {
         let some = first..(first + bands_at_once).min(bands.bands);
-        let mut keyed: Vec<_> = signed
-            .par_iter()
-            .flat_map_iter(|&rank| {
+        let keys = |ranks: &[Rank]| {
+            let keys = ranks.iter().flat_map(|&rank| {
                 let signature = corpus.sketches.signature(corpus.document(rank));
                 some.clone().filter_map(move |band| {
                     let key = band_key(bands, band, signature?);
-                    Some(Keyed {
-                        key: corpus.parted(key, rank),
-                        rank,
-                    })
+                    let key = corpus.parted(key, rank);
+                    Some(Keyed { key, rank })
                 })
-            })
-            .collect();
+            });
+            keys.collect::<Vec<_>>()
+        };
+        let mut keyed = shared(signed.len() * some.len(), signed, keys);
         builder.add(&mut keyed, |members| {
             let is_hot = refines && members.len() > judge.portions.hot;
             if is_hot {
@@ -132,6 +131,57 @@ fn by_bands(
         .filter(|&rank| hot[rank as usize])
         .collect();
     by_rare_features(corpus, judge, &hot, builder)
+}
+
+/// The keys of `ranks` that may be shared, most of those that nobody shares left out: they need not
+/// be sorted. `keys` gives those of a portion of the ranks, about `count` in all.
+fn shared(count: usize, ranks: &[Rank], keys: impl Fn(&[Rank]) -> Vec<Keyed> + Sync) -> Vec<Keyed> {
+    let met = MetTwice::new(count);
+    let mut portions: Vec<_> = ranks
+        .par_chunks(512)
+        .map(|ranks| {
+            let keys = keys(ranks);
+            keys.iter().for_each(|keyed| met.meet(keyed.key));
+            keys
+        })
+        .collect();
+    portions
+        .par_iter_mut()
+        .for_each(|portion| portion.retain(|keyed| met.may_be_shared(keyed.key)));
+    portions.concat()
+}
+
+/// Tells keys that were met twice from most that were met once, in about 16 bits a key.
+struct MetTwice {
+    words: Vec<AtomicU64>,
+}
+
+impl MetTwice {
+    fn new(keys: usize) -> Self {
+        let words = (keys / 4).next_power_of_two();
+        Self {
+            words: (0..words).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// The word of a key, and its lower bit there: "met once"; the next one says "met twice".
+    fn place(&self, key: u64) -> (&AtomicU64, u64) {
+        let word = &self.words[(key >> 5) as usize & (self.words.len() - 1)];
+        (word, 1 << (2 * (key % 32)))
+    }
+
+    fn meet(&self, key: u64) {
+        let (word, once) = self.place(key);
+        let before = word.fetch_or(once, Ordering::Relaxed);
+        if before & once != 0 && before & once << 1 == 0 {
+            word.fetch_or(once << 1, Ordering::Relaxed);
+        }
+    }
+
+    fn may_be_shared(&self, key: u64) -> bool {
+        let (word, once) = self.place(key);
+        word.load(Ordering::Relaxed) & once << 1 != 0
+    }
 }
 
 /// The prefix filter: of two sets with a Jaccard index of at least t, those n − ⌈t·n⌉ + 1 features

@@ -243,6 +243,7 @@ impl Walk<'_> {
                 self.look_up(rank, block.start, seen)
             })
             .collect::<Result<_>>()?;
+        self.make_features(&findings, block.start)?;
         let mut start = block.start;
         for few in findings.chunks_mut(self.judge.portions.few) {
             self.compare_inside(few, start)?;
@@ -252,6 +253,28 @@ impl Walk<'_> {
             start += few.len() as Rank;
         }
         Ok(())
+    }
+
+    /// Makes the features that comparing inside the block will ask for, so that all threads share
+    /// this work and not only the few documents that are decided together.
+    fn make_features(&self, findings: &[Finding], start: Rank) -> Result<()> {
+        let mut wanted = vec![false; findings.len()];
+        for (at, finding) in findings.iter().enumerate() {
+            for &(other, route, _) in &finding.inner {
+                if route != Route::Exact {
+                    wanted[at] = true;
+                    wanted[(other - start) as usize] = true;
+                }
+            }
+        }
+        let wanted: Vec<Rank> = (start..)
+            .zip(wanted)
+            .filter_map(|(rank, wanted)| wanted.then_some(rank))
+            .collect();
+        wanted
+            .into_par_iter()
+            .with_max_len(8)
+            .try_for_each(|rank| self.judge.prepare(rank))
     }
 
     /// Compares a document with those kept before the block, and finds its candidates inside.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::charmap::{AsciiCase, CharMap};
 use super::normalize::{self, Token};
-use super::sort::sort_hashes;
+use super::sort::sort_distinct;
 use super::tokenize::{Buffers, Tokenize};
 use super::{markup, shingle};
 use crate::arch::Cpu;
@@ -290,15 +290,3 @@ impl Analysis<'_> {
 
 /// Features that are made at a time: they stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1024;
-
-/// Sorts what stands from `start` on and keeps every value once.
-fn sort_distinct(values: &mut Vec<u64>, start: usize) {
-    sort_hashes(&mut values[start..]);
-    let sorted = &mut values[start..];
-    let mut distinct = sorted.len().min(1);
-    for at in 1..sorted.len() {
-        sorted[distinct] = sorted[at];
-        distinct += usize::from(sorted[at] != sorted[distinct - 1]);
-    }
-    values.truncate(start + distinct);
-}

@@ -1,49 +1,78 @@
-//! Sorting hashes.
+//! The distinct values of a list of hashes, in ascending order.
 //!
-//! Hashes are spread evenly, so one pass that puts every value into the bucket of its upper bits
-//! leaves a value or two to a bucket, and an insertion sort over the whole finishes. Values that
-//! are not spread evenly fall back to a comparison sort.
-
-/// Below this buckets are not worth setting up.
-const FEW: usize = 48;
+//! Hashes are spread evenly, so a table of twice their number in which a value stands at the place
+//! that its upper bits name, or a little behind it, is sorted as it is filled: a larger value on the
+//! way makes room. Repeated values are met on the way and dropped, so it does not matter how many
+//! there are. Values that are not spread evenly fall back to a comparison sort.
 
 /// Up to this many values a place is counted for each.
 const TINY: usize = 20;
 
-/// A bucket of more values than this shows that the values are not spread evenly.
-const CROWDED: u32 = 24;
+/// A value further from its place than this shows that the values are not spread evenly.
+const FAR: usize = 64;
 
-/// Sorts values that are spread evenly over 64 bits; correct for any.
-pub(super) fn sort_hashes(values: &mut [u64]) {
-    if values.len() <= TINY {
-        return sort_tiny(values);
-    }
-    if values.len() < FEW || values.len() > u32::MAX as usize {
-        values.sort_unstable();
+/// Sorts what stands from `start` on and keeps every value once. Fast for values that are spread
+/// evenly over 64 bits, correct for any.
+pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
+    if values.len() - start <= TINY {
+        sort_tiny(&mut values[start..]);
+    } else if let Some(distinct) = by_table(&mut values[start..]) {
+        values.truncate(start + distinct);
         return;
+    } else {
+        values[start..].sort_unstable();
     }
-    let bits = values.len().ilog2();
-    let bucket = |value: u64| (value >> (64 - bits)) as usize;
-    let mut ends = vec![0u32; 1 << bits];
-    values.iter().for_each(|&value| ends[bucket(value)] += 1);
-    let mut end = 0;
-    let mut most = 0;
-    for count in &mut ends {
-        most = most.max(*count);
-        end += std::mem::replace(count, end);
+    let sorted = &mut values[start..];
+    let mut distinct = sorted.len().min(1);
+    for at in 1..sorted.len() {
+        sorted[distinct] = sorted[at];
+        distinct += usize::from(sorted[at] != sorted[distinct - 1]);
     }
-    if most > CROWDED {
-        values.sort_unstable();
-        return;
-    }
-    let mut sorted = vec![0; values.len()];
+    values.truncate(start + distinct);
+}
+
+/// Stands where no value is.
+const FREE: u64 = u64::MAX;
+
+/// Puts the distinct values to the front, ascending, and returns how many they are. None, with the
+/// values as they were, if they are not spread evenly.
+fn by_table(values: &mut [u64]) -> Option<usize> {
+    let bits = (2 * values.len()).next_power_of_two().ilog2();
+    let mut table = vec![FREE; (1 << bits) + FAR];
+    let mut has_greatest = false;
     for &value in values.iter() {
-        let at = &mut ends[bucket(value)];
-        sorted[*at as usize] = value;
-        *at += 1;
+        if value == FREE {
+            has_greatest = true;
+            continue;
+        }
+        let home = (value >> (64 - bits)) as usize;
+        let mut value = value;
+        let placed = table[home..home + FAR].iter_mut().any(|place| {
+            if *place < value {
+                return false;
+            }
+            let before = std::mem::replace(place, value);
+            let placed = before == FREE || before == value;
+            value = before;
+            placed
+        });
+        if !placed {
+            return None;
+        }
     }
-    values.copy_from_slice(&sorted);
-    insertion_sort(values);
+    let mut distinct = 0;
+    for &value in &table {
+        let Some(place) = values.get_mut(distinct) else {
+            break;
+        };
+        *place = value;
+        distinct += usize::from(value != FREE);
+    }
+    if has_greatest {
+        values[distinct] = FREE;
+        distinct += 1;
+    }
+    Some(distinct)
 }
 
 /// Every value goes to the place that the number of smaller ones tells: quadratic, but without a
@@ -66,19 +95,6 @@ fn sort_tiny(values: &mut [u64]) {
     }
 }
 
-/// Linear for values that are at most a bucket away from their place.
-fn insertion_sort(values: &mut [u64]) {
-    for at in 1..values.len() {
-        let value = values[at];
-        let mut hole = at;
-        while hole > 0 && values[hole - 1] > value {
-            values[hole] = values[hole - 1];
-            hole -= 1;
-        }
-        values[hole] = value;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,13 +105,24 @@ mod tests {
         for length in (0..300).chain([1000, 5000]) {
             let even: Vec<u64> = (0..length).map(mix).collect();
             let equal = vec![7; length as usize];
+            let greatest: Vec<u64> = (0..length)
+                .map(|at| mix(at) | u64::MAX << (at % 65).min(63))
+                .collect();
+            let zeros = vec![0; length as usize];
             let low: Vec<u64> = (0..length).rev().collect();
+            let high: Vec<u64> = (0..length).map(|at| u64::MAX - at).collect();
             let repeated: Vec<u64> = (0..length).map(|at| mix(at % 17)).collect();
-            for mut values in [even, equal, low, repeated] {
+            let mixed: Vec<u64> = (0..length)
+                .map(|at| mix(at % 100).wrapping_mul(at % 3))
+                .collect();
+            for values in [even, equal, zeros, greatest, low, high, repeated, mixed] {
                 let mut expected = values.clone();
                 expected.sort_unstable();
-                sort_hashes(&mut values);
-                assert_eq!(values, expected);
+                expected.dedup();
+                let mut values = [vec![9, 9, 5], values].concat();
+                sort_distinct(&mut values, 3);
+                assert_eq!(values[..3], [9, 9, 5]);
+                assert_eq!(values[3..], expected);
             }
         }
     }
