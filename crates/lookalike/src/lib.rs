@@ -105,6 +105,7 @@
 //! not somebody who constructs collisions. A run numbers up to 2³² − 1 documents.
 
 mod arch;
+pub mod bytes;
 mod error;
 mod hash;
 pub mod matching;

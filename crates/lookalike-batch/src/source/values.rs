@@ -120,6 +120,9 @@ pub(super) struct Values {
     pub(super) slots: Vec<Slot>,
     /// Strings that had to be rewritten: unescaped, unquoted.
     pub(super) arena: String,
+    /// Room for unescaping; what it holds between two strings does not matter.
+    pub(super) unescaped: Vec<u8>,
+    pub(super) special: Vec<u32>,
     joined: String,
     features: Vec<Entry>,
 }

@@ -34,6 +34,9 @@ pub(crate) trait Arch: Copy {
         copy: &mut [u8; BLOCK],
     ) -> BlockMasks;
 
+    /// Which bytes of a block are one of two; bit i speaks of byte i.
+    fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64;
+
     /// Writes `base + i` for every set bit i of `bits`, ascending, and returns how many there are.
     /// What is written behind them does not matter.
     fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize;
@@ -127,6 +130,16 @@ mod tests {
         }
     }
 
+    struct Either<'a>(&'a [u8; BLOCK], [u8; 2]);
+
+    impl Kernel for Either<'_> {
+        type Output = u64;
+
+        fn run<A: Arch>(self, arch: A) -> u64 {
+            arch.either(self.0, self.1)
+        }
+    }
+
     struct Positions(u64, u32);
 
     impl Kernel for Positions {
@@ -161,6 +174,11 @@ mod tests {
                     cpu.run(Blocks::<false>(&block)),
                     Plain.blocks::<false>(&block)
                 );
+                let wanted = [block[3], block[round as usize % BLOCK] ^ 1];
+                let expected = (0..BLOCK)
+                    .filter(|&at| wanted.contains(&block[at]))
+                    .fold(0, |bits, at| bits | 1 << at);
+                assert_eq!(cpu.run(Either(&block, wanted)), expected);
             }
         }
     }

@@ -27,6 +27,13 @@ impl Arch for Plain {
     }
 
     #[inline(always)]
+    fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
+        let found = |&byte: &u8| u64::from(byte == wanted[0] || byte == wanted[1]);
+        let found = block.iter().map(found).enumerate();
+        found.fold(0, |bits, (at, found)| bits | found << at)
+    }
+
+    #[inline(always)]
     fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
         let count = bits.count_ones() as usize;
         for position in &mut positions[..count] {

@@ -88,6 +88,21 @@ impl Arch for Avx2 {
     }
 
     #[inline(always)]
+    fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
+        let mut found = 0;
+        for half in 0..2 {
+            // SAFETY: `self` proves that AVX2 is there; 32 · half + 32 ≤ 64 bytes are read, unaligned.
+            unsafe {
+                let bytes = _mm256_loadu_si256(block.as_ptr().add(32 * half).cast());
+                let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
+                let mask = _mm256_movemask_epi8(_mm256_or_si256(is(wanted[0]), is(wanted[1])));
+                found |= u64::from(mask as u32) << (32 * half);
+            }
+        }
+        found
+    }
+
+    #[inline(always)]
     fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
         let count = bits.count_ones() as usize;
         // Eight at a time without asking whether there are so many: the count is hard to predict.
@@ -129,6 +144,16 @@ impl Arch for Avx512 {
                 word: upper | from(b'a', 26) | from(b'0', 10),
                 non_ascii: _mm512_movepi8_mask(bytes),
             }
+        }
+    }
+
+    #[inline(always)]
+    fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
+        // SAFETY: `self` proves that AVX-512 BW is there; 64 bytes are read, unaligned.
+        unsafe {
+            let bytes = _mm512_loadu_si512(block.as_ptr().cast());
+            let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8));
+            is(wanted[0]) | is(wanted[1])
         }
     }
 

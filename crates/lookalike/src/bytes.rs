@@ -1,0 +1,97 @@
+//! Where certain bytes stand.
+//!
+//! Readers of text formats need this of every block they take, and the engine has the instructions
+//! for it. Cost: some tens of picoseconds a byte, and less than a nanosecond for every byte found.
+
+use crate::arch::{Arch, BLOCK, Cpu, Kernel};
+
+/// The most bytes that [`find_either`] looks at.
+pub const MOST: usize = 4096;
+
+/// The places of all bytes of `bytes` that are one of two, ascending, in `room`, which is used again
+/// from call to call.
+///
+/// ```
+/// let mut room = Vec::new();
+/// let places = lookalike::bytes::find_either(br#"say \"yes\""#, *b"\"\\", &mut room);
+/// assert_eq!(places, [4, 5, 9, 10]);
+/// ```
+///
+/// # Panics
+/// If there are more than [`MOST`] bytes.
+pub fn find_either<'r>(bytes: &[u8], wanted: [u8; 2], room: &'r mut Vec<u32>) -> &'r [u32] {
+    assert!(bytes.len() <= MOST, "at most {MOST} bytes at a time");
+    if room.len() < MOST + BLOCK {
+        room.resize(MOST + BLOCK, 0);
+    }
+    let count = Cpu::best().run(FindEither {
+        bytes,
+        wanted,
+        places: room,
+    });
+    &room[..count]
+}
+
+struct FindEither<'a> {
+    bytes: &'a [u8],
+    wanted: [u8; 2],
+    places: &'a mut [u32],
+}
+
+impl Kernel for FindEither<'_> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) -> usize {
+        let Self {
+            bytes,
+            wanted,
+            places,
+        } = self;
+        let mut count = 0;
+        let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+        for (at, block) in blocks.iter().enumerate() {
+            let found = arch.either(block, wanted);
+            count += arch.positions(found, (at * BLOCK) as u32, behind(places, count));
+        }
+        if !rest.is_empty() {
+            let mut block = [0; BLOCK];
+            block[..rest.len()].copy_from_slice(rest);
+            let found = arch.either(&block, wanted) & u64::MAX >> (BLOCK - rest.len());
+            let base = (blocks.len() * BLOCK) as u32;
+            count += arch.positions(found, base, behind(places, count));
+        }
+        count
+    }
+}
+
+/// The room behind the first places.
+#[inline(always)]
+fn behind(places: &mut [u32], count: usize) -> &mut [u32; BLOCK] {
+    let room = places[count..].first_chunk_mut();
+    room.expect("there is room for a block behind all places")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_a_plain_search_finds_at_every_length_and_alignment() {
+        let bytes: Vec<u8> = (0..MOST as u64 + 64)
+            .map(|at| crate::hash::mix(at) as u8 % 7)
+            .collect();
+        let mut room = vec![1; 9];
+        for length in (0..300).chain([MOST - 1, MOST]) {
+            for start in [0, 1, 31, 63] {
+                let bytes = &bytes[start..start + length];
+                for wanted in [[0, 3], [5, 5], [9, 200]] {
+                    let places = find_either(bytes, wanted, &mut room);
+                    let found = |at: &u32| wanted.contains(&bytes[*at as usize]);
+                    let expected: Vec<u32> = (0..length as u32).filter(found).collect();
+                    assert_eq!(places, expected);
+                }
+            }
+        }
+    }
+}
