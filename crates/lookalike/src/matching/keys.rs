@@ -106,15 +106,16 @@ fn by_bands(
     for first in (0..bands.bands).step_by(bands_at_once) {
         let some = first..(first + bands_at_once).min(bands.bands);
         let keys = |ranks: &[Rank]| {
-            let keys = ranks.iter().flat_map(|&rank| {
-                let signature = corpus.sketches.signature(corpus.document(rank));
-                some.clone().filter_map(move |band| {
-                    let key = band_key(bands, band, signature?);
-                    let key = corpus.parted(key, rank);
-                    Some(Keyed { key, rank })
-                })
-            });
-            keys.collect::<Vec<_>>()
+            let mut keys = Vec::with_capacity(ranks.len() * some.len());
+            for &rank in ranks {
+                if let Some(signature) = corpus.sketches.signature(corpus.document(rank)) {
+                    for band in some.clone() {
+                        let key = corpus.parted(band_key(bands, band, signature), rank);
+                        keys.push(Keyed { key, rank });
+                    }
+                }
+            }
+            keys
         };
         let mut keyed = shared(signed.len() * some.len(), signed, keys);
         builder.add(&mut keyed, |members| {

@@ -155,7 +155,7 @@ impl Round {
     fn apply(self, features: &[u64], signature: &mut [u32]) {
         match (self, <&mut [u32; MOST]>::try_from(&mut *signature)) {
             // The usual number of slots is known to the compiler.
-            (Self::Random(0), Ok(signature)) => random_round(0, features, signature),
+            (Self::Random(0), Ok(signature)) => first_round(features, signature),
             (Self::Random(round), _) => random_round(round, features, signature),
             (Self::Own(slot), _) => {
                 let round = RANDOM_ROUNDS + slot as u32;
@@ -164,6 +164,33 @@ impl Round {
                     .map(|&feature| tagged(round, round_hash(round, feature)));
                 signature[slot] = least.fold(signature[slot], u32::min);
             }
+        }
+    }
+}
+
+/// Signatures that are filled in turn.
+const LANES: usize = 4;
+
+/// The first round of a signature of the usual length. A CPU guesses that reading a slot need not
+/// wait for what was written just before, and pays when both are the same slot; so features that
+/// follow one another go to signatures of their own, which are joined at the end.
+#[inline(always)]
+fn first_round(features: &[u64], signature: &mut [u32; MOST]) {
+    if features.len() < MOST {
+        return random_round(0, features, signature);
+    }
+    let mut lanes = [[UNFILLED; MOST]; LANES];
+    let (groups, rest) = features.as_chunks::<LANES>();
+    for group in groups {
+        for (lane, &feature) in lanes.iter_mut().zip(group) {
+            let slot = (feature >> (64 - MOST.ilog2())) as usize;
+            lane[slot] = lane[slot].min(tagged(0, feature));
+        }
+    }
+    random_round(0, rest, signature);
+    for lane in &lanes {
+        for (slot, &value) in signature.iter_mut().zip(lane) {
+            *slot = value.min(*slot);
         }
     }
 }

@@ -241,6 +241,9 @@ impl Analysis<'_> {
         if self.feature_count() <= limit {
             return false;
         }
+        if self.surely_has_more_features_than(limit) {
+            return true;
+        }
         let mut table = vec![0; (4 * limit + 4).next_power_of_two()];
         let mask = table.len() - 1;
         let mut distinct = 0;
@@ -258,6 +261,21 @@ impl Analysis<'_> {
                 }
             }
             true
+        });
+        distinct > limit
+    }
+
+    /// Whether so many of the first features have different hashes of a few bits that there must be
+    /// more than `limit`: true of nearly every text that is long beside the limit.
+    fn surely_has_more_features_than(&self, limit: usize) -> bool {
+        let mut bits = [0u64; 16];
+        let mut distinct = 0;
+        self.chunks_while(2 * limit, |features| {
+            for &feature in features {
+                bits[(feature >> 60) as usize] |= 1 << (feature >> 54 & 63);
+            }
+            distinct = bits.iter().map(|bits| bits.count_ones() as usize).sum();
+            false
         });
         distinct > limit
     }

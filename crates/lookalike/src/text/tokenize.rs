@@ -173,6 +173,12 @@ impl<A: Arch> Run<'_, A> {
         until_ascii: bool,
     ) -> Option<usize> {
         while at < end {
+            if !until_ascii && self.edge_count == 0 {
+                at += self.narrow_characters(&bytes[at..end]);
+                if at == end {
+                    break;
+                }
+            }
             let (point, length) = decode(bytes, at);
             if point < 0x80 && until_ascii && is_ascii_stretch(bytes, at) {
                 break;
@@ -195,33 +201,61 @@ impl<A: Arch> Run<'_, A> {
         Some(at)
     }
 
-    /// Reads the characters of three bytes at the head that are tokens of their own: most of a
-    /// Chinese text. Returns how many bytes it has read.
+    /// Reads the characters of three bytes at the head that are tokens of their own, and those
+    /// between them that part or vanish, which here is the same: most of a Chinese text. Returns how
+    /// many bytes it has read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
+        const AT_ONCE: usize = 32;
         let mut at = 0;
         loop {
-            let mut tokens = [0; 32];
-            let mut count = 0;
-            for (&[first, second, third], token) in
-                bytes[at..].as_chunks::<3>().0.iter().zip(&mut tokens)
-            {
+            let start = self.tokens.len();
+            self.tokens.resize(start + AT_ONCE, 0);
+            let tokens = self.tokens[start..].first_chunk_mut::<AT_ONCE>();
+            let tokens = tokens.expect("the room was just made");
+            let (mut read, mut count) = (0, 0);
+            for &[first, second, third] in bytes[at..].as_chunks::<3>().0.iter().take(AT_ONCE) {
                 let point = (u32::from(first) & 0x0f) << 12
                     | (u32::from(second) & 0x3f) << 6
                     | u32::from(third) & 0x3f;
                 let entry = self.map.basic(point);
-                if first & 0xf0 != 0xe0 || entry.kind() != Entry::CHARACTER {
+                if first & 0xf0 != 0xe0 || !is_single(entry) {
                     break;
                 }
-                *token = u64::from(entry.value());
-                count += 1;
+                tokens[count % AT_ONCE] = u64::from(entry.value());
+                count += usize::from(entry.kind() == Entry::CHARACTER);
+                read += 1;
             }
-            self.tokens.extend_from_slice(&tokens[..count]);
-            at += 3 * count;
-            if count < tokens.len() {
+            self.tokens.truncate(start + count);
+            at += 3 * read;
+            if read < AT_ONCE {
                 return at;
             }
         }
+    }
+
+    /// Reads the ASCII characters at the head as far as they are tokens of their own, white space or
+    /// nothing. Returns how many bytes it has read.
+    #[inline(always)]
+    fn narrow_characters(&mut self, bytes: &[u8]) -> usize {
+        for (at, &byte) in bytes.iter().enumerate() {
+            if !byte.is_ascii() {
+                return at;
+            }
+            let entry = self.map.basic(u32::from(byte));
+            match entry.kind() {
+                Entry::CHARACTER => {
+                    if std::mem::take(&mut self.space_due) {
+                        self.tokens.push(u64::from(b' '));
+                    }
+                    self.tokens.push(u64::from(entry.value()));
+                }
+                Entry::SPACE => self.space_due = !self.tokens.is_empty(),
+                Entry::BREAK | Entry::IGNORE => {}
+                _ => return at,
+            }
+        }
+        bytes.len()
     }
 
     /// False if the text has to be composed.
@@ -302,9 +336,11 @@ impl<A: Arch> Run<'_, A> {
     #[inline(always)]
     fn flush(&mut self) {
         let (pairs, open) = self.edges[..self.edge_count].as_chunks::<2>();
-        self.tokens.extend(pairs.iter().map(|&[start, end]| {
-            hash::word_in(self.words, start as usize, (end - start) as usize)
-        }));
+        let count = self.tokens.len();
+        self.tokens.resize(count + pairs.len(), 0);
+        for (token, &[start, end]) in self.tokens[count..].iter_mut().zip(pairs) {
+            *token = hash::word_in(self.words, start as usize, (end - start) as usize);
+        }
         let open = open.first().copied();
         self.edge_count = usize::from(open.is_some());
         if let Some(start) = open {
@@ -329,6 +365,13 @@ impl<A: Arch> Run<'_, A> {
         map.beyond(point, |entry| complete &= self.act(entry));
         complete
     }
+}
+
+/// Whether a character is a token of its own or, where no word is open, nothing.
+#[inline(always)]
+fn is_single(entry: Entry) -> bool {
+    const SINGLE: u32 = 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE;
+    SINGLE >> entry.kind() & 1 == 1
 }
 
 #[inline(always)]
