@@ -1,5 +1,7 @@
 //! Removing near-duplicates.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use lookalike::matching::{self, Outcome, Route};
@@ -14,7 +16,8 @@ use super::settings::{DedupOutputs, RunInputs, Settings};
 use super::summary::{ByRoute, LargeCluster, States, Summary, Suspicion};
 use crate::error::Result;
 use crate::sink::{
-    Annotation, Cell, Column, Output, RowSet, TableWriter, WriteOptions, check_output, write_kept,
+    Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_output,
+    prepare_kept, write_kept,
 };
 use crate::source::Place;
 
@@ -78,15 +81,50 @@ impl<'a> Run<'a> {
             }
             progress.advance(done as u64);
         };
-        let outcome = matching::find_verdicts(&corpus.corpus(), &deciding)?;
-        let components = if outputs.components {
-            Some(matching::find_components(&corpus.corpus(), &outcome)?)
-        } else {
-            None
+        // Where verdicts fall in the order of the rows, rows are copied while others are decided.
+        let early = outputs.kept.as_ref().filter(|output| {
+            let in_order = corpus.corpus().order.is_none() && !outputs.annotate;
+            in_order && self.settings.threads > 1 && output.appears_complete()
+        });
+        let verdicts_so_far = VerdictsSoFar::new(&corpus);
+        let writing = AtomicBool::new(false);
+        let copied = |rows| {
+            if writing.load(Ordering::Relaxed) {
+                progress.advance(rows);
+            }
         };
-        self.stage_done("match");
+        let copy = |output: &Output| {
+            let options = WriteOptions {
+                annotate: None,
+                threads: self.settings.threads,
+            };
+            prepare_kept(&opened.inputs, &verdicts_so_far, output, &options, &copied)
+        };
+        let (outcome, components, prepared) = std::thread::scope(|scope| -> Result<_> {
+            let copying = early.map(|output| scope.spawn(|| copy(output)));
+            let ending = verdicts_so_far.ending();
+            let outcome = matching::follow_verdicts(&corpus.corpus(), &|decided, removals| {
+                deciding(decided);
+                verdicts_so_far.take(decided, removals);
+            })?;
+            drop(ending);
+            let components = if outputs.components {
+                Some(matching::find_components(&corpus.corpus(), &outcome)?)
+            } else {
+                None
+            };
+            self.stage_done("match");
+            let prepared = copying.map(|copying| {
+                progress.begin(Stage::Write, Some(corpus.documents.len() as u64));
+                writing.store(true, Ordering::Relaxed);
+                copying
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            Ok((outcome, components, prepared.transpose()?))
+        })?;
         let verdicts = Verdicts::new(&corpus, &outcome, components);
-        verdicts.write(&opened, outputs, self.settings, progress)?;
+        verdicts.write(&opened, outputs, self.settings, prepared, progress)?;
         let rejected = rejected.finish()?;
         self.stage_done("write");
         self.summary(&corpus, &outcome, &verdicts, rejected)
@@ -244,6 +282,7 @@ impl<'a> Verdicts<'a> {
         opened: &Opened,
         outputs: &DedupOutputs,
         settings: &Settings,
+        prepared: Option<Prepared>,
         progress: &dyn Progress,
     ) -> Result<()> {
         if let Some(output) = &outputs.removed {
@@ -251,6 +290,10 @@ impl<'a> Verdicts<'a> {
         }
         if let Some(output) = &outputs.clusters {
             self.write_clusters(output, opened)?;
+        }
+        if let Some(prepared) = prepared {
+            prepared.commit()?;
+            return Ok(());
         }
         let Some(output) = &outputs.kept else {
             return Ok(());
@@ -353,6 +396,80 @@ impl<'a> Verdicts<'a> {
             similarity: removal.map(|removal| removal.kept.similarity.get()),
             cluster,
         })
+    }
+}
+
+/// The rows of the inputs with their verdicts, as far as these have fallen: who asks for another
+/// waits.
+struct VerdictsSoFar<'a> {
+    corpus: &'a ReadCorpus<'a>,
+    removed: Vec<AtomicBool>,
+    /// Documents that have a verdict.
+    decided: AtomicUsize,
+    /// Waits for `decided` to grow.
+    waiting: Mutex<()>,
+    grown: Condvar,
+}
+
+impl<'a> VerdictsSoFar<'a> {
+    fn new(corpus: &'a ReadCorpus<'a>) -> Self {
+        Self {
+            corpus,
+            removed: (0..corpus.len()).map(|_| AtomicBool::new(false)).collect(),
+            decided: AtomicUsize::new(0),
+            waiting: Mutex::new(()),
+            grown: Condvar::new(),
+        }
+    }
+
+    fn take(&self, decided: usize, removals: &[matching::Removal]) {
+        for removal in removals {
+            self.removed[removal.document.index()].store(true, Ordering::Relaxed);
+        }
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.decided.store(decided, Ordering::Release);
+        drop(waiting);
+        self.grown.notify_all();
+    }
+
+    /// Ends all waiting when it is dropped: no more verdicts fall.
+    fn ending(&self) -> impl Drop + '_ {
+        struct Ending<'a>(&'a VerdictsSoFar<'a>);
+        impl Drop for Ending<'_> {
+            fn drop(&mut self) {
+                self.0.take(usize::MAX, &[]);
+            }
+        }
+        Ending(self)
+    }
+}
+
+impl RowSet for VerdictsSoFar<'_> {
+    fn len(&self) -> usize {
+        self.corpus.documents.len()
+    }
+
+    fn place(&self, index: usize) -> Place {
+        self.corpus.documents.place(index)
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.corpus.documents.number(index)
+    }
+
+    fn kept(&self, index: usize) -> bool {
+        let document = self.corpus.given() + index;
+        let undecided = || self.decided.load(Ordering::Acquire) <= document;
+        if undecided() {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            while undecided() {
+                waiting = self
+                    .grown
+                    .wait(waiting)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        !self.removed[document].load(Ordering::Relaxed)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
-//! features made again from the row, and the kept rows are copied at the end.
+//! features made again from the row, and the kept rows are copied as far as verdicts are final.
 
 mod corpus;
 mod dedup;

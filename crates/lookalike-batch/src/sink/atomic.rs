@@ -89,6 +89,7 @@ pub struct AtomicFile {
     file: File,
     target: PathBuf,
     stage: Stage,
+    synced: bool,
 }
 
 #[derive(Debug)]
@@ -168,6 +169,7 @@ impl AtomicFile {
                 file,
                 target,
                 stage: Stage::Direct,
+                synced: true,
             });
         }
         if let Some(file) = create_unnamed(directory(&target)) {
@@ -175,6 +177,7 @@ impl AtomicFile {
                 file,
                 target,
                 stage: Stage::Unnamed,
+                synced: false,
             });
         }
         let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
@@ -183,6 +186,7 @@ impl AtomicFile {
             file,
             target,
             stage: Stage::Named(name),
+            synced: false,
         })
     }
 
@@ -200,27 +204,35 @@ impl AtomicFile {
         self.seal()?.commit()
     }
 
+    /// Syncs the file. Nothing must be written to it from then on.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        if !self.synced {
+            let failed = |cause| Error::writing("complete", shown(&self.target), cause);
+            self.file.sync_all().map_err(failed)?;
+            self.synced = true;
+        }
+        Ok(())
+    }
+
     /// Syncs the file and gives up its handle.
-    pub(super) fn seal(self) -> Result<Sealed> {
+    pub(super) fn seal(mut self) -> Result<Sealed> {
+        self.sync()?;
         let Self {
             file,
             target,
             stage,
+            synced: _,
         } = self;
         let failed = |cause| Error::writing("complete", shown(&target), cause);
         let name = match stage {
             Stage::Direct => return Ok(Sealed::nothing()),
             Stage::Unnamed => {
-                file.sync_all().map_err(failed)?;
                 temporary()
                     .make(&target, |path| link(&file, path))
                     .map_err(failed)?
                     .1
             }
-            Stage::Named(name) => {
-                file.sync_all().map_err(failed)?;
-                name
-            }
+            Stage::Named(name) => name,
         };
         Ok(Sealed(Some((name, target))))
     }
@@ -310,6 +322,7 @@ mod tests {
                 file,
                 target: target.clone(),
                 stage: Stage::Named(name),
+                synced: false,
             }
         };
         let named = make();

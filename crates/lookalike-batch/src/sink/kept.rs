@@ -11,7 +11,8 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, Annotator};
 use super::atomic::Sealed;
@@ -26,7 +27,7 @@ use crate::source::{Compression, Format, InputFile, Inputs, Place, format_by_ext
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Bytes written between two requests to bring them to disk.
-const SYNC_BYTES: u64 = 32 << 20;
+const SYNC_BYTES: u64 = 16 << 20;
 
 /// Writes the kept rows of the inputs as they were: JSONL, CSV and text byte for byte (a last row
 /// without a line feed gets one if another row follows; blank lines and byte order marks go),
@@ -51,6 +52,46 @@ pub fn write_kept(
     options: &WriteOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Written> {
+    prepare_kept(inputs, rows, output, options, progress)?.commit()
+}
+
+/// Kept rows that are written and on disk, but not under their names yet. Dropped, they are gone.
+pub struct Prepared {
+    written: Written,
+    sealed: Vec<Sealed>,
+    /// A single output, which has not even a temporary name.
+    single: Option<Target>,
+}
+
+impl Prepared {
+    /// Puts all outputs under their names.
+    ///
+    /// # Errors
+    ///
+    /// A failed renaming.
+    pub fn commit(self) -> Result<Written> {
+        let single = self.single.map(Target::seal).transpose()?;
+        let mut sealed = self.sealed.into_iter().chain(single);
+        sealed.try_for_each(Sealed::commit)?;
+        Ok(self.written)
+    }
+}
+
+/// Does all of [`write_kept`] but for giving the outputs their names.
+///
+/// Lines to a plain file are written as far as the rows say at once what is kept: see
+/// [`RowSet::kept`].
+///
+/// # Errors
+///
+/// Those of [`write_kept`] but for a failed renaming.
+pub fn prepare_kept(
+    inputs: &Inputs,
+    rows: &dyn RowSet,
+    output: &Output,
+    options: &WriteOptions<'_>,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Prepared> {
     let passed = AtomicU64::new(0);
     let progress = |rows: u64| progress(passed.fetch_add(rows, Ordering::Relaxed) + rows);
     let job = Job {
@@ -65,18 +106,26 @@ pub fn write_kept(
     };
     parts.iter().try_for_each(|part| job.check(part))?;
     let mut written = Written::default();
-    let mut sealed = Vec::new();
+    let (mut sealed, mut single) = (Vec::new(), None);
     for part in &parts {
-        let (target, bytes) = job.write(part)?;
+        let (mut target, bytes) = job.write(part)?;
         written.rows += part.rows.clone().filter(|&row| rows.kept(row)).count() as u64;
         written.bytes += bytes;
         inputs.files()[part.files.clone()]
             .iter()
             .try_for_each(InputFile::check_unchanged)?;
-        sealed.push(target.seal()?);
+        if parts.len() == 1 {
+            target.sync()?;
+            single = Some(target);
+        } else {
+            sealed.push(target.seal()?);
+        }
     }
-    sealed.into_iter().try_for_each(Sealed::commit)?;
-    Ok(written)
+    Ok(Prepared {
+        written,
+        sealed,
+        single,
+    })
 }
 
 fn is_directory(path: &Path) -> bool {
@@ -106,8 +155,43 @@ struct Chunk {
     rows: Range<usize>,
     /// Where they go in the output, if nothing is added to them.
     start: u64,
-    /// Whether the last kept row lacks a line feed and needs one, for another row follows it.
-    close: bool,
+    /// Whether the kept row before them lacks a line feed: one goes before them.
+    after_open: bool,
+}
+
+/// Divides the rows of an output into chunks; stretches without a kept row are left out.
+struct Chunks<'a> {
+    job: &'a Job<'a>,
+    rows: Range<usize>,
+    /// Where the next chunk goes.
+    at: u64,
+    /// Whether the last kept row lacks a line feed.
+    open: bool,
+}
+
+impl Iterator for Chunks<'_> {
+    type Item = Chunk;
+
+    fn next(&mut self) -> Option<Chunk> {
+        while !self.rows.is_empty() {
+            let start = self.rows.start;
+            let (end, bytes, last) = self.job.chunk_end(start, self.rows.end);
+            self.rows.start = end;
+            if let Some(last) = last {
+                let file = self.job.inputs.index_of(last);
+                let after_open = std::mem::replace(&mut self.open, self.job.is_open(file, last));
+                let start_at = self.at + u64::from(after_open);
+                self.at = start_at + bytes;
+                return Some(Chunk {
+                    file,
+                    rows: start..end,
+                    start: start_at,
+                    after_open,
+                });
+            }
+        }
+        None
+    }
 }
 
 impl Job<'_> {
@@ -215,9 +299,9 @@ impl Job<'_> {
             && compression(&part.output) == Compression::None
             && target.is_regular();
         if in_place {
-            return self.write_in_place(part, target, &header, &chunks);
+            return self.write_in_place(part, target, &header, chunks);
         }
-        self.write_in_order(part, target, &header, &chunks)
+        self.write_in_order(part, target, &header, &chunks.collect::<Vec<_>>())
     }
 
     /// The header row of CSV, ended by a line feed.
@@ -237,31 +321,13 @@ impl Job<'_> {
         Ok(header)
     }
 
-    /// Divides the rows of an output into chunks; stretches without a kept row are left out.
-    fn chunks(&self, part: &Part, start: u64) -> Vec<Chunk> {
-        let mut chunks: Vec<Chunk> = Vec::new();
-        let (mut at, mut row) = (start, part.rows.start);
-        let mut open = false;
-        while row < part.rows.end {
-            let (end, bytes, last) = self.chunk_end(row, part.rows.end);
-            if let Some(last) = last {
-                if let Some(before) = chunks.last_mut().filter(|_| open) {
-                    before.close = true;
-                    at += 1;
-                }
-                let file = self.inputs.index_of(last);
-                chunks.push(Chunk {
-                    file,
-                    rows: row..end,
-                    start: at,
-                    close: false,
-                });
-                at += bytes;
-                open = self.is_open(file, last);
-            }
-            row = end;
+    fn chunks<'b>(&'b self, part: &Part, start: u64) -> Chunks<'b> {
+        Chunks {
+            job: self,
+            rows: part.rows.clone(),
+            at: start,
+            open: false,
         }
-        chunks
     }
 
     /// Where the chunk ends that starts at `first`, how many bytes of it are kept, and where the
@@ -323,9 +389,6 @@ impl Job<'_> {
                 }
             }
         }
-        if chunk.close {
-            room.out.push(b'\n');
-        }
         Ok(())
     }
 
@@ -378,6 +441,9 @@ impl Job<'_> {
             |index, room| self.render(&chunks[index], room).map(|()| index),
             |index, room| {
                 (self.progress)(chunks[index].rows.len() as u64);
+                if chunks[index].after_open {
+                    stream.put(b"\n")?;
+                }
                 stream.put(&room.out)
             },
         )?;
@@ -390,30 +456,38 @@ impl Job<'_> {
         part: &Part,
         target: Target,
         header: &[u8],
-        chunks: &[Chunk],
+        chunks: Chunks<'_>,
     ) -> Result<(Target, u64)> {
         let file = target.file();
         let failed = |cause: io::Error| Error::writing("write", &part.output, cause);
         file.write_all_at(header, 0).map_err(failed)?;
-        let (next, failure) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (chunks, failure) = (Mutex::new(chunks), AtomicBool::new(false));
+        let next = || {
+            let mut chunks = chunks.lock().unwrap_or_else(PoisonError::into_inner);
+            chunks.next().filter(|_| !failure.load(Ordering::Relaxed))
+        };
         let syncer = Syncer::new(file, header.len() as u64);
+        let threads = self.options.threads.min(part.rows.len().max(1));
         let copy = || -> Result<()> {
             let mut room = self.room();
-            while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if failure.load(Ordering::Relaxed) {
-                    break;
+            while let Some(chunk) = next() {
+                self.render(&chunk, &mut room)?;
+                if chunk.after_open {
+                    file.write_all_at(b"\n", chunk.start - 1).map_err(failed)?;
                 }
-                self.render(chunk, &mut room)?;
                 file.write_all_at(&room.out, chunk.start).map_err(failed)?;
-                syncer.written(room.out.len() as u64);
+                syncer.written(room.out.len() as u64 + u64::from(chunk.after_open));
+                if threads > 1 {
+                    syncer.sync();
+                }
                 (self.progress)(chunk.rows.len() as u64);
             }
             Ok(())
         };
         let copy = || copy().inspect_err(|_| failure.store(true, Ordering::Relaxed));
         std::thread::scope(|scope| {
-            let syncing = scope.spawn(|| syncer.run());
-            let threads = self.options.threads.min(chunks.len());
+            // A single thread should not wait for the disk; of several, one may.
+            let syncing = (threads == 1).then(|| scope.spawn(|| syncer.run()));
             let workers: Vec<_> = (1..threads).map(|_| scope.spawn(copy)).collect();
             let own = copy();
             let result = workers.into_iter().fold(own, |result, worker| {
@@ -422,7 +496,7 @@ impl Job<'_> {
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 result.and(other)
             });
-            syncer.stop(&syncing);
+            syncing.iter().for_each(|syncing| syncer.stop(syncing));
             result
         })?;
         let bytes = syncer.total();
@@ -450,6 +524,8 @@ struct Room<'a> {
 struct Syncer<'a> {
     file: &'a File,
     written: AtomicU64,
+    /// Bytes that were written when a sync last began.
+    synced: AtomicU64,
     stopped: AtomicBool,
 }
 
@@ -458,6 +534,7 @@ impl<'a> Syncer<'a> {
         Self {
             file,
             written: AtomicU64::new(written),
+            synced: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
         }
     }
@@ -470,17 +547,24 @@ impl<'a> Syncer<'a> {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Syncs if much was written since the last time; whether it did.
+    fn sync(&self) -> bool {
+        let (synced, written) = (self.synced.load(Ordering::Relaxed), self.total());
+        let due = written - synced.min(written) >= SYNC_BYTES;
+        let order = Ordering::Relaxed;
+        let due = due
+            && self
+                .synced
+                .compare_exchange(synced, written, order, order)
+                .is_ok();
+        due && self.file.sync_data().is_ok()
+    }
+
+    /// Syncs from time to time, on a thread of its own.
     fn run(&self) {
-        let mut synced = 0;
         while !self.stopped.load(Ordering::Relaxed) {
-            let written = self.total();
-            if written - synced < SYNC_BYTES {
+            if !self.sync() {
                 std::thread::park_timeout(std::time::Duration::from_millis(5));
-                continue;
-            }
-            synced = written;
-            if self.file.sync_data().is_err() {
-                return;
             }
         }
     }

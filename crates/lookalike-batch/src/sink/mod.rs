@@ -16,7 +16,7 @@ use crate::error::Result;
 
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
-pub use kept::write_kept;
+pub use kept::{Prepared, prepare_kept, write_kept};
 pub use table::{Cell, Column, TableWriter};
 
 /// Where an output goes.
@@ -27,6 +27,19 @@ pub enum Output {
     Path(PathBuf),
     /// Standard output, uncompressed.
     Stdout,
+}
+
+impl Output {
+    /// Whether this is a file that appears when it is complete: no device and no pipe, which would
+    /// have to take back what was written too early.
+    pub(crate) fn appears_complete(&self) -> bool {
+        match self {
+            Self::Path(path) => {
+                std::fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
+            }
+            Self::Stdout => false,
+        }
+    }
 }
 
 impl fmt::Display for Output {
@@ -54,7 +67,8 @@ pub trait RowSet: Sync {
     /// The number of the row over all inputs, as parsing gave it.
     fn number(&self, index: usize) -> u64;
 
-    /// Whether the row is to be written.
+    /// Whether the row is to be written. May wait until that is known: rows are asked for from the
+    /// first to the last, but for some that are known already.
     fn kept(&self, index: usize) -> bool;
 }
 

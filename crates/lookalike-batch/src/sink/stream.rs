@@ -57,6 +57,14 @@ impl Target {
         matches!(self, Self::File(file) if file.file().metadata().is_ok_and(|file| file.is_file()))
     }
 
+    /// Syncs the output; what is left is to seal it, for which nothing has to be written any more.
+    pub(super) fn sync(&mut self) -> Result<()> {
+        match self {
+            Self::File(file) => file.sync(),
+            Self::Stdout(_) => Ok(()),
+        }
+    }
+
     /// Syncs the output; what is left is to commit it.
     pub(super) fn seal(self) -> Result<Sealed> {
         match self {

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::*;
 use arrow::compute::concat_batches;
 use lookalike_batch::error::{ErrorKind, Result};
-use lookalike_batch::sink::{Annotation, Output, RowSet, WriteOptions, Written, write_kept};
+use lookalike_batch::sink::{
+    Annotation, Output, RowSet, WriteOptions, Written, prepare_kept, write_kept,
+};
 use lookalike_batch::source::{Inputs, Place, ReadOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -475,4 +477,80 @@ fn parquet_keeps_columns_types_and_metadata() {
     assert!(error.to_string().contains("different columns"), "{error}");
     let error = write(&[first], |_| true, &root.join("out.parquet.gz")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
+}
+
+/// Rows of which it becomes known little by little that they are kept.
+struct Slow<'a> {
+    rows: &'a Rows,
+    known: AtomicU64,
+}
+
+impl RowSet for Slow<'_> {
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn place(&self, index: usize) -> Place {
+        self.rows.place(index)
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.rows.number(index)
+    }
+
+    fn kept(&self, index: usize) -> bool {
+        while self.known.load(Ordering::Acquire) <= index as u64 {
+            std::thread::yield_now();
+        }
+        self.rows.kept(index)
+    }
+}
+
+#[test]
+fn rows_are_copied_while_others_are_decided_and_appear_by_the_commit() {
+    let directory = tempdir().unwrap();
+    let (input, rows) = lines(9000, "", |row| {
+        format!(
+            "{{\"text\":\"{row}\",\"more\":\"{}\"}}",
+            "x".repeat(row % 700)
+        )
+    });
+    let path = store(directory.path(), "in.jsonl", input.as_bytes());
+    let inputs = Inputs::open(&[path], &ReadOptions::default()).unwrap();
+    let found = read_on(2, &inputs).unwrap();
+    let keep: Keep = |row| row % 3 != 0;
+    let all = Rows {
+        rows: found
+            .rows
+            .iter()
+            .map(|row| (row.place, row.number))
+            .collect(),
+        keep,
+    };
+    let slow = Slow {
+        rows: &all,
+        known: AtomicU64::new(0),
+    };
+    let target = directory.path().join("out.jsonl");
+    let output = Output::Path(target.clone());
+    let options = WriteOptions {
+        annotate: None,
+        threads: 2,
+    };
+    let prepared = std::thread::scope(|scope| {
+        let copying = scope.spawn(|| prepare_kept(&inputs, &slow, &output, &options, &|_| ()));
+        for known in (0..=all.len() as u64).step_by(500) {
+            slow.known.store(known, Ordering::Release);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        copying.join().unwrap().unwrap()
+    });
+    assert_eq!(names(directory.path()), ["in.jsonl"]);
+    prepared.commit().unwrap();
+    let expected: String = (0..)
+        .zip(&rows)
+        .filter(|(row, _)| keep(*row))
+        .map(|(_, row)| &row[..])
+        .collect();
+    assert_eq!(fs::read_to_string(target).unwrap(), expected);
 }

@@ -17,6 +17,7 @@ pub use cache::Texts;
 pub use judge::{Match, Route};
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
+    follow_verdicts,
 };
 
 #[cfg(test)]

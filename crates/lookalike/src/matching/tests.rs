@@ -354,7 +354,7 @@ impl Run {
     }
 
     fn verdicts(&self, portions: Portions, sketches: &Sketches) -> Vec<Found> {
-        found(&verdicts_in(portions, &self.corpus(sketches), &|_| {}).unwrap())
+        found(&verdicts_in(portions, &self.corpus(sketches), &|_, _| {}).unwrap())
     }
 
     fn pairs(&self, portions: Portions, sketches: &Sketches, all: bool) -> (Vec<Found>, usize) {
@@ -374,7 +374,7 @@ impl Run {
 
     fn components(&self, portions: Portions, sketches: &Sketches) -> Vec<usize> {
         let corpus = self.corpus(sketches);
-        let outcome = verdicts_in(portions, &corpus, &|_| {}).unwrap();
+        let outcome = verdicts_in(portions, &corpus, &|_, _| {}).unwrap();
         let components = components_in(portions, &corpus, &outcome).unwrap();
         components.into_iter().map(DocId::index).collect()
     }

@@ -3,8 +3,9 @@
 //! *x is kept iff no kept y before x matches it.* So a document is compared with kept ones only, a
 //! removed one always meets the threshold with the kept one that it names, and a hot bucket costs
 //! what its kept documents cost. The walk goes block by block: within a block, documents are first
-//! compared with all that was kept before it, in parallel; then those of the block that may still
-//! be kept are compared with one another; then the verdicts fall in order. The result is that of
+//! compared with all that was kept before it, in parallel; then the features of those of the block
+//! that may meet one another are made, in parallel; then those that may still be kept are compared
+//! with one another; then the verdicts fall in order. The result is that of
 //! the plain loop over all documents, whatever the number of threads.
 
 use rayon::prelude::*;
@@ -112,19 +113,32 @@ pub struct Pair {
 /// # Errors
 /// If the features of a document cannot be had again.
 pub fn find_verdicts(corpus: &Corpus<'_>, progress: &(dyn Fn(usize) + Sync)) -> Result<Outcome> {
-    verdicts_in(Portions::default(), corpus, progress)
+    follow_verdicts(corpus, &|decided, _| progress(decided))
+}
+
+/// The same for somebody who uses verdicts as they fall: calls `told` with the number of documents
+/// of the order that are decided and the removals among those since the last call. These verdicts
+/// are final, unless an error follows.
+///
+/// # Errors
+/// If the features of a document cannot be had again.
+pub fn follow_verdicts(
+    corpus: &Corpus<'_>,
+    told: &(dyn Fn(usize, &[Removal]) + Sync),
+) -> Result<Outcome> {
+    verdicts_in(Portions::default(), corpus, told)
 }
 
 pub(super) fn verdicts_in(
     portions: Portions,
     corpus: &Corpus<'_>,
-    progress: &(dyn Fn(usize) + Sync),
+    told: &(dyn Fn(usize, &[Removal]) + Sync),
 ) -> Result<Outcome> {
     let judge = Judge::new(corpus, portions);
     let nodes = Nodes::new(corpus);
     let groups = keys::groups(corpus, &judge, &nodes)?;
     let kept = vec![false; corpus.len()];
-    progress(0);
+    told(0, &[]);
     let mut walk = Walk {
         corpus,
         judge,
@@ -137,8 +151,9 @@ pub(super) fn verdicts_in(
     let mut length = portions.first_block;
     while start < corpus.len() {
         let end = (start + length).min(corpus.len());
+        let removed_before = walk.removals.len();
         walk.block(start as Rank..end as Rank)?;
-        progress(end);
+        told(end, &walk.removals[removed_before..]);
         start = end;
         length = (2 * length).min(portions.block);
     }
