@@ -106,6 +106,7 @@
 
 mod arch;
 mod error;
+pub mod hamming;
 mod hash;
 pub mod matching;
 pub mod plan;
