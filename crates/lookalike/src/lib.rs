@@ -107,6 +107,7 @@
 mod arch;
 pub mod bytes;
 mod error;
+pub mod hamming;
 mod hash;
 pub mod matching;
 pub mod plan;

@@ -5,12 +5,14 @@
 //! calls the best one. The plain version is the definition: every other is the same source code
 //! with other instructions, so results never depend on the CPU, and tests compare them anyway.
 
+mod memory;
 mod plain;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 use std::sync::OnceLock;
 
+pub(crate) use memory::{Memory, MemoryMut};
 pub(crate) use plain::Plain;
 
 /// Bytes that [`Arch::ascii_block`] looks at.
@@ -40,6 +42,27 @@ pub(crate) trait Arch: Copy {
     /// Writes `base + i` for every set bit i of `bits`, ascending, and returns how many there are.
     /// What is written behind them does not matter.
     fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize;
+
+    /// Which of the words of a line differ from `query` in at most `limit` bits; bit i speaks of
+    /// word i.
+    fn near(self, line: &Line, query: u32, limit: u32) -> u32;
+}
+
+/// One cache line of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub(crate) struct Line(pub(crate) [u32; LINE]);
+
+/// Words of a [`Line`].
+pub(crate) const LINE: usize = 16;
+
+/// Asks the CPU to bring the cache line of a value nearer, without waiting for it.
+#[inline(always)]
+pub(crate) fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    x86_64::prefetch(value);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
 }
 
 /// A computation that is compiled once for every instruction set.
@@ -137,6 +160,41 @@ mod tests {
 
         fn run<A: Arch>(self, arch: A) -> u64 {
             arch.either(self.0, self.1)
+        }
+    }
+
+    struct Near(Line, u32, u32);
+
+    impl Kernel for Near {
+        type Output = u32;
+
+        fn run<A: Arch>(self, arch: A) -> u32 {
+            arch.near(&self.0, self.1, self.2)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_sees_the_same_words_near() {
+        for seed in 0..500u64 {
+            let query = crate::hash::mix(seed) as u32;
+            let line = Line(std::array::from_fn(|at| {
+                let flips =
+                    (0..at as u64 + seed % 20).map(|flip| crate::hash::mix(seed ^ flip << 20) % 32);
+                flips.fold(query, |word, flip| word ^ 1 << flip)
+            }));
+            for limit in [0, 1, 2, 3, 4, 7, 16, 31, 32] {
+                let expected = (0..LINE)
+                    .filter(|&at| (line.0[at] ^ query).count_ones() <= limit)
+                    .fold(0, |mask, at| mask | 1 << at);
+                for cpu in Cpu::all() {
+                    assert_eq!(
+                        cpu.run(Near(line, query, limit)),
+                        expected,
+                        "{}",
+                        cpu.name()
+                    );
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The definition, for every CPU.
 
-use super::{Arch, BLOCK, BlockMasks};
+use super::{Arch, BLOCK, BlockMasks, Line};
 
 /// Plain Rust.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +41,14 @@ impl Arch for Plain {
             bits &= bits - 1;
         }
         count
+    }
+
+    #[inline(always)]
+    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+        let words = line.0.iter().enumerate();
+        words.fold(0, |mask, (at, word)| {
+            mask | u32::from((word ^ query).count_ones() <= limit) << at
+        })
     }
 }
 

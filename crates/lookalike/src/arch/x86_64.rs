@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel};
+use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line};
 
 /// Whether the CPU and the operating system have all that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -21,6 +21,7 @@ pub(super) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("avx512vpopcntdq")
 }
 
 /// Runs a kernel with AVX2.
@@ -37,7 +38,7 @@ pub(super) unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 /// # Safety
 /// [`has_avx2`] and [`has_avx512`] must be true.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,avx512vpopcntdq")]
 pub(super) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
@@ -117,6 +118,51 @@ impl Arch for Avx2 {
         }
         count
     }
+
+    #[inline(always)]
+    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+        let mut mask = 0;
+        for half in 0..2 {
+            // SAFETY: `self` proves that AVX2 is there; half of the line's 64 bytes are read, aligned.
+            unsafe {
+                let words = _mm256_load_si256(line.0.as_ptr().add(LINE / 2 * half).cast());
+                let differing = _mm256_xor_si256(words, _mm256_set1_epi32(query as i32));
+                let nibbles = _mm256_set1_epi8(0x0f);
+                let table = _mm256_load_si256(NIBBLE_ONES.0.as_ptr().cast());
+                let low = _mm256_shuffle_epi8(table, _mm256_and_si256(differing, nibbles));
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(differing), nibbles);
+                let bytes = _mm256_add_epi8(low, _mm256_shuffle_epi8(table, high));
+                let pairs = _mm256_maddubs_epi16(bytes, _mm256_set1_epi8(1));
+                let ones = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+                let over = _mm256_cmpgt_epi32(ones, _mm256_set1_epi32(limit as i32));
+                let over = _mm256_movemask_ps(_mm256_castsi256_ps(over)) as u32;
+                mask |= (!over & 0xff) << (8 * half);
+            }
+        }
+        mask
+    }
+}
+
+#[repr(align(64))]
+struct Nibbles([u8; 32]);
+
+/// The number of ones in the numbers below 16, twice.
+static NIBBLE_ONES: Nibbles = Nibbles({
+    let mut ones = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        ones[at] = (at as u8 % 16).count_ones() as u8;
+        at += 1;
+    }
+    ones
+});
+
+/// Asks for the cache line of a value.
+#[inline(always)]
+pub(super) fn prefetch<T>(value: &T) {
+    // SAFETY: every x86-64 CPU has SSE; a prefetch reads nothing that the program could see, and
+    // the address is that of a value.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
 }
 
 impl Arch for Avx512 {
@@ -177,6 +223,18 @@ impl Arch for Avx512 {
             }
         }
         count
+    }
+
+    #[inline(always)]
+    fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
+        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; the line's 64 bytes are read,
+        // aligned.
+        unsafe {
+            let words = _mm512_load_si512(line.0.as_ptr().cast());
+            let differing = _mm512_xor_si512(words, _mm512_set1_epi32(query as i32));
+            let ones = _mm512_popcnt_epi32(differing);
+            _mm512_cmple_epu32_mask(ones, _mm512_set1_epi32(limit as i32)).into()
+        }
     }
 }
 

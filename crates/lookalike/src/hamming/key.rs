@@ -1,0 +1,550 @@
+//! From a block of a fingerprint to the bucket it falls into, and from a query to the buckets where
+//! everything near it must be.
+//!
+//! Two kinds. A *direct* key is the upper bits of the block: what is near differs in at most r of
+//! them, so the buckets are those of all keys within r. A *covering* key is the codeword of a
+//! Hamming code that is nearest to the block, which is never further than one flip: what is within
+//! one flip of the query then falls into 15 buckets (two [15, 11] codewords, 22 bits) or 16 (one
+//! [31, 26] codeword, 26 bits) where a direct key would have 23 or 27. Bits of the block that no
+//! codeword covers take no part in the key.
+//!
+//! Both may keep fewer bits than they have: keys that then coincide are visited once.
+
+use super::code::Code;
+
+/// A key of at most 28 bits.
+pub(crate) type Bucket = u32;
+
+/// The most buckets that a covering key visits.
+pub(crate) const COVERING_PROBES: usize = 16;
+
+/// How the blocks of one table become buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    /// The upper `bits` bits of the segments of a block, first segment uppermost.
+    Direct {
+        /// Where the segments lie; unused ones are empty.
+        segments: Segments,
+        /// Bits kept.
+        bits: u32,
+    },
+    /// The codewords nearest to the 32 bits from `shift` on.
+    Covering {
+        shift: u32,
+        code: Covering,
+        /// Bits kept.
+        bits: u32,
+    },
+}
+
+/// Runs of bits, as pairs of the lowest bit and the length.
+pub(crate) type Segments = [(u8, u8); MOST_SEGMENTS];
+
+/// The most runs of bits in a key.
+pub(crate) const MOST_SEGMENTS: usize = 8;
+
+/// Which Hamming codes lie in the 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Covering {
+    /// Two codewords of 15 bits, 11 of them free.
+    TwoOf15,
+    /// One codeword of 31 bits, 26 of them free.
+    OneOf31,
+}
+
+impl Covering {
+    /// Bits of the block that the key depends on, the lowest ones.
+    pub(crate) const fn covered(self) -> u32 {
+        match self {
+            Self::TwoOf15 => 30,
+            Self::OneOf31 => 31,
+        }
+    }
+
+    /// Bits of the key.
+    pub(crate) const fn bits(self) -> u32 {
+        match self {
+            Self::TwoOf15 => 22,
+            Self::OneOf31 => 26,
+        }
+    }
+}
+
+impl Key {
+    /// Bits of the bucket's number.
+    pub(crate) fn bits(&self) -> u32 {
+        match *self {
+            Self::Direct { bits, .. } | Self::Covering { bits, .. } => bits,
+        }
+    }
+
+    /// The upper `most` bits of runs of bits, given as start and width, or all if they are fewer.
+    pub(crate) fn direct(runs: &[(u32, u32)], most: u32) -> Self {
+        let mut segments = Segments::default();
+        // Contiguous runs stay in order: what is taken of a single one is its upper part.
+        for (segment, &(start, width)) in segments.iter_mut().zip(runs) {
+            *segment = (start as u8, width as u8);
+        }
+        let width: u32 = runs.iter().map(|&(_, width)| width).sum();
+        Self::Direct {
+            segments,
+            bits: width.min(most),
+        }
+    }
+
+    /// Where the bits lie that the bucket depends on, as the lowest of them and their number. For
+    /// direct keys of one run.
+    pub(crate) fn source(&self) -> (u32, u32) {
+        match *self {
+            Self::Direct { segments, bits } => {
+                let (start, width) = segments[0];
+                if bits == 0 {
+                    return (0, 0);
+                }
+                (u32::from(start) + u32::from(width) - bits, bits)
+            }
+            Self::Covering { shift, .. } => (shift, 32),
+        }
+    }
+
+    /// How many bits [`source`](Self::source) has.
+    pub(crate) fn source_bits(&self) -> u32 {
+        self.source().1
+    }
+
+    /// Bits that the bucket does not tell of the source.
+    pub(crate) fn remainder_bits(&self) -> u32 {
+        match *self {
+            Self::Direct { .. } => 0,
+            Self::Covering { bits, .. } => 32 - bits,
+        }
+    }
+
+    /// What the bucket does not tell of the source.
+    #[inline(always)]
+    pub(crate) fn remainder<C: Code>(&self, code: C) -> u32 {
+        match *self {
+            Self::Direct { .. } => 0,
+            Self::Covering {
+                shift,
+                code: covering,
+                bits,
+            } => {
+                let (key, syndromes) = split(covering, code.word(shift));
+                let dropped = covering.bits() - bits;
+                (key & ((1 << dropped) - 1)) | syndromes << dropped
+            }
+        }
+    }
+
+    /// The source bits, lowest first, of fingerprints with this bucket and remainder.
+    #[inline(always)]
+    pub(crate) fn source_of(&self, bucket: Bucket, remainder: u32) -> u32 {
+        match *self {
+            Self::Direct { .. } => bucket,
+            Self::Covering {
+                code: covering,
+                bits,
+                ..
+            } => {
+                let dropped = covering.bits() - bits;
+                let key = bucket << dropped | remainder & ((1 << dropped) - 1);
+                unsplit(covering, key, remainder >> dropped)
+            }
+        }
+    }
+
+    /// How many buckets there are.
+    pub(crate) fn buckets(&self) -> usize {
+        1 << self.bits()
+    }
+
+    /// The bucket of a fingerprint.
+    #[inline(always)]
+    pub(crate) fn bucket<C: Code>(&self, code: C) -> Bucket {
+        match *self {
+            Self::Direct { segments, bits } => {
+                let (value, width) = gather(code, &segments);
+                value.unbounded_shr(width - bits) as Bucket
+            }
+            Self::Covering {
+                shift,
+                code: covering,
+                bits,
+            } => nearest(covering, code.word(shift)) >> (covering.bits() - bits),
+        }
+    }
+
+    /// Calls back with every bucket, once, that can hold a fingerprint whose block differs from the
+    /// query's in at most `radius` bits, and with a lower bound of how many bits differ in it. For
+    /// covering keys the radius is 1.
+    #[inline(always)]
+    pub(crate) fn probes<C: Code>(
+        &self,
+        query: C,
+        deltas: &[(Bucket, u8)],
+        mut visit: impl FnMut(Bucket, u32),
+    ) {
+        match *self {
+            Self::Direct { .. } => {
+                let bucket = self.bucket(query);
+                for &(delta, weight) in deltas {
+                    visit(bucket ^ delta, weight.into());
+                }
+            }
+            Self::Covering { shift, code, bits } => {
+                let mut buckets = [0; COVERING_PROBES];
+                let count = ball(code, query.word(shift), code.bits() - bits, &mut buckets);
+                for &bucket in &buckets[..count] {
+                    visit(bucket, 0);
+                }
+            }
+        }
+    }
+
+    /// What a direct key of this many bits is xored with to visit all within `radius`, with how many
+    /// bits that flips; the least first.
+    pub(crate) fn deltas(&self, radius: u32) -> Vec<(Bucket, u8)> {
+        let Self::Direct { bits, .. } = *self else {
+            return Vec::new();
+        };
+        let mut deltas = vec![(0, 0)];
+        let mut from = 0;
+        for weight in 1..=radius.min(bits) as u8 {
+            let last = from..deltas.len();
+            from = deltas.len();
+            for at in last {
+                let delta: Bucket = deltas[at].0;
+                // Only above the highest flipped bit, so that every set of bits comes up once.
+                let lowest = Bucket::BITS - delta.leading_zeros();
+                deltas.extend((lowest..bits).map(|bit| (delta | 1 << bit, weight)));
+            }
+        }
+        deltas
+    }
+}
+
+/// The bits of all segments side by side, and how many they are.
+#[inline(always)]
+fn gather<C: Code>(code: C, segments: &Segments) -> (u128, u32) {
+    let wide = code.widen();
+    let (mut value, mut width) = (0u128, 0);
+    for &(shift, length) in segments {
+        if length == 0 {
+            break;
+        }
+        let part = wide >> shift & super::code::low_bits(length.into());
+        // A segment of all 128 bits has nothing before it.
+        value = value.unbounded_shl(length.into()) | part;
+        width += u32::from(length);
+    }
+    (value, width)
+}
+
+/// A Hamming code of 2^`CHECKS` − 1 bits: the free bits lowest, then the check bits.
+struct HammingCode<const CHECKS: usize, const DELTAS: usize> {
+    /// For check j, the free bits whose parity it is.
+    parities: [u32; CHECKS],
+    /// Per syndrome: what the free bits are xored with to give those of every codeword within two
+    /// flips, the nearest first.
+    deltas: [[u32; DELTAS]; 32],
+}
+
+static SHORT: HammingCode<4, 8> = HammingCode::new();
+static LONG: HammingCode<5, 16> = HammingCode::new();
+
+impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
+    const FREE: u32 = (1 << CHECKS) - 1 - CHECKS as u32;
+
+    const fn new() -> Self {
+        // The syndrome of free bit i is the i-th number with at least two bits.
+        let mut parities = [0; CHECKS];
+        let mut flips = [0u32; 32];
+        let (mut free, mut syndrome) = (0, 1usize);
+        while syndrome < 1 << CHECKS {
+            if syndrome.count_ones() > 1 {
+                let mut check = 0;
+                while check < CHECKS {
+                    if syndrome >> check & 1 == 1 {
+                        parities[check] |= 1 << free;
+                    }
+                    check += 1;
+                }
+                flips[syndrome] = 1 << free;
+                free += 1;
+            }
+            syndrome += 1;
+        }
+        let mut deltas = [[0; DELTAS]; 32];
+        let mut syndrome = 1;
+        while syndrome < 1 << CHECKS {
+            deltas[syndrome][0] = flips[syndrome];
+            // The other codewords within two flips undo the syndrome by two bits.
+            let (mut at, mut one) = (1, 1);
+            while one < 1 << CHECKS {
+                let other = one ^ syndrome;
+                if one < other && one != syndrome && other != 0 {
+                    deltas[syndrome][at] = flips[one] ^ flips[other];
+                    at += 1;
+                }
+                one += 1;
+            }
+            syndrome += 1;
+        }
+        Self { parities, deltas }
+    }
+
+    /// The free bits, and what the check bits say is wrong.
+    #[inline(always)]
+    fn read(&self, word: u32) -> (u32, usize) {
+        let free = word & ((1 << Self::FREE) - 1);
+        let mut syndrome = word >> Self::FREE;
+        for (check, parity) in self.parities.iter().enumerate() {
+            syndrome ^= ((free & parity).count_ones() & 1) << check;
+        }
+        (free, (syndrome & ((1 << CHECKS) - 1)) as usize)
+    }
+
+    /// The free bits of the nearest codeword, and which bit of the word is wrong.
+    #[inline(always)]
+    fn split(&self, word: u32) -> (u32, u32) {
+        let (free, syndrome) = self.read(word);
+        (free ^ self.deltas[syndrome][0], syndrome as u32)
+    }
+
+    /// The word that [`split`](Self::split) came from.
+    #[inline(always)]
+    fn unsplit(&self, nearest: u32, syndrome: u32) -> u32 {
+        let free = nearest ^ self.deltas[syndrome as usize][0];
+        let (_, checks) = self.read(free);
+        free | (checks as u32 ^ syndrome) << Self::FREE
+    }
+
+    /// The free bits, and the deltas to all codewords that some word within one flip is nearest to.
+    #[inline(always)]
+    fn ball(&self, word: u32) -> (u32, &[u32]) {
+        let (free, syndrome) = self.read(word);
+        let count = if syndrome == 0 { 1 } else { DELTAS };
+        (free, &self.deltas[syndrome][..count])
+    }
+}
+
+#[inline(always)]
+fn nearest(covering: Covering, word: u32) -> u32 {
+    split(covering, word).0
+}
+
+/// The full key of a word, and what it does not tell: syndromes and uncovered bits.
+#[inline(always)]
+fn split(covering: Covering, word: u32) -> (u32, u32) {
+    match covering {
+        Covering::TwoOf15 => {
+            let (upper, upper_syndrome) = SHORT.split(word >> 15 & 0x7fff);
+            let (lower, lower_syndrome) = SHORT.split(word & 0x7fff);
+            let key = upper << 11 | lower;
+            (key, word >> 30 << 8 | upper_syndrome << 4 | lower_syndrome)
+        }
+        Covering::OneOf31 => {
+            let (key, syndrome) = LONG.split(word & 0x7fff_ffff);
+            (key, word >> 31 << 5 | syndrome)
+        }
+    }
+}
+
+/// The word that [`split`] came from.
+#[inline(always)]
+fn unsplit(covering: Covering, key: u32, remainder: u32) -> u32 {
+    match covering {
+        Covering::TwoOf15 => {
+            let upper = SHORT.unsplit(key >> 11 & 0x7ff, remainder >> 4 & 15);
+            let lower = SHORT.unsplit(key & 0x7ff, remainder & 15);
+            (remainder >> 8 & 3) << 30 | upper << 15 | lower
+        }
+        Covering::OneOf31 => {
+            let word = LONG.unsplit(key & 0x3ff_ffff, remainder & 31);
+            (remainder >> 5 & 1) << 31 | word
+        }
+    }
+}
+
+/// The buckets of all words within one flip, without the lowest `dropped` bits; returns how many.
+#[inline(always)]
+fn ball(
+    covering: Covering,
+    word: u32,
+    dropped: u32,
+    buckets: &mut [Bucket; COVERING_PROBES],
+) -> usize {
+    let mut count = 0;
+    let mut push = |bucket: u32| {
+        buckets[count] = bucket >> dropped;
+        count += 1;
+    };
+    match covering {
+        Covering::TwoOf15 => {
+            let (upper, upper_deltas) = SHORT.ball(word >> 15 & 0x7fff);
+            let (lower, lower_deltas) = SHORT.ball(word & 0x7fff);
+            let centre = lower ^ lower_deltas[0];
+            for delta in upper_deltas {
+                push((upper ^ delta) << 11 | centre);
+            }
+            let centre = (upper ^ upper_deltas[0]) << 11;
+            for delta in &lower_deltas[1..] {
+                push(centre | lower ^ delta);
+            }
+        }
+        Covering::OneOf31 => {
+            let (free, deltas) = LONG.ball(word & 0x7fff_ffff);
+            for delta in deltas {
+                push(free ^ delta);
+            }
+        }
+    }
+    if dropped > 0 {
+        count = distinct(&mut buckets[..count]);
+    }
+    count
+}
+
+/// Moves distinct values to the front, in the order of their first appearance.
+fn distinct(buckets: &mut [Bucket]) -> usize {
+    let mut kept = 0;
+    for at in 0..buckets.len() {
+        if !buckets[..kept].contains(&buckets[at]) {
+            buckets[kept] = buckets[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+
+    fn visited(key: Key, query: u64, radius: u32) -> Vec<Bucket> {
+        let mut buckets = Vec::new();
+        key.probes(query, &key.deltas(radius), |bucket, _| buckets.push(bucket));
+        let mut sorted = buckets.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), buckets.len(), "a bucket was visited twice");
+        buckets
+    }
+
+    #[test]
+    fn a_covering_key_finds_all_within_one_flip() {
+        for (code, most) in [(Covering::TwoOf15, 15), (Covering::OneOf31, 16)] {
+            for bits in [code.bits(), code.bits() - 1, 14, 5, 1] {
+                let key = Key::Covering {
+                    shift: 32,
+                    code,
+                    bits,
+                };
+                for seed in 0..300 {
+                    let query = mix(seed);
+                    let buckets = visited(key, query, 1);
+                    assert!(buckets.len() <= most);
+                    assert!(
+                        buckets
+                            .iter()
+                            .all(|&bucket| (bucket as usize) < key.buckets())
+                    );
+                    assert!(buckets.contains(&key.bucket(query)));
+                    for flip in 32..64 {
+                        assert!(buckets.contains(&key.bucket(query ^ 1 << flip)));
+                    }
+                    // The bits below the block take no part.
+                    assert_eq!(key.bucket(query), key.bucket(query ^ 0xffff_ffff));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bucket_and_remainder_tell_the_source() {
+        for code in [Covering::TwoOf15, Covering::OneOf31] {
+            for bits in [code.bits(), code.bits() - 3, 1] {
+                let key = Key::Covering {
+                    shift: 7,
+                    code,
+                    bits,
+                };
+                for seed in 0..2000 {
+                    let value = mix(seed);
+                    let remainder = key.remainder(value);
+                    assert_eq!(remainder.checked_shr(key.remainder_bits()).unwrap_or(0), 0);
+                    assert_eq!(key.source_of(key.bucket(value), remainder), value.word(7));
+                }
+            }
+        }
+        let key = Key::direct(&[(20, 16)], 11);
+        assert_eq!(key.source(), (25, 11));
+        let value = mix(3);
+        assert_eq!(
+            key.source_of(key.bucket(value), key.remainder(value)),
+            value.word(25) & 0x7ff
+        );
+    }
+
+    #[test]
+    fn covering_keys_use_all_buckets_evenly() {
+        for code in [Covering::TwoOf15, Covering::OneOf31] {
+            let key = Key::Covering {
+                shift: 0,
+                code,
+                bits: 10,
+            };
+            let mut counts = vec![0u32; key.buckets()];
+            for seed in 0..1 << 17 {
+                counts[key.bucket(mix(seed)) as usize] += 1;
+            }
+            assert!(counts.iter().all(|count| (60..220).contains(count)));
+        }
+    }
+
+    #[test]
+    fn a_direct_key_finds_all_within_its_radius() {
+        let mut segments = Segments::default();
+        (segments[0], segments[1]) = ((40, 9), (3, 6));
+        let mask = 0x1ff << 40 | 0x3f << 3;
+        for bits in [1, 4, 9, 11, 15] {
+            let key = Key::Direct { segments, bits };
+            for radius in 0..4u32 {
+                let query = mix(u64::from(bits + radius));
+                let buckets = visited(key, query, radius);
+                for other in (0..4000).map(|seed| mix(seed) & mix(seed + 9) & mix(seed + 99)) {
+                    let other = query ^ other;
+                    if (query ^ other).ones_in(mask) <= radius {
+                        assert!(buckets.contains(&key.bucket(other)));
+                    }
+                }
+                let binomial = |of: u32, some: u32| {
+                    (0..some).fold(1u64, |value, at| {
+                        value * u64::from(of - at) / u64::from(at + 1)
+                    })
+                };
+                let volume: u64 = (0..=radius.min(bits))
+                    .map(|some| binomial(bits, some))
+                    .sum();
+                assert_eq!(buckets.len() as u64, volume);
+            }
+        }
+    }
+
+    #[test]
+    fn deltas_come_with_their_weight() {
+        let key = Key::Direct {
+            segments: [(0, 12); MOST_SEGMENTS],
+            bits: 12,
+        };
+        let deltas = key.deltas(3);
+        assert!(
+            deltas
+                .iter()
+                .all(|(delta, weight)| delta.count_ones() == u32::from(*weight))
+        );
+        assert!(deltas.is_sorted_by_key(|(_, weight)| *weight));
+    }
+}

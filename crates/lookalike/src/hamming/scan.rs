@@ -1,0 +1,233 @@
+//! The plain ways to find what is near, kept as oracles and as baselines: comparing with everything,
+//! asking for every fingerprint that would be near, remembering every fingerprint that would be.
+
+use std::collections::HashMap;
+
+use super::code::{Code, low_bits};
+use crate::arch::{Arch, Cpu, Kernel};
+use crate::error::{Error, Result};
+use crate::types::Distance;
+
+/// Calls back with the row of every fingerprint within `distance` of the query, and how far it is,
+/// in order. Costs one comparison per fingerprint: about .7 ns for 64 bits.
+pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl FnMut(usize, u32)) {
+    for (row, &code) in codes.iter().enumerate() {
+        let differing = code.distance(query);
+        if differing <= distance.get() {
+            visit(row, differing);
+        }
+    }
+}
+
+/// The Hamming distances of pairs: of `a[i]` and `b[i]` into `distances[i]`. About 1 ns each where
+/// the fingerprints come from memory.
+///
+/// # Panics
+/// If the three are not of one length.
+pub fn distances<C: Code>(a: &[C], b: &[C], distances: &mut [u8]) {
+    assert!(a.len() == b.len() && a.len() == distances.len());
+    Cpu::best().run(Distances { a, b, distances });
+}
+
+struct Distances<'a, C> {
+    a: &'a [C],
+    b: &'a [C],
+    distances: &'a mut [u8],
+}
+
+impl<C: Code> Kernel for Distances<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) {
+        for ((distance, &a), &b) in self.distances.iter_mut().zip(self.a).zip(self.b) {
+            *distance = a.distance(b) as u8;
+        }
+    }
+}
+
+/// Calls back with every fingerprint of `bits` bits within `distance` of a centre, the centre first:
+/// Σ C(bits, j) of them, 43,745 for 64 bits and distance 3.
+pub fn neighbourhood<C: Code>(centre: C, bits: u32, distance: Distance, mut visit: impl FnMut(C)) {
+    debug_assert_eq!(centre.widen() & !low_bits(bits), 0);
+    fn flip<C: Code>(code: C, from: u32, bits: u32, left: u32, visit: &mut impl FnMut(C)) {
+        visit(code);
+        if left == 0 {
+            return;
+        }
+        for bit in from..bits {
+            flip(
+                code.xor(C::narrow(1 << bit)),
+                bit + 1,
+                bits,
+                left - 1,
+                visit,
+            );
+        }
+    }
+    flip(centre, 0, bits, distance.get(), &mut visit);
+}
+
+/// Every fingerprint by its value: answers by asking for the whole neighbourhood of the query.
+#[derive(Debug)]
+pub struct Expanded<C> {
+    rows: HashMap<C, Vec<u32>>,
+    bits: u32,
+}
+
+impl<C: Code> Expanded<C> {
+    /// Of fingerprints of `bits` bits.
+    pub fn new(codes: &[C], bits: u32) -> Self {
+        let mut rows: HashMap<C, Vec<u32>> = HashMap::new();
+        for (row, &code) in codes.iter().enumerate() {
+            rows.entry(code).or_default().push(row as u32);
+        }
+        Self { rows, bits }
+    }
+
+    /// The rows within `distance`, with how far they are, sorted.
+    pub fn search(&self, query: C, distance: Distance) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        neighbourhood(query, self.bits, distance, |code| {
+            if let Some(rows) = self.rows.get(&code) {
+                found.extend(rows.iter().map(|&row| (row, code.distance(query))));
+            }
+        });
+        found.sort_unstable();
+        found
+    }
+}
+
+/// Every fingerprint under every value near it: answers with one look-up, for as many entries per
+/// fingerprint as its neighbourhood has.
+#[derive(Debug)]
+pub struct Stored<C> {
+    rows: HashMap<C, Vec<u32>>,
+    codes: Vec<C>,
+}
+
+impl<C: Code> Stored<C> {
+    /// The most fingerprints it takes.
+    pub const LIMIT: usize = 10_000;
+
+    /// Of fingerprints of `bits` bits.
+    ///
+    /// # Errors
+    /// If there are more than [`LIMIT`](Self::LIMIT).
+    pub fn new(codes: &[C], bits: u32, distance: Distance) -> Result<Self> {
+        if codes.len() > Self::LIMIT {
+            return Err(Error::setting(format!(
+                "{} fingerprints are more than the {} whose neighbourhoods can be stored",
+                codes.len(),
+                Self::LIMIT
+            )));
+        }
+        let mut rows: HashMap<C, Vec<u32>> = HashMap::new();
+        for (row, &code) in codes.iter().enumerate() {
+            neighbourhood(code, bits, distance, |near| {
+                rows.entry(near).or_default().push(row as u32);
+            });
+        }
+        Ok(Self {
+            rows,
+            codes: codes.to_vec(),
+        })
+    }
+
+    /// The rows near the query, with how far they are, sorted.
+    pub fn search(&self, query: C) -> Vec<(u32, u32)> {
+        let rows = self.rows.get(&query).map_or(&[][..], Vec::as_slice);
+        rows.iter()
+            .map(|&row| (row, self.codes[row as usize].distance(query)))
+            .collect()
+    }
+}
+
+/// The block inverted index as it is usually written: a hash map from the value of a block to rows.
+#[derive(Debug)]
+pub struct Buckets<C> {
+    maps: Vec<HashMap<C, Vec<u32>>>,
+    masks: Vec<C>,
+    codes: Vec<C>,
+    distance: Distance,
+}
+
+impl<C: Code> Buckets<C> {
+    /// With distance + 1 blocks of about equal width.
+    pub fn new(codes: &[C], bits: u32, distance: Distance) -> Self {
+        let blocks = distance.get() + 1;
+        let masks: Vec<C> = (0..blocks)
+            .map(|block| {
+                let (from, to) = (bits * block / blocks, bits * (block + 1) / blocks);
+                C::narrow(low_bits(to) ^ low_bits(from))
+            })
+            .collect();
+        let mut maps = vec![HashMap::<C, Vec<u32>>::new(); masks.len()];
+        for (row, &code) in codes.iter().enumerate() {
+            for (map, mask) in maps.iter_mut().zip(&masks) {
+                let value = C::narrow(code.widen() & mask.widen());
+                map.entry(value).or_default().push(row as u32);
+            }
+        }
+        Self {
+            maps,
+            masks,
+            codes: codes.to_vec(),
+            distance,
+        }
+    }
+
+    /// The rows near the query, with how far they are, sorted.
+    pub fn search(&self, query: C) -> Vec<(u32, u32)> {
+        let mut found = Vec::new();
+        for (map, mask) in self.maps.iter().zip(&self.masks) {
+            let value = C::narrow(query.widen() & mask.widen());
+            for &row in map.get(&value).map_or(&[][..], Vec::as_slice) {
+                let differing = self.codes[row as usize].distance(query);
+                if differing <= self.distance.get() {
+                    found.push((row, differing));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::mix;
+
+    #[test]
+    fn the_neighbourhood_of_64_bits_at_distance_3_has_43_745() {
+        let mut count = 0;
+        neighbourhood(7u64, 64, Distance::new(3, 64).unwrap(), |_| count += 1);
+        assert_eq!(count, 43_745);
+    }
+
+    #[test]
+    fn the_baselines_agree() {
+        for bits in [8, 20] {
+            let mask = low_bits(bits) as u64;
+            let codes: Vec<u64> = (0..300).map(|seed| mix(seed % 250) & mask).collect();
+            for distance in 0..4 {
+                let distance = Distance::new(distance, bits).unwrap();
+                let expanded = Expanded::new(&codes, bits);
+                let stored = Stored::new(&codes, bits, distance).unwrap();
+                let buckets = Buckets::new(&codes, bits, distance);
+                for query in (200..260).map(|seed| mix(seed) & mask) {
+                    let mut expected = Vec::new();
+                    scan(&codes, query, distance, |row, differing| {
+                        expected.push((row as u32, differing));
+                    });
+                    assert_eq!(expanded.search(query, distance), expected);
+                    assert_eq!(stored.search(query), expected);
+                    assert_eq!(buckets.search(query), expected);
+                }
+            }
+        }
+        assert!(Stored::new(&vec![0u64; 10_001], 64, Distance::new(1, 64).unwrap()).is_err());
+    }
+}
