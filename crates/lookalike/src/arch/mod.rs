@@ -46,6 +46,15 @@ pub(crate) trait Arch: Copy {
     /// Which of the words of a line differ from `query` in at most `limit` bits; bit i speaks of
     /// word i.
     fn near(self, line: &Line, query: u32, limit: u32) -> u32;
+
+    /// Which of eight numbers differ from `query` in at most `limit` bits; bit i speaks of number i.
+    fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32;
+
+    /// Which of four numbers differ from `query` in at most `limit` bits; bit i speaks of number i.
+    fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32;
+
+    /// The bits of `word` where `mask` has ones, side by side at the lower end.
+    fn gather(self, word: u64, mask: u64) -> u64;
 }
 
 /// One cache line of words.
@@ -194,6 +203,82 @@ mod tests {
                         cpu.name()
                     );
                 }
+            }
+        }
+    }
+
+    struct NearNumbers([u64; 8], u64, u32);
+
+    impl Kernel for NearNumbers {
+        type Output = (u32, u32);
+
+        fn run<A: Arch>(self, arch: A) -> (u32, u32) {
+            let Self(numbers, query, limit) = self;
+            let wide: [u128; 4] =
+                std::array::from_fn(|at| widen(numbers[2 * at], numbers[2 * at + 1]));
+            let other = query.rotate_left(limit);
+            let wide = arch.near_128(&wide, widen(query, other), limit);
+            (arch.near_64(&numbers, query, limit), wide)
+        }
+    }
+
+    fn widen(low: u64, high: u64) -> u128 {
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    #[test]
+    fn every_instruction_set_sees_the_same_numbers_near() {
+        for seed in 0..500u64 {
+            let query = crate::hash::mix(seed);
+            for limit in [0, 1, 2, 3, 4, 8, 16, 31, 63, 64, 127, 128] {
+                let numbers: [u64; 8] = std::array::from_fn(|at| {
+                    let flips = at as u64 / 2 + seed % 20;
+                    let base = query.rotate_left(if at % 2 == 0 { 0 } else { limit });
+                    (0..flips).fold(base, |number, flip| {
+                        number ^ 1 << (crate::hash::mix(seed ^ flip << 20) % 64)
+                    })
+                });
+                let near = |ones: u32, at: usize| u32::from(ones <= limit) << at;
+                let narrow = (0..8).fold(0, |mask, at| {
+                    mask | near((numbers[at] ^ query).count_ones(), at)
+                });
+                let wide = (0..4).fold(0, |mask, at| {
+                    let high = numbers[2 * at + 1] ^ query.rotate_left(limit);
+                    mask | near(
+                        (numbers[2 * at] ^ query).count_ones() + high.count_ones(),
+                        at,
+                    )
+                });
+                for cpu in Cpu::all() {
+                    let found = cpu.run(NearNumbers(numbers, query, limit));
+                    assert_eq!(found, (narrow, wide), "{} {limit}", cpu.name());
+                }
+            }
+        }
+    }
+
+    struct Gather(u64, u64);
+
+    impl Kernel for Gather {
+        type Output = u64;
+
+        fn run<A: Arch>(self, arch: A) -> u64 {
+            arch.gather(self.0, self.1)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_gathers_the_same_bits() {
+        let mix = crate::hash::mix;
+        let masks = (0..300).map(|seed| mix(seed) & mix(seed ^ 77) >> (seed % 60));
+        for mask in masks.chain([0, 1, 1 << 63, u64::MAX]) {
+            let word = mix(mask);
+            let ones: Vec<u32> = (0..64).filter(|at| mask >> at & 1 == 1).collect();
+            let expected = (0..)
+                .zip(&ones)
+                .fold(0, |bits, (at, one)| bits | (word >> one & 1) << at);
+            for cpu in Cpu::all() {
+                assert_eq!(cpu.run(Gather(word, mask)), expected, "{}", cpu.name());
             }
         }
     }

@@ -50,6 +50,33 @@ impl Arch for Plain {
             mask | u32::from((word ^ query).count_ones() <= limit) << at
         })
     }
+
+    #[inline(always)]
+    fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
+        let numbers = numbers.iter().enumerate();
+        numbers.fold(0, |mask, (at, number)| {
+            mask | u32::from((number ^ query).count_ones() <= limit) << at
+        })
+    }
+
+    #[inline(always)]
+    fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32 {
+        let numbers = numbers.iter().enumerate();
+        numbers.fold(0, |mask, (at, number)| {
+            mask | u32::from((number ^ query).count_ones() <= limit) << at
+        })
+    }
+
+    #[inline(always)]
+    fn gather(self, word: u64, mut mask: u64) -> u64 {
+        let (mut bits, mut at) = (0, 0);
+        while mask != 0 {
+            bits |= (word >> mask.trailing_zeros() & 1) << at;
+            mask &= mask - 1;
+            at += 1;
+        }
+        bits
+    }
 }
 
 const WORD: u8 = 1;

@@ -141,6 +141,68 @@ impl Arch for Avx2 {
         }
         mask
     }
+
+    #[inline(always)]
+    fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
+        let mut mask = 0;
+        for half in 0..2 {
+            // SAFETY: `self` proves that AVX2 is there; half of the 64 bytes are read, unaligned.
+            unsafe {
+                let numbers = _mm256_loadu_si256(numbers.as_ptr().add(4 * half).cast());
+                let ones = ones_64(_mm256_xor_si256(numbers, _mm256_set1_epi64x(query as i64)));
+                let over = _mm256_cmpgt_epi64(ones, _mm256_set1_epi64x(limit.into()));
+                let over = _mm256_movemask_pd(_mm256_castsi256_pd(over)) as u32;
+                mask |= (!over & 0xf) << (4 * half);
+            }
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32 {
+        let mut mask = 0;
+        for half in 0..2 {
+            // SAFETY: `self` proves that AVX2 is there; half of the 64 bytes are read, unaligned,
+            // and the 16 of the query.
+            unsafe {
+                let numbers = _mm256_loadu_si256(numbers.as_ptr().add(2 * half).cast());
+                let query = _mm_loadu_si128(std::ptr::from_ref(&query).cast());
+                let query = _mm256_broadcastsi128_si256(query);
+                let ones = ones_64(_mm256_xor_si256(numbers, query));
+                let ones = _mm256_add_epi64(ones, _mm256_shuffle_epi32::<SWAPPED>(ones));
+                let over = _mm256_cmpgt_epi64(ones, _mm256_set1_epi64x(limit.into()));
+                let over = _mm256_movemask_pd(_mm256_castsi256_pd(over)) as u32;
+                mask |= _pext_u32(!over, 0b0101) << (2 * half);
+            }
+        }
+        mask
+    }
+
+    #[inline(always)]
+    fn gather(self, word: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves that BMI2 is there.
+        unsafe { _pext_u64(word, mask) }
+    }
+}
+
+/// The order of 32-bit words that exchanges the halves of 128 bits.
+const SWAPPED: i32 = 0b01_00_11_10;
+
+/// The number of ones in each 64 bits.
+///
+/// # Safety
+/// [`has_avx2`] must be true.
+#[inline(always)]
+unsafe fn ones_64(bits: __m256i) -> __m256i {
+    // SAFETY: AVX2 is there, by contract; the table's 32 bytes are read, aligned.
+    unsafe {
+        let nibbles = _mm256_set1_epi8(0x0f);
+        let table = _mm256_load_si256(NIBBLE_ONES.0.as_ptr().cast());
+        let low = _mm256_shuffle_epi8(table, _mm256_and_si256(bits, nibbles));
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bits), nibbles);
+        let bytes = _mm256_add_epi8(low, _mm256_shuffle_epi8(table, high));
+        _mm256_sad_epu8(bytes, _mm256_setzero_si256())
+    }
 }
 
 #[repr(align(64))]
@@ -235,6 +297,37 @@ impl Arch for Avx512 {
             let ones = _mm512_popcnt_epi32(differing);
             _mm512_cmple_epu32_mask(ones, _mm512_set1_epi32(limit as i32)).into()
         }
+    }
+
+    #[inline(always)]
+    fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
+        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; 64 bytes are read, unaligned.
+        unsafe {
+            let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
+            let differing = _mm512_xor_si512(numbers, _mm512_set1_epi64(query as i64));
+            let ones = _mm512_popcnt_epi64(differing);
+            _mm512_cmple_epu64_mask(ones, _mm512_set1_epi64(limit.into())).into()
+        }
+    }
+
+    #[inline(always)]
+    fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32 {
+        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ and BMI2 are there; 64 bytes are read,
+        // unaligned, and the 16 of the query.
+        unsafe {
+            let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
+            let query = _mm512_broadcast_i32x4(_mm_loadu_si128(std::ptr::from_ref(&query).cast()));
+            let ones = _mm512_popcnt_epi64(_mm512_xor_si512(numbers, query));
+            let ones = _mm512_add_epi64(ones, _mm512_shuffle_epi32::<SWAPPED>(ones));
+            let near = _mm512_cmple_epu64_mask(ones, _mm512_set1_epi64(limit.into()));
+            _pext_u32(near.into(), 0b0101_0101)
+        }
+    }
+
+    #[inline(always)]
+    fn gather(self, word: u64, mask: u64) -> u64 {
+        // SAFETY: `self` proves that BMI2 is there.
+        unsafe { _pext_u64(word, mask) }
     }
 }
 

@@ -52,7 +52,7 @@ pub trait Code:
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: bytemuck::Pod {}
     impl Sealed for u64 {}
     impl Sealed for u128 {}
 }

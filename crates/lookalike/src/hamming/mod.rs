@@ -8,6 +8,7 @@
 //! comes up twice. All answers are exact: [`scan`] is the definition.
 
 mod code;
+pub mod join;
 mod key;
 mod plan;
 pub mod scan;

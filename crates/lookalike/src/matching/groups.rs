@@ -12,7 +12,8 @@ pub(super) struct Keyed {
     pub(super) rank: Rank,
 }
 
-/// Groups of at least two documents, and for every document its groups.
+/// Groups of documents, for every document its groups, and for every group its neighbours: groups
+/// whose members are candidates of its own members too.
 ///
 /// Members stand in ascending order. The walk moves the kept ones of a group to its front: members
 /// that it has passed are never more than the places before the next one, so the list needs no
@@ -23,6 +24,9 @@ pub(super) struct Groups {
     groups: Vec<Group>,
     of_start: Vec<u32>,
     of: Vec<u32>,
+    /// Where the neighbours of a group start; empty if no group has any.
+    near_start: Vec<u32>,
+    near: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +49,20 @@ impl Groups {
     pub(super) fn of(&self, rank: Rank) -> &[u32] {
         let at = rank as usize;
         &self.of[self.of_start[at] as usize..self.of_start[at + 1] as usize]
+    }
+
+    /// The groups in which a document's candidates are: its own and their neighbours.
+    pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = u32> {
+        let own = self.of(rank).iter();
+        own.flat_map(|&group| std::iter::once(group).chain(self.near(group).iter().copied()))
+    }
+
+    fn near(&self, group: u32) -> &[u32] {
+        if self.near_start.is_empty() {
+            return &[];
+        }
+        let at = group as usize;
+        &self.near[self.near_start[at] as usize..self.near_start[at + 1] as usize]
     }
 
     /// The kept members of a group among those passed, ascending.
@@ -79,6 +97,8 @@ impl Groups {
 pub(super) struct GroupsBuilder {
     groups: Groups,
     memberships: Vec<u32>,
+    /// Groups that are neighbours of one another.
+    near: Vec<(u32, u32)>,
 }
 
 impl GroupsBuilder {
@@ -91,6 +111,7 @@ impl GroupsBuilder {
         Self {
             groups,
             memberships: Vec::new(),
+            near: Vec::new(),
         }
     }
 
@@ -100,12 +121,13 @@ impl GroupsBuilder {
         sort(keyed);
         for group in keyed.chunk_by(|a, b| a.key == b.key) {
             if group.len() > 1 && take(group) {
-                self.push(group);
+                self.push(group.iter().map(|member| member.rank));
             }
         }
     }
 
-    fn push(&mut self, members: &[Keyed]) {
+    /// Adds a group of documents, ascending, and returns its number.
+    pub(super) fn push(&mut self, members: impl IntoIterator<Item = Rank>) -> u32 {
         let Groups {
             members: all,
             groups,
@@ -121,14 +143,20 @@ impl GroupsBuilder {
         let start = all.len();
         for member in members {
             // A document may have the same key twice.
-            if all[start..].last() != Some(&member.rank) {
-                all.push(member.rank);
+            if all[start..].last() != Some(&member) {
+                all.push(member);
                 self.memberships.push(groups.len() as u32);
-                of_start[member.rank as usize + 1] += 1;
+                of_start[member as usize + 1] += 1;
             }
         }
         let length = (all.len() - start) as u32;
         groups.push(Group { length, ..group });
+        groups.len() as u32 - 1
+    }
+
+    /// Makes the members of two groups candidates of one another.
+    pub(super) fn connect(&mut self, one: u32, other: u32) {
+        self.near.push((one, other));
     }
 
     /// The finished groups.
@@ -136,6 +164,7 @@ impl GroupsBuilder {
         let Self {
             mut groups,
             memberships,
+            near,
         } = self;
         for at in 1..groups.of_start.len() {
             groups.of_start[at] += groups.of_start[at - 1];
@@ -147,7 +176,36 @@ impl GroupsBuilder {
             groups.of[*at as usize] = group;
             *at += 1;
         }
+        drop(next);
+        groups.set_near(&near);
         groups
+    }
+}
+
+impl Groups {
+    fn set_near(&mut self, pairs: &[(u32, u32)]) {
+        if pairs.is_empty() {
+            return;
+        }
+        // First where the next neighbour of a group goes; in the end, where the next group starts.
+        let mut start = vec![0u32; self.groups.len() + 2];
+        for &(one, other) in pairs {
+            start[one as usize + 2] += 1;
+            start[other as usize + 2] += 1;
+        }
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
+        }
+        self.near = vec![0; 2 * pairs.len()];
+        for &(one, other) in pairs {
+            for (group, neighbour) in [(one, other), (other, one)] {
+                let at = &mut start[group as usize + 1];
+                self.near[*at as usize] = neighbour;
+                *at += 1;
+            }
+        }
+        start.pop();
+        self.near_start = start;
     }
 }
 

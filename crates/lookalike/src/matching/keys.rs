@@ -1,6 +1,8 @@
 //! The keys under which documents meet.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -8,10 +10,12 @@ use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank};
 use super::judge::Judge;
 use super::walk::{Corpus, Nodes};
 use crate::error::Result;
+use crate::hamming::Code;
+use crate::hamming::join::{Distinct, Near, near_values};
 use crate::hash::{fold, mix};
 use crate::plan::{Bands, Measure};
 use crate::text::State;
-use crate::types::{DocId, Threshold};
+use crate::types::{Distance, DocId, Threshold};
 
 /// The groups of all routes of the plan.
 pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> Result<Groups> {
@@ -38,7 +42,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> R
     }
     if let Some(distance) = corpus.plan.distance() {
         let rich = ranks_where(&|document| sketches.state(document) == State::Rich);
-        by_blocks(corpus, distance.get(), &rich, &mut builder);
+        by_fingerprints(corpus, judge, distance, &rich, &mut builder)?;
     }
     Ok(builder.build())
 }
@@ -329,6 +333,129 @@ impl Frequencies {
         }
         order.retain(|&(count, _)| count > 1);
     }
+}
+
+/// The documents of a fingerprint are a group, and groups within the distance are neighbours. Where
+/// the fingerprints are so near one another that their pairs would take too much room, by blocks.
+fn by_fingerprints(
+    corpus: &Corpus<'_>,
+    judge: &Judge<'_>,
+    distance: Distance,
+    rich: &[Rank],
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
+    let most = judge.portions.neighbours * rich.len();
+    let joined = if corpus.plan.bits() <= u64::BITS {
+        by_codes::<u64>(corpus, distance, rich, most, builder)
+    } else {
+        by_codes::<u128>(corpus, distance, rich, most, builder)
+    };
+    if !joined? {
+        by_blocks(corpus, distance.get(), rich, builder);
+    }
+    Ok(())
+}
+
+/// Returns false, and adds nothing, if there are more than `most` pairs of near values.
+fn by_codes<C: Code>(
+    corpus: &Corpus<'_>,
+    distance: Distance,
+    rich: &[Rank],
+    most: usize,
+    builder: &mut GroupsBuilder,
+) -> Result<bool> {
+    let code = |&rank: &Rank| {
+        let fingerprint = corpus.sketches.fingerprint(corpus.document(rank));
+        C::narrow(fingerprint.expect("rich documents have fingerprints"))
+    };
+    let codes: Vec<C> = rich.par_iter().map(code).collect();
+    let values = Distinct::new(&codes, corpus.plan.bits())?;
+    drop(codes);
+    let Some(near) = near_values_up_to(&values, distance, most)? else {
+        return Ok(false);
+    };
+    let mut wanted: Vec<bool> = (0..values.len() as u32)
+        .map(|value| values.rows(value).len() > 1)
+        .collect();
+    for &(one, other) in &near {
+        (wanted[one as usize], wanted[other as usize]) = (true, true);
+    }
+    let mut of_values = OfValues::default();
+    for value in 0..values.len() as u32 {
+        let rows = values.rows(value).iter().filter(|_| wanted[value as usize]);
+        of_values.add(corpus, rows.map(|&row| rich[row as usize]), builder);
+    }
+    for (one, other) in near {
+        of_values.connect(one, other, builder);
+    }
+    Ok(true)
+}
+
+/// The groups of every value: one for every part of the documents that has it.
+#[derive(Default)]
+struct OfValues {
+    ends: Vec<u32>,
+    /// Groups and their parts, ascending by part.
+    groups: Vec<(u64, u32)>,
+}
+
+impl OfValues {
+    /// Adds the documents of the next value.
+    fn add(
+        &mut self,
+        corpus: &Corpus<'_>,
+        documents: impl Iterator<Item = Rank>,
+        builder: &mut GroupsBuilder,
+    ) {
+        let mut parted: Vec<_> = documents.map(|rank| (corpus.part(rank), rank)).collect();
+        parted.sort_unstable();
+        for members in parted.chunk_by(|a, b| a.0 == b.0) {
+            let group = builder.push(members.iter().map(|&(_, rank)| rank));
+            self.groups.push((members[0].0, group));
+        }
+        self.ends.push(self.groups.len() as u32);
+    }
+
+    fn of(&self, value: u32) -> &[(u64, u32)] {
+        let start = value
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before as usize]);
+        &self.groups[start as usize..self.ends[value as usize] as usize]
+    }
+
+    /// Connects the groups of two values that are of the same part.
+    fn connect(&self, one: u32, other: u32, builder: &mut GroupsBuilder) {
+        let (few, many) = (self.of(one), self.of(other));
+        let (few, many) = if few.len() <= many.len() {
+            (few, many)
+        } else {
+            (many, few)
+        };
+        for &(part, group) in few {
+            if let Ok(at) = many.binary_search_by_key(&part, |&(part, _)| part) {
+                builder.connect(group, many[at].1);
+            }
+        }
+    }
+}
+
+/// Pairs of near values, or None if they are more than `most`.
+fn near_values_up_to<C: Code>(
+    values: &Distinct<C>,
+    distance: Distance,
+    most: usize,
+) -> Result<Option<Vec<(u32, u32)>>> {
+    let found = Mutex::new(Vec::new());
+    let all = near_values(values, distance, &|near: &[Near]| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() + near.len() > most {
+            return ControlFlow::Break(());
+        }
+        found.extend(near.iter().map(|near| (near.a, near.b)));
+        ControlFlow::Continue(())
+    })?;
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(all.is_continue().then_some(found))
 }
 
 /// Of two fingerprints within distance k, one of any k + 1 blocks of bits is equal.

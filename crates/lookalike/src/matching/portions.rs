@@ -20,6 +20,9 @@ pub(super) struct Portions {
     /// Pairs of candidates that one block holds at the most when all pairs are asked for, unless a
     /// single document has more.
     pub(super) pairs: usize,
+    /// Pairs of near fingerprints that are remembered for every document, 16 bytes each; where there
+    /// are more, candidates are found by blocks of bits.
+    pub(super) neighbours: usize,
     /// Features that are remembered once they were made from the text again, 8 bytes each.
     pub(super) remembered: usize,
 }
@@ -33,6 +36,7 @@ impl Default for Portions {
             block: 2048,
             few: 64,
             pairs: 4 << 20,
+            neighbours: 8,
             remembered: 8 << 20,
         }
     }

@@ -479,6 +479,7 @@ const TINY: Portions = Portions {
     block: 9,
     few: 2,
     pairs: 1,
+    neighbours: 0,
     remembered: 0,
 };
 
@@ -489,6 +490,7 @@ const SMALL: Portions = Portions {
     block: 40,
     few: 7,
     pairs: 50,
+    neighbours: 1000,
     remembered: 900,
 };
 

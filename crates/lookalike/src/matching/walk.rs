@@ -67,6 +67,12 @@ impl Corpus<'_> {
                 .is_none_or(|Window { times, width }| (times[a] - times[b]).abs() <= width)
     }
 
+    /// The part of a document; the same for all if there are no parts.
+    pub(super) fn part(&self, rank: Rank) -> u64 {
+        self.parts
+            .map_or(0, |parts| parts[self.document(rank).index()])
+    }
+
     /// A key that only documents of the same part share.
     pub(super) fn parted(&self, key: u64, rank: Rank) -> u64 {
         match self.parts {
@@ -309,7 +315,7 @@ impl Walk<'_> {
             below = first;
         }
         seen.begin();
-        for &group in self.groups.of(first) {
+        for group in self.groups.around(first) {
             for &other in self
                 .groups
                 .kept(group)
@@ -511,9 +517,8 @@ impl PairFinder<'_> {
             let rank = stop as Rank;
             candidates += self
                 .groups
-                .of(rank)
-                .iter()
-                .map(|&group| self.later(group, rank).len())
+                .around(rank)
+                .map(|group| self.later(group, rank).len())
                 .sum::<usize>();
             stop += 1;
         }
@@ -523,7 +528,7 @@ impl PairFinder<'_> {
     fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
         seen.begin();
         let mut others = Vec::new();
-        for &group in self.groups.of(rank) {
+        for group in self.groups.around(rank) {
             for &other in self.later(group, rank) {
                 let route = seen.candidates(&self.judge, rank, other);
                 others.extend(route.map(|route| (other, route)));
@@ -582,7 +587,7 @@ pub(super) fn components_in(
     for start in (0..corpus.len()).step_by(portions.block) {
         let block = start as Rank..(start + portions.block).min(corpus.len()) as Rank;
         // A group within one component has nothing left to connect.
-        for group in block.clone().flat_map(|rank| groups.of(rank)).copied() {
+        for group in block.clone().flat_map(|rank| groups.around(rank)) {
             if !done[group as usize] {
                 let members = groups.ahead(group);
                 done[group as usize] = members
@@ -596,11 +601,10 @@ pub(super) fn components_in(
             .map_init(Seen::default, |seen, rank| {
                 let mut connected = Vec::new();
                 seen.begin();
-                for &group in groups
-                    .of(rank)
-                    .iter()
-                    .filter(|&&group| !done[group as usize])
-                {
+                for group in groups.around(rank) {
+                    if done[group as usize] && union.joined(rank, groups.ahead(group)[0]) {
+                        continue;
+                    }
                     for &other in groups
                         .ahead(group)
                         .iter()

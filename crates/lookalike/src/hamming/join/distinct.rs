@@ -1,0 +1,405 @@
+//! Fingerprints in ascending order, equal ones collapsed.
+
+use std::ops::{Deref, DerefMut, Range};
+
+use rayon::prelude::*;
+
+use super::super::code::{Code, low_bits};
+use crate::arch::MemoryMut;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The distinct values of some fingerprints, ascending, each with the rows that have it.
+///
+/// Takes [`Code::BITS`]/8 + 8 bytes a row and half a byte for every value; while it is built, some
+/// hundred KiB a thread more, or 32 bytes a row of the largest run of fingerprints that agree in
+/// their upper bits.
+#[derive(Debug)]
+pub struct Distinct<C: Code> {
+    codes: Numbers<C>,
+    /// Where the rows of a value start; as many as there are rows, of which those of values count.
+    starts: Numbers<u32>,
+    rows: Numbers<u32>,
+    length: usize,
+    directory: Directory,
+}
+
+impl<C: Code> Distinct<C> {
+    /// Sorts fingerprints of `bits` bits. Works in the pool in which it is called.
+    ///
+    /// # Errors
+    /// If there are more than 2³² − 1, one of them has a bit above the lowest `bits`, or there is
+    /// not enough memory.
+    pub fn new(codes: &[C], bits: u32) -> Result<Self> {
+        let above = !low_bits(bits.min(C::BITS));
+        if codes.len() > u32::MAX as usize {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!("{} fingerprints are more than 2³² − 1", codes.len()),
+            ));
+        }
+        if let Some(row) = codes
+            .par_iter()
+            .position_any(|code| code.widen() & above != 0)
+        {
+            return Err(Error::setting(format!(
+                "the fingerprint {:#x} in row {row} has more than {bits} bits",
+                codes[row].widen()
+            )));
+        }
+        Self::sorted(codes)
+    }
+
+    fn sorted(codes: &[C]) -> Result<Self> {
+        let buckets = Buckets::new(codes);
+        let mut sorted = Numbers::zeroed(codes.len())?;
+        let mut rows = Numbers::zeroed(codes.len())?;
+        let mut starts = Numbers::zeroed(codes.len())?;
+        let ends = buckets.scatter(codes, &mut sorted, &mut rows);
+        let lengths: Vec<usize> = ends.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        let pieces = split(&mut sorted, &lengths)
+            .into_iter()
+            .zip(split(&mut rows, &lengths))
+            .zip(split(&mut starts, &lengths))
+            .zip(&ends);
+        let pieces: Vec<_> = pieces.collect();
+        let distinct: Vec<usize> = pieces
+            .into_par_iter()
+            .map_init(
+                Sorter::default,
+                |sorter, (((codes, rows), starts), &start)| {
+                    sorter.sort(codes, rows);
+                    collapse(codes, starts, start as u32)
+                },
+            )
+            .collect();
+        let mut length = 0;
+        for (&start, &count) in ends.iter().zip(&distinct) {
+            if start != length {
+                sorted.copy_within(start..start + count, length);
+                starts.copy_within(start..start + count, length);
+            }
+            length += count;
+        }
+        let directory = Directory::new(&sorted[..length])?;
+        Ok(Self {
+            codes: sorted,
+            starts,
+            rows,
+            length,
+            directory,
+        })
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// The values, ascending.
+    pub fn codes(&self) -> &[C] {
+        &self.codes[..self.length]
+    }
+
+    /// The rows of the value at `at`, ascending; at least one.
+    pub fn rows(&self, at: u32) -> &[u32] {
+        let at = at as usize;
+        let end = if at + 1 < self.length {
+            self.starts[at + 1] as usize
+        } else {
+            self.rows.len()
+        };
+        &self.rows[self.starts[at] as usize..end]
+    }
+
+    /// The rows of every value that more than one row has.
+    pub fn equal(&self) -> impl Iterator<Item = &[u32]> {
+        let all = (0..self.length as u32).map(|at| self.rows(at));
+        all.filter(|rows| rows.len() > 1)
+    }
+
+    /// Where a value stands that is there.
+    pub(super) fn find(&self, code: C) -> u32 {
+        let range = self.directory.range(code);
+        let before = self.codes[range.clone()].partition_point(|&other| other < code);
+        (range.start + before) as u32
+    }
+}
+
+/// Where the values start that have the same upper bits.
+#[derive(Debug)]
+struct Directory {
+    starts: Numbers<u32>,
+    shift: u32,
+    mask: u128,
+}
+
+/// Values to an entry, if they are spread evenly.
+const TO_AN_ENTRY: usize = 8;
+
+impl Directory {
+    fn new<C: Code>(sorted: &[C]) -> Result<Self> {
+        let varying = match sorted {
+            [first, .., last] => first.xor(*last).widen(),
+            _ => 0,
+        };
+        let width = u128::BITS - varying.leading_zeros();
+        let bits = (sorted.len() / TO_AN_ENTRY).max(1).ilog2().min(width);
+        let shift = width - bits;
+        let mut directory = Self {
+            starts: Numbers::zeroed((1 << bits) + 1)?,
+            shift,
+            mask: low_bits(bits),
+        };
+        const PIECE: usize = 4096;
+        let upper = |code: &C| (code.widen() >> shift.min(127) & low_bits(bits)) as usize;
+        let pieces = directory.starts.par_chunks_mut(PIECE).enumerate();
+        pieces.for_each(|(piece, starts)| {
+            let first = piece * PIECE;
+            let mut at = sorted.partition_point(|code| upper(code) < first);
+            for (entry, start) in (first..).zip(starts) {
+                while at < sorted.len() && upper(&sorted[at]) < entry {
+                    at += 1;
+                }
+                *start = at as u32;
+            }
+        });
+        Ok(directory)
+    }
+
+    fn range<C: Code>(&self, code: C) -> Range<usize> {
+        let entry = (code.widen() >> self.shift.min(127) & self.mask) as usize;
+        self.starts[entry] as usize..self.starts[entry + 1] as usize
+    }
+}
+
+/// Buckets by the uppermost bits in which some codes differ.
+struct Buckets {
+    shift: u32,
+    mask: usize,
+}
+
+/// Codes that are sorted at once, so many that they stay in the cache.
+const BUCKET: usize = 8192;
+
+/// The most bits of a bucket's number: cursors and open cache lines stay in the cache.
+const MOST_BITS: u32 = 12;
+
+impl Buckets {
+    fn new<C: Code>(codes: &[C]) -> Self {
+        let width = u128::BITS - varying(codes).leading_zeros();
+        let bits = (codes.len() / BUCKET)
+            .max(1)
+            .ilog2()
+            .min(MOST_BITS)
+            .min(width);
+        Self {
+            shift: (width - bits).min(C::BITS - 1),
+            mask: low_bits(bits) as usize,
+        }
+    }
+
+    #[inline(always)]
+    fn of<C: Code>(&self, code: C) -> usize {
+        code.word(self.shift) as usize & self.mask
+    }
+
+    /// Puts codes and rows bucket by bucket, and returns where buckets start and the last one ends.
+    fn scatter<C: Code>(&self, codes: &[C], to: &mut [C], rows: &mut [u32]) -> Vec<usize> {
+        let buckets = self.mask + 1;
+        let piece = piece(codes.len());
+        let counts: Vec<Vec<usize>> = codes
+            .par_chunks(piece)
+            .map(|codes| {
+                let mut counts = vec![0; buckets];
+                codes.iter().for_each(|&code| counts[self.of(code)] += 1);
+                counts
+            })
+            .collect();
+        let targets = deal(to, &counts).into_iter().zip(deal(rows, &counts));
+        let targets: Vec<_> = targets.collect();
+        let pieces = codes.par_chunks(piece).enumerate().zip(targets);
+        pieces.for_each(|((at, codes), (to, rows))| {
+            let mut cursors: Vec<_> = to
+                .into_iter()
+                .zip(rows)
+                .map(|(to, rows)| to.iter_mut().zip(rows))
+                .collect();
+            for (row, &code) in ((at * piece) as u32..).zip(codes) {
+                let next = cursors[self.of(code)].next();
+                let (to, number) = next.expect("there is room for all that were counted");
+                (*to, *number) = (code, row);
+            }
+        });
+        let mut ends = vec![0; buckets + 1];
+        for bucket in 0..buckets {
+            let count: usize = counts.iter().map(|counts| counts[bucket]).sum();
+            ends[bucket + 1] = ends[bucket] + count;
+        }
+        ends
+    }
+}
+
+/// How many codes one thread takes at a time when all are passed once.
+pub(super) fn piece(length: usize) -> usize {
+    length
+        .div_ceil(4 * rayon::current_num_threads())
+        .max(1 << 14)
+}
+
+/// Gives every piece its part of every bucket, the buckets one behind the other.
+pub(super) fn deal<'a, T>(mut to: &'a mut [T], counts: &[Vec<usize>]) -> Vec<Vec<&'a mut [T]>> {
+    let buckets = counts.first().map_or(0, Vec::len);
+    let mut parts: Vec<_> = counts.iter().map(|_| Vec::with_capacity(buckets)).collect();
+    for bucket in 0..buckets {
+        for (parts, counts) in parts.iter_mut().zip(counts) {
+            let part;
+            (part, to) = to.split_at_mut(counts[bucket]);
+            parts.push(part);
+        }
+    }
+    parts
+}
+
+/// Cuts into pieces of these lengths.
+fn split<'a, T>(mut from: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
+    let cut = |&length: &usize| {
+        let piece;
+        (piece, from) = std::mem::take(&mut from).split_at_mut(length);
+        piece
+    };
+    lengths.iter().map(cut).collect()
+}
+
+/// What sorting a bucket needs.
+#[derive(Default)]
+struct Sorter<C> {
+    entries: Vec<(C, u32)>,
+    at: Vec<u32>,
+}
+
+impl<C: Code> Sorter<C> {
+    /// Sorts by code, then row; the rows are ascending already.
+    fn sort(&mut self, codes: &mut [C], rows: &mut [u32]) {
+        const LARGE: usize = 1 << 17;
+        if codes.len() > LARGE {
+            self.entries.clear();
+            let both = codes.iter().copied().zip(rows.iter().copied());
+            self.entries.extend(both);
+            self.entries.par_sort_unstable();
+        } else {
+            self.spread(codes, rows);
+            for few in self.at.windows(2) {
+                let few = &mut self.entries[few[0] as usize..few[1] as usize];
+                if few.len() > 1 {
+                    few.sort_unstable();
+                }
+            }
+        }
+        for ((code, row), entry) in codes.iter_mut().zip(rows).zip(&self.entries) {
+            (*code, *row) = *entry;
+        }
+    }
+
+    /// Puts codes with equal upper bits together, ascending: some few, if they are spread evenly.
+    fn spread(&mut self, codes: &[C], rows: &[u32]) {
+        const FEW: usize = 4;
+        let width = u128::BITS - varying(codes).leading_zeros();
+        let bits = (codes.len() / FEW).max(1).ilog2().min(width);
+        let (shift, mask) = ((width - bits).min(C::BITS - 1), low_bits(bits) as usize);
+        let part = |code: C| code.word(shift) as usize & mask;
+        // Behind the starts of all parts stands the end of the last one.
+        self.at.clear();
+        self.at.resize(mask + 3, 0);
+        codes.iter().for_each(|&code| self.at[part(code) + 2] += 1);
+        for at in 2..self.at.len() {
+            self.at[at] += self.at[at - 1];
+        }
+        self.entries.resize(codes.len(), Default::default());
+        for (&code, &row) in codes.iter().zip(rows) {
+            let at = &mut self.at[part(code) + 1];
+            self.entries[*at as usize] = (code, row);
+            *at += 1;
+        }
+        self.at.pop();
+    }
+}
+
+/// Moves distinct values of a sorted run to the front, notes where their rows start, and returns how
+/// many there are. The rows of the run start at `first`.
+fn collapse<C: Code>(codes: &mut [C], starts: &mut [u32], first: u32) -> usize {
+    let mut kept = 0;
+    for at in 0..codes.len() {
+        if at == 0 || codes[at] != codes[kept - 1] {
+            codes[kept] = codes[at];
+            starts[kept] = first + at as u32;
+            kept += 1;
+        }
+    }
+    kept
+}
+
+/// The bits in which some of the codes differ from others.
+pub(super) fn varying<C: Code>(codes: &[C]) -> u128 {
+    let Some(&first) = codes.first() else {
+        return 0;
+    };
+    let differing = |codes: &[C]| {
+        codes
+            .iter()
+            .fold(0, |bits, code| bits | code.xor(first).widen())
+    };
+    const PIECE: usize = 1 << 16;
+    if codes.len() <= PIECE {
+        return differing(codes);
+    }
+    let pieces = codes.par_chunks(PIECE).map(differing);
+    pieces.reduce(|| 0, |one, other| one | other)
+}
+
+/// An array in large pages, whose parts cost nothing until they are touched.
+#[derive(Debug)]
+pub(super) struct Numbers<T> {
+    memory: MemoryMut,
+    length: usize,
+    numbers: std::marker::PhantomData<T>,
+}
+
+impl<T: bytemuck::Pod> Numbers<T> {
+    pub(super) fn zeroed(length: usize) -> Result<Self> {
+        let bytes = length * size_of::<T>();
+        let memory = MemoryMut::zeroed(bytes).map_err(|error| {
+            let message = format!("cannot have {bytes} bytes of memory: {error}");
+            Error::new(ErrorKind::Limit, message)
+        })?;
+        Ok(Self {
+            memory,
+            length,
+            numbers: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<T: bytemuck::Pod> Deref for Numbers<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        if self.length == 0 {
+            return &[];
+        }
+        &bytemuck::cast_slice(&self.memory)[..self.length]
+    }
+}
+
+impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.length == 0 {
+            return &mut [];
+        }
+        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.length]
+    }
+}

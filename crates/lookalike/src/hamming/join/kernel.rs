@@ -1,0 +1,280 @@
+//! The hot loops of a join: into buckets, and comparing what is in one.
+
+use super::super::code::{Code, low_bits};
+use crate::arch::{Arch, Kernel};
+
+/// The bits of a fingerprint that are its key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block {
+    pub(super) mask: u128,
+    shift: u32,
+    contiguous: bool,
+}
+
+impl Block {
+    /// At most 32 bits, and at least one.
+    pub(super) fn new(mask: u128) -> Self {
+        let shift = mask.trailing_zeros();
+        Self {
+            mask,
+            shift,
+            contiguous: mask >> shift == low_bits(mask.count_ones()),
+        }
+    }
+
+    pub(super) fn bits(&self) -> u32 {
+        self.mask.count_ones()
+    }
+
+    pub(super) fn buckets(&self) -> usize {
+        1 << self.bits()
+    }
+}
+
+/// A way to read keys: one for blocks in one piece, one for all others.
+trait Reader: Copy {
+    fn key<C: Code>(self, code: C) -> usize;
+}
+
+#[derive(Clone, Copy)]
+struct Piece {
+    shift: u32,
+    mask: usize,
+}
+
+impl Reader for Piece {
+    #[inline(always)]
+    fn key<C: Code>(self, code: C) -> usize {
+        code.word(self.shift) as usize & self.mask
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Pieces<A> {
+    arch: A,
+    mask: u128,
+    low: u32,
+}
+
+impl<A: Arch> Reader for Pieces<A> {
+    #[inline(always)]
+    fn key<C: Code>(self, code: C) -> usize {
+        let wide = code.widen();
+        let low = self.arch.gather(wide as u64, self.mask as u64);
+        if C::BITS == 64 {
+            return low as usize;
+        }
+        let high = self
+            .arch
+            .gather((wide >> 64) as u64, (self.mask >> 64) as u64);
+        (high << self.low | low) as usize
+    }
+}
+
+macro_rules! with_reader {
+    ($arch:expr, $block:expr, $reader:ident => $body:expr) => {
+        if $block.contiguous {
+            let $reader = Piece {
+                shift: $block.shift,
+                mask: low_bits($block.bits()) as usize,
+            };
+            $body
+        } else {
+            let $reader = Pieces {
+                arch: $arch,
+                mask: $block.mask,
+                low: ($block.mask as u64).count_ones(),
+            };
+            $body
+        }
+    };
+}
+
+/// Counts how many codes fall into each bucket.
+pub(super) struct Count<'a, C> {
+    pub(super) codes: &'a [C],
+    pub(super) block: Block,
+    pub(super) counts: &'a mut [u32],
+}
+
+impl<C: Code> Kernel for Count<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        with_reader!(arch, self.block, reader => {
+            for &code in self.codes {
+                self.counts[reader.key(code)] += 1;
+            }
+        });
+    }
+}
+
+/// Copies codes to their buckets; `at` is where each bucket starts, and where it ends afterwards.
+pub(super) struct Scatter<'a, C> {
+    pub(super) codes: &'a [C],
+    pub(super) block: Block,
+    pub(super) to: &'a mut [C],
+    pub(super) at: &'a mut [u32],
+}
+
+impl<C: Code> Kernel for Scatter<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        with_reader!(arch, self.block, reader => {
+            for &code in self.codes {
+                let at = &mut self.at[reader.key(code)];
+                self.to[*at as usize] = code;
+                *at += 1;
+            }
+        });
+    }
+}
+
+/// The same with a place of its own for every bucket, which it fills.
+pub(super) struct Deal<'a, 'b, C> {
+    pub(super) codes: &'a [C],
+    pub(super) block: Block,
+    pub(super) cursors: &'a mut [std::slice::IterMut<'b, C>],
+}
+
+impl<C: Code> Kernel for Deal<'_, '_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        with_reader!(arch, self.block, reader => {
+            for &code in self.codes {
+                let next = self.cursors[reader.key(code)].next();
+                *next.expect("there is room for all that were counted") = code;
+            }
+        });
+    }
+}
+
+/// Compares all codes of a slice with one another.
+pub(super) struct Within<'a, C, F> {
+    pub(super) codes: &'a [C],
+    pub(super) limit: u32,
+    pub(super) near: F,
+}
+
+impl<C: Code, F: FnMut(C, C)> Kernel for Within<'_, C, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self, arch: A) {
+        within(
+            arch,
+            self.codes,
+            0..self.codes.len(),
+            self.limit,
+            &mut self.near,
+        );
+    }
+}
+
+/// Compares all codes of one slice with those of another.
+pub(super) struct Across<'a, C, F> {
+    pub(super) codes: &'a [C],
+    pub(super) others: &'a [C],
+    pub(super) limit: u32,
+    pub(super) near: F,
+}
+
+impl<C: Code, F: FnMut(C, C)> Kernel for Across<'_, C, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self, arch: A) {
+        for &code in self.codes {
+            let all = 0..self.others.len();
+            span(arch, self.others, all, code, self.limit, &mut self.near);
+        }
+    }
+}
+
+/// Compares the codes of every small bucket with one another.
+pub(super) struct WithinSmall<'a, C, F> {
+    pub(super) codes: &'a [C],
+    pub(super) ends: &'a [u32],
+    /// The most codes of a bucket that counts as small.
+    pub(super) most: usize,
+    pub(super) limit: u32,
+    pub(super) near: F,
+}
+
+impl<C: Code, F: FnMut(C, C)> Kernel for WithinSmall<'_, C, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self, arch: A) {
+        let mut start = 0;
+        for &end in self.ends {
+            let end = end as usize;
+            if end - start <= self.most {
+                within(arch, self.codes, start..end, self.limit, &mut self.near);
+            }
+            start = end;
+        }
+    }
+}
+
+#[inline(always)]
+fn within<C: Code, A: Arch>(
+    arch: A,
+    codes: &[C],
+    range: std::ops::Range<usize>,
+    limit: u32,
+    near: &mut impl FnMut(C, C),
+) {
+    for at in range.start..range.end {
+        span(arch, codes, at + 1..range.end, codes[at], limit, near);
+    }
+}
+
+/// Compares one code with the `range` of others, a cache line at a time; what stands behind the
+/// range is read and does not count.
+#[inline(always)]
+fn span<C: Code, A: Arch>(
+    arch: A,
+    codes: &[C],
+    mut range: std::ops::Range<usize>,
+    query: C,
+    limit: u32,
+    near: &mut impl FnMut(C, C),
+) {
+    let lanes = const { 64 / size_of::<C>() };
+    while !range.is_empty() {
+        let mut mask = match codes.get(range.start..range.start + lanes) {
+            Some(line) => near_line(arch, line, query, limit),
+            None => {
+                let mut line = [C::default(); 8];
+                line[..codes.len() - range.start].copy_from_slice(&codes[range.start..]);
+                near_line(arch, &line[..lanes], query, limit)
+            }
+        };
+        if range.len() < lanes {
+            mask &= (1 << range.len()) - 1;
+        }
+        while mask != 0 {
+            near(query, codes[range.start + mask.trailing_zeros() as usize]);
+            mask &= mask - 1;
+        }
+        range.start += lanes;
+    }
+}
+
+#[inline(always)]
+fn near_line<C: Code, A: Arch>(arch: A, line: &[C], query: C, limit: u32) -> u32 {
+    const WHOLE: &str = "a line has 64 bytes";
+    if C::BITS == 64 {
+        let line: &[u64] = bytemuck::cast_slice(line);
+        arch.near_64(line.try_into().expect(WHOLE), query.widen() as u64, limit)
+    } else {
+        let line: &[u128] = bytemuck::cast_slice(line);
+        arch.near_128(line.try_into().expect(WHOLE), query.widen(), limit)
+    }
+}
