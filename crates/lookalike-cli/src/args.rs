@@ -59,6 +59,7 @@ pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
     Pairs(Box<PairsArgs>),
     Explain(Box<ExplainArgs>),
+    Fingerprint(Box<FingerprintArgs>),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
@@ -141,6 +142,9 @@ pub(crate) struct DedupArgs {
     pub(crate) matching: Matching,
 
     #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
     pub(crate) reading: Reading,
 
     #[command(flatten)]
@@ -187,6 +191,9 @@ pub(crate) struct PairsArgs {
 
     #[command(flatten)]
     pub(crate) matching: Matching,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -251,6 +258,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
     pub(crate) reading: Reading,
 
     /// How many threads read; the default is one for each core
@@ -261,6 +271,95 @@ pub(crate) struct ExplainArgs {
         help_heading = "Running"
     )]
     pub(crate) threads: Option<usize>,
+}
+
+/// Print one fingerprint or signature for every document
+///
+/// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint is
+/// as many bits as the recipe says (64), written as hexadecimal digits; a signature is a list of
+/// numbers. A text with too little in it for either has `-`. Ids are passed on as they are.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike fingerprint articles.jsonl > fingerprints.tsv
+  lookalike fingerprint posts.csv --text title,body --format decimal -o fingerprints.parquet
+  lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst")]
+pub(crate) struct FingerprintArgs {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --input-format says otherwise)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The table (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it,
+    /// TSV on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// How a fingerprint is written
+    ///
+    /// The default is hex.
+    #[arg(
+        long,
+        visible_alias = "digits",
+        value_enum,
+        value_name = "DIGITS",
+        help_heading = "Output"
+    )]
+    pub(crate) format: Option<Notation>,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// What is made of a text
+    #[arg(
+        long,
+        value_enum,
+        value_name = "METHOD",
+        default_value_t = SketchMethod::Simhash,
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) method: SketchMethod,
+
+    /// How texts become features, and how many bits or slots are made of them: a name (see
+    /// `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) recipe: String,
+
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
+    pub(crate) input_format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// What is made of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SketchMethod {
+    /// A SimHash fingerprint: similar texts differ in few bits
+    Simhash,
+    /// A MinHash signature: the share of equal numbers estimates the Jaccard index
+    Minhash,
+}
+
+/// How fingerprints are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Notation {
+    /// Hexadecimal digits, one for four bits
+    Hex,
+    /// A whole number
+    Decimal,
+    /// A digit for every bit
+    Binary,
 }
 
 /// Print a recipe: everything that decides how texts compare
@@ -367,14 +466,19 @@ pub(crate) enum Verify {
     None,
 }
 
+/// What inputs are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InputFormat {
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+}
+
 /// How inputs are read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Reading {
-    /// The format of the inputs, whatever their extensions say
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
-
     /// CSV and TSV without a header row: columns have the names 1, 2, …
     #[arg(long)]
     pub(crate) no_header: bool,

@@ -7,11 +7,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::{self, Measure, Plan};
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::run::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+use lookalike_batch::Digits;
+use lookalike_batch::run::{
+    DedupOutputs, FingerprintSettings, Keep, PairsOutputs, RunInputs, Settings, Sketch, Window,
+};
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
-use crate::args::{DedupArgs, Format, Matching, Method, PairsArgs, Reading, Running, Verify};
+use crate::args::{
+    DedupArgs, FingerprintArgs, Format, InputFormat, Matching, Method, Notation, PairsArgs,
+    Reading, Running, SketchMethod, Verify,
+};
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {
@@ -31,7 +37,13 @@ pub(crate) struct PairsRun {
 
 impl DedupRun {
     pub(crate) fn new(args: &DedupArgs) -> Result<Self> {
-        let settings = run_settings(&args.matching, &args.reading, &args.running, &args.keep)?;
+        let settings = run_settings(
+            &args.matching,
+            &args.input_format,
+            &args.reading,
+            &args.running,
+            &args.keep,
+        )?;
         let places = [
             ("kept rows", &args.output),
             ("removed", &args.removed),
@@ -98,7 +110,13 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
 impl PairsRun {
     pub(crate) fn new(args: &PairsArgs) -> Result<Self> {
         let running = &args.running;
-        let settings = run_settings(&args.matching, &args.reading, running, &Keep::First)?;
+        let settings = run_settings(
+            &args.matching,
+            &args.input_format,
+            &args.reading,
+            running,
+            &Keep::First,
+        )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let places = [Some(pairs.as_path()), args.rejected.as_deref()];
         check_standard_output(places.into_iter().flatten(), running.json)?;
@@ -123,6 +141,61 @@ impl PairsRun {
             outputs,
         })
     }
+}
+
+/// Everything about one run that prints fingerprints.
+pub(crate) struct FingerprintRun {
+    pub(crate) settings: FingerprintSettings,
+    pub(crate) output: Output,
+    pub(crate) rejected: Option<Output>,
+}
+
+impl FingerprintRun {
+    pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
+        let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        let sketch = match (args.method, args.format) {
+            (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
+            (SketchMethod::Minhash, None) => Sketch::MinHash,
+            (SketchMethod::Minhash, Some(_)) => bail!(
+                "--format is for fingerprints; --method minhash makes lists of numbers: leave one \
+                 of them out"
+            ),
+        };
+        let settings = FingerprintSettings {
+            recipe: load_recipe(&args.recipe)?,
+            sketch,
+            read: read_options(args.input_format, &args.reading)?,
+            threads: threads(args.running.threads),
+            strict: args.running.strict,
+        };
+        Ok(Self {
+            settings,
+            output: output(&table),
+            rejected: args.rejected.as_deref().map(output),
+        })
+    }
+}
+
+/// A notation as typed; hexadecimal digits where none was.
+pub(crate) fn digits(notation: Option<Notation>) -> Digits {
+    match notation {
+        None | Some(Notation::Hex) => Digits::Hex,
+        Some(Notation::Decimal) => Digits::Decimal,
+        Some(Notation::Binary) => Digits::Binary,
+    }
+}
+
+/// A table and rejected rows go to different places.
+fn check_table(table: &Path, rejected: Option<&Path>, json: bool) -> Result<()> {
+    check_standard_output([Some(table), rejected].into_iter().flatten(), json)?;
+    if rejected == Some(table) {
+        bail!(
+            "the table and rejected rows cannot both be written to {}",
+            table.display()
+        );
+    }
+    Ok(())
 }
 
 /// Standard output takes one thing only.
@@ -154,6 +227,7 @@ fn output(place: &Path) -> Output {
 
 fn run_settings(
     matching: &Matching,
+    input_format: &InputFormat,
     reading: &Reading,
     running: &Running,
     keep: &Keep,
@@ -169,7 +243,7 @@ fn run_settings(
     Ok(Settings {
         recipe,
         matching: chosen,
-        read: read_options(reading)?,
+        read: read_options(input_format.format, reading)?,
         keep: keep.clone(),
         within: matching.within.clone(),
         window,
@@ -270,8 +344,8 @@ pub(crate) fn load_recipe(name: &str) -> Result<Recipe> {
 }
 
 /// How inputs are read.
-pub(crate) fn read_options(reading: &Reading) -> Result<ReadOptions> {
-    let format = reading.format.map(|format| match format {
+pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
+    let format = format.map(|format| match format {
         Format::Jsonl => source::Format::Jsonl,
         Format::Csv => source::Format::CSV,
         Format::Tsv => source::Format::TSV,

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::run::{PairsSummary, Summary};
+use lookalike_batch::run::{FingerprintSummary, PairsSummary, Summary};
 
-use crate::args::{DedupArgs, PairsArgs};
+use crate::args::{DedupArgs, FingerprintArgs, PairsArgs};
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
 
 /// The width of a bin of the histogram of a [`Summary`].
@@ -74,6 +74,31 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
         &done.recipe_id[..],
     );
     matching(&mut text, matched);
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+/// A run that printed fingerprints, for a person.
+pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    if done.without > 0 {
+        let poor = format!("{} too poor for one", count(done.without));
+        line(&mut text, "poor texts", &poor);
+    }
+    rejected(&mut text, done.rejected);
+    let made = match done.method {
+        "simhash" => format!("SimHash of {} bits", done.size),
+        _ => format!("MinHash of {} slots", done.size),
+    };
+    let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
+    line(
+        &mut text,
+        "made",
+        &format!("{made}, recipe {recipe} ({id})"),
+    );
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
         line(&mut text, "written to", &output.display().to_string());
     }

@@ -1,4 +1,4 @@
-//! Runs over files: dedup and pairs.
+//! Runs over files: dedup, pairs, fingerprints.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
@@ -7,7 +7,9 @@
 mod corpus;
 mod dedup;
 mod documents;
+mod fingerprint;
 mod ids;
+mod ordered;
 mod pairs;
 mod progress;
 mod read;
@@ -18,6 +20,7 @@ mod summary;
 use crate::error::{Error, Result};
 
 pub use dedup::{dedup, method_name};
+pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use pairs::pairs;
 pub use progress::{Progress, Silent, Stage};
 pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};

@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::Result;
+use super::progress::Progress;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteWriter, Output};
 use crate::source::{BadRow, Inputs};
 
@@ -60,5 +61,28 @@ impl Rejected {
             output.finish()?;
         }
         Ok(state.count)
+    }
+}
+
+/// Tells of bad rows, in order.
+pub(super) struct BadRows<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) rejected: &'a Rejected,
+    pub(super) progress: &'a dyn Progress,
+    /// The first one is an error.
+    pub(super) strict: bool,
+}
+
+impl BadRows<'_> {
+    pub(super) fn tell(&self, rows: &[BadRow]) -> Result<()> {
+        for bad in rows {
+            self.progress.bad_row(bad);
+            self.rejected.push(self.inputs, bad)?;
+            if self.strict {
+                let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                return Err(Error::new(ErrorKind::BadRow, message));
+            }
+        }
+        Ok(())
     }
 }

@@ -17,7 +17,7 @@ use crate::error::Result;
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
 pub use kept::write_kept;
-pub use table::{Cell, Column, TableWriter};
+pub use table::{Cell, Column, TableRows, TableWriter};
 
 /// Where an output goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod dedup;
 pub(crate) mod explain;
+pub(crate) mod fingerprint;
 pub(crate) mod generate;
 pub(crate) mod pairs;
 pub(crate) mod recipe;

@@ -7,6 +7,7 @@
 
 mod explaining;
 mod failures;
+mod fingerprints;
 mod formats;
 mod interface;
 mod matching;
