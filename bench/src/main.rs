@@ -1,7 +1,7 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `dedup`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
+//! - `sketch`, `dedup`, `hamming`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
 //!   `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
@@ -9,6 +9,7 @@
 
 mod corpora;
 mod dedup;
+mod hamming;
 mod machine;
 mod quality;
 mod sketch;
@@ -40,6 +41,12 @@ enum Command {
     Sketch,
     /// The whole command on whole corpora, by input format; time and memory.
     Dedup,
+    /// Look-ups by Hamming distance.
+    Hamming {
+        /// A billion fingerprints, which takes 18 GB of memory, and nothing else.
+        #[arg(long)]
+        large: bool,
+    },
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -56,17 +63,23 @@ fn main() -> Result<()> {
         data,
         busy,
     } = Arguments::parse();
-    if matches!(command, Command::Sketch | Command::Dedup) && !busy {
+    if matches!(
+        command,
+        Command::Sketch | Command::Dedup | Command::Hamming { .. }
+    ) && !busy
+    {
         machine::refuse_if_busy()?;
     }
     match command {
         Command::Smoke => {
             sketch::smoke()?;
             dedup::smoke()?;
+            hamming::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
         Command::Dedup => dedup::run(&data),
+        Command::Hamming { large } => hamming::run(&data, large),
         Command::Quality => quality::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -12,6 +12,8 @@ pub enum ErrorKind {
     Recipe,
     /// More than the engine can address or was allowed to hold.
     Limit,
+    /// A file that cannot be read, or is not what it should be.
+    File,
     /// A document's text could not be had again when it was needed.
     Text,
 }

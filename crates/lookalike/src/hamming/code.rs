@@ -12,6 +12,16 @@ pub trait Code:
     /// The most bits that a fingerprint of this type has.
     const BITS: u32;
 
+    /// A fingerprint and its row, without padding.
+    #[doc(hidden)]
+    type Entry: bytemuck::Pod + Send + Sync;
+
+    #[doc(hidden)]
+    fn entry(self, row: u32) -> Self::Entry;
+
+    #[doc(hidden)]
+    fn of_entry(entry: Self::Entry) -> (Self, u32);
+
     /// The number as one of 128 bits.
     fn widen(self) -> u128;
 
@@ -48,9 +58,24 @@ mod sealed {
 }
 
 macro_rules! code {
-    ($number:ty) => {
+    ($number:ty, $words:literal) => {
         impl Code for $number {
             const BITS: u32 = <$number>::BITS;
+
+            type Entry = [u32; $words + 1];
+
+            #[inline(always)]
+            fn entry(self, row: u32) -> Self::Entry {
+                let word = |at: usize| (self >> (32 * at)) as u32;
+                std::array::from_fn(|at| if at < $words { word(at) } else { row })
+            }
+
+            #[inline(always)]
+            fn of_entry(entry: Self::Entry) -> (Self, u32) {
+                let words = entry[..$words].iter().rev();
+                let code = words.fold(0, |code, &word| code << 32 | Self::from(word));
+                (code, entry[$words])
+            }
 
             #[inline(always)]
             fn widen(self) -> u128 {
@@ -80,8 +105,8 @@ macro_rules! code {
     };
 }
 
-code!(u64);
-code!(u128);
+code!(u64, 2);
+code!(u128, 4);
 
 /// The lowest `bits` bits, at most 128.
 pub(crate) const fn low_bits(bits: u32) -> u128 {

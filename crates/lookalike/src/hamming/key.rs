@@ -53,6 +53,14 @@ pub(crate) enum Covering {
 }
 
 impl Covering {
+    /// Bits of the block that the key depends on, the lowest ones.
+    pub(crate) const fn covered(self) -> u32 {
+        match self {
+            Self::TwoOf15 => 30,
+            Self::OneOf31 => 31,
+        }
+    }
+
     /// Bits of the key.
     pub(crate) const fn bits(self) -> u32 {
         match self {
@@ -70,6 +78,82 @@ impl Key {
         }
     }
 
+    /// The upper `most` bits of runs of bits, given as start and width, or all if they are fewer.
+    pub(crate) fn direct(runs: &[(u32, u32)], most: u32) -> Self {
+        let mut segments = Segments::default();
+        // Contiguous runs stay in order: what is taken of a single one is its upper part.
+        for (segment, &(start, width)) in segments.iter_mut().zip(runs) {
+            *segment = (start as u8, width as u8);
+        }
+        let width: u32 = runs.iter().map(|&(_, width)| width).sum();
+        Self::Direct {
+            segments,
+            bits: width.min(most),
+        }
+    }
+
+    /// Where the bits lie that the bucket depends on, as the lowest of them and their number. For
+    /// direct keys of one run.
+    pub(crate) fn source(&self) -> (u32, u32) {
+        match *self {
+            Self::Direct { segments, bits } => {
+                let (start, width) = segments[0];
+                if bits == 0 {
+                    return (0, 0);
+                }
+                (u32::from(start) + u32::from(width) - bits, bits)
+            }
+            Self::Covering { shift, .. } => (shift, 32),
+        }
+    }
+
+    /// How many bits [`source`](Self::source) has.
+    pub(crate) fn source_bits(&self) -> u32 {
+        self.source().1
+    }
+
+    /// Bits that the bucket does not tell of the source.
+    pub(crate) fn remainder_bits(&self) -> u32 {
+        match *self {
+            Self::Direct { .. } => 0,
+            Self::Covering { bits, .. } => 32 - bits,
+        }
+    }
+
+    /// What the bucket does not tell of the source.
+    #[inline(always)]
+    pub(crate) fn remainder<C: Code>(&self, code: C) -> u32 {
+        match *self {
+            Self::Direct { .. } => 0,
+            Self::Covering {
+                shift,
+                code: covering,
+                bits,
+            } => {
+                let (key, syndromes) = split(covering, code.word(shift));
+                let dropped = covering.bits() - bits;
+                (key & ((1 << dropped) - 1)) | syndromes << dropped
+            }
+        }
+    }
+
+    /// The source bits, lowest first, of fingerprints with this bucket and remainder.
+    #[inline(always)]
+    pub(crate) fn source_of(&self, bucket: Bucket, remainder: u32) -> u32 {
+        match *self {
+            Self::Direct { .. } => bucket,
+            Self::Covering {
+                code: covering,
+                bits,
+                ..
+            } => {
+                let dropped = covering.bits() - bits;
+                let key = bucket << dropped | remainder & ((1 << dropped) - 1);
+                unsplit(covering, key, remainder >> dropped)
+            }
+        }
+    }
+
     /// How many buckets there are.
     pub(crate) fn buckets(&self) -> usize {
         1 << self.bits()
@@ -81,7 +165,7 @@ impl Key {
         match *self {
             Self::Direct { segments, bits } => {
                 let (value, width) = gather(code, &segments);
-                (value >> (width - bits)) as Bucket
+                value.unbounded_shr(width - bits) as Bucket
             }
             Self::Covering {
                 shift,
@@ -144,13 +228,14 @@ impl Key {
 #[inline(always)]
 fn gather<C: Code>(code: C, segments: &Segments) -> (u128, u32) {
     let wide = code.widen();
-    let (mut value, mut width) = (0, 0);
+    let (mut value, mut width) = (0u128, 0);
     for &(shift, length) in segments {
         if length == 0 {
             break;
         }
         let part = wide >> shift & super::code::low_bits(length.into());
-        value = value << length | part;
+        // A segment of all 128 bits has nothing before it.
+        value = value.unbounded_shl(length.into()) | part;
         width += u32::from(length);
     }
     (value, width)
@@ -220,10 +305,19 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
         (free, (syndrome & ((1 << CHECKS) - 1)) as usize)
     }
 
+    /// The free bits of the nearest codeword, and which bit of the word is wrong.
     #[inline(always)]
-    fn nearest(&self, word: u32) -> u32 {
+    fn split(&self, word: u32) -> (u32, u32) {
         let (free, syndrome) = self.read(word);
-        free ^ self.deltas[syndrome][0]
+        (free ^ self.deltas[syndrome][0], syndrome as u32)
+    }
+
+    /// The word that [`split`](Self::split) came from.
+    #[inline(always)]
+    fn unsplit(&self, nearest: u32, syndrome: u32) -> u32 {
+        let free = nearest ^ self.deltas[syndrome as usize][0];
+        let (_, checks) = self.read(free);
+        free | (checks as u32 ^ syndrome) << Self::FREE
     }
 
     /// The free bits, and the deltas to all codewords that some word within one flip is nearest to.
@@ -237,11 +331,39 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
 
 #[inline(always)]
 fn nearest(covering: Covering, word: u32) -> u32 {
+    split(covering, word).0
+}
+
+/// The full key of a word, and what it does not tell: syndromes and uncovered bits.
+#[inline(always)]
+fn split(covering: Covering, word: u32) -> (u32, u32) {
     match covering {
         Covering::TwoOf15 => {
-            SHORT.nearest(word >> 15 & 0x7fff) << 11 | SHORT.nearest(word & 0x7fff)
+            let (upper, upper_syndrome) = SHORT.split(word >> 15 & 0x7fff);
+            let (lower, lower_syndrome) = SHORT.split(word & 0x7fff);
+            let key = upper << 11 | lower;
+            (key, word >> 30 << 8 | upper_syndrome << 4 | lower_syndrome)
         }
-        Covering::OneOf31 => LONG.nearest(word & 0x7fff_ffff),
+        Covering::OneOf31 => {
+            let (key, syndrome) = LONG.split(word & 0x7fff_ffff);
+            (key, word >> 31 << 5 | syndrome)
+        }
+    }
+}
+
+/// The word that [`split`] came from.
+#[inline(always)]
+fn unsplit(covering: Covering, key: u32, remainder: u32) -> u32 {
+    match covering {
+        Covering::TwoOf15 => {
+            let upper = SHORT.unsplit(key >> 11 & 0x7ff, remainder >> 4 & 15);
+            let lower = SHORT.unsplit(key & 0x7ff, remainder & 15);
+            (remainder >> 8 & 3) << 30 | upper << 15 | lower
+        }
+        Covering::OneOf31 => {
+            let word = LONG.unsplit(key & 0x3ff_ffff, remainder & 31);
+            (remainder >> 5 & 1) << 31 | word
+        }
     }
 }
 
@@ -338,6 +460,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn bucket_and_remainder_tell_the_source() {
+        for code in [Covering::TwoOf15, Covering::OneOf31] {
+            for bits in [code.bits(), code.bits() - 3, 1] {
+                let key = Key::Covering {
+                    shift: 7,
+                    code,
+                    bits,
+                };
+                for seed in 0..2000 {
+                    let value = mix(seed);
+                    let remainder = key.remainder(value);
+                    assert_eq!(remainder.checked_shr(key.remainder_bits()).unwrap_or(0), 0);
+                    assert_eq!(key.source_of(key.bucket(value), remainder), value.word(7));
+                }
+            }
+        }
+        let key = Key::direct(&[(20, 16)], 11);
+        assert_eq!(key.source(), (25, 11));
+        let value = mix(3);
+        assert_eq!(
+            key.source_of(key.bucket(value), key.remainder(value)),
+            value.word(25) & 0x7ff
+        );
     }
 
     #[test]

@@ -9,6 +9,11 @@
 
 mod code;
 mod key;
+mod plan;
 pub mod scan;
+mod segment;
 
 pub use code::Code;
+pub use plan::{Layout, MOST_DISTANCE, Plan, Prediction, Request, Shape};
+pub use scan::distances;
+pub use segment::{Codes, Match, Search, Segment};

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::code::{Code, low_bits};
+use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
 
@@ -14,6 +15,33 @@ pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl 
         let differing = code.distance(query);
         if differing <= distance.get() {
             visit(row, differing);
+        }
+    }
+}
+
+/// The Hamming distances of pairs: of `a[i]` and `b[i]` into `distances[i]`. About 1 ns each where
+/// the fingerprints come from memory.
+///
+/// # Panics
+/// If the three are not of one length.
+pub fn distances<C: Code>(a: &[C], b: &[C], distances: &mut [u8]) {
+    assert!(a.len() == b.len() && a.len() == distances.len());
+    Cpu::best().run(Distances { a, b, distances });
+}
+
+struct Distances<'a, C> {
+    a: &'a [C],
+    b: &'a [C],
+    distances: &'a mut [u8],
+}
+
+impl<C: Code> Kernel for Distances<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) {
+        for ((distance, &a), &b) in self.distances.iter_mut().zip(self.a).zip(self.b) {
+            *distance = a.distance(b) as u8;
         }
     }
 }

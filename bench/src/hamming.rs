@@ -1,0 +1,418 @@
+//! Look-ups by Hamming distance, in immutable indexes.
+//!
+//! Queries are stored fingerprints with up to k flipped bits. The answers are checked: every planted
+//! one is found, and on a sample all are those of the scan.
+
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use lookalike::hamming::scan::{Buckets, Expanded, Stored, scan};
+use lookalike::hamming::{Code, Codes, Layout, Match, Plan, Request, Search, Segment};
+use lookalike::sketch::SimHasher;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Distance, Recipe};
+use serde::Serialize;
+
+use crate::corpora::{Corpus, REAL};
+use crate::machine;
+
+#[derive(Default, Serialize)]
+struct Row {
+    fingerprints: String,
+    count: usize,
+    bits: u32,
+    distance: u32,
+    plan: String,
+    #[serde(serialize_with = "machine::rounded")]
+    bytes_each: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    build_seconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    batched_microseconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    single_microseconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    matches_per_query: f64,
+}
+
+/// Measures; with `large` a billion fingerprints, which takes 18 GB, and nothing else.
+pub fn run(data: &Path, large: bool) -> Result<()> {
+    if large {
+        let mut rows = Vec::new();
+        let request = request::<u64>(1_000_000_000, 64, 3)?;
+        let plan = fitting(&request, Layout::Packed)?;
+        measure(
+            "uniform",
+            &plan,
+            &Uniform::<u64>::new(1_000_000_000, 64),
+            1_000_000,
+            &mut rows,
+        )?;
+        return machine::write("hamming_large", rows);
+    }
+    let mut rows = Vec::new();
+    uniform::<u64>(50_000_000, 64, 3, Layout::Lines, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 3, Layout::Packed, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 6, Layout::Lines, &mut rows)?;
+    uniform::<u64>(50_000_000, 64, 6, Layout::Packed, &mut rows)?;
+    uniform::<u128>(50_000_000, 128, 7, Layout::Lines, &mut rows)?;
+    uniform::<u64>(10_000_000, 64, 3, Layout::Lines, &mut rows)?;
+    uniform::<u64>(1_000_000, 64, 3, Layout::Lines, &mut rows)?;
+    for name in REAL {
+        let codes = real(data, name)?;
+        let request = request::<u64>(codes.len(), 64, 3)?;
+        measure(
+            name,
+            &Plan::choose(&request)?,
+            &codes[..],
+            100_000,
+            &mut rows,
+        )?;
+    }
+    baselines(1_000_000, &mut rows)?;
+    pairs_of_fingerprints(&mut rows);
+    machine::write("hamming", rows)
+}
+
+/// The same with few fingerprints, as a test.
+pub fn smoke() -> Result<()> {
+    let mut rows = Vec::new();
+    for layout in [Layout::Lines, Layout::Packed] {
+        uniform::<u64>(20_000, 64, 3, layout, &mut rows)?;
+        uniform::<u128>(20_000, 128, 7, layout, &mut rows)?;
+    }
+    baselines(5_000, &mut rows)?;
+    pairs_of_fingerprints(&mut rows);
+    Ok(())
+}
+
+/// Evenly distributed fingerprints that are computed when they are read.
+struct Uniform<C> {
+    count: usize,
+    bits: u32,
+    codes: std::marker::PhantomData<C>,
+}
+
+impl<C: Code> Uniform<C> {
+    fn new(count: usize, bits: u32) -> Self {
+        Self {
+            count,
+            bits,
+            codes: std::marker::PhantomData,
+        }
+    }
+
+    fn code(&self, row: usize) -> C {
+        let low = u128::from(mix(row as u64));
+        let high = u128::from(mix(row as u64 ^ 0xabcd_0000_0000));
+        C::narrow((high << 64 | low) & u128::MAX >> (128 - self.bits))
+    }
+}
+
+impl<C: Code> Codes<C> for Uniform<C> {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn read(&self, from: usize, into: &mut [C]) {
+        for (row, code) in (from..).zip(into) {
+            *code = self.code(row);
+        }
+    }
+}
+
+/// The generator SplitMix64 at a place.
+fn mix(at: u64) -> u64 {
+    let mut value = at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+fn request<C: Code>(count: usize, bits: u32, distance: u32) -> Result<Request> {
+    Ok(Request {
+        count: count as u64,
+        bits,
+        distance: Distance::new(distance, bits)?,
+        memory: None,
+        live: false,
+    })
+}
+
+/// The fastest plan of a layout that takes no more than 24 bytes a fingerprint at 64 bits, or twice
+/// as much at 128.
+fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
+    let count = request.count;
+    let most = if request.bits > 64 { 64.0 } else { 24.0 };
+    let plans = Plan::all(request)?.into_iter();
+    let plans = plans.filter(|plan| plan.layout() == layout);
+    let fits = |plan: &Plan| plan.predict(count).bytes <= most * count as f64;
+    let time = |plan: &Plan| plan.predict(count).nanoseconds;
+    let best = plans
+        .filter(fits)
+        .min_by(|a, b| time(a).total_cmp(&time(b)));
+    best.map_or_else(|| Ok(Plan::choose(request)?), Ok)
+}
+
+fn uniform<C: Code>(
+    count: usize,
+    bits: u32,
+    distance: u32,
+    layout: Layout,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let plan = fitting(&request::<C>(count, bits, distance)?, layout)?;
+    let made = Uniform::<C>::new(count, bits);
+    let mut codes = vec![C::default(); count];
+    made.read(0, &mut codes);
+    measure("uniform", &plan, &codes[..], 1_000_000.min(count), rows)
+}
+
+fn measure<C: Code>(
+    name: &str,
+    plan: &Plan,
+    codes: &(impl Codes<C> + ?Sized),
+    queries: usize,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let count = codes.count();
+    let distance = plan.distance();
+    let segment = Segment::build(plan, codes)?;
+    // Again where it fits beside the first: memory that was never used before is slow.
+    let again = count <= 100_000_000;
+    let started = Instant::now();
+    let segment = if again {
+        drop(segment);
+        Segment::build(plan, codes)?
+    } else {
+        segment
+    };
+    let build_seconds = started.elapsed().as_secs_f64();
+    let planted = planted(codes, queries, plan.bits(), distance.get());
+    let search = Search::within(distance);
+    let (mut batched, mut single) = (f64::INFINITY, f64::INFINITY);
+    let mut matches = 0;
+    for _ in 0..4 {
+        let (mut answered, mut last) = (0, usize::MAX);
+        matches = 0;
+        let started = Instant::now();
+        segment.search(&planted, &search, |query, found| {
+            answered += usize::from(query != last);
+            last = query;
+            matches += 1;
+            black_box(found);
+        });
+        batched = batched.min(started.elapsed().as_secs_f64() / planted.len() as f64);
+        ensure!(
+            answered == planted.len(),
+            "{answered} of {} planted were found",
+            planted.len()
+        );
+        let some = &planted[..planted.len() / 5];
+        let started = Instant::now();
+        for query in some {
+            segment.search(std::slice::from_ref(query), &search, |_, found| {
+                black_box(found);
+            });
+        }
+        single = single.min(started.elapsed().as_secs_f64() / some.len() as f64);
+    }
+    check_sample(&segment, codes, &planted)?;
+    let row = Row {
+        fingerprints: name.to_owned(),
+        count,
+        bits: plan.bits(),
+        distance: distance.get(),
+        plan: plan.to_string(),
+        bytes_each: segment.bytes() as f64 / count as f64,
+        build_seconds,
+        batched_microseconds: batched * 1e6,
+        single_microseconds: single * 1e6,
+        matches_per_query: matches as f64 / planted.len() as f64,
+    };
+    print(&row);
+    rows.push(row);
+    Ok(())
+}
+
+fn print(row: &Row) {
+    println!(
+        "{:8} {:>10} × {} bits, k = {}, {}: {:.1} B, built in {:.2} s, {:.3} µs batched, {:.3} µs alone, {:.1} matches",
+        row.fingerprints,
+        row.count,
+        row.bits,
+        row.distance,
+        row.plan,
+        row.bytes_each,
+        row.build_seconds,
+        row.batched_microseconds,
+        row.single_microseconds,
+        row.matches_per_query
+    );
+}
+
+/// Stored fingerprints with 0 to k flipped bits.
+fn planted<C: Code>(
+    codes: &(impl Codes<C> + ?Sized),
+    queries: usize,
+    bits: u32,
+    distance: u32,
+) -> Vec<C> {
+    let one = |query: u64| {
+        let mut code = [C::default()];
+        codes.read(
+            (mix(query ^ 0x77) % codes.count() as u64) as usize,
+            &mut code,
+        );
+        let mut flips = 0u128;
+        let mut at = query << 8;
+        while flips.count_ones() < query as u32 % (distance + 1) {
+            at += 1;
+            flips |= 1 << (mix(at) % u64::from(bits));
+        }
+        code[0].xor(C::narrow(flips))
+    };
+    (0..queries as u64).map(one).collect()
+}
+
+fn check_sample<C: Code>(
+    segment: &Segment<C>,
+    codes: &(impl Codes<C> + ?Sized),
+    queries: &[C],
+) -> Result<()> {
+    let sample: Vec<C> = queries
+        .iter()
+        .copied()
+        .step_by(queries.len() / 16 + 1)
+        .collect();
+    let distance = segment.plan().distance();
+    let mut found = Vec::new();
+    segment.search(&sample, &Search::within(distance), |query, one| {
+        found.push((query, one))
+    });
+    let mut expected = Vec::new();
+    let mut chunk = vec![C::default(); 1 << 16];
+    for from in (0..codes.count()).step_by(chunk.len()) {
+        let length = chunk.len().min(codes.count() - from);
+        codes.read(from, &mut chunk[..length]);
+        for (at, &query) in sample.iter().enumerate() {
+            scan(&chunk[..length], query, distance, |row, distance| {
+                let row = (from + row) as u32;
+                expected.push((at, Match { distance, row }));
+            });
+        }
+    }
+    found.sort_unstable();
+    expected.sort_unstable();
+    ensure!(found == expected, "the index differs from the scan");
+    Ok(())
+}
+
+/// The fingerprints of a real corpus under the default recipe.
+fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
+    let folder = tempfile::tempdir()?;
+    let corpus = Corpus::real(data, name, folder.path())?;
+    let recipe = Recipe::named("default")?;
+    let analyzer = Analyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+    let mut scratch = Scratch::default();
+    let texts = corpus.texts()?;
+    let prints = texts
+        .iter()
+        .filter_map(|text| hasher.fingerprint(&analyzer.analyze(text, &mut scratch)));
+    Ok(prints.map(|print| print as u64).collect())
+}
+
+/// The ways that articles begin with, on the same fingerprints as one of ours.
+fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
+    let distance = Distance::new(3, 64)?;
+    let mut codes = vec![0; count];
+    Uniform::<u64>::new(count, 64).read(0, &mut codes);
+    let queries = planted(&codes[..], 1000, 64, 3);
+    let expected = |codes: &[u64], query| {
+        let mut found = Vec::new();
+        scan(codes, query, distance, |row, distance| {
+            found.push((row as u32, distance))
+        });
+        found
+    };
+    let mut add =
+        |name: &str, count, bytes: f64, search: &dyn Fn(u64) -> Vec<(u32, u32)>, codes: &[u64]| {
+            let some = if name == "scan" || name == "neighbourhood asked" {
+                50
+            } else {
+                1000
+            };
+            let started = Instant::now();
+            let found: Vec<_> = queries[..some].iter().map(|&query| search(query)).collect();
+            let seconds = started.elapsed().as_secs_f64() / some as f64;
+            for (&query, found) in queries.iter().zip(found).take(20) {
+                ensure!(
+                    found == expected(codes, query),
+                    "{name} differs from the scan"
+                );
+            }
+            let row = Row {
+                fingerprints: "uniform".to_owned(),
+                count,
+                bits: 64,
+                distance: 3,
+                plan: name.to_owned(),
+                bytes_each: bytes,
+                single_microseconds: seconds * 1e6,
+                ..Row::default()
+            };
+            print(&row);
+            rows.push(row);
+            Ok(())
+        };
+    add("scan", count, 8.0, &|query| expected(&codes, query), &codes)?;
+    let expanded = Expanded::new(&codes, 64);
+    let search = |query| expanded.search(query, distance);
+    add("neighbourhood asked", count, f64::NAN, &search, &codes)?;
+    let buckets = Buckets::new(&codes, 64, distance);
+    add(
+        "hash map of blocks",
+        count,
+        f64::NAN,
+        &|query| buckets.search(query),
+        &codes,
+    )?;
+    let few = &codes[..count.min(500)];
+    let stored = Stored::new(few, 64, distance)?;
+    add(
+        "neighbourhood stored",
+        few.len(),
+        f64::NAN,
+        &|query| stored.search(query),
+        few,
+    )
+}
+
+/// Distances of a million pairs.
+fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
+    const PAIRS: usize = 1_000_000;
+    let codes: Vec<u64> = (0..2 * PAIRS as u64).map(mix).collect();
+    let (a, b) = codes.split_at(PAIRS);
+    let mut best = f64::INFINITY;
+    let mut distances = vec![0u8; PAIRS];
+    for _ in 0..10 {
+        let started = Instant::now();
+        lookalike::hamming::distances(a, b, &mut distances);
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    let plain = |at: usize| (a[at] ^ b[at]).count_ones();
+    assert!((0..PAIRS).all(|at| u32::from(distances[at]) == plain(at)));
+    let row = Row {
+        fingerprints: "uniform".to_owned(),
+        count: PAIRS,
+        bits: 64,
+        plan: "distances of pairs".to_owned(),
+        single_microseconds: best * 1e6 / PAIRS as f64,
+        ..Row::default()
+    };
+    println!("distances of a million pairs: {:.2} ms", best * 1e3);
+    rows.push(row);
+}

@@ -1,0 +1,571 @@
+//! Which tables find everything within a distance, and what a look-up will cost.
+//!
+//! A plan cuts fingerprints into blocks and says what a table may see of them. Two shapes:
+//!
+//! - [`Shape::Blocks`]: a table per block with a radius. Complete iff Σ(r + 1) ≥ k + 1: two
+//!   fingerprints that differ in more than r bits of every block differ in at least Σ(r + 1) > k
+//!   (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012). The four 16-bit blocks of
+//!   the classic index for k = 3 are `16,16,16,16; 0,0,0,0`.
+//! - [`Shape::Combinations`]: a table per choice of some of the blocks, all of which must be equal.
+//!   Complete iff at least as many blocks are left out as bits may differ: k bits spoil at most k
+//!   blocks (Manku, Jain and Das Sarma 2007, whose permuted sorted tables put the chosen blocks
+//!   first by a permutation π and compare the leading p bits; here the chosen bits are the key).
+//!
+//! A scan is the plan with one table that sees everything.
+//!
+//! Costs are predicted for evenly distributed fingerprints from measured costs of a cache line;
+//! real fingerprints are skewed, so a prediction is a floor.
+
+use std::fmt;
+
+use super::code::low_bits;
+use super::key::{Covering, Key, MOST_SEGMENTS};
+use super::segment::Anatomy;
+use crate::error::{Error, Result};
+use crate::types::Distance;
+
+/// What an index is to be made for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Request {
+    /// How many fingerprints.
+    pub count: u64,
+    /// Bits of a fingerprint, 8–128.
+    pub bits: u32,
+    /// The largest distance that will be asked for.
+    pub distance: Distance,
+    /// The most bytes that the index may take, if there is a limit.
+    pub memory: Option<u64>,
+    /// Whether fingerprints come and go while it is asked.
+    pub live: bool,
+}
+
+/// The largest distance that plans are made for.
+pub const MOST_DISTANCE: u32 = 16;
+
+/// How fingerprints are cut, and what tables see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A table per block.
+    Blocks {
+        /// Bits of each block, from the lowest bit on.
+        widths: Vec<u32>,
+        /// In how many bits a table lets its block differ.
+        radii: Vec<u32>,
+    },
+    /// A table per choice of `chosen` blocks, which must be equal.
+    Combinations {
+        /// Bits of each block, from the lowest bit on.
+        widths: Vec<u32>,
+        /// How many blocks a table takes.
+        chosen: u32,
+    },
+}
+
+/// How the words of a bucket lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// One cache line a bucket, with an overflow: fastest.
+    Lines,
+    /// One bucket behind the other, with a directory: smallest.
+    Packed,
+}
+
+/// How to find everything within a distance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    bits: u32,
+    distance: Distance,
+    shape: Shape,
+    layout: Layout,
+    key_bits: u32,
+    tables: Vec<Table>,
+}
+
+/// One way to look at fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// The bits it looks at.
+    pub(crate) mask: u128,
+    /// In how many of them it lets fingerprints differ.
+    pub(crate) radius: u32,
+    pub(crate) key: Key,
+}
+
+/// What a look-up is expected to cost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Buckets visited.
+    pub probes: f64,
+    /// Fingerprints in them.
+    pub candidates: f64,
+    /// Fingerprints whose remaining bits must be fetched.
+    pub survivors: f64,
+    /// Bytes of the whole index.
+    pub bytes: f64,
+    /// Time of a look-up among many, one thread.
+    pub nanoseconds: f64,
+}
+
+/// The most bits of a bucket's number.
+pub(crate) const MOST_KEY_BITS: u32 = 26;
+
+/// The most buckets of one table that a look-up visits.
+const MOST_PROBES: f64 = 20_000.0;
+
+/// Entries that a cache line should hold on average, so that few overflow.
+const LINE_LOAD: f64 = 12.0;
+
+impl Plan {
+    /// The plan with the lowest predicted time within the memory that was asked for.
+    ///
+    /// # Errors
+    /// If the bits are not 8–128, the distance is above [`MOST_DISTANCE`] or not below the bits, or
+    /// no plan keeps within the memory.
+    pub fn choose(request: &Request) -> Result<Self> {
+        let mut plans = Self::all(request)?;
+        let count = request.count;
+        let memory = request.memory.map_or(f64::INFINITY, |bytes| bytes as f64);
+        let smallest = plans
+            .iter()
+            .map(|plan| plan.predict(count).bytes)
+            .fold(f64::INFINITY, f64::min);
+        plans.retain(|plan| plan.predict(count).bytes <= memory);
+        let by_time = |a: &Self, b: &Self| {
+            let time = |plan: &Self| plan.predict(count).nanoseconds;
+            time(a).total_cmp(&time(b))
+        };
+        plans.into_iter().min_by(by_time).ok_or_else(|| {
+            Error::setting(format!(
+                "{count} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the memory limit of \
+                 {memory:.0}: give more memory or split the library",
+                request.bits
+            ))
+        })
+    }
+
+    /// All plans that [`choose`](Self::choose) considers.
+    ///
+    /// # Errors
+    /// As for [`choose`](Self::choose), except memory.
+    pub fn all(request: &Request) -> Result<Vec<Self>> {
+        check(request)?;
+        let (bits, distance) = (request.bits, request.distance.get());
+        let mut shapes = vec![scan_shape()];
+        for blocks in 1..=(distance + 1).min(bits / 4).max(1) {
+            shapes.push(block_shape(bits, distance, blocks));
+        }
+        for extra in 1..=3 {
+            let blocks = distance + extra;
+            let tables = choices(blocks, extra);
+            if distance > 0 && blocks <= bits / 4 && tables <= 24 {
+                shapes.push(combination_shape(bits, distance, blocks));
+            }
+        }
+        let mut plans = Vec::new();
+        for shape in shapes {
+            for layout in [Layout::Lines, Layout::Packed] {
+                plans.push(Self::sized(request, shape.clone(), layout)?);
+            }
+        }
+        // A scan does no worse than so many visits.
+        plans.retain(|plan| {
+            plan.tables
+                .iter()
+                .all(|table| table.probes() <= MOST_PROBES)
+        });
+        Ok(plans)
+    }
+
+    /// A plan by its name: `auto`, `scan`, `blocks` (distance + 1 equal blocks; `4x16` for 64 bits
+    /// and distance 3 is the same), `permuted` (all choices of two blocks out of distance + 2).
+    ///
+    /// # Errors
+    /// If there is no such name, the plan does not fit the request, or as for
+    /// [`choose`](Self::choose).
+    pub fn named(name: &str, request: &Request) -> Result<Self> {
+        check(request)?;
+        let (bits, distance) = (request.bits, request.distance.get());
+        let shape = match name {
+            "auto" => return Self::choose(request),
+            "scan" => scan_shape(),
+            "blocks" => block_shape(bits, distance, distance + 1),
+            "4x16" if bits == 64 && distance <= 3 => block_shape(64, 3, 4),
+            "4x16" => {
+                return Err(Error::setting(format!(
+                    "the plan 4x16 is for 64 bits and a distance of at most 3, not for {bits} bits \
+                     and {distance}: take `blocks`"
+                )));
+            }
+            "permuted" => combination_shape(bits, distance, distance + 2),
+            _ => {
+                return Err(Error::setting(format!(
+                    "there is no plan `{name}`: take auto, blocks, 4x16, permuted or scan"
+                )));
+            }
+        };
+        let fits = |plan: &Self| {
+            let bytes = plan.predict(request.count).bytes;
+            request.memory.is_none_or(|memory| bytes <= memory as f64)
+        };
+        let lines = Self::sized(request, shape.clone(), Layout::Lines)?;
+        let packed = Self::sized(request, shape, Layout::Packed)?;
+        let faster = |a: &Self, b: &Self| {
+            let time = |plan: &Self| plan.predict(request.count).nanoseconds;
+            time(a) <= time(b)
+        };
+        Ok(if fits(&lines) && faster(&lines, &packed) {
+            lines
+        } else {
+            packed
+        })
+    }
+
+    /// A plan with the number of buckets that fits the request.
+    fn sized(request: &Request, shape: Shape, layout: Layout) -> Result<Self> {
+        let load = request.count.max(1) as f64 / LINE_LOAD;
+        let key_bits = (load.log2().ceil().max(0.0) as u32).min(MOST_KEY_BITS);
+        // Two codewords have 22 bits. Up to half as much again they take, on fuller lines; one more
+        // bucket bit costs a visit more and a directory twice as long.
+        let key_bits = if key_bits == 23 && load < f64::from(1 << 22) * 1.1 {
+            22
+        } else {
+            key_bits
+        };
+        Self::new(request.bits, request.distance, shape, layout, key_bits)
+    }
+
+    /// A plan from its parts; `key_bits` limits the number of buckets of a table to its power of
+    /// two.
+    ///
+    /// # Errors
+    /// If the plan would miss pairs, or a part is out of its range.
+    pub(crate) fn new(
+        bits: u32,
+        distance: Distance,
+        shape: Shape,
+        layout: Layout,
+        key_bits: u32,
+    ) -> Result<Self> {
+        shape.check(bits, distance.get())?;
+        if key_bits > MOST_KEY_BITS {
+            return Err(Error::setting(format!(
+                "2^{key_bits} buckets are more than 2^{MOST_KEY_BITS}"
+            )));
+        }
+        let tables = match &shape {
+            Shape::Blocks { widths, radii } => starts(widths)
+                .zip(widths.iter().zip(radii))
+                .map(|(start, (&width, &radius))| Table::block(start, width, radius, key_bits))
+                .collect(),
+            Shape::Combinations { widths, chosen } => {
+                let blocks: Vec<_> = starts(widths).zip(widths.iter().copied()).collect();
+                subsets(blocks.len() as u32, *chosen)
+                    .map(|subset| {
+                        let taken = blocks.iter().enumerate();
+                        let taken = taken.filter(|(at, _)| subset >> at & 1 == 1);
+                        Table::equal(taken.map(|(_, &block)| block), key_bits)
+                    })
+                    .collect()
+            }
+        };
+        Ok(Self {
+            bits,
+            distance,
+            shape,
+            layout,
+            key_bits,
+            tables,
+        })
+    }
+
+    /// Bits of a fingerprint.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The largest distance that can be asked for.
+    pub fn distance(&self) -> Distance {
+        self.distance
+    }
+
+    /// How fingerprints are cut.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// How buckets lie in memory.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    pub(crate) fn key_bits(&self) -> u32 {
+        self.key_bits
+    }
+
+    pub(crate) fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// What a look-up among this many evenly distributed fingerprints costs.
+    pub fn predict(&self, count: u64) -> Prediction {
+        let count = count as f64;
+        let mut total = Prediction {
+            probes: 0.0,
+            candidates: 0.0,
+            survivors: 0.0,
+            bytes: count * (4.0 + self.rest_bytes() as f64),
+            nanoseconds: 40.0,
+        };
+        // What passes 32 bits by chance, and what shares its bucket.
+        let passing = volume(32, self.distance.get()) / 2f64.powi(32);
+        for (at, table) in self.tables.iter().enumerate() {
+            let buckets = table.key.buckets() as f64;
+            let probes = table.probes();
+            let load = count / buckets;
+            let (bytes, lines_a_probe) = match self.layout {
+                Layout::Lines => {
+                    let overflow = (load / 15.0).floor() + chance_above(load, 16);
+                    let directory = if at == 0 { 4.0 } else { 0.0 };
+                    (
+                        buckets * (64.0 * (1.0 + overflow) + directory),
+                        1.0 + overflow,
+                    )
+                }
+                Layout::Packed => (4.0 * count + 4.0 * buckets, 1.0 + (load + 7.0) / 16.0),
+            };
+            let megabytes = bytes / 1e6;
+            // A line from memory costs more the more memory it may come from; the lines after the
+            // first of a bucket follow one another.
+            let line = if megabytes < 1.0 {
+                3.0
+            } else {
+                (5.0 + 1.2 * megabytes.log2()).min(22.0)
+            };
+            let first = match self.layout {
+                Layout::Lines => 1.0,
+                Layout::Packed => 1.6,
+            };
+            let candidates = probes * load;
+            total.probes += probes;
+            total.candidates += candidates;
+            total.bytes += bytes;
+            total.survivors += candidates * passing;
+            total.nanoseconds += probes * (first * line + (lines_a_probe - first).max(0.0) * 2.5);
+        }
+        total.nanoseconds += total.survivors * 60.0;
+        total
+    }
+
+    /// Bytes of a fingerprint that neither its bucket nor its word in the first table tells.
+    pub(crate) fn rest_bytes(&self) -> usize {
+        Anatomy::new(self).rest_bytes()
+    }
+}
+
+impl Shape {
+    /// Whether no pair within `distance` is missed, and all parts make sense.
+    fn check(&self, bits: u32, distance: u32) -> Result<()> {
+        let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self;
+        let sum: u64 = widths.iter().map(|&width| u64::from(width)).sum();
+        if widths.is_empty() || widths.len() > 64 || sum > u64::from(bits) {
+            return Err(Error::setting(format!(
+                "blocks of {sum} bits in all do not lie in {bits} bits"
+            )));
+        }
+        let complete = match self {
+            Self::Blocks { widths, radii } => {
+                let sees: u64 = radii.iter().map(|&radius| u64::from(radius) + 1).sum();
+                widths.len() == radii.len() && sees > u64::from(distance)
+            }
+            Self::Combinations { widths, chosen } => {
+                let blocks = widths.len() as u32;
+                *chosen >= 1
+                    && *chosen <= MOST_SEGMENTS as u32
+                    && choices(blocks, *chosen) <= 1 << 10
+                    && chosen.saturating_add(distance) <= blocks
+            }
+        };
+        if complete {
+            Ok(())
+        } else {
+            Err(Error::setting(format!(
+                "the plan {self} would miss pairs at the distance {distance}"
+            )))
+        }
+    }
+}
+
+impl Table {
+    fn block(start: u32, width: u32, radius: u32, key_bits: u32) -> Self {
+        let covering = [Covering::TwoOf15, Covering::OneOf31]
+            .into_iter()
+            .find(|code| key_bits <= code.bits());
+        let key = match covering {
+            Some(code) if radius == 1 && width >= code.covered() && width <= 32 => Key::Covering {
+                shift: start,
+                code,
+                bits: key_bits,
+            },
+            _ => Key::direct(&[(start, width)], key_bits),
+        };
+        Self {
+            mask: low_bits(start + width) ^ low_bits(start),
+            radius,
+            key,
+        }
+    }
+
+    /// A table whose blocks, given as start and width, must be equal.
+    fn equal(blocks: impl Iterator<Item = (u32, u32)>, key_bits: u32) -> Self {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        let mut mask = 0;
+        for (start, width) in blocks {
+            mask |= low_bits(start + width) ^ low_bits(start);
+            match runs.last_mut() {
+                Some(last) if last.0 + last.1 == start => last.1 += width,
+                _ => runs.push((start, width)),
+            }
+        }
+        Self {
+            mask,
+            radius: 0,
+            key: Key::direct(&runs, key_bits),
+        }
+    }
+
+    fn probes(&self) -> f64 {
+        match self.key {
+            Key::Direct { bits, .. } => volume(bits, self.radius),
+            Key::Covering { code, .. } => match code {
+                // One word in sixteen is a codeword itself, and so are its neighbours.
+                Covering::TwoOf15 => 1.0 + 2.0 * 7.0 * 15.0 / 16.0,
+                Covering::OneOf31 => 1.0 + 15.0 * 31.0 / 32.0,
+            },
+        }
+    }
+}
+
+fn check(request: &Request) -> Result<()> {
+    let Request { bits, distance, .. } = *request;
+    if !(8..=128).contains(&bits) {
+        return Err(Error::setting(format!(
+            "fingerprints of {bits} bits: a fingerprint has 8–128 bits"
+        )));
+    }
+    if distance.get() > MOST_DISTANCE || distance.get() >= bits {
+        return Err(Error::setting(format!(
+            "the distance {} is above {MOST_DISTANCE} or not below the {bits} bits",
+            distance.get()
+        )));
+    }
+    Ok(())
+}
+
+fn scan_shape() -> Shape {
+    Shape::Blocks {
+        widths: vec![0],
+        radii: vec![MOST_DISTANCE],
+    }
+}
+
+/// Blocks of about equal width; the first ones are the wider, and take the larger radii.
+fn block_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
+    let radius_sum = distance + 1 - blocks.min(distance + 1);
+    let share = |total: u32, at: u32| total / blocks + u32::from(at < total % blocks);
+    Shape::Blocks {
+        widths: (0..blocks).map(|at| share(bits, at)).collect(),
+        radii: (0..blocks).map(|at| share(radius_sum, at)).collect(),
+    }
+}
+
+fn combination_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
+    Shape::Combinations {
+        widths: (0..blocks)
+            .map(|at| bits / blocks + u32::from(at < bits % blocks))
+            .collect(),
+        chosen: blocks - distance,
+    }
+}
+
+/// The lowest bit of every block.
+fn starts(widths: &[u32]) -> impl Iterator<Item = u32> {
+    widths.iter().scan(0, |next, width| {
+        let start = *next;
+        *next += width;
+        Some(start)
+    })
+}
+
+/// All sets of `chosen` out of `blocks`, as bits; the lowest blocks first.
+fn subsets(blocks: u32, chosen: u32) -> impl Iterator<Item = u64> {
+    (0..1u64 << blocks).filter(move |subset| subset.count_ones() == chosen)
+}
+
+/// The binomial coefficient, or the largest number if it is larger.
+fn choices(of: u32, some: u32) -> u64 {
+    (0..some.min(of)).fold(1u64, |value, at| {
+        value.saturating_mul(u64::from(of - at)) / u64::from(at + 1)
+    })
+}
+
+/// How many words of `bits` bits differ from one in at most `radius`.
+fn volume(bits: u32, radius: u32) -> f64 {
+    (0..=radius.min(bits))
+        .map(|some| choices(bits, some) as f64)
+        .sum()
+}
+
+/// The chance that a bucket has more than `most` entries when it has `load` on average.
+fn chance_above(load: f64, most: u32) -> f64 {
+    if load > 60.0 {
+        return 1.0;
+    }
+    let mut term = (-load).exp();
+    let mut sum = term;
+    for entries in 1..=most {
+        term *= load / f64::from(entries);
+        sum += term;
+    }
+    (1.0 - sum).max(0.0)
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |numbers: &[u32]| {
+            let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+            numbers.join(",")
+        };
+        match self {
+            Self::Blocks { widths, .. } if widths == &[0] => formatter.write_str("scan"),
+            Self::Blocks { widths, radii } => {
+                write!(formatter, "{}; {}", list(widths), list(radii))
+            }
+            Self::Combinations { widths, chosen } => {
+                write!(formatter, "{}; any {chosen} equal", list(widths))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let covering = self
+            .tables
+            .iter()
+            .any(|table| matches!(table.key, Key::Covering { .. }));
+        let keys = if covering {
+            "covering keys"
+        } else {
+            "direct keys"
+        };
+        let layout = match self.layout {
+            Layout::Lines => "lines",
+            Layout::Packed => "packed",
+        };
+        write!(
+            formatter,
+            "{} ({keys} of {} bits, {layout})",
+            self.shape, self.key_bits
+        )
+    }
+}

@@ -1,0 +1,218 @@
+//! Which bits of a fingerprint stand where.
+//!
+//! The first table knows every fingerprint in full: its bucket, a word of 32 bits in it and a rest.
+//! Every other table keeps a word only: all that decides the bucket in the first table, and some
+//! bits more. What looks near there is looked up in the first table.
+
+use crate::hamming::code::{Code, low_bits};
+use crate::hamming::key::{Bucket, Key};
+use crate::hamming::plan::Plan;
+
+/// 32 bits of a fingerprint, from two runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    shift: u32,
+    width: u32,
+    second: u32,
+    /// Of the second run. No bit is in both runs, and none in the table's key: what differs there is
+    /// counted once.
+    mask: u32,
+}
+
+impl Word {
+    #[inline(always)]
+    pub(super) fn of<C: Code>(&self, code: C) -> u32 {
+        let first = u64::from(code.word(self.shift)) & ((1 << self.width) - 1);
+        let second = u64::from(code.word(self.second) & self.mask);
+        (first | second << self.width) as u32
+    }
+
+    /// Bits `shift..shift + width`, and of those among `useful` a run that has many.
+    fn new(shift: u32, width: u32, useful: u128, bits: u32) -> Self {
+        let gain = |second: u32| {
+            let run = low_bits(32 - width) << second;
+            (run & useful).count_ones()
+        };
+        // Of equal ones the lowest.
+        let second = (0..bits)
+            .rev()
+            .max_by_key(|&second| gain(second))
+            .unwrap_or(0);
+        Self {
+            shift,
+            width,
+            second,
+            mask: (useful >> second) as u32,
+        }
+    }
+}
+
+/// How fingerprints of a plan are taken apart and put together.
+#[derive(Clone, Debug)]
+pub(in crate::hamming) struct Anatomy {
+    key: Key,
+    source_shift: u32,
+    source_mask: u32,
+    word_shift: u32,
+    words: Vec<Word>,
+    remainder_bits: u32,
+    /// Runs of bits, as start and width, that neither bucket nor word tells.
+    others: [(u32, u32); 3],
+    rest_bytes: usize,
+}
+
+impl Anatomy {
+    pub(in crate::hamming) fn new(plan: &Plan) -> Self {
+        let bits = plan.bits();
+        let key = plan.tables()[0].key;
+        let (source_shift, source_bits) = key.source();
+        let source = low_bits(source_bits) << source_shift;
+        let all = low_bits(bits);
+        // Rather none of the first block, since there little differs.
+        let block = plan.tables()[0].mask;
+        let beside = if bits - block.count_ones() >= 32 {
+            block
+        } else {
+            source
+        };
+        let first = Word::new(0, 0, all & !source & !beside, bits);
+        let word_shift = first.second;
+        let mut words = vec![first];
+        words.extend(plan.tables()[1..].iter().map(|table| {
+            let useful = all & !source & !table.mask;
+            Word::new(source_shift, source_bits, useful, bits)
+        }));
+        let mut left = all & !source & !(u128::from(first.mask) << word_shift);
+        let mut others = [(0, 0); 3];
+        for other in &mut others {
+            let start = left.trailing_zeros().min(127);
+            let width = (left >> start).trailing_ones();
+            *other = (start, width);
+            left &= !(low_bits(width) << start);
+        }
+        debug_assert_eq!(left, 0);
+        let other_bits: u32 = others.iter().map(|&(_, width)| width).sum();
+        let remainder_bits = key.remainder_bits();
+        Self {
+            key,
+            source_shift,
+            source_mask: low_bits(source_bits) as u32,
+            word_shift,
+            words,
+            remainder_bits,
+            others,
+            rest_bytes: (remainder_bits + other_bits).div_ceil(8) as usize,
+        }
+    }
+
+    /// Bytes of a rest, at most 16.
+    pub(in crate::hamming) fn rest_bytes(&self) -> usize {
+        self.rest_bytes
+    }
+
+    /// What a table keeps of a fingerprint.
+    #[inline(always)]
+    pub(super) fn word<C: Code>(&self, table: usize, code: C) -> u32 {
+        self.words[table].of(code)
+    }
+
+    /// What bucket and word of the first table do not tell.
+    #[inline(always)]
+    pub(super) fn rest<C: Code>(&self, code: C) -> u128 {
+        let mut rest = u128::from(self.key.remainder(code));
+        let mut at = self.remainder_bits;
+        let wide = code.widen();
+        for &(start, width) in &self.others {
+            if width == 0 {
+                break;
+            }
+            rest |= (wide >> start & low_bits(width)) << at;
+            at += width;
+        }
+        rest
+    }
+
+    /// The fingerprint with this bucket, word and rest in the first table.
+    #[inline(always)]
+    pub(super) fn code<C: Code>(&self, bucket: Bucket, word: u32, rest: u128) -> C {
+        let remainder = rest as u32 & low_bits(self.remainder_bits) as u32;
+        let source = self.key.source_of(bucket, remainder);
+        let mut wide =
+            u128::from(source) << self.source_shift | u128::from(word) << self.word_shift;
+        let mut at = self.remainder_bits;
+        for &(start, width) in &self.others {
+            if width == 0 {
+                break;
+            }
+            wide |= (rest >> at & low_bits(width)) << start;
+            at += width;
+        }
+        C::narrow(wide)
+    }
+
+    /// The bucket in the first table of the fingerprints with this word in another one.
+    #[inline(always)]
+    pub(super) fn home<C: Code>(&self, word: u32) -> Bucket {
+        let source = u128::from(word & self.source_mask) << self.source_shift;
+        self.key.bucket(C::narrow(source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hamming::plan::Request;
+    use crate::hash::mix;
+    use crate::types::Distance;
+
+    fn check<C: Code>(plan: &Plan) {
+        let anatomy = Anatomy::new(plan);
+        assert_eq!(anatomy.rest_bytes(), plan.rest_bytes(), "{plan}");
+        for seed in 0..300 {
+            let wide = u128::from(mix(seed)) << 64 | u128::from(mix(seed + 1000));
+            let code = C::narrow(wide & low_bits(plan.bits()));
+            let bucket = plan.tables()[0].key.bucket(code);
+            let rest = anatomy.rest(code);
+            assert_eq!(rest >> (8 * anatomy.rest_bytes()).min(127), 0);
+            assert_eq!(
+                anatomy.code::<C>(bucket, anatomy.word(0, code), rest),
+                code,
+                "{plan}"
+            );
+            for table in 1..plan.tables().len() {
+                assert_eq!(
+                    anatomy.home::<C>(anatomy.word(table, code)),
+                    bucket,
+                    "{plan}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn fingerprints_are_taken_apart_and_put_together() {
+        for bits in [8, 9, 20, 31, 32, 33, 40, 63, 64, 65, 100, 127, 128] {
+            for distance in [0, 1, 2, 3, 5, 7]
+                .into_iter()
+                .filter(|&distance| distance < bits)
+            {
+                for count in [1, 1000, 1 << 20, 50_000_000, 1 << 30] {
+                    let request = Request {
+                        count,
+                        bits,
+                        distance: Distance::new(distance, bits).unwrap(),
+                        memory: None,
+                        live: false,
+                    };
+                    for plan in Plan::all(&request).unwrap() {
+                        if bits <= 64 {
+                            check::<u64>(&plan);
+                        } else {
+                            check::<u128>(&plan);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

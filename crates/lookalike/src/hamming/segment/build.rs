@@ -1,0 +1,636 @@
+//! Building: fingerprints are parted by their bucket until a part fits the cache, sorted there, and
+//! written where they belong.
+//!
+//! The fingerprints are gone through twice for every table and slice of buckets: to count, and to
+//! part. There is one slice unless the parted copy would be large; so a billion fingerprints are
+//! built in the memory of the result and little more. Everything is sorted at the end, so the bytes
+//! do not depend on the number of threads.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::anatomy::Anatomy;
+use super::columns::ColumnMut;
+use super::{LISTED, Segment, TableColumns};
+use crate::arch::{Arch, Cpu, Kernel, LINE, Line};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hamming::code::Code;
+use crate::hamming::key::{Bucket, Key};
+use crate::hamming::plan::{Layout, Plan};
+
+/// Fingerprints that can be gone through several times, from several threads.
+pub trait Codes<C>: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Copies those from `from` on.
+    fn read(&self, from: usize, into: &mut [C]);
+}
+
+impl<C: Code> Codes<C> for [C] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn read(&self, from: usize, into: &mut [C]) {
+        into.copy_from_slice(&self[from..from + into.len()]);
+    }
+}
+
+/// Fingerprints that are parted at once.
+const SLICE_BYTES: usize = 1 << 31;
+
+/// Entries of a part, about: they are sorted in the second-level cache.
+const PART: usize = 8 << 10;
+
+/// Fingerprints that are read at once.
+const CHUNK: usize = 4 << 10;
+
+/// Parts whose sorted results wait to be written.
+const PARTS_AT_ONCE: usize = 256;
+
+/// Builds all tables.
+pub(super) fn build<C: Code>(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> Result<Segment<C>> {
+    let rows = codes.count();
+    if rows >= LISTED as usize {
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!(
+                "{rows} fingerprints are more than the {} of one segment",
+                LISTED - 1
+            ),
+        ));
+    }
+    let anatomy = Anatomy::new(plan);
+    let first = build_first(plan, &anatomy, codes)?;
+    let mut tables = vec![first.table];
+    for table in 1..plan.tables().len() {
+        tables.push(build_other(plan, &anatomy, table, codes)?);
+    }
+    Ok(Segment {
+        plan: plan.clone(),
+        anatomy,
+        rows,
+        distinct: first.distinct,
+        tables,
+        rests: first.rests,
+        ids: first.ids,
+        lists: first.lists,
+        cpu: Cpu::best(),
+        codes: std::marker::PhantomData,
+    })
+}
+
+struct First {
+    table: TableColumns,
+    distinct: usize,
+    rests: super::columns::Column<u8>,
+    ids: super::columns::Column<u32>,
+    lists: super::columns::Column<u32>,
+}
+
+fn build_first<C: Code>(
+    plan: &Plan,
+    anatomy: &Anatomy,
+    codes: &(impl Codes<C> + ?Sized),
+) -> Result<First> {
+    let rows = codes.count();
+    let key = plan.tables()[0].key;
+    let width = anatomy.rest_bytes();
+    let mut writer = TableWriter::new(plan.layout(), &key, rows, true)?;
+    let mut rests = ColumnMut::<u8>::zeroed(rows * width)?;
+    let mut ids = ColumnMut::<u32>::zeroed(rows)?;
+    let mut lists: Vec<u32> = Vec::new();
+    let parting = Parting::new(&key, rows);
+    let entry_of = |code: C, row: u32, _: Bucket| code.entry(row);
+    for slice in parting.slices::<C::Entry>() {
+        let parted = parting.part(&slice, &key, codes, entry_of)?;
+        for some in batches(&slice) {
+            let sorted: Vec<_> = some
+                .clone()
+                .into_par_iter()
+                .map_init(Vec::new, |scratch, part| {
+                    let entries: Vec<_> = parted
+                        .iter()
+                        .map(|task| task.part(part - slice.start))
+                        .collect();
+                    sort_first::<C>(
+                        &parting,
+                        part,
+                        &key,
+                        anatomy,
+                        plan.layout(),
+                        &entries,
+                        scratch,
+                    )
+                })
+                .collect();
+            let start = writer.next;
+            writer.write(some.start, &parting, sorted.iter().map(|part| &part.table))?;
+            // A part's lists follow those of the parts before it.
+            let mut bases = Vec::with_capacity(sorted.len());
+            for part in &sorted {
+                bases.push(lists.len() as u32);
+                lists.extend(&part.lists);
+            }
+            let mut rests = &mut rests[start * width..writer.next * width];
+            let mut ids = &mut ids[start..writer.next];
+            let mut places = Vec::with_capacity(sorted.len());
+            for part in &sorted {
+                let (own_rests, behind) = rests.split_at_mut(part.rests.len());
+                let (own_ids, ids_behind) = ids.split_at_mut(part.ids.len());
+                places.push((own_rests, own_ids));
+                (rests, ids) = (behind, ids_behind);
+            }
+            let places = places.into_par_iter().zip(&sorted).zip(bases);
+            places.for_each(|(((own_rests, own_ids), part), base)| {
+                own_rests.copy_from_slice(&part.rests);
+                for (place, &id) in own_ids.iter_mut().zip(&part.ids) {
+                    *place = if id >= LISTED { id + base } else { id };
+                }
+            });
+        }
+    }
+    let distinct = writer.next;
+    let mut all_lists = ColumnMut::zeroed(lists.len())?;
+    all_lists.copy_from_slice(&lists);
+    Ok(First {
+        table: writer.finish()?,
+        distinct,
+        rests: rests.freeze(distinct * width)?,
+        ids: ids.freeze(distinct)?,
+        lists: all_lists.freeze(lists.len())?,
+    })
+}
+
+fn build_other<C: Code>(
+    plan: &Plan,
+    anatomy: &Anatomy,
+    table: usize,
+    codes: &(impl Codes<C> + ?Sized),
+) -> Result<TableColumns> {
+    let key = plan.tables()[table].key;
+    let mut writer = TableWriter::new(plan.layout(), &key, codes.count(), false)?;
+    let parting = Parting::new(&key, codes.count());
+    let entry_of = |code: C, _: u32, bucket: Bucket| {
+        u64::from(bucket) << 32 | u64::from(anatomy.word(table, code))
+    };
+    for slice in parting.slices::<u64>() {
+        let parted = parting.part(&slice, &key, codes, entry_of)?;
+        for some in batches(&slice) {
+            let sorted: Vec<_> = some
+                .clone()
+                .into_par_iter()
+                .map(|part| {
+                    let entries: Vec<_> = parted
+                        .iter()
+                        .map(|task| task.part(part - slice.start))
+                        .collect();
+                    sort_other(&parting, part, plan.layout(), &entries)
+                })
+                .collect();
+            writer.write(some.start, &parting, sorted.iter())?;
+        }
+    }
+    writer.finish()
+}
+
+fn batches(slice: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
+    let end = slice.end;
+    let starts = slice.clone().step_by(PARTS_AT_ONCE);
+    starts.map(move |start| start..(start + PARTS_AT_ONCE).min(end))
+}
+
+/// How buckets are grouped into parts.
+struct Parting {
+    rows: usize,
+    /// Bits of a bucket's number within its part.
+    local_bits: u32,
+    parts: usize,
+}
+
+/// What one thread parted: the entries of part p are those from `starts[p]` to `starts[p + 1]`.
+struct Parted<E> {
+    entries: ColumnMut<E>,
+    starts: Vec<usize>,
+}
+
+impl<E: bytemuck::Pod> Parted<E> {
+    fn part(&self, part: usize) -> &[E] {
+        &self.entries[self.starts[part]..self.starts[part + 1]]
+    }
+}
+
+impl Parting {
+    fn new(key: &Key, rows: usize) -> Self {
+        let part_bits = (rows / PART).max(1).ilog2().min(key.bits());
+        Self {
+            rows,
+            local_bits: key.bits() - part_bits,
+            parts: 1 << part_bits,
+        }
+    }
+
+    /// Ranges of parts of which a parted copy is made at once.
+    fn slices<E>(&self) -> impl Iterator<Item = Range<usize>> + use<E> {
+        let slices = (self.rows * size_of::<E>()).div_ceil(SLICE_BYTES).max(1);
+        let length = self.parts.div_ceil(slices);
+        let parts = self.parts;
+        (0..parts)
+            .step_by(length)
+            .map(move |start| start..(start + length).min(parts))
+    }
+
+    fn buckets(&self) -> usize {
+        1 << self.local_bits
+    }
+
+    fn part<C: Code, E: bytemuck::Pod + Send + Sync>(
+        &self,
+        slice: &Range<usize>,
+        key: &Key,
+        codes: &(impl Codes<C> + ?Sized),
+        entry_of: impl Fn(C, u32, Bucket) -> E + Copy + Sync,
+    ) -> Result<Vec<Parted<E>>> {
+        let tasks = rayon::current_num_threads();
+        let length = self.rows.div_ceil(tasks).max(1);
+        (0..tasks)
+            .into_par_iter()
+            .map(|task| {
+                let rows = (task * length).min(self.rows)..((task + 1) * length).min(self.rows);
+                self.part_rows(rows, slice, key, codes, entry_of)
+            })
+            .collect()
+    }
+
+    fn part_rows<C: Code, E: bytemuck::Pod>(
+        &self,
+        rows: Range<usize>,
+        slice: &Range<usize>,
+        key: &Key,
+        codes: &(impl Codes<C> + ?Sized),
+        entry_of: impl Fn(C, u32, Bucket) -> E,
+    ) -> Result<Parted<E>> {
+        let mut starts = vec![0; slice.len() + 1];
+        let part_of = |bucket: Bucket| {
+            let part = (bucket >> self.local_bits) as usize;
+            slice.contains(&part).then(|| part - slice.start)
+        };
+        each_bucket(rows.clone(), key, codes, |_, _, bucket| {
+            if let Some(part) = part_of(bucket) {
+                starts[part + 1] += 1;
+            }
+        });
+        for part in 1..starts.len() {
+            starts[part] += starts[part - 1];
+        }
+        let mut entries = ColumnMut::zeroed(starts[slice.len()])?;
+        let mut next = starts.clone();
+        let places = &mut entries[..];
+        each_bucket(rows, key, codes, |row, code, bucket| {
+            if let Some(part) = part_of(bucket) {
+                places[next[part]] = entry_of(code, row as u32, bucket);
+                next[part] += 1;
+            }
+        });
+        Ok(Parted { entries, starts })
+    }
+}
+
+/// Calls back with every row, its fingerprint and bucket.
+fn each_bucket<C: Code>(
+    rows: Range<usize>,
+    key: &Key,
+    codes: &(impl Codes<C> + ?Sized),
+    mut visit: impl FnMut(usize, C, Bucket),
+) {
+    let cpu = Cpu::best();
+    let mut chunk = vec![C::default(); CHUNK];
+    let mut buckets = vec![0; CHUNK];
+    let mut from = rows.start;
+    while from < rows.end {
+        let length = CHUNK.min(rows.end - from);
+        codes.read(from, &mut chunk[..length]);
+        cpu.run(Buckets {
+            key,
+            codes: &chunk[..length],
+            buckets: &mut buckets[..length],
+        });
+        for (at, (&code, &bucket)) in chunk[..length].iter().zip(&buckets).enumerate() {
+            visit(from + at, code, bucket);
+        }
+        from += length;
+    }
+}
+
+struct Buckets<'a, C> {
+    key: &'a Key,
+    codes: &'a [C],
+    buckets: &'a mut [Bucket],
+}
+
+impl<C: Code> Kernel for Buckets<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) {
+        for (bucket, &code) in self.buckets.iter_mut().zip(self.codes) {
+            *bucket = self.key.bucket(code);
+        }
+    }
+}
+
+/// A part of a table, in the order in which it is written.
+#[derive(Default)]
+struct TablePart {
+    /// All words, bucket by bucket.
+    words: Vec<u32>,
+    /// How many words every bucket has.
+    counts: Vec<u32>,
+    /// With [`Layout::Lines`].
+    lines: Vec<Line>,
+    overflow: Vec<Line>,
+}
+
+impl TablePart {
+    fn with_capacity(entries: usize, buckets: usize, layout: Layout) -> Self {
+        let lines = if layout == Layout::Lines { buckets } else { 0 };
+        Self {
+            words: Vec::with_capacity(entries),
+            counts: Vec::with_capacity(buckets),
+            lines: Vec::with_capacity(lines),
+            overflow: Vec::new(),
+        }
+    }
+
+    /// Ends a bucket that starts at `start` of `words`.
+    fn end_bucket(&mut self, start: usize, layout: Layout) {
+        let words = &self.words[start..];
+        self.counts.push(words.len() as u32);
+        if layout == Layout::Packed {
+            return;
+        }
+        let mut line = [words.last().copied().unwrap_or(0); LINE];
+        let direct = words.len().min(LINE);
+        line[..direct].copy_from_slice(&words[..direct]);
+        if overflows(words) {
+            line[LINE - 1] = self.overflow.len() as u32;
+            let rest = &words[LINE - 1..];
+            let count = [rest.len() as u32];
+            let mut all = count.iter().chain(rest).copied();
+            while let Some(first) = all.next() {
+                let mut line = [rest[rest.len() - 1]; LINE];
+                line[0] = first;
+                for (slot, word) in line[1..].iter_mut().zip(all.by_ref().take(LINE - 1)) {
+                    *slot = word;
+                }
+                self.overflow.push(Line(line));
+            }
+        }
+        self.lines.push(Line(line));
+    }
+}
+
+/// Whether a bucket of these words, in the order in which they are written, goes on elsewhere: the
+/// first two then descend.
+fn overflows(words: &[u32]) -> bool {
+    words.len() > LINE && words[0] > words[1]
+}
+
+/// A part of the first table, with what else is known of its fingerprints. Ids of those that are
+/// several are [`LISTED`] and the place in `lists`.
+struct FirstPart {
+    table: TablePart,
+    rests: Vec<u8>,
+    ids: Vec<u32>,
+    lists: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sortable<C> {
+    word: u32,
+    row: u32,
+    code: C,
+}
+
+fn sort_first<C: Code>(
+    parting: &Parting,
+    part: usize,
+    key: &Key,
+    anatomy: &Anatomy,
+    layout: Layout,
+    entries: &[&[C::Entry]],
+    scratch: &mut Vec<Sortable<C>>,
+) -> FirstPart {
+    let local = |code: C| key.bucket(code) as usize - (part << parting.local_bits);
+    let mut starts = vec![0u32; parting.buckets() + 1];
+    let mut places = Vec::new();
+    for &entry in entries.iter().copied().flatten() {
+        let bucket = local(C::of_entry(entry).0);
+        places.push(bucket as u32);
+        starts[bucket + 1] += 1;
+    }
+    for bucket in 1..starts.len() {
+        starts[bucket] += starts[bucket - 1];
+    }
+    let mut next = starts.clone();
+    scratch.clear();
+    scratch.resize(places.len(), Sortable::default());
+    for (&entry, &bucket) in entries.iter().copied().flatten().zip(&places) {
+        let (code, row) = C::of_entry(entry);
+        let word = anatomy.word(0, code);
+        scratch[next[bucket as usize] as usize] = Sortable { word, row, code };
+        next[bucket as usize] += 1;
+    }
+    let width = anatomy.rest_bytes();
+    let mut sorted = FirstPart {
+        table: TablePart::with_capacity(places.len(), parting.buckets(), layout),
+        rests: Vec::with_capacity(places.len() * width),
+        ids: Vec::with_capacity(places.len()),
+        lists: Vec::new(),
+    };
+    for bucket in 0..parting.buckets() {
+        let entries = &mut scratch[starts[bucket] as usize..starts[bucket + 1] as usize];
+        entries.sort_unstable_by_key(|entry| (entry.word, entry.code, entry.row));
+        sorted.push_bucket(entries, anatomy, layout);
+    }
+    sorted
+}
+
+impl FirstPart {
+    /// Adds a bucket: fingerprints ascending by word, but where they go on in the overflow the
+    /// last one first.
+    fn push_bucket<C: Code>(&mut self, entries: &[Sortable<C>], anatomy: &Anatomy, layout: Layout) {
+        let start = self.table.words.len();
+        let width = anatomy.rest_bytes();
+        for same in entries.chunk_by(|a, b| a.code == b.code) {
+            self.table.words.push(same[0].word);
+            let rest = anatomy.rest(same[0].code).to_le_bytes();
+            self.rests.extend_from_slice(&rest[..width]);
+            if same.len() == 1 {
+                self.ids.push(same[0].row);
+            } else {
+                self.ids.push(LISTED | self.lists.len() as u32);
+                self.lists.push(same.len() as u32);
+                self.lists.extend(same.iter().map(|entry| entry.row));
+            }
+        }
+        let words = &mut self.table.words[start..];
+        if layout == Layout::Lines && words.len() > LINE && words[0] < words[words.len() - 1] {
+            words.rotate_right(1);
+            self.ids[start..].rotate_right(1);
+            self.rests[start * width..].rotate_right(width);
+        }
+        self.table.end_bucket(start, layout);
+    }
+}
+
+fn sort_other(parting: &Parting, part: usize, layout: Layout, entries: &[&[u64]]) -> TablePart {
+    let local = |entry: u64| (entry >> 32) as usize - (part << parting.local_bits);
+    let mut starts = vec![0u32; parting.buckets() + 1];
+    let count = entries.iter().map(|some| some.len()).sum();
+    for &entry in entries.iter().copied().flatten() {
+        starts[local(entry) + 1] += 1;
+    }
+    for bucket in 1..starts.len() {
+        starts[bucket] += starts[bucket - 1];
+    }
+    let mut next = starts.clone();
+    let mut words = vec![0u32; count];
+    for &entry in entries.iter().copied().flatten() {
+        let place = &mut next[local(entry)];
+        words[*place as usize] = entry as u32;
+        *place += 1;
+    }
+    let mut sorted = TablePart::with_capacity(count, parting.buckets(), layout);
+    for bucket in 0..parting.buckets() {
+        let own = &mut words[starts[bucket] as usize..starts[bucket + 1] as usize];
+        own.sort_unstable();
+        let start = sorted.words.len();
+        for same in own.chunk_by(|a, b| a == b) {
+            sorted.words.push(same[0]);
+        }
+        let distinct = &mut sorted.words[start..];
+        if layout == Layout::Lines && distinct.len() > LINE {
+            distinct.rotate_right(1);
+        }
+        sorted.end_bucket(start, layout);
+    }
+    sorted
+}
+
+/// A table that is written part by part.
+struct TableWriter {
+    layout: Layout,
+    lines: ColumnMut<Line>,
+    directory: ColumnMut<u32>,
+    overflow: Vec<Line>,
+    /// Words written.
+    next: usize,
+}
+
+impl TableWriter {
+    fn new(layout: Layout, key: &Key, rows: usize, is_first: bool) -> Result<Self> {
+        let lines = match layout {
+            Layout::Lines => key.buckets(),
+            Layout::Packed => rows.div_ceil(LINE),
+        };
+        let directory = if is_first || layout == Layout::Packed {
+            key.buckets() + 1
+        } else {
+            0
+        };
+        Ok(Self {
+            layout,
+            lines: ColumnMut::zeroed(lines)?,
+            directory: ColumnMut::zeroed(directory)?,
+            overflow: Vec::new(),
+            next: 0,
+        })
+    }
+
+    /// Writes parts that follow one another, the first of which is `first`.
+    fn write<'a>(
+        &mut self,
+        first: usize,
+        parting: &Parting,
+        parts: impl Iterator<Item = &'a TablePart> + Clone,
+    ) -> Result<()> {
+        let count = parts.clone().count();
+        let buckets = parting.buckets();
+        let range = first * buckets..(first + count) * buckets;
+        let mut starts = Vec::with_capacity(count);
+        let mut overflows = Vec::with_capacity(count);
+        let start = self.next;
+        for part in parts.clone() {
+            starts.push(self.next);
+            self.next += part.words.len();
+            overflows.push(self.overflow.len() as u32);
+            self.overflow.extend_from_slice(&part.overflow);
+        }
+        if self.overflow.len() > u32::MAX as usize {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                "more than 2^32 lines overflow: take a packed plan",
+            ));
+        }
+        let parts: Vec<_> = parts.collect();
+        if !self.directory.is_empty() {
+            // An entry tells where its bucket ends: the one before it, where it starts.
+            let directory = &mut self.directory[range.start + 1..range.end + 1];
+            let places = directory.par_chunks_mut(buckets).zip(&parts).zip(&starts);
+            places.for_each(|((places, part), &start)| {
+                let mut end = start as u32;
+                for (place, count) in places.iter_mut().zip(&part.counts) {
+                    end += count;
+                    *place = end;
+                }
+            });
+        }
+        match self.layout {
+            Layout::Lines => {
+                let places = self.lines[range].par_chunks_mut(buckets);
+                let places = places.zip(&parts).zip(&overflows);
+                places.for_each(|((places, part), base)| {
+                    for ((place, line), &count) in
+                        places.iter_mut().zip(&part.lines).zip(&part.counts)
+                    {
+                        *place = *line;
+                        if count as usize > LINE && line.0[0] > line.0[1] {
+                            place.0[LINE - 1] += base;
+                        }
+                    }
+                });
+            }
+            Layout::Packed => {
+                let words: &mut [u32] = bytemuck::cast_slice_mut(&mut self.lines);
+                let mut words = &mut words[start..self.next];
+                let mut places = Vec::with_capacity(parts.len());
+                for part in &parts {
+                    let (own, behind) = words.split_at_mut(part.words.len());
+                    places.push(own);
+                    words = behind;
+                }
+                let places = places.into_par_iter().zip(&parts);
+                places.for_each(|(place, part)| place.copy_from_slice(&part.words));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<TableColumns> {
+        let lines = match self.layout {
+            Layout::Lines => self.lines.len(),
+            Layout::Packed => self.next.div_ceil(LINE),
+        };
+        let directory = self.directory.len();
+        let mut overflow = ColumnMut::zeroed(self.overflow.len())?;
+        overflow.copy_from_slice(&self.overflow);
+        Ok(TableColumns {
+            lines: self.lines.freeze(lines)?,
+            directory: self.directory.freeze(directory)?,
+            overflow: overflow.freeze(self.overflow.len())?,
+        })
+    }
+}

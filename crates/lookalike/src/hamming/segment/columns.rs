@@ -1,0 +1,102 @@
+//! Typed views of large memory, one's own or a file's.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use crate::arch::{Memory, MemoryMut};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Values that are only read.
+#[derive(Clone, Debug)]
+pub(super) struct Column<T> {
+    memory: Arc<Memory>,
+    from: usize,
+    bytes: usize,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> Column<T> {
+    /// The values in `bytes` bytes from `from` on. Both must suit the type.
+    pub(super) fn new(memory: &Arc<Memory>, from: usize, bytes: usize) -> Self {
+        Self {
+            memory: Arc::clone(memory),
+            from,
+            bytes,
+            values: PhantomData,
+        }
+    }
+}
+
+impl<T: Pod> Deref for Column<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        if self.bytes == 0 {
+            return &[];
+        }
+        bytemuck::cast_slice(&self.memory[self.from..self.from + self.bytes])
+    }
+}
+
+/// Values of one's own, zero at first.
+#[derive(Debug)]
+pub(super) struct ColumnMut<T> {
+    memory: MemoryMut,
+    values: PhantomData<T>,
+}
+
+impl<T: Pod> ColumnMut<T> {
+    pub(super) fn zeroed(length: usize) -> Result<Self> {
+        let memory = length
+            .checked_mul(size_of::<T>())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+            .and_then(MemoryMut::zeroed);
+        let memory = memory.map_err(|error| {
+            Error::new(
+                ErrorKind::Limit,
+                format!(
+                    "cannot have memory for {length} values of {} bytes: {error}",
+                    size_of::<T>()
+                ),
+            )
+        })?;
+        Ok(Self {
+            memory,
+            values: PhantomData,
+        })
+    }
+
+    /// The first `length` values, only to be read.
+    pub(super) fn freeze(self, length: usize) -> Result<Column<T>> {
+        debug_assert!(length <= self.len());
+        let memory = self.memory.freeze().map_err(|error| {
+            Error::new(ErrorKind::Limit, format!("cannot protect memory: {error}"))
+        })?;
+        Ok(Column::new(&Arc::new(memory), 0, length * size_of::<T>()))
+    }
+}
+
+impl<T: Pod> Deref for ColumnMut<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        if self.memory.is_empty() {
+            return &[];
+        }
+        bytemuck::cast_slice(&self.memory)
+    }
+}
+
+impl<T: Pod> DerefMut for ColumnMut<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.memory.is_empty() {
+            return &mut [];
+        }
+        bytemuck::cast_slice_mut(&mut self.memory)
+    }
+}

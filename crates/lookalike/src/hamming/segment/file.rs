@@ -1,0 +1,412 @@
+//! The file of an index: a header and the columns as they lie in memory, each with a checksum.
+//!
+//! Byte tables are in `docs/format.md`. What is opened was checked in full: a file that was cut
+//! short, damaged, or written by another version is refused, and what the columns say of one another
+//! is verified too, so that no file makes a look-up wrong or ends the process.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::marker::PhantomData;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::anatomy::Anatomy;
+use super::columns::Column;
+use super::{LISTED, Segment, TableColumns};
+use crate::arch::{Cpu, LINE, Memory};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hamming::code::Code;
+use crate::hamming::plan::{Layout, Plan, Shape};
+use crate::types::Distance;
+
+const MAGIC: [u8; 8] = *b"LKLKHSEG";
+const VERSION: u32 = 1;
+
+/// Magic, version, length of the header and its checksum.
+const PREAMBLE: usize = 24;
+
+/// Sections start at multiples of this.
+const ALIGNMENT: usize = 4096;
+
+/// The longest header: more than any plan needs.
+const MOST_HEADER: usize = 1 << 20;
+
+impl<C: Code> Segment<C> {
+    /// Writes the index as a file.
+    ///
+    /// # Errors
+    /// Those of the writer, and on a machine that does not store the lowest byte first.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        check_byte_order().map_err(io::Error::other)?;
+        let sections = self.sections();
+        let checksums: Vec<u32> = sections
+            .par_iter()
+            .map(|bytes| crc32fast::hash(bytes))
+            .collect();
+        let mut header = Header::default();
+        header.plan(&self.plan);
+        header.u64(self.rows as u64);
+        header.u64(self.distinct as u64);
+        header.u32(sections.len() as u32);
+        for (bytes, checksum) in sections.iter().zip(checksums) {
+            header.u64(bytes.len() as u64);
+            header.u32(checksum);
+        }
+        let mut preamble = MAGIC.to_vec();
+        preamble.extend(VERSION.to_le_bytes());
+        preamble.extend((header.0.len() as u64).to_le_bytes());
+        preamble.extend(crc32fast::hash(&header.0).to_le_bytes());
+        debug_assert_eq!(preamble.len(), PREAMBLE);
+        let mut written = preamble.len() + header.0.len();
+        out.write_all(&preamble)?;
+        out.write_all(&header.0)?;
+        for bytes in sections {
+            out.write_all(&[0; ALIGNMENT][..padding(written)])?;
+            out.write_all(bytes)?;
+            written = bytes.len();
+        }
+        Ok(())
+    }
+
+    /// Maps a file and checks all of it, at the speed at which it can be read. The file must not be
+    /// changed while the index is there; it may be replaced or removed.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not an index, is of another version or width, or is damaged.
+    pub fn open(path: &Path) -> Result<Self> {
+        check_byte_order().map_err(|why| Error::new(ErrorKind::File, why))?;
+        let refused =
+            |why: String| Error::new(ErrorKind::File, format!("{}: {why}", path.display()));
+        let memory = File::open(path)
+            .and_then(|file| Memory::map(&file))
+            .map_err(|error| refused(error.to_string()))?;
+        parse(Arc::new(memory)).map_err(refused)
+    }
+
+    fn sections(&self) -> Vec<&[u8]> {
+        let tables = self.tables.iter().flat_map(|table| {
+            [
+                bytemuck::cast_slice(&table.lines[..]),
+                bytemuck::cast_slice(&table.directory[..]),
+                bytemuck::cast_slice(&table.overflow[..]),
+            ]
+        });
+        let others = [
+            &self.rests[..],
+            bytemuck::cast_slice(&self.ids[..]),
+            bytemuck::cast_slice(&self.lists[..]),
+        ];
+        tables.chain(others).collect()
+    }
+}
+
+fn check_byte_order() -> Result<(), &'static str> {
+    if cfg!(target_endian = "little") {
+        Ok(())
+    } else {
+        Err("index files are for machines that store the lowest byte first")
+    }
+}
+
+/// Zero bytes up to the next multiple of the alignment.
+fn padding(written: usize) -> usize {
+    written.next_multiple_of(ALIGNMENT) - written
+}
+
+#[derive(Default)]
+struct Header(Vec<u8>);
+
+impl Header {
+    fn u32(&mut self, value: u32) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.0.extend(value.to_le_bytes());
+    }
+
+    fn list(&mut self, values: &[u32]) {
+        self.u32(values.len() as u32);
+        values.iter().for_each(|&value| self.u32(value));
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        self.u32(plan.bits());
+        self.u32(plan.distance().get());
+        self.u32(match plan.layout() {
+            Layout::Lines => 0,
+            Layout::Packed => 1,
+        });
+        self.u32(plan.key_bits());
+        match plan.shape() {
+            Shape::Blocks { widths, radii } => {
+                self.u32(0);
+                self.list(widths);
+                self.list(radii);
+            }
+            Shape::Combinations { widths, chosen } => {
+                self.u32(1);
+                self.list(widths);
+                self.u32(*chosen);
+            }
+        }
+    }
+}
+
+/// Reads a header from the front.
+struct Reader<'a>(&'a [u8]);
+
+type Parsed<T> = Result<T, String>;
+
+impl Reader<'_> {
+    fn bytes<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        let Some((bytes, rest)) = self.0.split_first_chunk() else {
+            return Err("the header is cut short".to_owned());
+        };
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    fn u32(&mut self) -> Parsed<u32> {
+        self.bytes().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Parsed<u64> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+
+    fn length(&mut self) -> Parsed<usize> {
+        let value = self.u64()?;
+        usize::try_from(value).map_err(|_| format!("{value} bytes are more than can be addressed"))
+    }
+
+    fn list(&mut self) -> Parsed<Vec<u32>> {
+        let length = self.u32()?;
+        if length > 128 {
+            return Err(format!("a plan of {length} blocks"));
+        }
+        (0..length).map(|_| self.u32()).collect()
+    }
+
+    fn plan(&mut self) -> Parsed<Plan> {
+        let (bits, distance) = (self.u32()?, self.u32()?);
+        let layout = match self.u32()? {
+            0 => Layout::Lines,
+            1 => Layout::Packed,
+            other => return Err(format!("a layout of the unknown kind {other}")),
+        };
+        let key_bits = self.u32()?;
+        let shape = match self.u32()? {
+            0 => Shape::Blocks {
+                widths: self.list()?,
+                radii: self.list()?,
+            },
+            1 => Shape::Combinations {
+                widths: self.list()?,
+                chosen: self.u32()?,
+            },
+            other => return Err(format!("a plan of the unknown kind {other}")),
+        };
+        let distance = Distance::new(distance, bits).map_err(|error| error.to_string())?;
+        Plan::new(bits, distance, shape, layout, key_bits).map_err(|error| error.to_string())
+    }
+}
+
+fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
+    let mut preamble = Reader(&memory);
+    if preamble.bytes().ok() != Some(MAGIC) {
+        return Err("this is not an index file".to_owned());
+    }
+    let version = preamble.u32()?;
+    if version != VERSION {
+        return Err(format!(
+            "the index file is of version {version}, and this program reads version {VERSION}: build it again"
+        ));
+    }
+    let (length, checksum) = (preamble.length()?, preamble.u32()?);
+    let header = preamble.0.get(..length).filter(|_| length <= MOST_HEADER);
+    let header = header.ok_or("the header is cut short")?;
+    if crc32fast::hash(header) != checksum {
+        return Err("the header is damaged".to_owned());
+    }
+    let mut reader = Reader(header);
+    let plan = reader.plan()?;
+    let fits = if C::BITS == 64 { 1..=64 } else { 65..=128 };
+    if !fits.contains(&plan.bits()) {
+        return Err(format!(
+            "the index is of {} bits, which is not the width that was asked for",
+            plan.bits()
+        ));
+    }
+    let (rows, distinct) = (reader.length()?, reader.length()?);
+    let tables = plan.tables().len();
+    if reader.u32()? as usize != 3 * tables + 3 {
+        return Err("the index has another number of sections than its plan".to_owned());
+    }
+    let mut sections = Vec::new();
+    let mut end = PREAMBLE + length;
+    for _ in 0..3 * tables + 3 {
+        let (length, checksum) = (reader.length()?, reader.u32()?);
+        let start = end + padding(end);
+        end = start.checked_add(length).ok_or("a section has no end")?;
+        sections.push((start, length, checksum));
+    }
+    if end != memory.len() {
+        return Err(format!(
+            "the file has {} bytes and not the {end} that its header tells: it was cut short or added to",
+            memory.len()
+        ));
+    }
+    let damaged = sections.par_iter().find_any(|&&(start, length, checksum)| {
+        crc32fast::hash(&memory[start..start + length]) != checksum
+    });
+    if let Some((start, length, _)) = damaged {
+        return Err(format!(
+            "the section of {length} bytes at byte {start} is damaged"
+        ));
+    }
+    let mut sections = sections.into_iter();
+    fn next<T: Pod>(
+        memory: &Arc<Memory>,
+        sections: &mut impl Iterator<Item = (usize, usize, u32)>,
+    ) -> Parsed<Column<T>> {
+        let (start, length, _) = sections.next().ok_or("a section is missing")?;
+        if length % size_of::<T>() != 0 {
+            return Err(format!("a section of {length} bytes ends within a value"));
+        }
+        Ok(Column::new(memory, start, length))
+    }
+    let mut columns = Vec::new();
+    for _ in 0..tables {
+        columns.push(TableColumns {
+            lines: next(&memory, &mut sections)?,
+            directory: next(&memory, &mut sections)?,
+            overflow: next(&memory, &mut sections)?,
+        });
+    }
+    let segment = Segment {
+        anatomy: Anatomy::new(&plan),
+        plan,
+        rows,
+        distinct,
+        tables: columns,
+        rests: next(&memory, &mut sections)?,
+        ids: next(&memory, &mut sections)?,
+        lists: next(&memory, &mut sections)?,
+        cpu: Cpu::best(),
+        codes: PhantomData,
+    };
+    if segment.is_consistent() {
+        Ok(segment)
+    } else {
+        Err("the columns of the index contradict one another".to_owned())
+    }
+}
+
+impl<C: Code> Segment<C> {
+    /// Whether everything that a look-up relies on is so.
+    fn is_consistent(&self) -> bool {
+        self.rows < LISTED as usize
+            && self.distinct <= self.rows
+            && self.ids.len() == self.distinct
+            && self.rests.len() == self.distinct * self.anatomy.rest_bytes()
+            && (0..self.tables.len()).all(|table| self.table_is_consistent(table))
+            && self.ids_are_consistent()
+    }
+
+    fn table_is_consistent(&self, table: usize) -> bool {
+        let buckets = self.plan.tables()[table].key.buckets();
+        let TableColumns {
+            lines,
+            directory,
+            overflow,
+        } = &self.tables[table];
+        let words = directory.last().map_or(0, |&end| end as usize);
+        let has_directory = table == 0 || self.plan.layout() == Layout::Packed;
+        let ordered = if has_directory {
+            directory.len() == buckets + 1
+                && directory[0] == 0
+                && directory.par_windows(2).all(|pair| pair[0] <= pair[1])
+        } else {
+            directory.is_empty()
+        };
+        let lies = match self.plan.layout() {
+            Layout::Packed => overflow.is_empty() && lines.len() == words.div_ceil(LINE),
+            Layout::Lines => lines.len() == buckets,
+        };
+        if !ordered || !lies || (table == 0 && words != self.distinct) {
+            return false;
+        }
+        let directory = &directory[..];
+        let overflow = &overflow[..];
+        self.plan.layout() == Layout::Packed
+            || lines.par_iter().enumerate().all(|(bucket, line)| {
+                let count = |bucket: usize| (directory[bucket + 1] - directory[bucket]) as usize;
+                if line.0[0] <= line.0[1] {
+                    return table > 0
+                        || count(bucket) <= LINE
+                        || line.0.iter().all(|&word| word == line.0[0]);
+                }
+                if table == 0 && count(bucket) <= LINE {
+                    return false;
+                }
+                let first = line.0[LINE - 1] as usize;
+                overflow.get(first).is_some_and(|line| {
+                    let behind = line.0[0] as usize;
+                    first + behind / LINE < overflow.len()
+                        && (table > 0 || count(bucket) == LINE - 1 + behind)
+                })
+            })
+    }
+
+    fn ids_are_consistent(&self) -> bool {
+        let rows = self.rows as u32;
+        let lists = &self.lists[..];
+        self.ids.par_iter().all(|&id| {
+            if id < LISTED {
+                return id < rows;
+            }
+            let list = lists.get((id - LISTED) as usize..).unwrap_or_default();
+            let Some((&count, rest)) = list.split_first() else {
+                return false;
+            };
+            count > 1
+                && rest
+                    .get(..count as usize)
+                    .is_some_and(|list| list.iter().all(|&row| row < rows))
+        })
+    }
+}
+
+/// Where the sections of a file begin.
+#[cfg(test)]
+pub(super) fn body(file: &[u8]) -> usize {
+    let length = u64::from_le_bytes(file[12..20].try_into().expect("eight bytes")) as usize;
+    (PREAMBLE + length).next_multiple_of(ALIGNMENT)
+}
+
+/// Makes the checksums right.
+#[cfg(test)]
+pub(super) fn mend(file: &mut [u8]) {
+    let header =
+        PREAMBLE..PREAMBLE + u64::from_le_bytes(file[12..20].try_into().expect("eight")) as usize;
+    let mut reader = Reader(&file[header.clone()]);
+    reader.plan().expect("the header is whole");
+    reader.bytes::<16>().expect("the header is whole");
+    let count = reader.u32().expect("the header is whole");
+    let mut at = header.end - 12 * count as usize;
+    let mut end = header.end;
+    for _ in 0..count {
+        let length = u64::from_le_bytes(file[at..at + 8].try_into().expect("eight")) as usize;
+        let start = end + padding(end);
+        end = start + length;
+        let checksum = crc32fast::hash(&file[start..end]);
+        file[at + 8..at + 12].copy_from_slice(&checksum.to_le_bytes());
+        at += 12;
+    }
+    let checksum = crc32fast::hash(&file[header]);
+    file[20..24].copy_from_slice(&checksum.to_le_bytes());
+}

@@ -1,0 +1,593 @@
+//! Look-ups, many at a time.
+//!
+//! A query goes through stages, and at each the memory that the next one reads is asked for, while
+//! other queries are at theirs: buckets, directories, lines of words, and for the few words that are
+//! near, the rest of the fingerprint and its row.
+
+use super::{LISTED, Segment, read_rest, rows};
+use crate::arch::{Arch, Kernel, LINE, Line, prefetch};
+use crate::hamming::code::Code;
+use crate::hamming::key::Bucket;
+use crate::hamming::plan::Layout;
+use crate::types::Distance;
+
+/// What to look for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search {
+    /// The largest distance (≤), at most that of the plan. None: everything that shares a block with
+    /// the query, or rather differs in no more of its bits than the plan's radius for it.
+    pub distance: Option<Distance>,
+    /// The most matches per query. Which ones of more are reported is unspecified.
+    pub limit: usize,
+}
+
+impl Search {
+    /// Everything within a distance.
+    pub fn within(distance: Distance) -> Self {
+        Self {
+            distance: Some(distance),
+            limit: usize::MAX,
+        }
+    }
+}
+
+/// A fingerprint that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Match {
+    /// How many bits differ.
+    pub distance: u32,
+    /// The row of the fingerprint.
+    pub row: u32,
+}
+
+/// Queries whose near words are resolved together.
+const GROUP: usize = 32;
+
+/// Queries between asking for a line and reading it.
+const AHEAD: usize = 2;
+
+impl<C: Code> Segment<C> {
+    /// Calls back with every match of every query, query by query; within a query in no specified
+    /// order. Returns the queries for which more than the limit would have been reported.
+    ///
+    /// # Panics
+    /// If the distance is above the plan's.
+    pub fn search(
+        &self,
+        queries: &[C],
+        search: &Search,
+        mut visit: impl FnMut(usize, Match),
+    ) -> Vec<usize> {
+        assert!(
+            search
+                .distance
+                .is_none_or(|distance| distance <= self.plan.distance())
+        );
+        self.cpu.run(Run {
+            segment: self,
+            queries,
+            search,
+            visit: &mut visit,
+        })
+    }
+}
+
+struct Run<'a, C, V> {
+    segment: &'a Segment<C>,
+    queries: &'a [C],
+    search: &'a Search,
+    visit: &'a mut V,
+}
+
+impl<C: Code, V: FnMut(usize, Match)> Kernel for Run<'_, C, V> {
+    type Output = Vec<usize>;
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) -> Vec<usize> {
+        let tables = Tables::new(self.segment, self.search);
+        let mut truncated = Vec::new();
+        let mut state = State::default();
+        for (at, group) in self.queries.chunks(GROUP).enumerate() {
+            state.near.clear();
+            state.overflowing.clear();
+            match self.segment.plan.layout() {
+                Layout::Lines => tables.near_in_lines(arch, group, &mut state),
+                Layout::Packed => tables.near_in_packed(arch, group, &mut state),
+            }
+            tables.resolve(arch, group, &mut state);
+            let cut = tables.report(group, &mut state, |query, found| {
+                (self.visit)(at * GROUP + query, found);
+            });
+            truncated.extend(cut.iter().map(|query| at * GROUP + query));
+        }
+        truncated
+    }
+}
+
+/// Borrowed columns and what a search needs to know of the plan.
+struct Tables<'a, C> {
+    segment: &'a Segment<C>,
+    parts: Vec<TableView<'a>>,
+    rests: &'a [u8],
+    rest_bytes: usize,
+    ids: &'a [u32],
+    lists: &'a [u32],
+    /// The most bits of a word that may differ.
+    most: u32,
+    limit: usize,
+}
+
+struct TableView<'a> {
+    lines: &'a [Line],
+    words: &'a [u32],
+    directory: &'a [u32],
+    overflow: &'a [Line],
+    deltas: Vec<(Bucket, u8)>,
+}
+
+/// A bucket to be visited.
+#[derive(Clone, Copy, Default)]
+struct Probe {
+    bucket: Bucket,
+    /// The most bits of a word that may differ.
+    most: u32,
+    /// Of a packed table.
+    start: u32,
+    end: u32,
+}
+
+/// A bucket that goes on behind its line.
+#[derive(Clone, Copy)]
+struct Overflowing {
+    query: u32,
+    table: u32,
+    bucket: Bucket,
+    most: u32,
+    /// The first line of the overflow.
+    line: u32,
+}
+
+/// A word near that of a query.
+#[derive(Clone, Copy)]
+struct Near {
+    query: u32,
+    table: u32,
+    bucket: Bucket,
+    /// In the first table the place in the bucket, or in all words if packed; in others the word.
+    word: u32,
+    /// The bucket in the first table.
+    home: Bucket,
+}
+
+/// A fingerprint that may match.
+#[derive(Clone, Copy)]
+struct Candidate {
+    near: u32,
+    position: u32,
+    word: u32,
+}
+
+#[derive(Default)]
+struct State {
+    probes: [Vec<Vec<Probe>>; RING],
+    overflowing: Vec<Overflowing>,
+    near: Vec<Near>,
+    candidates: Vec<Candidate>,
+    cut: Vec<usize>,
+}
+
+/// Queries that are under way at the same time.
+const RING: usize = 2 * AHEAD + 1;
+
+/// In the first table of lines: not one place but all of a bucket.
+const WHOLE_BUCKET: u32 = u32::MAX;
+
+impl<'a, C: Code> Tables<'a, C> {
+    fn new(segment: &'a Segment<C>, search: &Search) -> Self {
+        let tables = segment.plan.tables().iter().zip(&segment.tables);
+        let parts = tables.map(|(table, columns)| {
+            let radius = search
+                .distance
+                .map_or(table.radius, |distance| table.radius.min(distance.get()));
+            TableView {
+                lines: &columns.lines,
+                words: bytemuck::cast_slice(&columns.lines),
+                directory: &columns.directory,
+                overflow: &columns.overflow,
+                deltas: table.key.deltas(radius),
+            }
+        });
+        Self {
+            segment,
+            parts: parts.collect(),
+            rests: &segment.rests,
+            rest_bytes: segment.anatomy.rest_bytes(),
+            ids: &segment.ids,
+            lists: &segment.lists,
+            most: search.distance.map_or(C::BITS, Distance::get),
+            limit: search.limit,
+        }
+    }
+
+    /// Fills the probes of a query; `visit` sees each.
+    #[inline(always)]
+    fn probe(
+        &self,
+        query: C,
+        probes: &mut Vec<Vec<Probe>>,
+        visit: impl Fn(&TableView<'a>, Bucket),
+    ) {
+        probes.resize_with(self.parts.len(), Vec::new);
+        let tables = self.segment.plan.tables().iter().zip(&self.parts);
+        for ((table, part), probes) in tables.zip(probes) {
+            probes.clear();
+            table.key.probes(query, &part.deltas, |bucket, differing| {
+                visit(part, bucket);
+                probes.push(Probe {
+                    bucket,
+                    most: self.most - differing.min(self.most),
+                    start: 0,
+                    end: 0,
+                });
+            });
+        }
+    }
+
+    #[inline(always)]
+    fn near_in_lines<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+        let ask = |part: &TableView<'a>, bucket: Bucket| prefetch(&part.lines[bucket as usize]);
+        for step in 0..group.len() + AHEAD {
+            if let Some(&query) = group.get(step) {
+                self.probe(query, &mut state.probes[step % RING], ask);
+            }
+            let Some(at) = step.checked_sub(AHEAD) else {
+                continue;
+            };
+            for (table, probes) in state.probes[at % RING].iter().enumerate() {
+                let part = &self.parts[table];
+                let word = self.segment.anatomy.word(table, group[at]);
+                for probe in probes {
+                    let line = &part.lines[probe.bucket as usize];
+                    let near = arch.near(line, word, probe.most);
+                    if near != 0 {
+                        self.push_line((at as u32, table), probe, near, &mut state.near);
+                    }
+                    if line.0[0] > line.0[1] {
+                        let first = line.0[LINE - 1];
+                        prefetch(&part.overflow[first as usize]);
+                        state.overflowing.push(Overflowing {
+                            query: at as u32,
+                            table: table as u32,
+                            bucket: probe.bucket,
+                            most: probe.most,
+                            line: first,
+                        });
+                    }
+                }
+            }
+        }
+        self.near_in_overflow(arch, group, state);
+    }
+
+    /// Notes the near words of a line.
+    #[inline(never)]
+    fn push_line(
+        &self,
+        (query, table): (u32, usize),
+        probe: &Probe,
+        near: u32,
+        all: &mut Vec<Near>,
+    ) {
+        let part = &self.parts[table];
+        let line = &part.lines[probe.bucket as usize].0;
+        let mut push = |place: u32, found: u32| {
+            all.push(Near {
+                query,
+                table: table as u32,
+                bucket: probe.bucket,
+                word: if table == 0 { place } else { found },
+                home: 0,
+            });
+        };
+        let flagged = line[0] > line[1];
+        let slots = if flagged {
+            near & !(1 << (LINE - 1))
+        } else {
+            near
+        };
+        if !flagged && table == 0 && slots == 0xffff && line[0] == line[LINE - 1] {
+            // Perhaps more than the line holds, all with this word.
+            push(WHOLE_BUCKET, line[0]);
+        } else {
+            for slot in ones(slots) {
+                // Behind the last word of another table its copies fill the line.
+                if table == 0 || slot == 0 || line[slot] != line[slot - 1] {
+                    push(slot as u32, line[slot]);
+                }
+            }
+        }
+    }
+
+    /// Notes the near words of what goes on behind lines.
+    #[inline(always)]
+    fn near_in_overflow<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+        for overflowing in &state.overflowing {
+            let table = overflowing.table as usize;
+            let part = &self.parts[table];
+            let word = self
+                .segment
+                .anatomy
+                .word(table, group[overflowing.query as usize]);
+            let first = overflowing.line as usize;
+            let count = part.overflow[first].0[0] as usize;
+            for at in 0..=count / LINE {
+                let line = &part.overflow[first + at];
+                for slot in ones(arch.near(line, word, overflowing.most)) {
+                    let place = at * LINE + slot;
+                    if place > 0 && place <= count {
+                        state.near.push(Near {
+                            query: overflowing.query,
+                            table: overflowing.table,
+                            bucket: overflowing.bucket,
+                            word: if table == 0 {
+                                (LINE - 2 + place) as u32
+                            } else {
+                                line.0[slot]
+                            },
+                            home: 0,
+                        });
+                    }
+                }
+            }
+        }
+        if !state.overflowing.is_empty() {
+            state.near.sort_by_key(|near| near.query);
+        }
+    }
+
+    #[inline(always)]
+    fn near_in_packed<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+        let ask = |part: &TableView<'a>, bucket: Bucket| prefetch(&part.directory[bucket as usize]);
+        for step in 0..group.len() + 2 * AHEAD {
+            if let Some(&query) = group.get(step) {
+                self.probe(query, &mut state.probes[step % RING], ask);
+            }
+            if let Some(at) = step.checked_sub(AHEAD).filter(|&at| at < group.len()) {
+                for (part, probes) in self.parts.iter().zip(&mut state.probes[at % RING]) {
+                    for probe in probes {
+                        let bucket = probe.bucket as usize;
+                        (probe.start, probe.end) =
+                            (part.directory[bucket], part.directory[bucket + 1]);
+                        if probe.start < probe.end {
+                            let first = probe.start as usize / LINE;
+                            let last = (probe.end as usize - 1) / LINE;
+                            prefetch(&part.lines[first]);
+                            if last > first {
+                                prefetch(&part.lines[last.min(first + 1)]);
+                            }
+                        }
+                    }
+                }
+            }
+            let Some(at) = step.checked_sub(2 * AHEAD) else {
+                continue;
+            };
+            for (table, probes) in state.probes[at % RING].iter().enumerate() {
+                let part = &self.parts[table];
+                let word = self.segment.anatomy.word(table, group[at]);
+                for probe in probes {
+                    let (start, end) = (probe.start as usize, probe.end as usize);
+                    for line in start / LINE..end.div_ceil(LINE) {
+                        let mut near = arch.near(&part.lines[line], word, probe.most);
+                        if near == 0 {
+                            continue;
+                        }
+                        // Neighbours' words share the first and the last line.
+                        near &= u32::MAX << start.saturating_sub(line * LINE).min(31);
+                        near &= (1u32 << (end - line * LINE).min(LINE)) - 1;
+                        for slot in ones(near) {
+                            let place = line * LINE + slot;
+                            state.near.push(Near {
+                                query: at as u32,
+                                table: table as u32,
+                                bucket: probe.bucket,
+                                word: if table == 0 {
+                                    place as u32
+                                } else {
+                                    part.words[place]
+                                },
+                                home: 0,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds the fingerprints of near words.
+    #[inline(always)]
+    fn resolve<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
+        let first = &self.parts[0];
+        for near in &mut state.near {
+            near.home = if near.table == 0 {
+                near.bucket
+            } else {
+                self.segment.anatomy.home::<C>(near.word)
+            };
+            prefetch(&first.directory[near.home as usize]);
+            if near.table > 0 && self.segment.plan.layout() == Layout::Lines {
+                prefetch(&first.lines[near.home as usize]);
+            }
+        }
+        if self.segment.plan.layout() == Layout::Packed {
+            for near in &state.near {
+                if near.table > 0 {
+                    let start = first.directory[near.home as usize] as usize / LINE;
+                    prefetch(&first.lines[start.min(first.lines.len() - 1)]);
+                }
+            }
+        }
+        state.candidates.clear();
+        for (at, near) in state.near.iter().enumerate() {
+            let home = near.home as usize;
+            let (start, end) = (first.directory[home], first.directory[home + 1]);
+            let push = |position: u32, word: u32, candidates: &mut Vec<Candidate>| {
+                let place = position as usize;
+                if let Some(rest) = self.rests.get(place * self.rest_bytes) {
+                    prefetch(rest);
+                }
+                prefetch(&self.ids[place]);
+                candidates.push(Candidate {
+                    near: at as u32,
+                    position,
+                    word,
+                });
+            };
+            let candidates = &mut state.candidates;
+            if near.table > 0 {
+                let query = self.segment.anatomy.word(0, group[near.query as usize]);
+                self.each_in_home(arch, near.home, (start, end), query, |position, word| {
+                    push(position, word, candidates);
+                });
+            } else if self.segment.plan.layout() == Layout::Packed {
+                push(near.word, first.words[near.word as usize], candidates);
+            } else {
+                let line = &first.lines[home].0;
+                if near.word == WHOLE_BUCKET {
+                    (start..end).for_each(|position| push(position, line[0], candidates));
+                } else if start + near.word < end {
+                    let place = near.word as usize;
+                    let word = if place < LINE - 1 || line[0] <= line[1] {
+                        line[place]
+                    } else {
+                        let from = line[LINE - 1] as usize * LINE;
+                        let overflow: &[u32] = bytemuck::cast_slice(first.overflow);
+                        overflow[from + place - (LINE - 2)]
+                    };
+                    push(start + near.word, word, candidates);
+                }
+            }
+        }
+    }
+
+    /// Visits the positions of a bucket of the first table whose word is near, with the word.
+    #[inline(always)]
+    fn each_in_home<A: Arch>(
+        &self,
+        arch: A,
+        home: Bucket,
+        (start, end): (u32, u32),
+        query: u32,
+        mut visit: impl FnMut(u32, u32),
+    ) {
+        let first = &self.parts[0];
+        let (start, end) = (start as usize, end as usize);
+        match self.segment.plan.layout() {
+            Layout::Packed => {
+                for line in start / LINE..end.div_ceil(LINE) {
+                    let near = arch.near(&first.lines[line], query, self.most);
+                    for slot in ones(near) {
+                        let position = line * LINE + slot;
+                        if (start..end).contains(&position) {
+                            visit(position as u32, first.words[position]);
+                        }
+                    }
+                }
+            }
+            Layout::Lines => {
+                let line = &first.lines[home as usize];
+                let flagged = line.0[0] > line.0[1];
+                let held = if flagged { LINE - 1 } else { LINE };
+                for slot in ones(arch.near(line, query, self.most)) {
+                    if slot < held && start + slot < end {
+                        visit((start + slot) as u32, line.0[slot]);
+                    }
+                }
+                if flagged {
+                    let from = line.0[LINE - 1] as usize;
+                    for at in 0..=first.overflow[from].0[0] as usize / LINE {
+                        let line = &first.overflow[from + at];
+                        for slot in ones(arch.near(line, query, self.most)) {
+                            let position = start + LINE - 2 + at * LINE + slot;
+                            if at + slot > 0 && position < end {
+                                visit(position as u32, line.0[slot]);
+                            }
+                        }
+                    }
+                } else if end - start > LINE && (line.0[0] ^ query).count_ones() <= self.most {
+                    (start + LINE..end).for_each(|position| visit(position as u32, line.0[0]));
+                }
+            }
+        }
+    }
+
+    /// Compares candidates in full and reports those that this table is the first to see. Returns
+    /// the queries whose answer was cut.
+    #[inline(always)]
+    fn report<'s>(
+        &self,
+        group: &[C],
+        state: &'s mut State,
+        mut visit: impl FnMut(usize, Match),
+    ) -> &'s [usize] {
+        let State {
+            near: all,
+            candidates,
+            cut,
+            ..
+        } = state;
+        cut.clear();
+        let (mut last, mut reported) = (usize::MAX, 0);
+        for candidate in candidates.iter() {
+            let near = &all[candidate.near as usize];
+            let query = group[near.query as usize];
+            let position = candidate.position as usize;
+            let rest = read_rest(self.rests, self.rest_bytes, position);
+            let code: C = self.segment.anatomy.code(near.home, candidate.word, rest);
+            let differing = code.xor(query);
+            let distance = differing.ones();
+            if distance > self.most || !self.is_first(near, code, differing) {
+                continue;
+            }
+            if last != near.query as usize {
+                (last, reported) = (near.query as usize, 0);
+            }
+            let found = rows(self.ids[position], position, self.ids, self.lists);
+            debug_assert!(self.ids[position] < LISTED || found.len() > 1);
+            let room = self.limit - reported;
+            if found.len() > room && cut.last() != Some(&last) {
+                cut.push(last);
+            }
+            for &row in &found[..found.len().min(room)] {
+                visit(last, Match { distance, row });
+            }
+            reported += found.len().min(room);
+        }
+        cut
+    }
+
+    /// Whether no table before it sees the fingerprint, and it was this very word that was near.
+    #[inline(always)]
+    fn is_first(&self, near: &Near, code: C, differing: C) -> bool {
+        let tables = self.segment.plan.tables();
+        let sees =
+            |table: &&crate::hamming::plan::Table| differing.ones_in(table.mask) <= table.radius;
+        let at = near.table as usize;
+        sees(&&tables[at])
+            && !tables[..at].iter().any(|table| sees(&table))
+            && (at == 0
+                || (self.segment.anatomy.word(at, code) == near.word
+                    && tables[at].key.bucket(code) == near.bucket))
+    }
+}
+
+/// The bits that are 1, ascending.
+#[inline(always)]
+fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = bits.trailing_zeros();
+        bits &= bits.wrapping_sub(1);
+        (at < 32).then_some(at as usize)
+    })
+}

@@ -1,0 +1,334 @@
+use std::path::Path;
+
+use super::*;
+use crate::hamming::code::low_bits;
+use crate::hamming::plan::Request;
+use crate::hamming::scan::scan;
+use crate::hash::mix;
+use crate::types::Distance;
+
+fn request(count: usize, bits: u32, distance: u32) -> Request {
+    Request {
+        count: count as u64,
+        bits,
+        distance: Distance::new(distance, bits).unwrap(),
+        memory: None,
+        live: false,
+    }
+}
+
+fn random(bits: u32, seed: u64) -> u128 {
+    let wide = u128::from(mix(seed)) << 64 | u128::from(mix(seed ^ 0x5555_0000));
+    wide & low_bits(bits)
+}
+
+fn flipped(code: u128, bits: u32, flips: u32, seed: u64) -> u128 {
+    let mut code = code;
+    let mut left = flips.min(bits);
+    let mut at = seed;
+    let original = code;
+    while left > 0 {
+        at = mix(at + 1);
+        let bit = (at % u64::from(bits)) as u32;
+        if (code ^ original) >> bit & 1 == 0 {
+            code ^= 1 << bit;
+            left -= 1;
+        }
+    }
+    code
+}
+
+/// Fingerprints of several kinds, and queries about them.
+fn corpora(bits: u32, distance: u32, count: usize) -> Vec<(&'static str, Vec<u128>)> {
+    let uniform: Vec<_> = (0..count as u64).map(|seed| random(bits, seed)).collect();
+    let clustered = (0..count as u64).map(|seed| {
+        let centre = random(bits, 1000 + seed % 7);
+        flipped(
+            centre,
+            bits,
+            (mix(seed) % u64::from(distance + 3)) as u32,
+            seed,
+        )
+    });
+    let equal = vec![random(bits, 5); count];
+    let half = low_bits(bits / 2);
+    let constant = uniform.iter().map(|code| code & half).collect();
+    let other = uniform.iter().map(|code| code & !half).collect();
+    let few = (0..count as u64)
+        .map(|seed| random(bits, seed % 3))
+        .collect();
+    let clustered = clustered.collect();
+    vec![
+        ("uniform", uniform),
+        ("clustered", clustered),
+        ("equal", equal),
+        ("constant upper half", constant),
+        ("constant lower half", other),
+        ("few", few),
+        ("none", Vec::new()),
+        ("one", vec![random(bits, 9)]),
+    ]
+}
+
+fn check<C: Code>(plan: &Plan, name: &str, codes: &[u128]) {
+    let (bits, distance) = (plan.bits(), plan.distance().get());
+    let codes: Vec<C> = codes.iter().map(|&code| C::narrow(code)).collect();
+    let segment = Segment::build(plan, &codes[..]).unwrap();
+    assert_eq!(segment.len(), codes.len());
+    let mut back = vec![C::default(); codes.len()];
+    segment.for_each(|row, code| back[row as usize] = code);
+    assert_eq!(back, codes, "{plan} {name}");
+
+    let mut queries: Vec<C> = codes.iter().copied().step_by(codes.len() / 8 + 1).collect();
+    for at in 0..queries.len() {
+        for flips in distance.saturating_sub(1)..=distance + 1 {
+            let near = flipped(queries[at].widen(), bits, flips, at as u64);
+            queries.push(C::narrow(near));
+        }
+    }
+    queries.extend((0..5).map(|seed| C::narrow(random(bits, 777 + seed))));
+    for k in [distance, distance.saturating_sub(1)] {
+        let k = Distance::new(k, bits).unwrap();
+        let mut expected = Vec::new();
+        for (at, &query) in queries.iter().enumerate() {
+            scan(&codes, query, k, |row, distance| {
+                let row = row as u32;
+                expected.push((at, Match { distance, row }));
+            });
+        }
+        expected.sort_unstable();
+        for cpu in Cpu::all() {
+            let segment = segment.clone().with_cpu(cpu);
+            let mut found = Vec::new();
+            let cut = segment.search(&queries, &Search::within(k), |at, one| {
+                assert!(found.last().is_none_or(|&(last, _)| last <= at));
+                found.push((at, one));
+            });
+            assert!(cut.is_empty());
+            found.sort_unstable();
+            let differs = (0..found.len().max(expected.len()))
+                .find(|&at| found.get(at) != expected.get(at))
+                .map(|at| (found.get(at), expected.get(at)));
+            assert_eq!(differs, None, "{plan} {name} {k:?} {}", cpu.name());
+        }
+    }
+}
+
+fn check_all(bits: u32, distance: u32, count: usize) {
+    for (name, codes) in corpora(bits, distance, count) {
+        let mut plans = Plan::all(&request(codes.len(), bits, distance)).unwrap();
+        // As for far more fingerprints, and far fewer.
+        for other in [1, 1 << 15] {
+            if codes.len() < 100 && other > 1 {
+                continue;
+            }
+            let request = request(other, bits, distance);
+            let few = |plan: &Plan| plan.key_bits() <= 16 || other == 1;
+            plans.extend(Plan::all(&request).unwrap().into_iter().filter(few));
+        }
+        for plan in plans {
+            if bits <= 64 {
+                check::<u64>(&plan, name, &codes);
+            } else {
+                check::<u128>(&plan, name, &codes);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_plan_equals_the_scan_at_64_bits() {
+    for distance in [0, 1, 3, 4] {
+        check_all(64, distance, 500);
+    }
+}
+
+#[test]
+fn every_plan_equals_the_scan_at_128_bits() {
+    for distance in [3, 7] {
+        check_all(128, distance, 200);
+    }
+}
+
+#[test]
+fn every_plan_equals_the_scan_at_odd_widths() {
+    for (bits, distance) in [(8, 2), (9, 0), (20, 3), (33, 1), (63, 3), (65, 3), (100, 2)] {
+        check_all(bits, distance, 250);
+    }
+}
+
+#[test]
+fn great_distances_equal_the_scan() {
+    for distance in [8, 16] {
+        check_all(64, distance, 60);
+    }
+}
+
+fn written<C: Code>(segment: &Segment<C>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    segment.write(&mut bytes).unwrap();
+    bytes
+}
+
+fn opened(bytes: &[u8]) -> Result<Segment<u64>> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    Segment::open(file.path())
+}
+
+fn answers(segment: &Segment<u64>, queries: &[u64]) -> Vec<(usize, Match)> {
+    let mut found = Vec::new();
+    segment.search(
+        queries,
+        &Search::within(segment.plan().distance()),
+        |at, one| {
+            found.push((at, one));
+        },
+    );
+    found
+}
+
+#[test]
+fn files_come_back_and_do_not_depend_on_threads() {
+    for (name, codes) in corpora(64, 3, 300) {
+        let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
+        for plan in Plan::all(&request(codes.len(), 64, 3)).unwrap() {
+            let files: Vec<_> = [1, 2, 8]
+                .iter()
+                .map(|&threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                    let pool = pool.build().unwrap();
+                    pool.install(|| written(&Segment::build(&plan, &codes[..]).unwrap()))
+                })
+                .collect();
+            assert!(files.iter().all(|file| file == &files[0]), "{plan} {name}");
+            let segment = Segment::build(&plan, &codes[..]).unwrap();
+            let again = opened(&files[0]).unwrap();
+            assert_eq!(written(&again), files[0]);
+            assert_eq!(answers(&again, &codes), answers(&segment, &codes));
+        }
+    }
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    for (_, codes) in corpora(64, 3, 60) {
+        let codes: Vec<_> = codes.iter().map(|&code| code as u64).collect();
+        for plan in Plan::all(&request(1000, 64, 3)).unwrap().iter().step_by(3) {
+            let file = written(&Segment::build(plan, &codes[..]).unwrap());
+            for length in [0, 1, 7, 8, 20, 24, 100, file.len() / 2, file.len() - 1] {
+                assert!(opened(&file[..length.min(file.len() - 1)]).is_err());
+            }
+            let mut longer = file.clone();
+            longer.push(0);
+            assert!(opened(&longer).is_err());
+            for seed in 0..20 {
+                let bit = mix(seed) as usize % (8 * file.len());
+                let mut other = file.clone();
+                other[bit / 8] ^= 1 << (bit % 8);
+                // Only what stands between sections may change unseen.
+                if let Ok(segment) = opened(&other) {
+                    assert_eq!(written(&segment), file);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said() {
+    let plan = Plan::choose(&request(10, 64, 3)).unwrap();
+    let file = written(&Segment::build(&plan, &[1u64, 2, 3][..]).unwrap());
+    let why = |bytes: &[u8]| opened(bytes).unwrap_err().to_string();
+    assert!(why(b"some text").contains("not an index"));
+    let mut other = file.clone();
+    other[8] = 9;
+    assert!(why(&other).contains("version 9"));
+    assert!(why(&file[..file.len() - 1]).contains("cut short"));
+    let narrow = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(narrow.path(), &file).unwrap();
+    let wide = Segment::<u128>::open(narrow.path()).unwrap_err();
+    assert!(wide.to_string().contains("64 bits"));
+    assert!(Segment::<u64>::open(Path::new("/nowhere/at/all")).is_err());
+}
+
+/// A file whose checksums are right, but whose values are not, must not mislead a look-up.
+#[test]
+fn contradictory_files_are_refused_or_harmless() {
+    let codes: Vec<_> = (0..400).map(|seed| mix(seed % 350) & !0xffff).collect();
+    for plan in Plan::all(&request(400, 64, 3)).unwrap() {
+        let file = written(&Segment::build(&plan, &codes[..]).unwrap());
+        for seed in 0..60 {
+            let mut other = file.clone();
+            let at = file::body(&file) + mix(seed) as usize % (file.len() - file::body(&file));
+            other[at] = mix(seed + 1) as u8;
+            file::mend(&mut other);
+            if let Ok(segment) = opened(&other) {
+                answers(&segment, &codes);
+                segment.for_each(|row, _| assert!(row < 400));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_cuts_and_says_so() {
+    let codes = vec![5u64; 100];
+    let segment = Segment::build(&Plan::choose(&request(100, 64, 3)).unwrap(), &codes[..]).unwrap();
+    let search = Search {
+        limit: 7,
+        ..Search::within(Distance::new(3, 64).unwrap())
+    };
+    let mut found = 0;
+    assert_eq!(
+        segment.search(&[4, u64::MAX, 5], &search, |_, _| found += 1),
+        [0, 2]
+    );
+    assert_eq!(found, 14);
+    let search = Search {
+        limit: 100,
+        ..search
+    };
+    assert!(segment.search(&[4], &search, |_, _| {}).is_empty());
+}
+
+#[test]
+fn without_a_distance_all_that_share_a_block_are_found() {
+    let codes: Vec<_> = (0..600)
+        .map(|seed| mix(seed) & 0x00ff_00ff_0f0f_f0f0)
+        .collect();
+    for name in ["blocks", "permuted"] {
+        let plan = Plan::named(name, &request(600, 64, 3)).unwrap();
+        let segment = Segment::build(&plan, &codes[..]).unwrap();
+        let search = Search {
+            distance: None,
+            limit: usize::MAX,
+        };
+        let mut found = Vec::new();
+        segment.search(&codes, &search, |at, one| {
+            found.push((at, one.row as usize))
+        });
+        found.sort_unstable();
+        let shares = |a: u64, b: u64| {
+            let tables = plan.tables().iter();
+            tables
+                .clone()
+                .any(|table| (a ^ b).ones_in(table.mask) <= table.radius)
+        };
+        let mut expected = Vec::new();
+        for (at, &query) in codes.iter().enumerate() {
+            let others = codes.iter().enumerate();
+            expected.extend(
+                others
+                    .filter(|&(_, &code)| shares(query, code))
+                    .map(|(row, _)| (at, row)),
+            );
+        }
+        assert!(
+            found == expected,
+            "{plan}: {} found of {}",
+            found.len(),
+            expected.len()
+        );
+    }
+}
