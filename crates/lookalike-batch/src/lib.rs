@@ -2,6 +2,7 @@
 
 mod digits;
 pub mod error;
+pub mod library;
 pub mod run;
 pub mod sink;
 pub mod source;

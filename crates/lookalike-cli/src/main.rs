@@ -68,6 +68,8 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Pairs(args) => commands::pairs::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Fingerprint(args) => commands::fingerprint::run(args),
+        Command::Index(args) => commands::index::run(args),
+        Command::Search(args) => commands::search::run(args),
         Command::Recipe(args) => commands::recipe::run(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
         Command::Man => commands::generate::manual(),

@@ -256,7 +256,7 @@ impl Hasher {
 }
 
 /// The id of a row: its own, or its number.
-pub(super) fn id_text<'a>(row: &Row<'a>, number: &'a mut String) -> &'a str {
+pub(crate) fn id_text<'a>(row: &Row<'a>, number: &'a mut String) -> &'a str {
     use std::fmt::Write;
     if let Some(id) = row.id {
         return id;

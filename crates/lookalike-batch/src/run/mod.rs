@@ -7,13 +7,13 @@
 mod corpus;
 mod dedup;
 mod documents;
-mod fingerprint;
-mod ids;
-mod ordered;
+pub(crate) mod fingerprint;
+pub(crate) mod ids;
+pub(crate) mod ordered;
 mod pairs;
 mod progress;
-mod read;
-mod rejected;
+pub(crate) mod read;
+pub(crate) mod rejected;
 mod settings;
 mod summary;
 
@@ -27,7 +27,10 @@ pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
 
 /// Runs with so many threads.
-fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub(crate) fn in_pool<T: Send>(
+    threads: usize,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .build();

@@ -14,7 +14,7 @@ use crate::source::{Block, Inputs, ParseScratch};
 const WAITING: u64 = 3;
 
 /// Hands a part of a block's results on at once, when it is the block's turn.
-pub(super) type Emit<'a, T> = dyn Fn(T) -> Result<()> + 'a;
+pub(crate) type Emit<'a, T> = dyn Fn(T) -> Result<()> + 'a;
 
 struct Ordered<T, H> {
     state: Mutex<State<T, H>>,
@@ -32,7 +32,7 @@ struct State<T, H> {
 
 /// Reads all inputs: `work` makes something of every block on any thread, with a state of its own;
 /// `hand_on` gets what was made in the order of the input.
-pub(super) fn blocks_in_order<S: Default, T: Send>(
+pub(crate) fn blocks_in_order<S: Default, T: Send>(
     inputs: &Inputs,
     progress: &dyn Progress,
     work: impl Fn(&Block, &mut ParseScratch, &mut S, &Emit<'_, T>) -> Result<T> + Sync,

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use crate::error::Result;
 
+pub(crate) use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
 pub use kept::write_kept;

@@ -10,6 +10,7 @@ mod failures;
 mod fingerprints;
 mod formats;
 mod interface;
+mod libraries;
 mod matching;
 mod outputs;
 mod plain;
