@@ -1,9 +1,12 @@
 //! Files in, files out: near-duplicate runs in bounded memory.
 
+mod digits;
 pub mod error;
+pub mod library;
 pub mod run;
 pub mod sink;
 pub mod source;
 mod spool;
 
+pub use digits::{Digits, NO_FINGERPRINT};
 pub use error::{Error, ErrorKind, Result};

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result, shown};
 
 pub(crate) struct Spool {
-    file: File,
+    /// None if nothing that is appended will be wanted again.
+    file: Option<File>,
     end: AtomicU64,
 }
 
@@ -24,9 +25,17 @@ impl Spool {
             Error::writing("create a temporary file in", shown(&directory), cause)
         })?;
         Ok(Self {
-            file,
+            file: Some(file),
             end: AtomicU64::new(0),
         })
+    }
+
+    /// One that gives out places and forgets what is appended.
+    pub(crate) fn forgetting() -> Self {
+        Self {
+            file: None,
+            end: AtomicU64::new(0),
+        }
     }
 
     /// Where the next call to [`append`](Self::append) writes if no other thread does before.
@@ -37,7 +46,10 @@ impl Spool {
     /// Writes `bytes` and returns where they begin.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        self.file.write_all_at(bytes, start).map_err(|cause| {
+        let Some(file) = &self.file else {
+            return Ok(start);
+        };
+        file.write_all_at(bytes, start).map_err(|cause| {
             Error::writing(
                 "write",
                 format_args!("byte {start} of the temporary file"),
@@ -49,7 +61,10 @@ impl Spool {
 
     /// Fills `bytes` from what was appended at `start`.
     pub(crate) fn read(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, start)
+        match &self.file {
+            Some(file) => file.read_exact_at(bytes, start),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        }
     }
 }
 

@@ -59,6 +59,9 @@ pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
     Pairs(Box<PairsArgs>),
     Explain(Box<ExplainArgs>),
+    Fingerprint(Box<FingerprintArgs>),
+    Index(IndexArgs),
+    Search(Box<SearchArgs>),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
@@ -141,6 +144,9 @@ pub(crate) struct DedupArgs {
     pub(crate) matching: Matching,
 
     #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
     pub(crate) reading: Reading,
 
     #[command(flatten)]
@@ -187,6 +193,9 @@ pub(crate) struct PairsArgs {
 
     #[command(flatten)]
     pub(crate) matching: Matching,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -251,6 +260,9 @@ pub(crate) struct ExplainArgs {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
     pub(crate) reading: Reading,
 
     /// How many threads read; the default is one for each core
@@ -261,6 +273,507 @@ pub(crate) struct ExplainArgs {
         help_heading = "Running"
     )]
     pub(crate) threads: Option<usize>,
+}
+
+/// Print one fingerprint or signature for every document
+///
+/// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint is
+/// as many bits as the recipe says (64), written as hexadecimal digits; a signature is a list of
+/// numbers. A text with too little in it for either has `-`. Ids are passed on as they are.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike fingerprint articles.jsonl > fingerprints.tsv
+  lookalike fingerprint posts.csv --text title,body --format decimal -o fingerprints.parquet
+  lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst")]
+pub(crate) struct FingerprintArgs {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --input-format says otherwise)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The table (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it,
+    /// TSV on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// How a fingerprint is written
+    ///
+    /// The default is hex.
+    #[arg(
+        long,
+        visible_alias = "digits",
+        value_enum,
+        value_name = "DIGITS",
+        help_heading = "Output"
+    )]
+    pub(crate) format: Option<Notation>,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// What is made of a text
+    #[arg(
+        long,
+        value_enum,
+        value_name = "METHOD",
+        default_value_t = SketchMethod::Simhash,
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) method: SketchMethod,
+
+    /// How texts become features, and how many bits or slots are made of them: a name (see
+    /// `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) recipe: String,
+
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
+    pub(crate) input_format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Make and keep a library of fingerprints, to be searched
+///
+/// A library is a directory of fingerprints, prepared so that `lookalike search` finds every one
+/// within a Hamming distance. It carries its recipe, and only what has the same one is compared
+/// with it. Changes are complete and on disk or have not happened; one process changes a library at
+/// a time, any number may search it meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index build news.lib articles.jsonl --texts
+  lookalike index add news.lib today.jsonl
+  lookalike search news.lib incoming.jsonl > matches.tsv")]
+pub(crate) struct IndexArgs {
+    #[command(subcommand)]
+    pub(crate) command: IndexCommand,
+}
+
+/// What is to be done with a library.
+#[derive(Debug, Subcommand)]
+pub(crate) enum IndexCommand {
+    Build(Box<IndexBuildArgs>),
+    Add(Box<IndexAddArgs>),
+    Remove(IndexRemoveArgs),
+    Info(IndexInfoArgs),
+    Verify(IndexVerifyArgs),
+    Plan(IndexPlanArgs),
+}
+
+/// Make a library of documents or fingerprints
+///
+/// Documents get fingerprints under a recipe; bare fingerprints are taken as they are. A document
+/// with too little in it for a fingerprint is left out and counted.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index build news.lib articles.jsonl --texts
+  lookalike index build pages.lib fingerprints.tsv --fingerprints --distance 3
+  lookalike index build wide.lib codes.parquet --fingerprint code --bits 128 --distance 7")]
+pub(crate) struct IndexBuildArgs {
+    /// The directory to make
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// What to read: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// How texts become features and fingerprints: a name (see `lookalike recipe`) or a TOML file;
+    /// with bare fingerprints, the recipe that they are known to have
+    ///
+    /// The default for documents is default.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Library")]
+    pub(crate) recipe: Option<String>,
+
+    /// The largest distance that can be searched for (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Library")]
+    pub(crate) distance: u32,
+
+    /// Bits of a bare fingerprint, 8 to 128; those of documents are the recipe's
+    ///
+    /// The default is 64.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(8..=128),
+        help_heading = "Library"
+    )]
+    pub(crate) bits: Option<u32>,
+
+    /// How fingerprints are found: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted
+    /// tables for choices of blocks) or scan; all find the same
+    #[arg(
+        long,
+        value_name = "PLAN",
+        default_value = "auto",
+        help_heading = "Library"
+    )]
+    pub(crate) plan: String,
+
+    /// The most memory that the indexes may take: bytes, or with the unit K, M, G (of 1000) or Ki,
+    /// Mi, Gi (of 1024)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = settings::parse_size,
+        help_heading = "Library"
+    )]
+    pub(crate) memory: Option<u64>,
+
+    /// Store the texts too, compressed, so that a search can compare them
+    #[arg(long, help_heading = "Library")]
+    pub(crate) texts: bool,
+
+    /// Replace a library that is there already
+    #[arg(long, help_heading = "Library")]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) bare: Bare,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Add documents or fingerprints to a library
+///
+/// The recipe is the library's. Ids that are there already are refused, and then nothing is added.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index add news.lib today.jsonl")]
+pub(crate) struct IndexAddArgs {
+    /// The library
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// What to read: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) bare: Bare,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Remove documents or fingerprints from a library
+///
+/// They are not found any more. Their room on disk, and their texts, are given back when more than
+/// half of a segment is removed, or when it is merged with what is added. Ids that the library does
+/// not have are told, and the exit code is then 1.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike index remove news.lib a-17 a-18
+  lookalike index remove news.lib --ids gone.txt")]
+pub(crate) struct IndexRemoveArgs {
+    /// The library
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// The ids; where rows are numbered, the numbers
+    #[arg(value_name = "ID", required_unless_present = "ids")]
+    pub(crate) id: Vec<String>,
+
+    /// A file with an id on each line, or - for standard input
+    #[arg(long, value_name = "FILE", help_heading = "Input")]
+    pub(crate) ids: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) telling: Telling,
+}
+
+/// Say what a library is
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index info news.lib --json")]
+pub(crate) struct IndexInfoArgs {
+    /// The library
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Check a library: all its files against their checksums, and fingerprints against stored texts
+///
+/// Every file is read. Where texts are stored, the fingerprints of about 1,000 of them are made
+/// again and compared.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index verify news.lib")]
+pub(crate) struct IndexVerifyArgs {
+    /// The library
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) telling: Telling,
+}
+
+/// Show how fingerprints would be found, and what a search would cost
+///
+/// Costs are predicted for evenly distributed fingerprints and a search with many queries on one
+/// thread; real fingerprints are skewed, so a prediction is a floor.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  lookalike index plan --count 50M --distance 3 --memory 1Gi")]
+pub(crate) struct IndexPlanArgs {
+    /// How many fingerprints: a number, or with the unit K, M or G
+    #[arg(long, value_name = "N", value_parser = settings::parse_count, help_heading = "Library")]
+    pub(crate) count: u64,
+
+    /// Bits of a fingerprint, 8 to 128
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(8..=128),
+        help_heading = "Library"
+    )]
+    pub(crate) bits: u32,
+
+    /// The largest distance that can be searched for (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Library")]
+    pub(crate) distance: u32,
+
+    /// The most memory that the index may take: bytes, or with the unit K, M, G (of 1000) or Ki, Mi,
+    /// Gi (of 1024)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = settings::parse_size,
+        help_heading = "Library"
+    )]
+    pub(crate) memory: Option<u64>,
+
+    /// The plan to show first: auto, blocks, 4x16, permuted or scan
+    #[arg(
+        long,
+        value_name = "PLAN",
+        default_value = "auto",
+        help_heading = "Library"
+    )]
+    pub(crate) plan: String,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+/// Find everything in a library that is near a document or fingerprint
+///
+/// Writes a table with the columns query, match and distance, ordered by query, then by distance,
+/// then by row of the library. Queries are documents, or bare fingerprints with --fingerprints. With
+/// --verify or --threshold the texts are compared, and the last column is similarity, the highest
+/// first.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike search news.lib incoming.jsonl > matches.tsv
+  lookalike search news.lib incoming.jsonl --threshold 0.8 --nearest 1 -o matches.parquet
+  lookalike search pages.lib - --fingerprints < fingerprints.tsv")]
+pub(crate) struct SearchArgs {
+    /// The library
+    #[arg(value_name = "LIB")]
+    pub(crate) library: PathBuf,
+
+    /// The queries: files, directories, globs, or - for standard input
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The table of matches (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst);
+    /// without it, TSV on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// The most bits that differ (≤), at most what the library was built for
+    ///
+    /// The default is what it was built for.
+    #[arg(long, value_name = "K", help_heading = "Matching")]
+    pub(crate) distance: Option<u32>,
+
+    /// List only the nearest matches of a query, so many; ties go to the earlier rows
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_limit,
+        help_heading = "Matching"
+    )]
+    pub(crate) nearest: Option<usize>,
+
+    /// List only the match of a query that was added first
+    #[arg(long, conflicts_with_all = ["nearest", "limit"], help_heading = "Matching")]
+    pub(crate) first: bool,
+
+    /// List at most so many matches of a query, the nearest; the summary says how many queries have
+    /// more
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_limit,
+        conflicts_with = "nearest",
+        help_heading = "Matching"
+    )]
+    pub(crate) limit: Option<usize>,
+
+    /// What is compared with a query
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHICH",
+        default_value_t = Candidates::Distance,
+        help_heading = "Matching"
+    )]
+    pub(crate) candidates: Candidates,
+
+    /// Compare the texts: what similarity means. The library must store them
+    ///
+    /// The default is distances, without a look at the texts; with --threshold, jaccard.
+    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
+    pub(crate) verify: Option<Verify>,
+
+    /// Compare the texts: the least similarity that matches (≥), above 0 and at most 1
+    ///
+    /// The default with --verify is 0.8.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = settings::parse_threshold,
+        help_heading = "Matching"
+    )]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// The recipe that the queries have: a name (see `lookalike recipe`) or a TOML file; another one
+    /// than the library's is refused
+    ///
+    /// The default is the library's.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Matching")]
+    pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) bare: Bare,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// What is compared with a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Candidates {
+    /// Fingerprints within the distance
+    Distance,
+    /// All fingerprints that share one of distance + 1 equal blocks of bits, however far they are:
+    /// for a check of the texts. The library must be built with --plan blocks
+    Blocks,
+}
+
+/// Fingerprints instead of documents.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Bare {
+    /// The rows are fingerprints: lines with one each, or with an id, a tab and one (a first line
+    /// `id`, tab, `fingerprint` is a header); in JSONL, CSV and Parquet, the field `fingerprint`
+    #[arg(long)]
+    pub(crate) fingerprints: bool,
+
+    /// The rows are fingerprints, in this field of JSONL, CSV, TSV or Parquet; numbers of JSON and
+    /// Parquet are decimal
+    #[arg(long, value_name = "FIELD", conflicts_with = "fingerprints")]
+    pub(crate) fingerprint: Option<String>,
+
+    /// How the fingerprints are written
+    ///
+    /// The default is hex.
+    #[arg(long, value_enum, value_name = "DIGITS")]
+    pub(crate) digits: Option<Notation>,
+}
+
+/// What a command tells.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct Telling {
+    /// How many threads work; the default is one for each core. Results do not depend on it
+    #[arg(long, value_name = "N", value_parser = settings::parse_threads)]
+    pub(crate) threads: Option<usize>,
+
+    /// Print the summary as one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// No summary on standard error: errors and warnings only
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// What is made of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SketchMethod {
+    /// A SimHash fingerprint: similar texts differ in few bits
+    Simhash,
+    /// A MinHash signature: the share of equal numbers estimates the Jaccard index
+    Minhash,
+}
+
+/// How fingerprints are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Notation {
+    /// Hexadecimal digits, one for four bits
+    Hex,
+    /// A whole number
+    Decimal,
+    /// A digit for every bit
+    Binary,
 }
 
 /// Print a recipe: everything that decides how texts compare
@@ -367,14 +880,19 @@ pub(crate) enum Verify {
     None,
 }
 
+/// What inputs are.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InputFormat {
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+}
+
 /// How inputs are read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Reading {
-    /// The format of the inputs, whatever their extensions say
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
-
     /// CSV and TSV without a header row: columns have the names 1, 2, …
     #[arg(long)]
     pub(crate) no_header: bool,

@@ -31,6 +31,17 @@ enum Outcome {
     RowsSkipped,
 }
 
+impl Outcome {
+    /// Of a run that left out so many rows.
+    fn of(rejected: u64) -> Self {
+        if rejected > 0 {
+            Self::RowsSkipped
+        } else {
+            Self::Done
+        }
+    }
+}
+
 fn main() -> ExitCode {
     signals::apologise_for_panics();
     let cli = match Cli::try_parse() {
@@ -56,6 +67,9 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Dedup(args) => commands::dedup::run(args),
         Command::Pairs(args) => commands::pairs::run(args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Fingerprint(args) => commands::fingerprint::run(args),
+        Command::Index(args) => commands::index::run(args),
+        Command::Search(args) => commands::search::run(args),
         Command::Recipe(args) => commands::recipe::run(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
         Command::Man => commands::generate::manual(),

@@ -99,6 +99,8 @@ impl Progress for Reporter {
             (Stage::Candidates, _) => ("finding candidates", UNMEASURED),
             (Stage::Decide, Some(_)) => ("comparing", DOCUMENTS),
             (Stage::Decide, None) => ("comparing", UNMEASURED),
+            (Stage::Open, _) => ("reading library", UNMEASURED),
+            (Stage::Index, _) => ("indexing", UNMEASURED),
             (Stage::Write, Some(_)) => ("writing", DOCUMENTS),
             (Stage::Write, None) => ("writing", UNMEASURED),
         };

@@ -17,7 +17,15 @@ pub(crate) fn markdown(mut command: Command) -> String {
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
     {
-        section(&mut text, subcommand);
+        let nested: Vec<_> = subcommand
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set())
+            .collect();
+        section(&mut text, subcommand.get_name(), subcommand);
+        for inner in nested.iter().filter(|inner| inner.get_name() != "help") {
+            let name = format!("{} {}", subcommand.get_name(), inner.get_name());
+            section(&mut text, &name, inner);
+        }
     }
     text
 }
@@ -34,7 +42,7 @@ fn after(command: &Command) -> String {
     })
 }
 
-fn section(text: &mut String, command: &Command) {
+fn section(text: &mut String, name: &str, command: &Command) {
     let about = command
         .get_long_about()
         .or(command.get_about())
@@ -42,7 +50,6 @@ fn section(text: &mut String, command: &Command) {
         .unwrap_or_default();
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
-    let name = command.get_name();
     let _ = write!(
         text,
         "\n## lookalike {name}\n\n{about}\n\n```text\n{usage}\n```\n"
@@ -61,7 +68,7 @@ fn section(text: &mut String, command: &Command) {
     }
     headings.sort_by_key(|heading| heading.is_some());
     for heading in headings {
-        let name = heading.unwrap_or("Arguments");
+        let title = heading.unwrap_or("Arguments");
         let under_heading = |argument: &&Arg| argument.get_help_heading() == heading;
         let arguments: Vec<_> = shown()
             .filter(under_heading)
@@ -70,7 +77,7 @@ fn section(text: &mut String, command: &Command) {
         if arguments.is_empty() {
             continue;
         }
-        let _ = write!(text, "\n### {name} of `{}`\n\n", command.get_name());
+        let _ = write!(text, "\n### {title} of `{name}`\n\n");
         for argument in arguments {
             item(text, argument);
         }

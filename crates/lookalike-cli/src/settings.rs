@@ -7,11 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lookalike::plan::{self, Measure, Plan};
 use lookalike::{Recipe, Threshold};
-use lookalike_batch::run::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+use lookalike_batch::Digits;
+use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
+use lookalike_batch::run::{
+    DedupOutputs, FingerprintSettings, Keep, PairsOutputs, RunInputs, Settings, Sketch, Window,
+};
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
-use crate::args::{DedupArgs, Format, Matching, Method, PairsArgs, Reading, Running, Verify};
+use crate::args::{
+    self, Bare, DedupArgs, FingerprintArgs, Format, IndexBuildArgs, InputFormat, Matching, Method,
+    Notation, PairsArgs, Reading, Running, SearchArgs, SketchMethod, Verify,
+};
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {
@@ -31,7 +38,13 @@ pub(crate) struct PairsRun {
 
 impl DedupRun {
     pub(crate) fn new(args: &DedupArgs) -> Result<Self> {
-        let settings = run_settings(&args.matching, &args.reading, &args.running, &args.keep)?;
+        let settings = run_settings(
+            &args.matching,
+            &args.input_format,
+            &args.reading,
+            &args.running,
+            &args.keep,
+        )?;
         let places = [
             ("kept rows", &args.output),
             ("removed", &args.removed),
@@ -98,7 +111,13 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
 impl PairsRun {
     pub(crate) fn new(args: &PairsArgs) -> Result<Self> {
         let running = &args.running;
-        let settings = run_settings(&args.matching, &args.reading, running, &Keep::First)?;
+        let settings = run_settings(
+            &args.matching,
+            &args.input_format,
+            &args.reading,
+            running,
+            &Keep::First,
+        )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         let places = [Some(pairs.as_path()), args.rejected.as_deref()];
         check_standard_output(places.into_iter().flatten(), running.json)?;
@@ -123,6 +142,226 @@ impl PairsRun {
             outputs,
         })
     }
+}
+
+/// Everything about one run that prints fingerprints.
+pub(crate) struct FingerprintRun {
+    pub(crate) settings: FingerprintSettings,
+    pub(crate) output: Output,
+    pub(crate) rejected: Option<Output>,
+}
+
+impl FingerprintRun {
+    pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
+        let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        let sketch = match (args.method, args.format) {
+            (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
+            (SketchMethod::Minhash, None) => Sketch::MinHash,
+            (SketchMethod::Minhash, Some(_)) => bail!(
+                "--format is for fingerprints; --method minhash makes lists of numbers: leave one \
+                 of them out"
+            ),
+        };
+        let settings = FingerprintSettings {
+            recipe: load_recipe(&args.recipe)?,
+            sketch,
+            read: read_options(args.input_format, &args.reading)?,
+            threads: threads(args.running.threads),
+            strict: args.running.strict,
+        };
+        Ok(Self {
+            settings,
+            output: output(&table),
+            rejected: args.rejected.as_deref().map(output),
+        })
+    }
+}
+
+/// Everything about building a library or adding to one.
+pub(crate) struct AddRun {
+    pub(crate) reading: library::Reading,
+    pub(crate) rejected: Option<Output>,
+}
+
+/// What a new library is to be.
+pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
+    let bare = is_bare(&args.bare);
+    let recipe = match (&args.recipe, bare) {
+        (Some(name), _) => Some(load_recipe(name)?),
+        (None, true) => None,
+        (None, false) => Some(load_recipe("default")?),
+    };
+    if let (Some(recipe), Some(bits)) = (&recipe, args.bits)
+        && recipe.simhash.bits != bits
+    {
+        bail!(
+            "--bits {bits} contradicts the recipe {}, whose fingerprints have {} bits: give a \
+             recipe with simhash.bits = {bits} (`lookalike recipe {} > mine.toml`)",
+            recipe.name,
+            recipe.simhash.bits,
+            recipe.name
+        );
+    }
+    let bits = recipe.as_ref().map(|recipe| recipe.simhash.bits);
+    Ok(BuildSettings {
+        bits: bits.or(args.bits).unwrap_or(64),
+        recipe,
+        distance: args.distance,
+        plan: args.plan.clone(),
+        memory: args.memory,
+        texts: args.texts,
+        replace: args.force,
+    })
+}
+
+impl AddRun {
+    pub(crate) fn new(
+        inputs: &[PathBuf],
+        bare: &Bare,
+        format: &InputFormat,
+        reading: &Reading,
+        (running, rejected): (&Running, Option<&Path>),
+    ) -> Result<Self> {
+        check_standard_output(rejected.into_iter(), running.json)?;
+        Ok(Self {
+            reading: library_reading(inputs, bare, format, reading, running)?,
+            rejected: rejected.map(output),
+        })
+    }
+}
+
+fn is_bare(bare: &Bare) -> bool {
+    bare.fingerprints || bare.fingerprint.is_some()
+}
+
+/// How rows of a library, or queries, are read.
+fn library_reading(
+    inputs: &[PathBuf],
+    bare: &Bare,
+    format: &InputFormat,
+    reading: &Reading,
+    running: &Running,
+) -> Result<library::Reading> {
+    let options = read_options(format.format, reading)?;
+    let entries = if is_bare(bare) {
+        check_bare(reading)?;
+        let (digits, field) = (digits(bare.digits), bare.fingerprint.as_deref());
+        Entries::bare(digits, field, inputs, options.format)
+    } else if bare.digits.is_some() {
+        bail!("--digits is for bare fingerprints: add --fingerprints or --fingerprint FIELD");
+    } else {
+        Entries::Documents
+    };
+    if matches!(entries, Entries::Lines(_)) && (reading.no_header || reading.document_per_file) {
+        bail!(
+            "lines of fingerprints are read with a header and without: leave --no-header and \
+             --document-per-file out, or name the column with --fingerprint"
+        );
+    }
+    Ok(library::Reading {
+        entries,
+        options,
+        strict: running.strict,
+        threads: threads(running.threads),
+    })
+}
+
+/// Refuses options about texts where there are none.
+fn check_bare(reading: &Reading) -> Result<()> {
+    let texts = [
+        ("--text", !reading.text.is_empty()),
+        ("--features", reading.features.is_some()),
+    ];
+    match texts.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => bail!(
+            "{option} is for documents, and the rows are bare fingerprints: leave one of them out"
+        ),
+    }
+}
+
+/// Everything about one search.
+pub(crate) struct SearchRun {
+    pub(crate) settings: SearchSettings,
+    pub(crate) reading: library::Reading,
+    pub(crate) output: Output,
+    pub(crate) rejected: Option<Output>,
+}
+
+impl SearchRun {
+    pub(crate) fn new(args: &SearchArgs) -> Result<Self> {
+        let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        let default = plan::Settings::default().threshold;
+        let threshold = args.threshold.unwrap_or(default);
+        let check = match (args.verify, args.threshold) {
+            (None, None) => None,
+            (None | Some(Verify::Jaccard), _) => Some(Check::Jaccard(threshold)),
+            (Some(Verify::Containment), _) => Some(Check::Containment(threshold)),
+            (Some(Verify::None), None) => Some(Check::None),
+            (Some(Verify::None), Some(_)) => bail!(
+                "--threshold has no effect with --verify none, where --distance alone decides: \
+                 leave --threshold out"
+            ),
+        };
+        if let (Some(distance), args::Candidates::Blocks) = (args.distance, args.candidates) {
+            bail!(
+                "--distance {distance} has no effect with --candidates blocks, which takes all \
+                 that share a block: leave one of them out"
+            );
+        }
+        let which = match (args.nearest, args.first) {
+            (Some(count), _) => Which::Nearest(count),
+            (None, true) => Which::First,
+            (None, false) => Which::All,
+        };
+        let recipe = args.recipe.as_deref().map(load_recipe).transpose()?;
+        let settings = SearchSettings {
+            distance: args.distance,
+            which,
+            limit: args.limit,
+            candidates: match args.candidates {
+                args::Candidates::Distance => library::Candidates::Distance,
+                args::Candidates::Blocks => library::Candidates::Blocks,
+            },
+            check,
+            recipe,
+        };
+        Ok(Self {
+            settings,
+            reading: library_reading(
+                &args.inputs,
+                &args.bare,
+                &args.input_format,
+                &args.reading,
+                &args.running,
+            )?,
+            output: output(&table),
+            rejected: args.rejected.as_deref().map(output),
+        })
+    }
+}
+
+/// A notation as typed; hexadecimal digits where none was.
+pub(crate) fn digits(notation: Option<Notation>) -> Digits {
+    match notation {
+        None | Some(Notation::Hex) => Digits::Hex,
+        Some(Notation::Decimal) => Digits::Decimal,
+        Some(Notation::Binary) => Digits::Binary,
+    }
+}
+
+/// A table and rejected rows go to different places.
+fn check_table(table: &Path, rejected: Option<&Path>, json: bool) -> Result<()> {
+    check_standard_output([Some(table), rejected].into_iter().flatten(), json)?;
+    if rejected == Some(table) {
+        bail!(
+            "the table and rejected rows cannot both be written to {}",
+            table.display()
+        );
+    }
+    Ok(())
 }
 
 /// Standard output takes one thing only.
@@ -154,6 +393,7 @@ fn output(place: &Path) -> Output {
 
 fn run_settings(
     matching: &Matching,
+    input_format: &InputFormat,
     reading: &Reading,
     running: &Running,
     keep: &Keep,
@@ -169,7 +409,7 @@ fn run_settings(
     Ok(Settings {
         recipe,
         matching: chosen,
-        read: read_options(reading)?,
+        read: read_options(input_format.format, reading)?,
         keep: keep.clone(),
         within: matching.within.clone(),
         window,
@@ -270,8 +510,8 @@ pub(crate) fn load_recipe(name: &str) -> Result<Recipe> {
 }
 
 /// How inputs are read.
-pub(crate) fn read_options(reading: &Reading) -> Result<ReadOptions> {
-    let format = reading.format.map(|format| match format {
+pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
+    let format = format.map(|format| match format {
         Format::Jsonl => source::Format::Jsonl,
         Format::Csv => source::Format::CSV,
         Format::Tsv => source::Format::TSV,
@@ -358,7 +598,33 @@ pub(crate) fn parse_duration(text: &str) -> Result<f64, String> {
 
 /// `--max-row`, in bytes.
 pub(crate) fn parse_row_size(text: &str) -> Result<u32, String> {
-    let wrong = || "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned();
+    let bytes = size(text).and_then(|bytes| u32::try_from(bytes).ok());
+    bytes.ok_or_else(|| "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned())
+}
+
+/// `--memory`, in bytes.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    size(text).ok_or_else(|| "give a size, such as 500000, 100M or 1Gi".to_owned())
+}
+
+/// `--count`.
+pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
+    let number = text.replace([',', '_'], "");
+    size(&number)
+        .filter(|_| !text.contains(['i', 'b', 'B']))
+        .ok_or_else(|| "give a number from 1 on, such as 1000000, 50M or 1G".to_owned())
+}
+
+/// `--nearest` and `--limit`.
+pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|&limit| limit > 0)
+        .ok_or_else(|| "give a number from 1 on".to_owned())
+}
+
+/// A number above 0 with a unit or without.
+fn size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].trim_end_matches(['b', 'B']) {
         "" => 1,
@@ -368,16 +634,10 @@ pub(crate) fn parse_row_size(text: &str) -> Result<u32, String> {
         "Ki" => 1 << 10,
         "Mi" => 1 << 20,
         "Gi" => 1 << 30,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let bytes = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(unit));
-    bytes
-        .and_then(|bytes| u32::try_from(bytes).ok())
-        .filter(|&bytes| bytes > 0)
-        .ok_or_else(wrong)
+    let number = digits.parse::<u64>().ok()?;
+    number.checked_mul(unit).filter(|&bytes| bytes > 0)
 }
 
 /// `--encoding`.

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::run::{PairsSummary, Summary};
+use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
+use lookalike_batch::run::{FingerprintSummary, PairsSummary, Summary};
 
-use crate::args::{DedupArgs, PairsArgs};
+use crate::args::{DedupArgs, FingerprintArgs, PairsArgs, SearchArgs};
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
 
 /// The width of a bin of the histogram of a [`Summary`].
@@ -13,6 +14,9 @@ const BIN: f64 = 0.05;
 
 /// The longest bar of a plot, in signs.
 const BAR: usize = 32;
+
+/// From so many queries on, the time of one says something.
+const MANY_QUERIES: u64 = 10_000;
 
 /// How many clusters are named.
 const NAMED_CLUSTERS: usize = 5;
@@ -74,6 +78,190 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
         &done.recipe_id[..],
     );
     matching(&mut text, matched);
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+/// A run that printed fingerprints, for a person.
+pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    if done.without > 0 {
+        let poor = format!("{} too poor for one", count(done.without));
+        line(&mut text, "poor texts", &poor);
+    }
+    rejected(&mut text, done.rejected);
+    let made = match done.method {
+        "simhash" => format!("SimHash of {} bits", done.size),
+        _ => format!("MinHash of {} slots", done.size),
+    };
+    let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
+    line(
+        &mut text,
+        "made",
+        &format!("{made}, recipe {recipe} ({id})"),
+    );
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+/// What building a library or adding to one has done, for a person.
+pub(crate) fn added(done: &AddSummary) -> String {
+    let mut text = String::new();
+    let read = done.added + done.without;
+    speed(&mut text, read, done.bytes, done.seconds);
+    line(&mut text, "added", &count(done.added));
+    without(&mut text, done.without, "left out");
+    rejected(&mut text, done.rejected);
+    in_library(&mut text, &done.library);
+    text
+}
+
+/// What removing has done, for a person.
+pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
+    let mut text = format!(
+        "{} removed in {}\n",
+        plural(done.removed, "fingerprint", "fingerprints"),
+        duration(done.seconds)
+    );
+    if !done.missing.is_empty() {
+        line(&mut text, "not there", &count(done.missing.len() as u64));
+    }
+    in_library(&mut text, &done.library);
+    text
+}
+
+fn without(text: &mut String, documents: u64, what: &str) {
+    if documents > 0 {
+        let poor = format!("{} too poor for a fingerprint: {what}", count(documents));
+        line(text, "poor texts", &poor);
+    }
+}
+
+fn in_library(text: &mut String, info: &Info) {
+    let holds = format!(
+        "{} holds {}, {}",
+        visible(&info.path),
+        plural(info.fingerprints, "fingerprint", "fingerprints"),
+        bytes(info.bytes)
+    );
+    line(text, "library", &holds);
+}
+
+/// What a library is, for a person.
+pub(crate) fn library(info: &Info) -> String {
+    let mut text = String::new();
+    line(&mut text, "library", &visible(&info.path));
+    let fingerprints = format!("{} of {} bits", count(info.fingerprints), info.bits);
+    line(&mut text, "fingerprints", &fingerprints);
+    if info.removed > 0 {
+        let removed = format!("{} that still take room", count(info.removed));
+        line(&mut text, "removed", &removed);
+    }
+    line(&mut text, "distance", &format!("at most {}", info.distance));
+    line(
+        &mut text,
+        "recipe",
+        &recipe_of(info.recipe.as_ref(), info.recipe_id.as_ref()),
+    );
+    let ids = match info.ids {
+        None => "not known before there are rows",
+        Some(true) => "stored",
+        Some(false) => "the numbers of the rows",
+    };
+    line(&mut text, "ids", ids);
+    line(
+        &mut text,
+        "texts",
+        if info.texts { "stored" } else { "not stored" },
+    );
+    line(&mut text, "plan", &info.plan);
+    if let Some(memory) = info.memory {
+        line(&mut text, "memory", &format!("at most {}", bytes(memory)));
+    }
+    line(&mut text, "on disk", &bytes(info.bytes));
+    for segment in &info.segments {
+        let mut value = format!(
+            "{}, {}",
+            plural(segment.rows, "row", "rows"),
+            bytes(segment.bytes)
+        );
+        if let Some(plan) = &segment.plan {
+            let _ = write!(value, ", {plan}");
+        }
+        line(&mut text, "segment", &value);
+    }
+    text
+}
+
+fn recipe_of(name: Option<&String>, id: Option<&String>) -> String {
+    match (name, id) {
+        (Some(name), Some(id)) => format!("{} ({id})", visible(name)),
+        _ => "not known".to_owned(),
+    }
+}
+
+/// What was found whole, for a person.
+pub(crate) fn verified(done: &Verified) -> String {
+    let mut text = format!(
+        "{} ({}) with {} in {}: whole\n",
+        plural(done.files, "file", "files"),
+        bytes(done.bytes),
+        plural(done.rows, "row", "rows"),
+        duration(done.seconds)
+    );
+    if done.sampled > 0 {
+        let sample = format!(
+            "{} made again from their texts: the same",
+            count(done.sampled)
+        );
+        line(&mut text, "fingerprints", &sample);
+    }
+    text
+}
+
+/// A search, for a person.
+pub(crate) fn search(done: &SearchSummary, args: &SearchArgs) -> String {
+    let mut text = format!(
+        "{} in {} against {}",
+        plural(done.queries, "query", "queries"),
+        duration(done.seconds),
+        plural(done.fingerprints, "fingerprint", "fingerprints"),
+    );
+    let searching = done.seconds - done.opening;
+    if done.queries >= MANY_QUERIES {
+        let each = searching * 1e6 / done.queries as f64;
+        let _ = write!(
+            text,
+            " ({} to open, then {each:.2} µs a query)",
+            duration(done.opening)
+        );
+    }
+    text.push('\n');
+    let matches = format!(
+        "{} for {} of {}",
+        count(done.matches),
+        count(done.matched),
+        plural(done.queries, "query", "queries")
+    );
+    line(&mut text, "matches", &matches);
+    if done.truncated > 0 {
+        let more = format!(
+            "{} have more matches than the {} listed",
+            plural(done.truncated, "query", "queries"),
+            args.limit.unwrap_or_default()
+        );
+        line(&mut text, "truncated", &more);
+    }
+    without(&mut text, done.without, "they match nothing");
+    rejected(&mut text, done.rejected);
+    let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
+    let by = format!("distance at most {}, recipe {recipe}", done.distance);
+    line(&mut text, "matched by", &by);
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
         line(&mut text, "written to", &output.display().to_string());
     }

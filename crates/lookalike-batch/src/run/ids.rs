@@ -49,42 +49,37 @@ impl Ids {
         let bytes = &self.bytes[start as usize..end as usize];
         Some(std::str::from_utf8(bytes).expect("ids were pushed as strings"))
     }
+}
 
-    /// Indices of documents whose ids look alike, in groups.
-    ///
-    /// Bit tables find those that may repeat; only these are sorted.
-    fn alike(&self) -> Vec<Vec<usize>> {
-        let mut seen = BitTable::new(self.hashes.len());
-        let mut repeated = BitTable::new(self.hashes.len());
-        for &hash in &self.hashes {
-            if seen.insert(hash) {
-                repeated.insert(hash);
-            }
+/// Indices of equal hashes, in groups.
+///
+/// Bit tables find those that may repeat; only these are sorted.
+pub(crate) fn alike(hashes: &[u64]) -> Vec<Vec<usize>> {
+    let mut seen = BitTable::new(hashes.len());
+    let mut repeated = BitTable::new(hashes.len());
+    for &hash in hashes {
+        if seen.insert(hash) {
+            repeated.insert(hash);
         }
-        let may_repeat = |(index, &hash)| repeated.contains(hash).then_some((hash, index));
-        let mut found: Vec<(u64, usize)> = self
-            .hashes
-            .iter()
-            .enumerate()
-            .filter_map(may_repeat)
-            .collect();
-        found.sort_unstable();
-        let same_hash = found
-            .chunk_by(|a, b| a.0 == b.0)
-            .filter(|group| group.len() > 1);
-        same_hash
-            .map(|group| group.iter().map(|&(_, index)| index).collect())
-            .collect()
     }
+    let may_repeat = |(index, &hash)| repeated.contains(hash).then_some((hash, index));
+    let mut found: Vec<(u64, usize)> = hashes.iter().enumerate().filter_map(may_repeat).collect();
+    found.sort_unstable();
+    let same_hash = found
+        .chunk_by(|a, b| a.0 == b.0)
+        .filter(|group| group.len() > 1);
+    same_hash
+        .map(|group| group.iter().map(|&(_, index)| index).collect())
+        .collect()
 }
 
 /// A set of hashes in 16 bits each, which may hold some that were never put in.
-struct BitTable {
+pub(crate) struct BitTable {
     words: Vec<u64>,
 }
 
 impl BitTable {
-    fn new(hashes: usize) -> Self {
+    pub(crate) fn new(hashes: usize) -> Self {
         Self {
             words: vec![0; (hashes / 4).next_power_of_two()],
         }
@@ -97,13 +92,13 @@ impl BitTable {
         )
     }
 
-    fn contains(&self, hash: u64) -> bool {
+    pub(crate) fn contains(&self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
         self.words[word] & bit != 0
     }
 
     /// Whether it was there before.
-    fn insert(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert(&mut self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
         let before = self.words[word] & bit != 0;
         self.words[word] |= bit;
@@ -136,7 +131,7 @@ pub(super) fn refuse_repeats(
     documents: &Documents,
     field: &IdField,
 ) -> Result<()> {
-    for group in documents.ids.alike() {
+    for group in alike(&documents.ids.hashes) {
         for (at, &later) in group.iter().enumerate() {
             for &earlier in &group[..at] {
                 let id = id_of(inputs, documents, later)?;

@@ -1,4 +1,4 @@
-//! Runs over files: dedup and pairs.
+//! Runs over files: dedup, pairs, fingerprints.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
@@ -7,24 +7,30 @@
 mod corpus;
 mod dedup;
 mod documents;
-mod ids;
+pub(crate) mod fingerprint;
+pub(crate) mod ids;
+pub(crate) mod ordered;
 mod pairs;
 mod progress;
-mod read;
-mod rejected;
+pub(crate) mod read;
+pub(crate) mod rejected;
 mod settings;
 mod summary;
 
 use crate::error::{Error, Result};
 
 pub use dedup::{dedup, method_name};
+pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use pairs::pairs;
 pub use progress::{Progress, Silent, Stage};
 pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
 
 /// Runs with so many threads.
-fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub(crate) fn in_pool<T: Send>(
+    threads: usize,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .build();

@@ -11,6 +11,10 @@ pub enum Stage {
     Candidates,
     /// Verifying and deciding; measured in documents.
     Decide,
+    /// Opening or checking a library; not measured.
+    Open,
+    /// Building an index; not measured.
+    Index,
     /// Writing; measured in bytes.
     Write,
 }

@@ -26,7 +26,7 @@ pub(super) struct Reader<'a> {
 const FEATURES_HELD: usize = 12 << 20;
 
 /// Analyses a row: its features if they are given, else its text.
-pub(super) fn analyze<'s>(
+pub(crate) fn analyze<'s>(
     analyzer: &Analyzer,
     row: &Row<'_>,
     scratch: &'s mut Scratch,
@@ -153,7 +153,8 @@ impl Reader<'_> {
     }
 }
 
-fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
+/// A good row that cannot be used for a reason of the run's own.
+pub(crate) fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
     let file = inputs.file_of(row.place);
     let header = u64::from(file.header().is_some());
     let line = row.number - file.first_number().unwrap_or(1) + 1 + header;

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::Result;
+use super::progress::Progress;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteWriter, Output};
 use crate::source::{BadRow, Inputs};
 
 /// Counts bad rows, and writes them if that is wanted.
-pub(super) struct Rejected {
+pub(crate) struct Rejected {
     state: Mutex<State>,
 }
 
@@ -18,7 +19,7 @@ struct State {
 }
 
 impl Rejected {
-    pub(super) fn create(output: Option<&Output>) -> Result<Self> {
+    pub(crate) fn create(output: Option<&Output>) -> Result<Self> {
         let output = output.map(ByteWriter::create).transpose()?;
         Ok(Self {
             state: Mutex::new(State {
@@ -31,7 +32,7 @@ impl Rejected {
 
     /// Takes a row: its bytes as they are, or, where it has none of its own (Parquet), a line of
     /// JSON that says which row it is and what is wrong.
-    pub(super) fn push(&self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
+    pub(crate) fn push(&self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { count, output, row } = &mut *state;
         *count += 1;
@@ -51,7 +52,7 @@ impl Rejected {
     }
 
     /// Puts the output in place; returns how many rows there were.
-    pub(super) fn finish(self) -> Result<u64> {
+    pub(crate) fn finish(self) -> Result<u64> {
         let state = self
             .state
             .into_inner()
@@ -60,5 +61,28 @@ impl Rejected {
             output.finish()?;
         }
         Ok(state.count)
+    }
+}
+
+/// Tells of bad rows, in order.
+pub(crate) struct BadRows<'a> {
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) rejected: &'a Rejected,
+    pub(crate) progress: &'a dyn Progress,
+    /// The first one is an error.
+    pub(crate) strict: bool,
+}
+
+impl BadRows<'_> {
+    pub(crate) fn tell(&self, rows: &[BadRow]) -> Result<()> {
+        for bad in rows {
+            self.progress.bad_row(bad);
+            self.rejected.push(self.inputs, bad)?;
+            if self.strict {
+                let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                return Err(Error::new(ErrorKind::BadRow, message));
+            }
+        }
+        Ok(())
     }
 }

@@ -20,11 +20,13 @@ use crate::error::{Error, Result, shown};
 /// The temporary names that exist now, and whether there may be more.
 static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
     names: Vec::new(),
+    directories: Vec::new(),
     abandoned: false,
 });
 
 struct Temporary {
     names: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
     abandoned: bool,
 }
 
@@ -40,6 +42,39 @@ pub fn abandon_all() {
     for name in temporary.names.drain(..) {
         // Nothing can be done about a name that cannot be removed; the process is ending.
         let _ = fs::remove_file(name);
+    }
+    for directory in temporary.directories.drain(..) {
+        let _ = fs::remove_dir_all(directory);
+    }
+}
+
+/// A directory that this process has made and that goes away with all that is in it unless it is
+/// kept: when the value is dropped, and by [`abandon_all`].
+#[derive(Debug)]
+pub(crate) struct ProvisionalDirectory(PathBuf);
+
+impl ProvisionalDirectory {
+    /// Of a directory that was made just now.
+    pub(crate) fn of(path: &Path) -> Self {
+        temporary().directories.push(path.to_path_buf());
+        Self(path.to_path_buf())
+    }
+
+    /// From now on the directory stays.
+    pub(crate) fn keep(self) {
+        temporary().directories.retain(|known| *known != self.0);
+    }
+}
+
+impl Drop for ProvisionalDirectory {
+    fn drop(&mut self) {
+        let mut temporary = temporary();
+        let count = temporary.directories.len();
+        temporary.directories.retain(|known| *known != self.0);
+        if temporary.directories.len() < count {
+            // A destructor has nobody to tell.
+            let _ = fs::remove_dir_all(&self.0);
+        }
     }
 }
 

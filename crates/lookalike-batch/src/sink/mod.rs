@@ -14,10 +14,11 @@ use std::path::PathBuf;
 
 use crate::error::Result;
 
+pub(crate) use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
 pub use kept::{Prepared, prepare_kept, write_kept};
-pub use table::{Cell, Column, TableWriter};
+pub use table::{Cell, Column, TableRows, TableWriter};
 
 /// Where an output goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

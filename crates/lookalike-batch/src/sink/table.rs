@@ -9,7 +9,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, RecordBatch, StringBuilder, UInt64Builder,
+    ArrayRef, BooleanBuilder, Float64Builder, ListBuilder, RecordBatch, StringBuilder,
+    UInt32Builder, UInt64Builder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -39,12 +40,18 @@ pub enum Column<'a> {
     Integer(&'a str),
     /// Truth values.
     Bool(&'a str),
+    /// Lists of whole numbers.
+    Numbers(&'a str),
 }
 
 impl<'a> Column<'a> {
     fn name(self) -> &'a str {
         match self {
-            Self::Text(name) | Self::Number(name) | Self::Integer(name) | Self::Bool(name) => name,
+            Self::Text(name)
+            | Self::Number(name)
+            | Self::Integer(name)
+            | Self::Bool(name)
+            | Self::Numbers(name) => name,
         }
     }
 }
@@ -54,6 +61,8 @@ impl<'a> Column<'a> {
 pub enum Cell<'a> {
     /// No value: an empty cell, JSON `null`, a Parquet null.
     Null,
+    /// No value where one is looked for: `-` in a cell, JSON `null`, a Parquet null.
+    Absent,
     /// A string.
     Text(&'a str),
     /// A double, written as the shortest digits that give it back; what is not finite is no value
@@ -63,32 +72,57 @@ pub enum Cell<'a> {
     Integer(u64),
     /// A truth value: `true` or `false`.
     Bool(bool),
+    /// A list of whole numbers: parted by spaces in lines, a list in JSON and Parquet.
+    Numbers(&'a [u32]),
+}
+
+impl Cell<'_> {
+    /// About how many bytes the value takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 8,
+            Self::Numbers(numbers) => 4 * numbers.len() + 8,
+            _ => 8,
+        }
+    }
 }
 
 /// Writes a table row by row. Nothing appears under the output's name before
 /// [`finish`](Self::finish).
 pub struct TableWriter {
     name: String,
-    names: Vec<String>,
-    rows: u64,
-    form: Form,
+    sink: Sink,
+    /// Rows that are not handed on yet.
+    pending: TableRows,
+    written: u64,
 }
 
-enum Form {
-    Lines {
-        stream: Box<OutputStream>,
-        lines: String,
-        kind: LineKind,
-    },
-    Parquet(Box<ParquetForm>),
+/// Rows of a table, encoded apart from it: any number of threads may each fill their own, and
+/// [`TableWriter::append`] takes them as they are.
+pub struct TableRows {
+    names: Arc<[String]>,
+    count: u64,
+    encoded: Encoded,
 }
 
-struct ParquetForm {
-    writer: ArrowWriter<OutputStream>,
+enum Sink {
+    Lines(Box<OutputStream>),
+    Parquet(Box<ArrowWriter<OutputStream>>),
+}
+
+enum Encoded {
+    Lines { lines: String, kind: LineKind },
+    Parquet(Columns),
+}
+
+struct Columns {
     schema: SchemaRef,
-    columns: Vec<Builder>,
-    /// Rows collected.
-    pending: usize,
+    builders: Vec<Builder>,
+    /// Rows in the builders.
+    collected: usize,
+    batches: Vec<RecordBatch>,
+    /// About the bytes of the text in all of them.
+    bytes: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -117,40 +151,144 @@ impl TableWriter {
         }
         let target = Target::open(output, inputs)?;
         let stream = OutputStream::new(output, target, 1)?;
-        let names: Vec<String> = columns
-            .iter()
-            .map(|column| column.name().to_owned())
-            .collect();
-        let form = match format {
-            Some(Format::Parquet) => parquet_form(output, stream, columns)?,
-            Some(Format::Jsonl) => Form::lines(stream, LineKind::Json),
-            Some(Format::Csv { delimiter, quoting }) => {
-                Form::lines(stream, LineKind::Delimited { delimiter, quoting })
+        let mut pending = TableRows::new(columns, format);
+        let sink = match &pending.encoded {
+            Encoded::Lines { .. } => Sink::Lines(Box::new(stream)),
+            Encoded::Parquet(columns) => {
+                let properties = WriterProperties::builder()
+                    .set_compression(ParquetCompression::ZSTD(ZstdLevel::default()))
+                    .build();
+                let schema = Arc::clone(&columns.schema);
+                let writer = ArrowWriter::try_new(stream, schema, Some(properties))
+                    .map_err(|error| unwritable(&output.to_string(), error))?;
+                Sink::Parquet(Box::new(writer))
             }
-            _ => Form::lines(
-                stream,
-                LineKind::Delimited {
-                    delimiter: b'\t',
-                    quoting: false,
-                },
-            ),
         };
-        let mut table = Self {
+        pending.put_header();
+        Ok(Self {
             name: output.to_string(),
-            names,
-            rows: 0,
-            form,
+            sink,
+            pending,
+            written: 0,
+        })
+    }
+
+    /// An empty lot of rows for this table.
+    pub fn rows(&self) -> TableRows {
+        self.pending.empty()
+    }
+
+    /// Adds a row: a cell per column, of the column's type or [`Cell::Null`].
+    ///
+    /// # Errors
+    ///
+    /// A failed write, and cells that do not fit the columns.
+    pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
+        self.pending.push(cells)?;
+        match self.pending.is_worth_writing() {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds rows of [`rows`](Self::rows) behind those there are.
+    ///
+    /// # Errors
+    ///
+    /// A failed write.
+    pub fn append(&mut self, rows: TableRows) -> Result<()> {
+        self.flush()?;
+        self.pending = rows;
+        self.flush()
+    }
+
+    /// Writes what is pending, except rows of Parquet that make no batch yet.
+    fn flush(&mut self) -> Result<()> {
+        self.written += std::mem::take(&mut self.pending.count);
+        match (&mut self.sink, &mut self.pending.encoded) {
+            (Sink::Lines(stream), Encoded::Lines { lines, .. }) => {
+                stream.put(lines.as_bytes())?;
+                lines.clear();
+                Ok(())
+            }
+            (Sink::Parquet(writer), Encoded::Parquet(columns)) => {
+                let all = columns.take_batches();
+                let written = all
+                    .and_then(|batches| batches.iter().try_for_each(|batch| writer.write(batch)));
+                written.map_err(|error| unwritable(&self.name, error))
+            }
+            _ => Err(Error::usage(format!("the rows are none of {}", self.name))),
+        }
+    }
+
+    /// Completes the table and puts it in place.
+    ///
+    /// # Errors
+    ///
+    /// A failed write, sync or rename; the output is then as it was.
+    pub fn finish(mut self) -> Result<Written> {
+        self.flush()?;
+        let stream = match self.sink {
+            Sink::Lines(stream) => *stream,
+            Sink::Parquet(writer) => {
+                let stream = writer.into_inner();
+                stream.map_err(|error| unwritable(&self.name, error))?
+            }
         };
-        table.put_header();
-        Ok(table)
+        let (target, bytes) = stream.finish()?;
+        target.seal()?.commit()?;
+        Ok(Written {
+            rows: self.written,
+            bytes,
+        })
+    }
+}
+
+impl TableRows {
+    fn new(columns: &[Column<'_>], format: Option<Format>) -> Self {
+        let lines = |kind| Encoded::Lines {
+            lines: String::new(),
+            kind,
+        };
+        let encoded = match format {
+            Some(Format::Parquet) => Encoded::Parquet(Columns::new(columns)),
+            Some(Format::Jsonl) => lines(LineKind::Json),
+            Some(Format::Csv { delimiter, quoting }) => {
+                lines(LineKind::Delimited { delimiter, quoting })
+            }
+            _ => lines(LineKind::Delimited {
+                delimiter: b'\t',
+                quoting: false,
+            }),
+        };
+        Self {
+            names: columns.iter().map(|column| column.name().into()).collect(),
+            count: 0,
+            encoded,
+        }
+    }
+
+    /// An empty lot of rows for the same table.
+    #[must_use]
+    pub fn empty(&self) -> Self {
+        Self {
+            names: Arc::clone(&self.names),
+            count: 0,
+            encoded: match &self.encoded {
+                Encoded::Lines { kind, .. } => Encoded::Lines {
+                    lines: String::new(),
+                    kind: *kind,
+                },
+                Encoded::Parquet(columns) => Encoded::Parquet(columns.empty()),
+            },
+        }
     }
 
     fn put_header(&mut self) {
-        if let Form::Lines {
+        if let Encoded::Lines {
             lines,
             kind: LineKind::Delimited { delimiter, quoting },
-            ..
-        } = &mut self.form
+        } = &mut self.encoded
         {
             let cells: Vec<_> = self.names.iter().map(|name| Cell::Text(name)).collect();
             put_line(&cells, *delimiter, *quoting, lines);
@@ -161,44 +299,41 @@ impl TableWriter {
     ///
     /// # Errors
     ///
-    /// A failed write, and cells that do not fit the columns.
+    /// Cells that do not fit the columns.
     pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         if cells.len() != self.names.len() {
             return Err(self.misfit(&format!("{} cells", cells.len())));
         }
-        self.rows += 1;
-        match &mut self.form {
-            Form::Lines {
-                stream,
-                lines,
-                kind,
-            } => {
+        self.count += 1;
+        match &mut self.encoded {
+            Encoded::Lines { lines, kind } => {
                 match *kind {
                     LineKind::Json => put_object(&self.names, cells, lines),
                     LineKind::Delimited { delimiter, quoting } => {
                         put_line(cells, delimiter, quoting, lines);
                     }
                 }
-                if lines.len() >= LINE_BYTES {
-                    stream.put(lines.as_bytes())?;
-                    lines.clear();
-                }
                 Ok(())
             }
-            Form::Parquet(form) => {
-                for (builder, cell) in form.columns.iter_mut().zip(cells) {
-                    if !builder.push(*cell) {
-                        return Err(self.misfit(&format!("the cell {cell:?}")));
-                    }
-                }
-                form.pending += 1;
-                match form.pending < BATCH_ROWS {
-                    true => Ok(()),
-                    false => form
-                        .write_batch()
-                        .map_err(|error| unwritable(&self.name, error)),
-                }
-            }
+            Encoded::Parquet(columns) => match columns.push(cells) {
+                Ok(()) => Ok(()),
+                Err(wrong) => Err(self.misfit(&wrong)),
+            },
+        }
+    }
+
+    /// About how many bytes the rows take.
+    pub fn bytes(&self) -> usize {
+        match &self.encoded {
+            Encoded::Lines { lines, .. } => lines.len(),
+            Encoded::Parquet(columns) => columns.bytes,
+        }
+    }
+
+    fn is_worth_writing(&self) -> bool {
+        match &self.encoded {
+            Encoded::Lines { lines, .. } => lines.len() >= LINE_BYTES,
+            Encoded::Parquet(columns) => columns.collected >= BATCH_ROWS,
         }
     }
 
@@ -206,47 +341,66 @@ impl TableWriter {
         let names = self.names.join("`, `");
         Error::new(
             ErrorKind::Usage,
-            format!(
-                "{what} cannot be written to {} with the columns `{names}`",
-                self.name
-            ),
+            format!("{what} cannot be written to a table with the columns `{names}`"),
         )
-    }
-
-    /// Completes the table and puts it in place.
-    ///
-    /// # Errors
-    ///
-    /// A failed write, sync or rename; the output is then as it was.
-    pub fn finish(self) -> Result<Written> {
-        let stream = match self.form {
-            Form::Lines {
-                mut stream, lines, ..
-            } => {
-                stream.put(lines.as_bytes())?;
-                *stream
-            }
-            Form::Parquet(mut form) => {
-                let stream = form.write_batch().and_then(|()| form.writer.into_inner());
-                stream.map_err(|error| unwritable(&self.name, error))?
-            }
-        };
-        let (target, bytes) = stream.finish()?;
-        target.seal()?.commit()?;
-        Ok(Written {
-            rows: self.rows,
-            bytes,
-        })
     }
 }
 
-impl Form {
-    fn lines(stream: OutputStream, kind: LineKind) -> Self {
-        Self::Lines {
-            stream: Box::new(stream),
-            lines: String::new(),
-            kind,
+impl Columns {
+    fn new(columns: &[Column<'_>]) -> Self {
+        let builders: Vec<_> = columns.iter().map(Builder::new).collect();
+        let field = |(column, builder): (&Column<'_>, &Builder)| {
+            Field::new(column.name(), builder.data_type(), true)
+        };
+        let fields: Vec<_> = columns.iter().zip(&builders).map(field).collect();
+        Self {
+            schema: Arc::new(Schema::new(fields)),
+            builders,
+            collected: 0,
+            batches: Vec::new(),
+            bytes: 0,
         }
+    }
+
+    fn empty(&self) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            builders: self.builders.iter().map(Builder::empty).collect(),
+            collected: 0,
+            batches: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a row, or says which cell does not fit.
+    fn push(&mut self, cells: &[Cell<'_>]) -> std::result::Result<(), String> {
+        for (builder, cell) in self.builders.iter_mut().zip(cells) {
+            if !builder.push(*cell) {
+                return Err(format!("the cell {cell:?}"));
+            }
+            self.bytes += cell.bytes();
+        }
+        self.collected += 1;
+        if self.collected == BATCH_ROWS {
+            self.batch().map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self) -> std::result::Result<(), ParquetError> {
+        if self.collected > 0 {
+            self.collected = 0;
+            let arrays = self.builders.iter_mut().map(Builder::finish).collect();
+            self.batches
+                .push(RecordBatch::try_new(Arc::clone(&self.schema), arrays)?);
+        }
+        Ok(())
+    }
+
+    fn take_batches(&mut self) -> std::result::Result<Vec<RecordBatch>, ParquetError> {
+        self.batch()?;
+        self.bytes = 0;
+        Ok(std::mem::take(&mut self.batches))
     }
 }
 
@@ -273,10 +427,12 @@ fn put_line(cells: &[Cell<'_>], delimiter: u8, quoting: bool, out: &mut String) 
         }
         match cell {
             Cell::Null => {}
+            Cell::Absent => out.push('-'),
             Cell::Text(text) => put_delimited(text, delimiter, quoting, out),
             Cell::Number(number) => put_display(number, out),
             Cell::Integer(number) => put_display(number, out),
             Cell::Bool(value) => put_display(value, out),
+            Cell::Numbers(numbers) => put_numbers(numbers, " ", out),
         }
     }
     out.push('\n');
@@ -290,12 +446,26 @@ fn put_object(names: &[String], cells: &[Cell<'_>], out: &mut String) {
         match cell {
             Cell::Text(text) => put_json_string(text, out),
             Cell::Number(number) if number.is_finite() => put_display(number, out),
-            Cell::Null | Cell::Number(_) => out.push_str("null"),
+            Cell::Null | Cell::Absent | Cell::Number(_) => out.push_str("null"),
             Cell::Integer(number) => put_display(number, out),
             Cell::Bool(value) => put_display(value, out),
+            Cell::Numbers(numbers) => {
+                out.push('[');
+                put_numbers(numbers, ",", out);
+                out.push(']');
+            }
         }
     }
     out.push_str("}\n");
+}
+
+fn put_numbers(numbers: &[u32], between: &str, out: &mut String) {
+    for (position, number) in numbers.iter().enumerate() {
+        if position > 0 {
+            out.push_str(between);
+        }
+        put_display(number, out);
+    }
 }
 
 fn put_display(value: &impl std::fmt::Display, out: &mut String) {
@@ -335,6 +505,7 @@ enum Builder {
     Number(Float64Builder),
     Integer(UInt64Builder),
     Bool(BooleanBuilder),
+    Numbers(ListBuilder<UInt32Builder>),
 }
 
 impl Builder {
@@ -344,7 +515,19 @@ impl Builder {
             Column::Number(_) => Self::Number(Float64Builder::new()),
             Column::Integer(_) => Self::Integer(UInt64Builder::new()),
             Column::Bool(_) => Self::Bool(BooleanBuilder::new()),
+            Column::Numbers(_) => Self::Numbers(ListBuilder::new(UInt32Builder::new())),
         }
+    }
+
+    /// One of the same type without values.
+    fn empty(&self) -> Self {
+        Self::new(&match self {
+            Self::Text(_) => Column::Text(""),
+            Self::Number(_) => Column::Number(""),
+            Self::Integer(_) => Column::Integer(""),
+            Self::Bool(_) => Column::Bool(""),
+            Self::Numbers(_) => Column::Numbers(""),
+        })
     }
 
     fn data_type(&self) -> DataType {
@@ -353,6 +536,9 @@ impl Builder {
             Self::Number(_) => DataType::Float64,
             Self::Integer(_) => DataType::UInt64,
             Self::Bool(_) => DataType::Boolean,
+            Self::Numbers(_) => {
+                DataType::List(Arc::new(Field::new_list_field(DataType::UInt32, true)))
+            }
         }
     }
 
@@ -363,10 +549,15 @@ impl Builder {
             (Self::Number(builder), Cell::Number(number)) => builder.append_value(number),
             (Self::Integer(builder), Cell::Integer(number)) => builder.append_value(number),
             (Self::Bool(builder), Cell::Bool(value)) => builder.append_value(value),
-            (Self::Text(builder), Cell::Null) => builder.append_null(),
-            (Self::Number(builder), Cell::Null) => builder.append_null(),
-            (Self::Integer(builder), Cell::Null) => builder.append_null(),
-            (Self::Bool(builder), Cell::Null) => builder.append_null(),
+            (Self::Numbers(builder), Cell::Numbers(numbers)) => {
+                builder.values().append_slice(numbers);
+                builder.append(true);
+            }
+            (Self::Text(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::Number(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::Integer(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::Bool(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::Numbers(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             _ => return false,
         }
         true
@@ -378,35 +569,7 @@ impl Builder {
             Self::Number(builder) => Arc::new(builder.finish()),
             Self::Integer(builder) => Arc::new(builder.finish()),
             Self::Bool(builder) => Arc::new(builder.finish()),
+            Self::Numbers(builder) => Arc::new(builder.finish()),
         }
-    }
-}
-
-fn parquet_form(output: &Output, stream: OutputStream, columns: &[Column<'_>]) -> Result<Form> {
-    let builders: Vec<_> = columns.iter().map(Builder::new).collect();
-    let field = |(column, builder): (&Column<'_>, &Builder)| {
-        Field::new(column.name(), builder.data_type(), true)
-    };
-    let fields: Vec<_> = columns.iter().zip(&builders).map(field).collect();
-    let properties = WriterProperties::builder()
-        .set_compression(ParquetCompression::ZSTD(ZstdLevel::default()))
-        .build();
-    let schema = Arc::new(Schema::new(fields));
-    let writer = ArrowWriter::try_new(stream, Arc::clone(&schema), Some(properties))
-        .map_err(|error| unwritable(&output.to_string(), error))?;
-    Ok(Form::Parquet(Box::new(ParquetForm {
-        writer,
-        schema,
-        columns: builders,
-        pending: 0,
-    })))
-}
-
-impl ParquetForm {
-    fn write_batch(&mut self) -> std::result::Result<(), ParquetError> {
-        self.pending = 0;
-        let arrays = self.columns.iter_mut().map(Builder::finish).collect();
-        self.writer
-            .write(&RecordBatch::try_new(Arc::clone(&self.schema), arrays)?)
     }
 }

@@ -83,7 +83,10 @@ impl Inputs {
         };
         let spool = |wanted: bool| {
             wanted
-                .then(|| Spool::create(options.scratch.as_deref()))
+                .then(|| match options.again {
+                    true => Spool::create(options.scratch.as_deref()),
+                    false => Ok(Spool::forgetting()),
+                })
                 .transpose()
         };
         let streams = spool(stored(Storage::Stream, false))?;

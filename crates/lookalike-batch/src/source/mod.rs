@@ -32,7 +32,8 @@
 //! Each row has a [`Place`], and [`Inputs::reread`] and [`Inputs::raw`] read it again from any
 //! thread. An uncompressed regular file is read in place; if its size or time of change differ from
 //! when it was opened, that is an error. Everything else (standard input, pipes, compressed files,
-//! Parquet) is copied to an unlinked temporary file while it is read first.
+//! Parquet) is copied to an unlinked temporary file while it is read first, unless
+//! [`ReadOptions::again`] says that no row will be asked for.
 
 mod block;
 mod columnar;
@@ -131,6 +132,9 @@ pub struct ReadOptions {
     pub block_bytes: usize,
     /// Where temporary files go; `None` is the system's place for them.
     pub scratch: Option<PathBuf>,
+    /// Whether rows can be read again. Without it nothing is copied to temporary files, and only
+    /// rows of uncompressed regular files other than Parquet can.
+    pub again: bool,
 }
 
 impl Default for ReadOptions {
@@ -145,6 +149,7 @@ impl Default for ReadOptions {
             max_row_bytes: MAX_ROW_BYTES,
             block_bytes: BLOCK_BYTES,
             scratch: None,
+            again: true,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What the fuzz targets check, on bytes that are malformed on purpose and on bytes made up.
 
+#[path = "../../../../fuzz/bodies/library.rs"]
+mod library;
 #[path = "../../../../fuzz/bodies/recipe.rs"]
 mod recipe;
 #[path = "../../../../fuzz/bodies/rows.rs"]
@@ -158,6 +160,42 @@ fn deep_nesting_is_an_error_or_text() {
     }
 }
 
+#[test]
+fn manifests_changed_by_a_piece() {
+    let json = br#"{"recipe":null,"bits":64,"distance":3,"plan":"auto","memory":null,"ids":true,
+        "texts":false,"next_row":9,"next_file":4,"segments":[{"file":1,"rows":8,
+        "codes":"00112233445566aa","bytes":100,"first":1,"removed":{"file":3,"rows":2,
+        "seal":"00112233445566aa"}}]}"#;
+    library::check(&chosen(1, json));
+    for piece in PIECES
+        .into_iter()
+        .chain([&b"9"[..], b"-1", b"18446744073709551615", b"\"x\""])
+    {
+        for at in 0..=json.len() {
+            let (before, after) = json.split_at(at);
+            if after.first().is_none_or(|byte| !byte.is_ascii_lowercase()) {
+                library::check(&chosen(1, &[before, piece, after].concat()));
+                library::check(&chosen(
+                    1,
+                    &[before, piece, &after[after.len().min(1)..]].concat(),
+                ));
+            }
+        }
+    }
+}
+
+#[test]
+fn files_of_a_library_changed_anywhere() {
+    for file in 4..9 {
+        library::check(&[file]);
+        for at in (0..4096u32).step_by(41) {
+            let [_, _, high, low] = at.to_be_bytes();
+            library::check(&[file, high, low, 1 << (at % 8)]);
+            library::check(&[file, high, low, 0]);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -169,6 +207,11 @@ proptest! {
     #[test]
     fn any_bytes_as_text(choice: u8, bytes in bytes()) {
         text::check(&chosen(choice, &bytes));
+    }
+
+    #[test]
+    fn any_bytes_as_a_manifest(choice in 0u8..2, bytes in bytes()) {
+        library::check(&chosen(choice, &bytes));
     }
 
     #[test]

@@ -32,7 +32,7 @@ const SAME: f64 = 1e-12;
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let printer = Printer::new(false);
     let recipe = settings::load_recipe(&args.recipe)?;
-    let options = settings::read_options(&args.reading)?;
+    let options = settings::read_options(args.input_format.format, &args.reading)?;
     let table = Table::read(args)?;
     let known = table
         .removals

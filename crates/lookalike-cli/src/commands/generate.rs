@@ -26,7 +26,14 @@ pub(crate) fn manual() -> Result<Outcome> {
         .filter(|command| !command.is_hide_set())
     {
         let name = format!("lookalike {}", subcommand.get_name());
-        sections(&subcommand.clone().display_name(name), &mut page)?;
+        sections(&subcommand.clone().display_name(name.clone()), &mut page)?;
+        for inner in subcommand
+            .get_subcommands()
+            .filter(|inner| inner.get_name() != "help")
+        {
+            let name = format!("{name} {}", inner.get_name());
+            sections(&inner.clone().display_name(name), &mut page)?;
+        }
     }
     print(&page)
 }

@@ -2,6 +2,9 @@
 
 pub(crate) mod dedup;
 pub(crate) mod explain;
+pub(crate) mod fingerprint;
 pub(crate) mod generate;
+pub(crate) mod index;
 pub(crate) mod pairs;
 pub(crate) mod recipe;
+pub(crate) mod search;

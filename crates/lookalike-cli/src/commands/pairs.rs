@@ -5,6 +5,7 @@ use lookalike_batch::run;
 
 use crate::Outcome;
 use crate::args::PairsArgs;
+use crate::commands::fingerprint::rejected_hint;
 use crate::output::Printer;
 use crate::progress::Reporter;
 use crate::settings::PairsRun;
@@ -23,20 +24,12 @@ pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::pairs(&inputs, &settings, &outputs, &reporter);
     let told = args.rejected.is_some();
-    reporter.finish(if told {
-        ""
-    } else {
-        "; --rejected FILE writes them all"
-    });
+    reporter.finish(rejected_hint(told));
     let done = result?;
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
         printer.note(&summary::pairs(&done, args));
     }
-    Ok(if done.rejected > 0 {
-        Outcome::RowsSkipped
-    } else {
-        Outcome::Done
-    })
+    Ok(Outcome::of(done.rejected))
 }

@@ -7,8 +7,10 @@
 
 mod explaining;
 mod failures;
+mod fingerprints;
 mod formats;
 mod interface;
+mod libraries;
 mod matching;
 mod outputs;
 mod plain;

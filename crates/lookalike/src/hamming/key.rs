@@ -107,11 +107,6 @@ impl Key {
         }
     }
 
-    /// How many bits [`source`](Self::source) has.
-    pub(crate) fn source_bits(&self) -> u32 {
-        self.source().1
-    }
-
     /// Bits that the bucket does not tell of the source.
     pub(crate) fn remainder_bits(&self) -> u32 {
         match *self {

@@ -1,0 +1,193 @@
+//! Fingerprints as digits.
+
+use std::fmt::Write;
+
+/// How a fingerprint is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Digits {
+    /// As many hexadecimal digits as it takes, a quarter of the bits; read with or without `0x`,
+    /// in either case, leading zeros left out or not.
+    #[default]
+    Hex,
+    /// A whole number without leading zeros. Of 64 bits a negative one is read too, as two's
+    /// complement.
+    Decimal,
+    /// A digit for every bit, the highest first.
+    Binary,
+}
+
+/// What stands for the fingerprint of a text that has none.
+pub const NO_FINGERPRINT: &str = "-";
+
+/// How much of a wrong fingerprint a message shows, in characters.
+const SHOWN: usize = 40;
+
+impl Digits {
+    /// The name of the notation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hex => "hexadecimal",
+            Self::Decimal => "decimal",
+            Self::Binary => "binary",
+        }
+    }
+
+    /// Appends a fingerprint of `bits` bits.
+    pub fn write(self, fingerprint: u128, bits: u32, out: &mut String) {
+        let digits = bits.div_ceil(4) as usize;
+        let written = match self {
+            Self::Hex => write!(out, "{fingerprint:0digits$x}"),
+            Self::Decimal => write!(out, "{fingerprint}"),
+            Self::Binary => write!(out, "{fingerprint:0width$b}", width = bits as usize),
+        };
+        written.expect("writing to a string does not fail");
+    }
+
+    /// Reads a fingerprint of `bits` bits; `-` is that of a text that has none.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, as a phrase that names the digits.
+    pub fn read(self, text: &str, bits: u32) -> Result<Option<u128>, String> {
+        if text == NO_FINGERPRINT {
+            return Ok(None);
+        }
+        let (radix, digits) = match self {
+            Self::Hex => (16, text.strip_prefix("0x").unwrap_or(text)),
+            Self::Decimal => (10, text),
+            Self::Binary => (2, text),
+        };
+        if self == Self::Decimal && bits == 64 && text.starts_with('-') {
+            let signed = text.parse::<i64>().map_err(|_| self.misread(text, bits))?;
+            return Ok(Some(u128::from(signed as u64)));
+        }
+        let value = number(digits, radix).ok_or_else(|| self.misread(text, bits))?;
+        match u128::MAX >> (128 - bits) >= value {
+            true => Ok(Some(value)),
+            false => Err(format!(
+                "the fingerprint '{}' has more than the {bits} bits it must fit into",
+                shown(text)
+            )),
+        }
+    }
+
+    fn misread(self, text: &str, bits: u32) -> String {
+        if text.is_empty() {
+            return "the fingerprint is empty; one that a text does not have is written as -"
+                .into();
+        }
+        format!(
+            "'{}' is not a fingerprint of {bits} bits in {} digits",
+            shown(text),
+            self.name()
+        )
+    }
+}
+
+fn number(digits: &str, radix: u32) -> Option<u128> {
+    if digits.is_empty() {
+        return None;
+    }
+    // Nearly every fingerprint fits into 64 bits, where this is several times as fast.
+    let plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match digits.len() {
+        _ if !plain => None,
+        1..=16 => u64::from_str_radix(digits, radix).ok().map(u128::from),
+        _ => u128::from_str_radix(digits, radix).ok(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_the_same() {
+        for bits in [8, 9, 63, 64, 65, 127, 128] {
+            let most = u128::MAX >> (128 - bits);
+            for value in [0, 1, most / 3, most] {
+                for digits in [Digits::Hex, Digits::Decimal, Digits::Binary] {
+                    let mut text = String::new();
+                    digits.write(value, bits, &mut text);
+                    assert_eq!(digits.read(&text, bits), Ok(Some(value)), "{text}");
+                    assert_eq!(digits.read("-", bits), Ok(None));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn digits_have_their_width_and_others_are_read() {
+        let written = |digits: Digits, value, bits| {
+            let mut text = String::new();
+            digits.write(value, bits, &mut text);
+            text
+        };
+        assert_eq!(written(Digits::Hex, 0xab, 64), "00000000000000ab");
+        assert_eq!(written(Digits::Binary, 5, 8), "00000101");
+        assert_eq!(
+            written(Digits::Decimal, u64::MAX.into(), 64),
+            u64::MAX.to_string()
+        );
+        for (digits, text, value) in [
+            (Digits::Hex, "ab", 0xab),
+            (Digits::Hex, "0xAB", 0xab),
+            (Digits::Hex, "0000000000000000000ab", 0xab),
+            (Digits::Decimal, "0012", 12),
+            (Digits::Decimal, "-1", u64::MAX.into()),
+            (Digits::Decimal, "-9223372036854775808", 1 << 63),
+        ] {
+            assert_eq!(digits.read(text, 64), Ok(Some(value)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_fingerprint_is_named() {
+        for (digits, text, bits, said) in [
+            (Digits::Hex, "", 64, "is empty"),
+            (
+                Digits::Hex,
+                "xyz",
+                64,
+                "'xyz' is not a fingerprint of 64 bits in hexadecimal",
+            ),
+            (Digits::Hex, "+1", 64, "'+1'"),
+            (Digits::Hex, "0x", 64, "'0x'"),
+            (Digits::Hex, "100", 8, "'100' has more than the 8 bits"),
+            (
+                Digits::Hex,
+                "10000000000000000",
+                64,
+                "more than the 64 bits",
+            ),
+            (
+                Digits::Decimal,
+                "18446744073709551616",
+                64,
+                "more than the 64 bits",
+            ),
+            (Digits::Decimal, "-1", 63, "'-1'"),
+            (
+                Digits::Decimal,
+                "-9223372036854775809",
+                64,
+                "-9223372036854775809",
+            ),
+            (Digits::Decimal, "1e5", 64, "'1e5'"),
+            (Digits::Binary, "102", 64, "binary"),
+            (Digits::Hex, "é", 64, "'é'"),
+        ] {
+            let error = digits.read(text, bits).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+        let long = "é".repeat(100);
+        assert!(Digits::Hex.read(&long, 64).unwrap_err().len() < 160);
+    }
+}

@@ -1,0 +1,543 @@
+//! Building a library, and adding to it.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lookalike::Distance;
+use lookalike::hamming::{Code, Plan, Request};
+use lookalike::text::Scratch;
+
+use super::directory::{self, Kind, NewDirectory};
+use super::ids::{self, Ids, IdsWriter};
+use super::manifest::{Manifest, Seal, SegmentEntry, file_name};
+use super::removed::Removed;
+use super::rows::Fingerprinter;
+use super::segments::{MOST_ROWS, Names, Part, Source, merge, open_part};
+use super::texts::{self, Texts, TextsWriter};
+use super::{AddSummary, BuildSettings, Entries, Reading, by_width, inspect};
+use crate::error::{Error, Result, shown};
+use crate::run::ids::{BitTable, alike};
+use crate::run::ordered::blocks_in_order;
+use crate::run::read::bad_row;
+use crate::run::rejected::{BadRows, Rejected};
+use crate::run::{Progress, Stage, in_pool};
+use crate::sink::{Output, check_output};
+use crate::source::{BadRow, Inputs};
+
+/// Fingerprints, ids and texts of a block that are handed on before its end.
+const PART_BYTES: usize = 8 << 20;
+
+/// A segment before the new one is merged with it if it is at most so many times as large.
+const GROWTH: u64 = 2;
+
+/// Makes a library of the rows of some inputs.
+///
+/// # Errors
+///
+/// A directory that holds something else, or a library that is not to be replaced; settings that
+/// contradict one another; what cannot be read or written. The directory is then as it was.
+pub fn build(
+    library: &Path,
+    inputs: &[PathBuf],
+    settings: &BuildSettings,
+    reading: &Reading,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<AddSummary> {
+    let manifest = new_manifest(settings, reading)?;
+    let there = directory::kind(library)?;
+    refuse_to_replace(library, there, settings.replace)?;
+    let made = NewDirectory::make(library)?;
+    // Somebody else may have been faster.
+    let there = directory::kind(library)?;
+    refuse_to_replace(library, there, settings.replace)?;
+    let mut manifest = manifest;
+    if there == Kind::Library {
+        // New files get new names. A library of which nothing can be read has none that matter.
+        manifest.next_file = directory::read_manifest(library).map_or(1, |old| old.next_file);
+    } else {
+        directory::clean(library, None);
+    }
+    let change = Change {
+        library,
+        reading,
+        rejected,
+        progress,
+    };
+    let summary = in_pool(reading.threads, || change.run(manifest, inputs))?;
+    made.completed()?;
+    Ok(summary)
+}
+
+/// Adds the rows of some inputs to a library.
+///
+/// # Errors
+///
+/// What is no library or is being changed; ids that are there already; what cannot be read or
+/// written. The library is then as it was.
+pub fn add(
+    library: &Path,
+    inputs: &[PathBuf],
+    reading: &Reading,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<AddSummary> {
+    directory::read_manifest(library)?;
+    let _lock = directory::lock(library)?;
+    let manifest = directory::read_manifest(library)?;
+    directory::clean(library, Some(&manifest));
+    let change = Change {
+        library,
+        reading,
+        rejected,
+        progress,
+    };
+    let added = in_pool(reading.threads, || change.run(manifest, inputs));
+    if added.is_err() {
+        directory::clean_after_failure(library);
+    }
+    added
+}
+
+fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest> {
+    let bits = settings.bits;
+    if reading.entries != Entries::Documents && settings.texts {
+        return Err(Error::usage(
+            "bare fingerprints have no texts that could be stored: leave --texts out",
+        ));
+    }
+    if reading.options.fields.features.is_some() && settings.texts {
+        return Err(Error::usage(
+            "the fingerprints are made of --features, so stored texts could not be compared: \
+             leave --texts out",
+        ));
+    }
+    let distance = Distance::new(settings.distance, bits)?;
+    // Refuses now what would be refused after everything was read.
+    let request = Request {
+        count: 1,
+        bits,
+        distance,
+        memory: None,
+        live: false,
+    };
+    Plan::named(&settings.plan, &request)?;
+    Ok(Manifest {
+        recipe: settings.recipe.as_ref().map(lookalike::Recipe::to_toml),
+        bits,
+        distance: settings.distance,
+        plan: settings.plan.clone(),
+        memory: settings.memory,
+        ids: None,
+        texts: settings.texts,
+        next_row: 1,
+        next_file: 1,
+        segments: Vec::new(),
+    })
+}
+
+fn refuse_to_replace(library: &Path, there: Kind, replace: bool) -> Result<()> {
+    let name = shown(library);
+    match there {
+        Kind::Free => Ok(()),
+        Kind::Library if replace => Ok(()),
+        Kind::Library => Err(Error::usage(format!(
+            "{name} is a library already: add to it with `lookalike index add`, or replace it with \
+             --force"
+        ))),
+        Kind::Strange => Err(Error::usage(format!(
+            "{name} holds something that is no library: give a new name"
+        ))),
+    }
+}
+
+struct Change<'a> {
+    library: &'a Path,
+    reading: &'a Reading,
+    rejected: Option<&'a Output>,
+    progress: &'a dyn Progress,
+}
+
+/// What has been read of a block.
+struct Lot<C> {
+    codes: Vec<C>,
+    ids: ids::Lot,
+    hashes: Vec<u64>,
+    /// The numbers of the rows with ids.
+    numbers: Vec<u32>,
+    texts: texts::Lot,
+    bad: Vec<BadRow>,
+    /// The first row that has no id.
+    unnamed: Option<u64>,
+    without: u64,
+    bytes: u64,
+}
+
+impl<C> Default for Lot<C> {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            ids: ids::Lot::default(),
+            hashes: Vec::new(),
+            numbers: Vec::new(),
+            texts: texts::Lot::default(),
+            bad: Vec::new(),
+            unnamed: None,
+            without: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl<C> Lot<C> {
+    fn room(&self) -> usize {
+        self.codes.len() * size_of::<C>() + self.ids.bytes() + self.texts.bytes()
+    }
+}
+
+/// Everything that has been read, its ids and texts in files already.
+struct New<C> {
+    codes: Vec<C>,
+    hashes: Vec<u64>,
+    numbers: Vec<u32>,
+    ids: Option<IdsWriter>,
+    texts: Option<TextsWriter>,
+    named: Option<bool>,
+    without: u64,
+    bytes: u64,
+}
+
+impl Change<'_> {
+    fn run(&self, manifest: Manifest, inputs: &[PathBuf]) -> Result<AddSummary> {
+        let started = Instant::now();
+        let bits = manifest.bits;
+        let mut summary = by_width!(bits, add_rows(self, manifest, inputs))?;
+        summary.seconds = started.elapsed().as_secs_f64();
+        Ok(summary)
+    }
+}
+
+fn add_rows<C: Code>(
+    change: &Change<'_>,
+    mut manifest: Manifest,
+    paths: &[PathBuf],
+) -> Result<AddSummary> {
+    let library = change.library;
+    let file = manifest.next_file;
+    manifest.next_file += 1;
+    let rejected = Rejected::create(change.rejected)?;
+    let new = read_rows::<C>(change, &manifest, file, paths, &rejected)?;
+    let (added, without, bytes) = (new.codes.len() as u64, new.without, new.bytes);
+    change.progress.begin(Stage::Index, None);
+    if added > 0 {
+        manifest.ids = new.named;
+        let source = finish(change, &manifest, file, new)?;
+        manifest.next_row += added;
+        place(library, &mut manifest, source)?;
+    }
+    directory::replace_manifest(library, &manifest)?;
+    Ok(AddSummary {
+        added,
+        without,
+        rejected: rejected.finish()?,
+        bytes,
+        seconds: 0.0,
+        library: inspect::info_of(library, &manifest),
+    })
+}
+
+fn read_rows<C: Code>(
+    change: &Change<'_>,
+    manifest: &Manifest,
+    file: u64,
+    paths: &[PathBuf],
+    rejected: &Rejected,
+) -> Result<New<C>> {
+    let Reading {
+        entries,
+        options,
+        strict,
+        ..
+    } = change.reading;
+    let inputs = Inputs::open(
+        paths,
+        &entries.read_options(options, change.rejected.is_some())?,
+    )?;
+    if let Some(output) = change.rejected {
+        check_output(output, &inputs)?;
+    }
+    let recipe = manifest.recipe();
+    let fingerprinter =
+        Fingerprinter::new(entries, recipe.as_ref(), manifest.bits, &options.fields.id)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected,
+        strict: *strict,
+        progress: change.progress,
+    };
+    let path = |extension| change.library.join(file_name(file, extension));
+    let mut new = New {
+        codes: Vec::new(),
+        hashes: Vec::new(),
+        numbers: Vec::new(),
+        ids: None,
+        texts: match manifest.texts {
+            true => Some(TextsWriter::create(&path("texts"))?),
+            false => None,
+        },
+        named: manifest.ids,
+        without: 0,
+        bytes: 0,
+    };
+    blocks_in_order(
+        &inputs,
+        change.progress,
+        |block, parse, scratch: &mut Scratch, emit| {
+            let mut lot = Lot::default();
+            inputs.parse(block, parse, &mut |row| {
+                let row = match row {
+                    Ok(row) => row,
+                    Err(bad) => {
+                        lot.bytes += u64::from(bad.place.length());
+                        lot.bad.push(bad);
+                        return Ok(());
+                    }
+                };
+                lot.bytes += u64::from(row.place.length());
+                match fingerprinter.item(&inputs, &row, scratch) {
+                    Err(reason) => lot.bad.push(bad_row(&inputs, &row, reason)),
+                    Ok(None) => {}
+                    Ok(Some(item)) => match item.fingerprint {
+                        None => lot.without += 1,
+                        Some(fingerprint) => {
+                            lot.codes.push(C::narrow(fingerprint));
+                            if let Some(id) = item.id {
+                                lot.ids.push(id);
+                                lot.hashes.push(lookalike::value_hash(id.as_bytes()));
+                                lot.numbers.push(row.number.min(u32::MAX.into()) as u32);
+                            } else {
+                                lot.unnamed.get_or_insert(row.number);
+                            }
+                            if manifest.texts {
+                                lot.texts.push(item.text)?;
+                            }
+                        }
+                    },
+                }
+                if lot.room() >= PART_BYTES {
+                    lot.texts.close()?;
+                    emit(std::mem::take(&mut lot))?;
+                }
+                Ok(())
+            })?;
+            lot.texts.close()?;
+            Ok(lot)
+        },
+        |mut lot| {
+            bad_rows.tell(&lot.bad)?;
+            check_names(change.library, &mut new.named, &lot)?;
+            if lot.ids.len() > 0 && new.ids.is_none() {
+                new.ids = Some(IdsWriter::create(&path("ids"))?);
+            }
+            if let Some(ids) = &mut new.ids {
+                ids.put(&lot.ids)?;
+            }
+            if let Some(texts) = &mut new.texts {
+                texts.put(&lot.texts)?;
+            }
+            new.codes.append(&mut lot.codes);
+            new.hashes.append(&mut lot.hashes);
+            new.numbers.append(&mut lot.numbers);
+            new.without += lot.without;
+            new.bytes += lot.bytes;
+            match new.codes.len() as u64 > MOST_ROWS {
+                false => Ok(()),
+                true => Err(Error::limit(format!(
+                    "one run takes in at most {MOST_ROWS} fingerprints: give the inputs in several \
+                     runs of `lookalike index add`"
+                ))),
+            }
+        },
+    )?;
+    Ok(new)
+}
+
+/// All rows of a library have ids, or none has.
+fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Result<()> {
+    let library = shown(library);
+    let has_names = !lot.numbers.is_empty();
+    if let (Some(row), true) = (lot.unnamed, has_names || *named == Some(true)) {
+        return Err(Error::input(format!(
+            "row {row} of the inputs has no id, but other rows of the library {library} have: name \
+             the field with --id, or build the library with --id-row"
+        )));
+    }
+    if has_names && *named == Some(false) {
+        return Err(Error::input(format!(
+            "row {} of the inputs has an id, but the rows of the library {library} are numbered: \
+             number these too, with --id-row",
+            lot.numbers[0]
+        )));
+    }
+    if has_names || lot.unnamed.is_some() {
+        *named = Some(has_names);
+    }
+    Ok(())
+}
+
+/// Completes the files of the new rows, after it was seen that their ids are new.
+fn finish<C: Code>(
+    change: &Change<'_>,
+    manifest: &Manifest,
+    file: u64,
+    new: New<C>,
+) -> Result<Source<C>> {
+    let library = change.library;
+    let path = |extension| library.join(file_name(file, extension));
+    let mut entry = SegmentEntry {
+        file,
+        rows: new.codes.len() as u64,
+        codes: Seal(0),
+        bytes: 0,
+        first: None,
+        ids: None,
+        texts: None,
+        removed: None,
+    };
+    let names = match new.ids {
+        None => {
+            entry.first = Some(manifest.next_row);
+            Names::Numbered(manifest.next_row)
+        }
+        Some(writer) => {
+            entry.ids = Some(Seal(writer.finish()?));
+            let ids = Ids::open(&path("ids"))?;
+            refuse_repeats(&ids, &new.hashes, &new.numbers)?;
+            refuse_known(library, manifest, &ids, &new.hashes, &new.numbers)?;
+            Names::Stored(ids)
+        }
+    };
+    let texts = match new.texts {
+        None => None,
+        Some(writer) => {
+            entry.texts = Some(Seal(writer.finish()?));
+            Some(Texts::open(&path("texts"))?)
+        }
+    };
+    let part = Part {
+        entry,
+        names,
+        texts,
+        removed: Removed::none(),
+    };
+    Ok(Source {
+        codes: new.codes,
+        part,
+    })
+}
+
+fn refuse_repeats(ids: &Ids, hashes: &[u64], numbers: &[u32]) -> Result<()> {
+    for group in alike(hashes) {
+        for (at, &later) in group.iter().enumerate() {
+            for &earlier in &group[..at] {
+                let id = ids.get(later as u64)?;
+                if id == ids.get(earlier as u64)? {
+                    return Err(Error::input(format!(
+                        "the id '{id}' stands in rows {} and {}, but ids must differ: name another \
+                         field with --id, or number the rows with --id-row",
+                        numbers[earlier], numbers[later]
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses ids that the library has already.
+fn refuse_known(
+    library: &Path,
+    manifest: &Manifest,
+    new: &Ids,
+    hashes: &[u64],
+    numbers: &[u32],
+) -> Result<()> {
+    if manifest.segments.is_empty() {
+        return Ok(());
+    }
+    let mut table = BitTable::new(hashes.len());
+    let mut sorted: Vec<(u64, u64)> = hashes.iter().copied().zip(0..).collect();
+    sorted.sort_unstable();
+    for &hash in hashes {
+        table.insert(hash);
+    }
+    let check = |id: &str| -> Result<()> {
+        let hash = lookalike::value_hash(id.as_bytes());
+        if !table.contains(hash) {
+            return Ok(());
+        }
+        let from = sorted.partition_point(|(other, _)| *other < hash);
+        for &(_, row) in sorted[from..]
+            .iter()
+            .take_while(|(other, _)| *other == hash)
+        {
+            if new.get(row)? == id {
+                return Err(Error::input(format!(
+                    "the id '{id}' of row {} of the inputs is in the library {} already: remove it \
+                     there first, with `lookalike index remove`, or give the row another id",
+                    numbers[row as usize],
+                    shown(library)
+                )));
+            }
+        }
+        Ok(())
+    };
+    for entry in &manifest.segments {
+        let part = open_part(library, entry)?;
+        let unless_removed = |row: u64, id: &str| match part.removed.contains(row as u32) {
+            true => Ok(()),
+            false => check(id),
+        };
+        match &part.names {
+            Names::Stored(ids) => ids.for_each(unless_removed)?,
+            Names::Numbered(first) => (0..entry.rows)
+                .try_for_each(|row| unless_removed(row, &(first + row).to_string()))?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes new rows a segment of the library, merged with those before that are not much larger.
+fn place<C: Code>(library: &Path, manifest: &mut Manifest, new: Source<C>) -> Result<()> {
+    let mut rows = new.part.entry.rows;
+    let mut kept = manifest.segments.clone();
+    let mut merged = Vec::new();
+    while let Some(last) = kept.last()
+        && last.live() <= GROWTH * rows
+        && last.live() + rows <= MOST_ROWS
+    {
+        rows += last.live();
+        merged.extend(kept.pop());
+    }
+    let entry = match merged.is_empty() {
+        true => {
+            let mut entry = new.part.entry;
+            let written =
+                super::segments::write_index(library, manifest, &kept, entry.file, &new.codes)?;
+            (entry.codes, entry.bytes) = written;
+            entry
+        }
+        false => {
+            let mut sources = merged
+                .iter()
+                .rev()
+                .map(|entry| Source::of(library, manifest, entry))
+                .collect::<Result<Vec<_>>>()?;
+            sources.push(new);
+            merge(library, manifest, &kept, sources)?
+        }
+    };
+    kept.push(entry);
+    manifest.segments = kept;
+    Ok(())
+}

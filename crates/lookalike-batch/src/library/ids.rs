@@ -1,0 +1,271 @@
+//! Ids: a string for every row of a segment, any of them read without reading the others.
+//!
+//! The data are the strings one after another, each with its length before it (7 bits a byte, the
+//! lowest first, a set top bit says that more follow), then the places where every 64th row begins
+//! (8 bytes each), then the number of rows (8 bytes).
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use crate::error::Result;
+
+const MAGIC: Magic = *b"LAid";
+
+/// Rows from one place in the table to the next.
+const STRIDE: u64 = 64;
+
+/// Strings as they stand in the file, made by any thread.
+#[derive(Debug, Default)]
+pub(super) struct Lot {
+    bytes: Vec<u8>,
+    /// Where every string begins.
+    starts: Vec<u32>,
+}
+
+/// Writes the ids of a segment.
+pub(super) struct IdsWriter {
+    file: PagedWriter,
+    places: Vec<u8>,
+    rows: u64,
+}
+
+/// The ids of a segment.
+pub(super) struct Ids {
+    file: PagedFile,
+    rows: u64,
+    /// Where the table of places begins.
+    table: u64,
+}
+
+impl Lot {
+    /// Adds a string; `false`, and nothing is added, if the lot has become too large for one.
+    pub(super) fn push(&mut self, text: &str) {
+        let start = u32::try_from(self.bytes.len()).expect("a lot is of one block of rows");
+        self.starts.push(start);
+        put_length(text.len(), &mut self.bytes);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.starts.clear();
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl IdsWriter {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        Ok(Self {
+            file: PagedWriter::create(path, MAGIC)?,
+            places: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    pub(super) fn put(&mut self, lot: &Lot) -> Result<()> {
+        let base = self.file.length();
+        let to_next = (STRIDE - self.rows % STRIDE) % STRIDE;
+        for &start in lot
+            .starts
+            .iter()
+            .skip(to_next as usize)
+            .step_by(STRIDE as usize)
+        {
+            self.places.extend((base + u64::from(start)).to_le_bytes());
+        }
+        self.rows += lot.len() as u64;
+        self.file.put(&lot.bytes)
+    }
+
+    /// Completes the file and returns its seal.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        self.file.put(&self.places)?;
+        self.file.put(&self.rows.to_le_bytes())?;
+        self.file.finish()
+    }
+}
+
+impl Ids {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = PagedFile::open(path, MAGIC)?;
+        let rows = file
+            .length()
+            .checked_sub(8)
+            .map(|at| file.get(at, at + 8))
+            .transpose()?
+            .map(|bytes| u64::from_le_bytes(array(&bytes)));
+        let table = rows.and_then(|rows| {
+            let bytes = rows.div_ceil(STRIDE).checked_mul(8)?.checked_add(8)?;
+            file.length().checked_sub(bytes)
+        });
+        match (rows, table) {
+            (Some(rows), Some(table)) => Ok(Self { file, rows, table }),
+            _ => Err(damaged(path, "it is too short for the rows it says it has")),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
+    }
+
+    /// The id of a row.
+    pub(super) fn get(&self, row: u64) -> Result<Cow<'_, str>> {
+        let (group, within) = (row / STRIDE, row % STRIDE);
+        let bytes = self.group(group)?;
+        let wrong = || self.wrong(row);
+        let mut at = 0;
+        for _ in 0..within {
+            let (start, length) = length_at(&bytes, at).ok_or_else(wrong)?;
+            at = start + length;
+        }
+        let (start, length) = length_at(&bytes, at).ok_or_else(wrong)?;
+        let text = match &bytes {
+            Cow::Borrowed(bytes) => bytes
+                .get(start..start + length)
+                .map(str_of)
+                .map(|text| text.map(Cow::Borrowed)),
+            Cow::Owned(bytes) => bytes
+                .get(start..start + length)
+                .map(str_of)
+                .map(|text| text.map(|text| Cow::Owned(text.to_owned()))),
+        };
+        text.flatten().ok_or_else(wrong)
+    }
+
+    /// Calls back with all ids in order; takes no memory to speak of.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(u64, &str) -> Result<()>) -> Result<()> {
+        let (mut open, mut row) = (Vec::new(), 0);
+        self.file.scan(self.table, |page| {
+            open.extend_from_slice(page);
+            let mut at = 0;
+            while let Some((start, length)) = length_at(&open, at) {
+                let Some(bytes) = open.get(start..start + length) else {
+                    break;
+                };
+                let text = str_of(bytes).ok_or_else(|| self.wrong(row))?;
+                visit(row, text)?;
+                row += 1;
+                at = start + length;
+            }
+            open.drain(..at);
+            Ok(())
+        })?;
+        match open.is_empty() && row == self.rows {
+            true => Ok(()),
+            false => Err(self.wrong(row)),
+        }
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.file.verify()?;
+        self.for_each(|_, _| Ok(()))
+    }
+
+    fn group(&self, group: u64) -> Result<Cow<'_, [u8]>> {
+        let place = |group: u64| -> Result<u64> {
+            if group * STRIDE >= self.rows {
+                return Ok(self.table);
+            }
+            let at = self.table + group * 8;
+            Ok(u64::from_le_bytes(array(&self.file.get(at, at + 8)?)))
+        };
+        let (start, end) = (place(group)?, place(group + 1)?);
+        if end > self.table {
+            return Err(self.wrong(group * STRIDE));
+        }
+        self.file.get(start, end)
+    }
+
+    fn wrong(&self, row: u64) -> crate::error::Error {
+        damaged(self.file.path(), &format!("the id of row {row} is none"))
+    }
+}
+
+fn str_of(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok()
+}
+
+/// Appends a length, 7 bits a byte.
+pub(super) fn put_length(mut length: usize, out: &mut Vec<u8>) {
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+}
+
+/// Reads the length at `at`: where what it counts begins, and how long it is.
+pub(super) fn length_at(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut length = 0usize;
+    for shift in (0..35).step_by(7) {
+        let byte = *bytes.get(at)?;
+        at += 1;
+        length |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some((at, length));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_come_back_however_they_were_put() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("ids");
+        for count in [0, 1, 63, 64, 65, 128, 5000] {
+            let id = |row: usize| format!("{row}é{}", "x".repeat(row * row % 300));
+            for size in [1, 63, 64, 100] {
+                let mut writer = IdsWriter::create(&path).unwrap();
+                let mut lot = Lot::default();
+                for row in 0..count {
+                    lot.push(&id(row));
+                    if lot.len() == size {
+                        writer.put(&lot).unwrap();
+                        lot.clear();
+                    }
+                }
+                writer.put(&lot).unwrap();
+                let seal = writer.finish().unwrap();
+                let ids = Ids::open(&path).unwrap();
+                assert_eq!((ids.len(), ids.seal()), (count as u64, seal));
+                (0..count).for_each(|row| assert_eq!(ids.get(row as u64).unwrap(), id(row)));
+                assert!(ids.get(count as u64).is_err());
+                let mut next = 0;
+                ids.for_each(|row, text| {
+                    assert_eq!((row, text), (next, &id(next as usize)[..]));
+                    next += 1;
+                    Ok(())
+                })
+                .unwrap();
+                assert_eq!(next, count as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_come_back() {
+        for length in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u32::MAX as usize] {
+            let mut bytes = vec![0xff];
+            put_length(length, &mut bytes);
+            assert_eq!(length_at(&bytes, 1), Some((bytes.len(), length)));
+            assert_eq!(length_at(&bytes[..bytes.len() - 1], 1), None);
+        }
+        assert_eq!(length_at(&[0x80; 9], 0), None);
+    }
+}

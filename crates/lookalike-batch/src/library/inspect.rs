@@ -1,0 +1,229 @@
+//! What a library is, and whether it is whole.
+
+use std::path::Path;
+use std::time::Instant;
+
+use lookalike::hamming::{Code, Segment};
+use lookalike::sketch::SimHasher;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Recipe};
+use serde::Serialize;
+
+use super::by_width;
+use super::directory;
+use super::manifest::{Manifest, file_name};
+use super::paged::damaged;
+use super::segments::{Names, Part, open_index, open_part, seal_of};
+use super::texts::Unpacked;
+use crate::error::Result;
+use crate::run::{Progress, Stage, in_pool};
+
+/// So many rows of a library have their fingerprint made again from their text.
+const SAMPLE: u64 = 1000;
+
+/// What a library is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Info {
+    /// The directory.
+    pub path: String,
+    /// Fingerprints that can be found.
+    pub fingerprints: u64,
+    /// Fingerprints that are removed and still take room.
+    pub removed: u64,
+    /// Bits of a fingerprint.
+    pub bits: u32,
+    /// The largest distance that can be asked for.
+    pub distance: u32,
+    /// The name of the plan.
+    pub plan: String,
+    /// The most bytes that the indexes may take, if there is a limit.
+    pub memory: Option<u64>,
+    /// Name of the recipe, if it is known.
+    pub recipe: Option<String>,
+    /// Identity of the recipe, if it is known.
+    pub recipe_id: Option<String>,
+    /// Whether rows have ids of their own rather than numbers; nothing while there are no rows.
+    pub ids: Option<bool>,
+    /// Whether the texts are stored.
+    pub texts: bool,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// The segments, in the order of their rows.
+    pub segments: Vec<SegmentInfo>,
+}
+
+/// What a segment is.
+#[derive(Debug, Clone, Serialize)]
+pub struct SegmentInfo {
+    /// Rows, those that are removed included.
+    pub rows: u64,
+    /// Rows that are removed.
+    pub removed: u64,
+    /// Bytes of the index on disk and in memory.
+    pub bytes: u64,
+    /// The tables of the index, where it was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+}
+
+/// What was found whole.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verified {
+    /// Files read and checked.
+    pub files: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Rows, those that are removed included.
+    pub rows: u64,
+    /// Rows whose fingerprint was made again from their text.
+    pub sampled: u64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// What a library is, with the tables of its indexes, which are opened for it.
+///
+/// # Errors
+///
+/// What is no library or is damaged.
+pub fn info(library: &Path) -> Result<Info> {
+    directory::read_consistently(library, |manifest| {
+        let mut info = info_of(library, &manifest);
+        let bits = manifest.bits;
+        for (entry, segment) in manifest.segments.iter().zip(&mut info.segments) {
+            let plan = by_width!(bits, plan_of(library, &manifest, entry))?;
+            segment.plan = Some(plan);
+        }
+        Ok(info)
+    })
+}
+
+fn plan_of<C: Code>(
+    library: &Path,
+    manifest: &Manifest,
+    entry: &super::manifest::SegmentEntry,
+) -> Result<String> {
+    Ok(open_index::<C>(library, manifest, entry)?
+        .plan()
+        .to_string())
+}
+
+/// What a manifest says, and how large its files are.
+pub(super) fn info_of(library: &Path, manifest: &Manifest) -> Info {
+    let recipe = manifest.recipe();
+    let sizes = manifest
+        .files()
+        .into_iter()
+        .chain([super::manifest::NAME.to_owned()]);
+    let size = |name: String| std::fs::metadata(library.join(name)).map_or(0, |file| file.len());
+    Info {
+        path: library.display().to_string(),
+        fingerprints: manifest.live(),
+        removed: manifest
+            .segments
+            .iter()
+            .map(|entry| entry.rows - entry.live())
+            .sum(),
+        bits: manifest.bits,
+        distance: manifest.distance,
+        plan: manifest.plan.clone(),
+        memory: manifest.memory,
+        recipe: recipe.as_ref().map(|recipe| recipe.name.clone()),
+        recipe_id: recipe.as_ref().map(|recipe| recipe.id().to_string()),
+        ids: manifest.ids,
+        texts: manifest.texts,
+        bytes: sizes.map(size).sum(),
+        segments: manifest
+            .segments
+            .iter()
+            .map(|entry| SegmentInfo {
+                rows: entry.rows,
+                removed: entry.rows - entry.live(),
+                bytes: entry.bytes,
+                plan: None,
+            })
+            .collect(),
+    }
+}
+
+/// Reads every file of a library, compares it with its checksums and with the manifest, and, where
+/// texts are stored, makes the fingerprints of a sample of them again.
+///
+/// # Errors
+///
+/// What is no library; the first thing that is damaged.
+pub fn verify(library: &Path, threads: usize, progress: &dyn Progress) -> Result<Verified> {
+    let started = Instant::now();
+    progress.begin(Stage::Open, None);
+    let mut verified = in_pool(threads, || {
+        directory::read_consistently(library, |manifest| {
+            let bits = manifest.bits;
+            by_width!(bits, verify_files(library, &manifest))
+        })
+    })?;
+    verified.seconds = started.elapsed().as_secs_f64();
+    Ok(verified)
+}
+
+fn verify_files<C: Code>(library: &Path, manifest: &Manifest) -> Result<Verified> {
+    let rows: u64 = manifest.segments.iter().map(|entry| entry.rows).sum();
+    let mut verified = Verified {
+        files: 1 + manifest.files().len() as u64,
+        bytes: info_of(library, manifest).bytes,
+        rows,
+        sampled: 0,
+        seconds: 0.0,
+    };
+    for entry in &manifest.segments {
+        let path = library.join(file_name(entry.file, "codes"));
+        let index = open_index::<C>(library, manifest, entry)?;
+        if seal_of(&path)? != entry.codes {
+            return Err(damaged(&path, "it is not the file that the manifest names"));
+        }
+        let part = open_part(library, entry)?;
+        if let Names::Stored(ids) = &part.names {
+            ids.verify()?;
+        }
+        if let Some(texts) = &part.texts {
+            texts.verify()?;
+        }
+        if let Some(recipe) = manifest.recipe() {
+            verified.sampled +=
+                sample(&index, &part, &recipe, rows.div_ceil(SAMPLE).max(1), &path)?;
+        }
+    }
+    Ok(verified)
+}
+
+/// Makes the fingerprint of every `step`th row again; returns how many.
+fn sample<C: Code>(
+    index: &Segment<C>,
+    part: &Part,
+    recipe: &Recipe,
+    step: u64,
+    path: &Path,
+) -> Result<u64> {
+    let Some(texts) = &part.texts else {
+        return Ok(0);
+    };
+    let mut chosen = Vec::new();
+    index.for_each(|row, code| {
+        if u64::from(row).is_multiple_of(step) {
+            chosen.push((row, code));
+        }
+    });
+    chosen.sort_unstable();
+    let analyzer = Analyzer::new(recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+    let (mut scratch, mut unpacked) = (Scratch::default(), Unpacked::default());
+    for &(row, code) in &chosen {
+        let text = texts.get(row.into(), &mut unpacked)?;
+        let made = hasher.fingerprint(&analyzer.analyze(text, &mut scratch));
+        if made != Some(code.widen()) {
+            let id = part.names.get(row.into())?;
+            let what = format!("the fingerprint of '{id}' is not that of its text");
+            return Err(damaged(path, &what));
+        }
+    }
+    Ok(chosen.len() as u64)
+}

@@ -1,0 +1,255 @@
+//! The manifest: what a library is and which files belong to it.
+//!
+//! Text: a first line with magic, version and the checksum of all that follows, then JSON. It is
+//! replaced as a whole by renaming, after the files that it names are on disk.
+
+use std::fmt;
+use std::path::Path;
+
+use lookalike::Recipe;
+use serde::{Deserialize, Serialize};
+
+use super::paged::damaged;
+use crate::error::{Error, Result, shown};
+
+/// The name of the manifest in the directory.
+pub(super) const NAME: &str = "manifest";
+
+const MAGIC: &str = "lookalike-library";
+
+/// The version that this program writes, and the only one that it reads.
+const VERSION: &str = "1";
+
+/// A checksum, written as 16 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(super) struct Seal(pub(super) u64);
+
+impl fmt::Display for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+impl From<Seal> for String {
+    fn from(seal: Seal) -> Self {
+        seal.to_string()
+    }
+}
+
+impl TryFrom<String> for Seal {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        u64::from_str_radix(&text, 16)
+            .ok()
+            .map(Self)
+            .filter(|seal| seal.to_string() == text)
+            .ok_or_else(|| format!("'{text}' is no checksum"))
+    }
+}
+
+/// What a library is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The recipe of the fingerprints as TOML, if it is known.
+    pub(super) recipe: Option<String>,
+    /// Bits of a fingerprint, 8–128.
+    pub(super) bits: u32,
+    /// The largest distance that can be asked for.
+    pub(super) distance: u32,
+    /// The name of the plan: `auto`, `blocks`, ….
+    pub(super) plan: String,
+    /// The most bytes that the indexes may take together.
+    pub(super) memory: Option<u64>,
+    /// Whether rows have ids of their own; not known before there are rows.
+    pub(super) ids: Option<bool>,
+    /// Whether the texts are stored.
+    pub(super) texts: bool,
+    /// The number that the next row gets, from 1.
+    pub(super) next_row: u64,
+    /// The number that the next file gets, from 1.
+    pub(super) next_file: u64,
+    /// The segments, in the order of their rows.
+    pub(super) segments: Vec<SegmentEntry>,
+}
+
+/// A segment and its files, which are named by a number and an extension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SegmentEntry {
+    /// The number in the names of its files, except that of the removed rows.
+    pub(super) file: u64,
+    pub(super) rows: u64,
+    pub(super) codes: Seal,
+    /// Bytes of the file with the codes.
+    pub(super) bytes: u64,
+    /// The number of the first row, where the others follow one after another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) first: Option<u64>,
+    /// Otherwise there is a file with the ids.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) ids: Option<Seal>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) texts: Option<Seal>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) removed: Option<RemovedEntry>,
+}
+
+/// The rows of a segment that are gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RemovedEntry {
+    pub(super) file: u64,
+    pub(super) rows: u64,
+    pub(super) seal: Seal,
+}
+
+/// The name of a file of a library.
+pub(super) fn file_name(number: u64, extension: &str) -> String {
+    format!("{number:08}.{extension}")
+}
+
+impl Manifest {
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let json = serde_json::to_string_pretty(self)
+            .expect("a manifest has only strings, numbers and lists");
+        let body = format!("{json}\n");
+        let checksum = Seal(lookalike::value_hash(body.as_bytes()));
+        format!("{MAGIC} {VERSION} {checksum}\n{body}")
+    }
+
+    /// Reads the text of a file; `path` is for messages.
+    ///
+    /// # Errors
+    ///
+    /// What is no manifest, is of another version, is damaged or contradicts itself.
+    pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|_| damaged(path, "it is not UTF-8"))?;
+        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+        let mut words = first.split(' ');
+        if words.next() != Some(MAGIC) {
+            return Err(Error::input(format!(
+                "{} is not the manifest of a library",
+                shown(path)
+            )));
+        }
+        let version = words.next().unwrap_or_default();
+        if version != VERSION {
+            return Err(Error::input(format!(
+                "{} is of version {version}; this program reads version {VERSION}",
+                shown(path)
+            )));
+        }
+        let checksum = Seal(lookalike::value_hash(body.as_bytes())).to_string();
+        if words.next() != Some(&checksum) || words.next().is_some() {
+            return Err(damaged(path, "its text does not fit its checksum"));
+        }
+        let manifest: Self =
+            serde_json::from_str(body).map_err(|error| damaged(path, &format!("{error}")))?;
+        manifest.check().map_err(|what| damaged(path, &what))?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(recipe) = &self.recipe {
+            let recipe: Recipe = recipe.parse().map_err(|error| format!("{error}"))?;
+            let bits = recipe.simhash.bits;
+            if bits != self.bits {
+                return Err(format!(
+                    "its recipe has {bits} bits, the library {}",
+                    self.bits
+                ));
+            }
+        }
+        if !(8..=128).contains(&self.bits) || self.distance >= self.bits {
+            return Err(format!("{} bits, distance {}", self.bits, self.distance));
+        }
+        let mut next = 1;
+        for segment in &self.segments {
+            let removed = segment.removed.as_ref();
+            let files = [Some(segment.file), removed.map(|removed| removed.file)];
+            if files
+                .into_iter()
+                .flatten()
+                .any(|file| file >= self.next_file)
+            {
+                return Err(format!(
+                    "the number of segment {} is not given out",
+                    segment.file
+                ));
+            }
+            if segment.rows == 0 || segment.rows > u64::from(u32::MAX) {
+                return Err(format!(
+                    "segment {} has {} rows",
+                    segment.file, segment.rows
+                ));
+            }
+            if segment.first.is_some() == segment.ids.is_some() {
+                return Err(format!("segment {} has not one kind of ids", segment.file));
+            }
+            if segment.texts.is_some() != self.texts {
+                return Err(format!(
+                    "segment {} has texts or not, unlike the library",
+                    segment.file
+                ));
+            }
+            if removed.is_some_and(|removed| removed.rows > segment.rows) {
+                return Err(format!(
+                    "segment {} has fewer rows than are removed",
+                    segment.file
+                ));
+            }
+            if let Some(first) = segment.first {
+                let end = first.checked_add(segment.rows);
+                next = end
+                    .filter(|&end| first >= next && end <= self.next_row)
+                    .ok_or_else(|| {
+                        format!("the rows of segment {} are out of order", segment.file)
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The recipe, if it is known.
+    pub(super) fn recipe(&self) -> Option<Recipe> {
+        let toml = self.recipe.as_ref()?;
+        Some(
+            toml.parse()
+                .expect("it was checked when the manifest was read"),
+        )
+    }
+
+    /// Rows that are not removed.
+    pub(super) fn live(&self) -> u64 {
+        self.segments.iter().map(SegmentEntry::live).sum()
+    }
+
+    /// The names of all files.
+    pub(super) fn files(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for segment in &self.segments {
+            names.push(file_name(segment.file, "codes"));
+            if segment.ids.is_some() {
+                names.push(file_name(segment.file, "ids"));
+            }
+            if segment.texts.is_some() {
+                names.push(file_name(segment.file, "texts"));
+            }
+            if let Some(removed) = &segment.removed {
+                names.push(file_name(removed.file, "removed"));
+            }
+        }
+        names
+    }
+}
+
+impl SegmentEntry {
+    /// Rows that are not removed.
+    pub(super) fn live(&self) -> u64 {
+        self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
+    }
+}

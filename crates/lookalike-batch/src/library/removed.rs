@@ -1,0 +1,104 @@
+//! Tombstones: which rows of a segment count as gone.
+//!
+//! The data are a bit for every row, the first in the lowest bit of the first byte, filled up to a
+//! multiple of 8 bytes.
+
+use std::path::Path;
+
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use crate::error::Result;
+
+const MAGIC: Magic = *b"LArm";
+
+/// The rows of a segment that are gone.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Removed {
+    bits: Vec<u64>,
+    count: u64,
+}
+
+impl Removed {
+    /// Of a segment of so many rows, none.
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, row: u32) -> bool {
+        let word = self.bits.get((row / 64) as usize);
+        word.is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    /// Whether the row was not gone before.
+    pub(super) fn insert(&mut self, row: u32) -> bool {
+        let (word, bit) = ((row / 64) as usize, 1 << (row % 64));
+        if self.bits.len() <= word {
+            self.bits.resize(word + 1, 0);
+        }
+        let new = self.bits[word] & bit == 0;
+        self.bits[word] |= bit;
+        self.count += u64::from(new);
+        new
+    }
+
+    /// Writes the bits of a segment of so many rows; returns the seal.
+    pub(super) fn write(&self, path: &Path, rows: u64) -> Result<u64> {
+        let mut file = PagedWriter::create(path, MAGIC)?;
+        for word in 0..rows.div_ceil(64) as usize {
+            file.put(&self.bits.get(word).copied().unwrap_or(0).to_le_bytes())?;
+        }
+        file.finish()
+    }
+
+    /// Reads the bits of a segment of so many rows; returns the seal too.
+    pub(super) fn read(path: &Path, rows: u64) -> Result<(Self, u64)> {
+        let file = PagedFile::open(path, MAGIC)?;
+        let bytes = file.get(0, file.length())?;
+        if bytes.len() as u64 != rows.div_ceil(64) * 8 {
+            return Err(damaged(
+                path,
+                &format!("it is not of a segment of {rows} rows"),
+            ));
+        }
+        let bits: Vec<_> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(array(word)))
+            .collect();
+        if rows % 64 > 0 && bits.last().is_some_and(|&last| last >> (rows % 64) != 0) {
+            return Err(damaged(path, "it removes rows that do not exist"));
+        }
+        let count = bits.iter().map(|word| u64::from(word.count_ones())).sum();
+        Ok((Self { bits, count }, file.seal()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_rows_come_back_and_fit_their_segment() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("removed");
+        for rows in [1u32, 63, 64, 65, 1000] {
+            let mut removed = Removed::none();
+            for row in (0..rows).step_by(3) {
+                assert!(removed.insert(row) && !removed.insert(row));
+            }
+            let seal = removed.write(&path, rows.into()).unwrap();
+            let (read, own) = Removed::read(&path, rows.into()).unwrap();
+            assert_eq!((own, read.count()), (seal, u64::from(rows.div_ceil(3))));
+            assert!((0..rows).all(|row| read.contains(row) == (row % 3 == 0)));
+            assert!(!read.contains(rows) && !read.contains(u32::MAX));
+            assert!(Removed::read(&path, u64::from(rows) + 64).is_err());
+        }
+        let mut beyond = Removed::none();
+        beyond.insert(60);
+        beyond.write(&path, 64).unwrap();
+        assert!(Removed::read(&path, 61).is_ok() && Removed::read(&path, 60).is_err());
+    }
+}

@@ -1,0 +1,177 @@
+//! Rows as fingerprints: documents under a recipe, or fingerprints that come bare.
+
+use std::path::PathBuf;
+
+use lookalike::sketch::SimHasher;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Recipe};
+
+use super::Entries;
+use crate::digits::Digits;
+use crate::error::{Error, Result};
+use crate::run::read::analyze;
+use crate::source::{Format, IdField, Inputs, ReadOptions, Row, Scalar};
+
+/// The name of a column of fingerprints that no option names, and the header of a file of lines.
+const COLUMN: &str = "fingerprint";
+
+/// Makes fingerprints of rows.
+pub(super) struct Fingerprinter {
+    kind: Kind,
+    bits: u32,
+    numbered: bool,
+}
+
+enum Kind {
+    Documents(Box<Analyzer>, SimHasher),
+    Lines(Digits),
+    Field(Digits, String),
+}
+
+/// What a row is to a library.
+pub(super) struct Item<'a> {
+    /// The id; `None` where the number of the row is the id.
+    pub(super) id: Option<&'a str>,
+    /// `None` if the document is too poor for a fingerprint.
+    pub(super) fingerprint: Option<u128>,
+    pub(super) text: &'a str,
+}
+
+impl Fingerprinter {
+    pub(super) fn new(
+        entries: &Entries,
+        recipe: Option<&Recipe>,
+        bits: u32,
+        id: &IdField,
+    ) -> Result<Self> {
+        let kind = match (entries, recipe) {
+            (Entries::Documents, Some(recipe)) => Kind::Documents(
+                Box::new(Analyzer::new(recipe)),
+                SimHasher::new(&recipe.simhash, Cpu::best()),
+            ),
+            (Entries::Documents, None) => {
+                return Err(Error::usage(
+                    "the library holds bare fingerprints of an unknown recipe, so texts cannot be \
+                     compared with them: give fingerprints with --fingerprints, or build the \
+                     library with --recipe",
+                ));
+            }
+            (Entries::Lines(digits), _) => Kind::Lines(*digits),
+            (Entries::Field(digits, field), _) => Kind::Field(*digits, field.clone()),
+        };
+        Ok(Self {
+            kind,
+            bits,
+            numbered: *id == IdField::RowNumber,
+        })
+    }
+
+    /// What a row is; nothing if it is a header; what is wrong with it otherwise.
+    pub(super) fn item<'a>(
+        &self,
+        inputs: &Inputs,
+        row: &Row<'a>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Item<'a>>, String> {
+        let (id, fingerprint) = match &self.kind {
+            Kind::Documents(analyzer, hasher) => {
+                let analysis = analyze(analyzer, row, scratch);
+                (row.id, hasher.fingerprint(&analysis))
+            }
+            Kind::Lines(digits) => {
+                let (id, cell) = match row.text.split_once('\t') {
+                    Some((id, cell)) => (Some(id), cell),
+                    None => (None, row.text),
+                };
+                if cell == COLUMN && is_first(inputs, row) {
+                    return Ok(None);
+                }
+                if id == Some("") {
+                    return Err("the id is empty".into());
+                }
+                (id, digits.read(cell, self.bits)?)
+            }
+            Kind::Field(digits, field) => (row.id, self.scalar(*digits, field, row.extra)?),
+        };
+        Ok(Some(Item {
+            id: id.filter(|_| !self.numbered),
+            fingerprint,
+            text: row.text,
+        }))
+    }
+
+    fn scalar(
+        &self,
+        digits: Digits,
+        field: &str,
+        values: &[Scalar<'_>],
+    ) -> Result<Option<u128>, String> {
+        let said = |what: &str| Err(format!("the field `{field}` {what}"));
+        match values.first() {
+            Some(Scalar::Text(text)) => digits.read(text, self.bits),
+            // A number of JSON or Parquet is a number, whatever strings hold.
+            Some(Scalar::Number { literal, .. }) => Digits::Decimal.read(literal, self.bits),
+            Some(Scalar::Null) => Ok(None),
+            Some(Scalar::Bool(_)) => said("is a truth value, not a fingerprint"),
+            Some(Scalar::Missing) | None => said("is missing"),
+        }
+    }
+}
+
+fn is_first(inputs: &Inputs, row: &Row<'_>) -> bool {
+    inputs.file_of(row.place).first_number() == Some(row.number)
+}
+
+impl Entries {
+    /// Bare fingerprints of a field, or, where none is named and no input has fields by its name,
+    /// of lines.
+    pub fn bare(
+        digits: Digits,
+        field: Option<&str>,
+        paths: &[PathBuf],
+        format: Option<Format>,
+    ) -> Self {
+        use crate::source::format_by_extension;
+        let has_fields = |format: Option<Format>| {
+            matches!(format, Some(Format::Jsonl | Format::Parquet | Format::CSV))
+        };
+        let fields = match format {
+            Some(_) => has_fields(format),
+            None => paths
+                .iter()
+                .any(|path| path.is_dir() || has_fields(format_by_extension(path))),
+        };
+        match field {
+            Some(field) => Self::Field(digits, field.to_owned()),
+            None if fields => Self::Field(digits, COLUMN.to_owned()),
+            None => Self::Lines(digits),
+        }
+    }
+
+    /// How inputs with such rows are read.
+    pub(super) fn read_options(&self, options: &ReadOptions, again: bool) -> Result<ReadOptions> {
+        let mut options = ReadOptions {
+            again,
+            ..options.clone()
+        };
+        match self {
+            Self::Documents => {}
+            Self::Lines(_) => {
+                if let IdField::Named(field) = &options.fields.id {
+                    return Err(Error::usage(format!(
+                        "lines of fingerprints have no field `{field}`: name the field of the \
+                         fingerprints too, with --fingerprint"
+                    )));
+                }
+                options.format = Some(Format::Text);
+                options.fields.features = None;
+            }
+            Self::Field(_, field) => {
+                options.fields.text = Vec::new();
+                options.fields.features = None;
+                options.fields.extra = vec![field.clone()];
+            }
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,627 @@
+//! Searching a library: the matches of many queries, in their order.
+//!
+//! Every block of the input is parsed, searched and put into lines by one thread; what they make is
+//! written in order. Within a block some queries are searched at a time, fewer where they have many
+//! matches, so that memory stays bounded.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lookalike::hamming::{Code, Search, Segment};
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::verify::{containment, jaccard};
+use lookalike::{Distance, Recipe, Threshold};
+use serde::Serialize;
+
+use super::manifest::Manifest;
+use super::rows::Fingerprinter;
+use super::segments::{Part, open_index, open_part};
+use super::texts::Unpacked;
+use super::{Entries, Reading, by_width, directory};
+use crate::error::{Error, Result, shown};
+use crate::run::fingerprint::id_text;
+use crate::run::ordered::{Emit, blocks_in_order};
+use crate::run::read::{analyze, bad_row};
+use crate::run::rejected::{BadRows, Rejected};
+use crate::run::{Progress, Stage, in_pool};
+use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, Inputs};
+
+/// So many bytes of results of a block are handed on before its end.
+const PART_BYTES: usize = 8 << 20;
+
+/// So many matches of some queries are aimed at, where queries have many.
+const MATCHES_AT_ONCE: usize = 1 << 20;
+
+/// The most queries searched at a time, and the number to begin with.
+const MOST_QUERIES: usize = 1 << 15;
+const FIRST_QUERIES: usize = 1 << 8;
+
+/// Which matches of a query are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// All of them.
+    All,
+    /// The nearest ones, so many; ties go to the earlier rows.
+    Nearest(usize),
+    /// The one that was added first.
+    First,
+}
+
+/// What is compared with a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Candidates {
+    /// What is within the distance.
+    Distance,
+    /// Everything that shares one of distance + 1 blocks of bits.
+    Blocks,
+}
+
+/// How candidates are checked by their texts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Check {
+    /// The Jaccard index of the sets of features, at least so large.
+    Jaccard(Threshold),
+    /// The share of the features of the smaller text that the other has too.
+    Containment(Threshold),
+    /// No check: similarity is 1 − distance/bits.
+    None,
+}
+
+/// What a person may choose of a search.
+#[derive(Debug, Clone)]
+pub struct SearchSettings {
+    /// The largest distance (≤); that of the library if not given.
+    pub distance: Option<u32>,
+    /// Which matches are listed.
+    pub which: Which,
+    /// The most matches of a query; those that have more are counted.
+    pub limit: Option<usize>,
+    /// What is compared.
+    pub candidates: Candidates,
+    /// How candidates are checked, and whether similarities are listed instead of distances.
+    pub check: Option<Check>,
+    /// The recipe that the queries are thought to have; another one than the library's is refused.
+    pub recipe: Option<Recipe>,
+}
+
+/// What a search has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct SearchSummary {
+    /// Queries read.
+    pub queries: u64,
+    /// Queries too poor for a fingerprint: they match nothing.
+    pub without: u64,
+    /// Queries with at least one match.
+    pub matched: u64,
+    /// Matches listed.
+    pub matches: u64,
+    /// Queries of which not all matches are listed, because of a limit.
+    pub truncated: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Seconds of opening the library, part of the former.
+    pub opening: f64,
+    /// Fingerprints in the library.
+    pub fingerprints: u64,
+    /// The largest distance.
+    pub distance: u32,
+    /// Name of the recipe, if it is known.
+    pub recipe: Option<String>,
+    /// Identity of the recipe, if it is known.
+    pub recipe_id: Option<String>,
+}
+
+/// Writes a table of the matches of every row of some inputs: `query, match, distance`, or
+/// `query, match, similarity` with a check. Ordered by query, then by distance or similarity, the
+/// nearest first, then by row of the library.
+///
+/// # Errors
+///
+/// What is no library or is damaged; settings that the library cannot meet; what cannot be read or
+/// written. The outputs are then as they were before.
+pub fn search(
+    library: &Path,
+    inputs: &[PathBuf],
+    settings: &SearchSettings,
+    reading: &Reading,
+    outputs: (&Output, Option<&Output>),
+    progress: &dyn Progress,
+) -> Result<SearchSummary> {
+    let started = Instant::now();
+    let bits = directory::read_manifest(library)?.bits;
+    let job = Job {
+        library,
+        inputs,
+        settings,
+        reading,
+        outputs,
+        progress,
+    };
+    let mut summary = in_pool(reading.threads, || by_width!(bits, run(&job)))?;
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok(summary)
+}
+
+struct Job<'a> {
+    library: &'a Path,
+    inputs: &'a [PathBuf],
+    settings: &'a SearchSettings,
+    reading: &'a Reading,
+    outputs: (&'a Output, Option<&'a Output>),
+    progress: &'a dyn Progress,
+}
+
+/// A library, opened to be searched.
+struct Opened<C> {
+    manifest: Manifest,
+    recipe: Option<Recipe>,
+    segments: Vec<(Segment<C>, Part)>,
+    /// The position of the first row of every segment among all rows.
+    bases: Vec<u64>,
+}
+
+fn open<C: Code>(library: &Path) -> Result<Opened<C>> {
+    directory::read_consistently(library, |manifest| {
+        let mut segments = Vec::new();
+        let (mut bases, mut base) = (Vec::new(), 0);
+        for entry in &manifest.segments {
+            let index = open_index::<C>(library, &manifest, entry)?;
+            segments.push((index, open_part(library, entry)?));
+            bases.push(base);
+            base += entry.rows;
+        }
+        Ok(Opened {
+            recipe: manifest.recipe(),
+            manifest,
+            segments,
+            bases,
+        })
+    })
+}
+
+/// A match of a query; ordered as matches are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Hit {
+    query: u32,
+    /// The distance, or the rank of a similarity: the bits of the double, all of them flipped.
+    rank: u64,
+    position: u64,
+}
+
+impl Hit {
+    fn similarity(self) -> f64 {
+        f64::from_bits(!self.rank)
+    }
+
+    /// The rank of a similarity: doubles that are not negative have the order of their bits.
+    fn rank_of(similarity: f64) -> u64 {
+        !similarity.to_bits()
+    }
+}
+
+/// What has been made of a block.
+struct Made {
+    rows: TableRows,
+    bad: Vec<BadRow>,
+    counts: Counts,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Counts {
+    queries: u64,
+    without: u64,
+    matched: u64,
+    matches: u64,
+    truncated: u64,
+    bytes: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: Self) {
+        self.queries += other.queries;
+        self.without += other.without;
+        self.matched += other.matched;
+        self.matches += other.matches;
+        self.truncated += other.truncated;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The queries of a block, and what a thread uses again from block to block.
+struct Worker<C> {
+    codes: Vec<C>,
+    /// Ids one after another, and where each ends.
+    ids: String,
+    id_ends: Vec<usize>,
+    /// Features of every query one after another, where candidates are checked.
+    features: Vec<u64>,
+    feature_ends: Vec<usize>,
+    hits: Vec<Hit>,
+    scratch: Scratch,
+    number: String,
+    unpacked: Vec<Unpacked>,
+    others: Vec<u64>,
+}
+
+impl<C> Default for Worker<C> {
+    fn default() -> Self {
+        Self {
+            codes: Vec::new(),
+            ids: String::new(),
+            id_ends: Vec::new(),
+            features: Vec::new(),
+            feature_ends: Vec::new(),
+            hits: Vec::new(),
+            scratch: Scratch::default(),
+            number: String::new(),
+            unpacked: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+}
+
+impl<C> Worker<C> {
+    fn clear(&mut self) {
+        self.codes.clear();
+        self.ids.clear();
+        self.id_ends.clear();
+        self.features.clear();
+        self.feature_ends.clear();
+    }
+
+    fn id(&self, query: usize) -> &str {
+        let start = query
+            .checked_sub(1)
+            .map_or(0, |before| self.id_ends[before]);
+        &self.ids[start..self.id_ends[query]]
+    }
+
+    fn features(&self, query: usize) -> &[u64] {
+        let start = query
+            .checked_sub(1)
+            .map_or(0, |before| self.feature_ends[before]);
+        &self.features[start..self.feature_ends[query]]
+    }
+}
+
+struct Searcher<'a, C> {
+    opened: &'a Opened<C>,
+    settings: &'a SearchSettings,
+    search: Search,
+    analyzer: Option<Analyzer>,
+    template: TableRows,
+}
+
+fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
+    let started = Instant::now();
+    let settings = job.settings;
+    let Reading {
+        entries, options, ..
+    } = job.reading;
+    let (output, rejected) = job.outputs;
+    let again = rejected.is_some();
+    let inputs = Inputs::open(job.inputs, &entries.read_options(options, again)?)?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    job.progress.begin(Stage::Open, None);
+    let opened = open::<C>(job.library)?;
+    let distance = opened.check(job)?;
+    let opening = started.elapsed().as_secs_f64();
+    let id = &options.fields.id;
+    let recipe = opened.recipe.as_ref();
+    let fingerprinter = Fingerprinter::new(entries, recipe, opened.manifest.bits, id)?;
+    let columns = [
+        Column::Text("query"),
+        Column::Text("match"),
+        match settings.check {
+            None => Column::Integer("distance"),
+            Some(_) => Column::Number("similarity"),
+        },
+    ];
+    let rejected = Rejected::create(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: job.reading.strict,
+        progress: job.progress,
+    };
+    let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
+    let compares = matches!(
+        settings.check,
+        Some(Check::Jaccard(_) | Check::Containment(_))
+    );
+    let searcher = Searcher {
+        opened: &opened,
+        settings,
+        search: Search {
+            distance: match settings.candidates {
+                Candidates::Distance => Some(distance),
+                Candidates::Blocks => None,
+            },
+            limit: usize::MAX,
+        },
+        analyzer: recipe.filter(|_| compares).map(Analyzer::new),
+        template: table.rows(),
+    };
+    let mut counts = Counts::default();
+    blocks_in_order(
+        &inputs,
+        job.progress,
+        |block, parse, worker: &mut Worker<C>, emit| {
+            let mut made = searcher.made();
+            worker.clear();
+            inputs.parse(block, parse, &mut |row| {
+                let row = match row {
+                    Ok(row) => row,
+                    Err(bad) => {
+                        made.counts.bytes += u64::from(bad.place.length());
+                        made.bad.push(bad);
+                        return Ok(());
+                    }
+                };
+                made.counts.bytes += u64::from(row.place.length());
+                match fingerprinter.item(&inputs, &row, &mut worker.scratch) {
+                    Err(reason) => made.bad.push(bad_row(&inputs, &row, reason)),
+                    Ok(None) => {}
+                    Ok(Some(item)) => {
+                        made.counts.queries += 1;
+                        let Some(fingerprint) = item.fingerprint else {
+                            made.counts.without += 1;
+                            return Ok(());
+                        };
+                        worker.codes.push(C::narrow(fingerprint));
+                        match item.id {
+                            Some(id) => worker.ids.push_str(id),
+                            None => {
+                                let row = crate::source::Row { id: None, ..row };
+                                worker.ids.push_str(id_text(&row, &mut worker.number));
+                            }
+                        }
+                        worker.id_ends.push(worker.ids.len());
+                        if let Some(analyzer) = &searcher.analyzer {
+                            let analysis = analyze(analyzer, &row, &mut worker.scratch);
+                            analysis.features(&mut worker.features);
+                            worker.feature_ends.push(worker.features.len());
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+            searcher.search(worker, &mut made, emit)?;
+            Ok(made)
+        },
+        |made: Made| {
+            bad_rows.tell(&made.bad)?;
+            counts.add(made.counts);
+            table.append(made.rows)
+        },
+    )?;
+    table.finish()?;
+    Ok(SearchSummary {
+        queries: counts.queries,
+        without: counts.without,
+        matched: counts.matched,
+        matches: counts.matches,
+        truncated: counts.truncated,
+        rejected: rejected.finish()?,
+        bytes: counts.bytes,
+        seconds: 0.0,
+        opening,
+        fingerprints: opened.manifest.live(),
+        distance: distance.get(),
+        recipe: recipe.map(|recipe| recipe.name.clone()),
+        recipe_id: recipe.map(|recipe| recipe.id().to_string()),
+    })
+}
+
+impl<C: Code> Opened<C> {
+    /// Refuses what the library cannot do; returns the distance.
+    fn check(&self, job: &Job<'_>) -> Result<Distance> {
+        let (settings, manifest) = (job.settings, &self.manifest);
+        let library = shown(job.library);
+        let most = manifest.distance;
+        let distance = settings.distance.unwrap_or(most);
+        if distance > most {
+            return Err(Error::usage(format!(
+                "the distance {distance} is above {most}, for which the library {library} was \
+                 built: give at most {most}, or build one with --distance {distance}"
+            )));
+        }
+        if let Some(asked) = &settings.recipe {
+            self.check_recipe(asked, &library)?;
+        }
+        let blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
+        if settings.candidates == Candidates::Blocks && !blocks {
+            return Err(Error::usage(format!(
+                "--candidates blocks needs a library of equal blocks, and the plan of {library} is \
+                 `{}`: build it with --plan blocks",
+                manifest.plan
+            )));
+        }
+        let compares = matches!(
+            settings.check,
+            Some(Check::Jaccard(_) | Check::Containment(_))
+        );
+        if compares && !manifest.texts {
+            return Err(Error::usage(format!(
+                "similarities are those of texts, which the library {library} does not store: \
+                 build it with --texts, or leave --verify and --threshold out to get distances"
+            )));
+        }
+        if compares && job.reading.entries != Entries::Documents {
+            return Err(Error::usage(
+                "similarities are those of texts, and the queries are bare fingerprints: give \
+                 documents, or leave --verify and --threshold out to get distances",
+            ));
+        }
+        Ok(Distance::new(distance, manifest.bits)?)
+    }
+
+    fn check_recipe(&self, asked: &Recipe, library: &str) -> Result<()> {
+        let named = |recipe: &Recipe| format!("{} ({})", recipe.name, recipe.id());
+        match &self.recipe {
+            Some(own) if own.id() == asked.id() => Ok(()),
+            own => Err(Error::usage(format!(
+                "the library {library} has {}, the queries have the recipe {}: fingerprints of two \
+                 recipes never compare",
+                own.as_ref().map_or_else(
+                    || "fingerprints of an unknown recipe".to_owned(),
+                    |own| format!("the recipe {}", named(own))
+                ),
+                named(asked)
+            ))),
+        }
+    }
+
+    /// The segment of a row, and its place there.
+    fn locate(&self, position: u64) -> (usize, u64) {
+        let segment = self.bases.partition_point(|&base| base <= position) - 1;
+        (segment, position - self.bases[segment])
+    }
+}
+
+impl<C: Code> Searcher<'_, C> {
+    fn made(&self) -> Made {
+        Made {
+            rows: self.template.empty(),
+            bad: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Searches all queries of a block, in lots.
+    fn search(&self, worker: &mut Worker<C>, made: &mut Made, emit: &Emit<'_, Made>) -> Result<()> {
+        let (mut start, mut size) = (0, FIRST_QUERIES);
+        while start < worker.codes.len() {
+            let end = (start + size).min(worker.codes.len());
+            let found = self.find(worker, start, end);
+            self.check(worker)?;
+            self.list(worker, made, emit)?;
+            size = match found {
+                0..MATCHES_AT_ONCE => (size * 4).min(MOST_QUERIES),
+                _ => size,
+            };
+            let per_query = found.div_ceil(end - start).max(1);
+            size = size.min((MATCHES_AT_ONCE / per_query).max(1));
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Finds the candidates of some queries; returns how many there were before any were left out.
+    fn find(&self, worker: &mut Worker<C>, start: usize, end: usize) -> usize {
+        let mut hits = std::mem::take(&mut worker.hits);
+        hits.clear();
+        let queries = &worker.codes[start..end];
+        for ((index, part), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
+            let none_removed = part.removed.count() == 0;
+            index.search(queries, &self.search, |query, found| {
+                if none_removed || !part.removed.contains(found.row) {
+                    hits.push(Hit {
+                        query: (start + query) as u32,
+                        rank: found.distance.into(),
+                        position: base + u64::from(found.row),
+                    });
+                }
+            });
+        }
+        worker.hits = hits;
+        worker.hits.len()
+    }
+
+    /// Replaces distances by similarities, and leaves out what is not similar enough.
+    fn check(&self, worker: &mut Worker<C>) -> Result<()> {
+        let Some(check) = self.settings.check else {
+            return Ok(());
+        };
+        let bits = f64::from(self.opened.manifest.bits);
+        let mut hits = std::mem::take(&mut worker.hits);
+        let (Check::Jaccard(threshold) | Check::Containment(threshold)) = check else {
+            for hit in &mut hits {
+                hit.rank = Hit::rank_of(1.0 - hit.rank as f64 / bits);
+            }
+            worker.hits = hits;
+            return Ok(());
+        };
+        let Some(analyzer) = &self.analyzer else {
+            worker.hits = hits;
+            return Ok(());
+        };
+        // Texts that were stored together are unpacked together.
+        hits.sort_unstable_by_key(|hit| (hit.position, hit.query));
+        worker
+            .unpacked
+            .resize_with(self.opened.segments.len(), Unpacked::default);
+        let mut last = None;
+        let mut kept = Vec::with_capacity(hits.len());
+        for hit in hits {
+            if last != Some(hit.position) {
+                last = Some(hit.position);
+                let (segment, row) = self.opened.locate(hit.position);
+                let Some(texts) = &self.opened.segments[segment].1.texts else {
+                    continue;
+                };
+                let text = texts.get(row, &mut worker.unpacked[segment])?;
+                worker.others.clear();
+                analyzer
+                    .analyze(text, &mut worker.scratch)
+                    .features(&mut worker.others);
+            }
+            let features = worker.features(hit.query as usize);
+            let similarity = match check {
+                Check::Containment(_) => containment(features, &worker.others),
+                _ => jaccard(features, &worker.others),
+            };
+            if similarity.get() >= threshold.get() {
+                kept.push(Hit {
+                    rank: Hit::rank_of(similarity.get()),
+                    ..hit
+                });
+            }
+        }
+        worker.hits = kept;
+        Ok(())
+    }
+
+    /// Puts the matches into lines.
+    fn list(&self, worker: &mut Worker<C>, made: &mut Made, emit: &Emit<'_, Made>) -> Result<()> {
+        let mut hits = std::mem::take(&mut worker.hits);
+        hits.sort_unstable();
+        for found in hits.chunk_by_mut(|a, b| a.query == b.query) {
+            let wanted = match self.settings.which {
+                Which::All => &found[..],
+                Which::Nearest(count) => &found[..found.len().min(count)],
+                Which::First => {
+                    found.sort_unstable_by_key(|hit| hit.position);
+                    &found[..1]
+                }
+            };
+            let limit = self.settings.limit.unwrap_or(usize::MAX);
+            made.counts.matched += 1;
+            made.counts.truncated += u64::from(wanted.len() > limit);
+            for hit in &wanted[..wanted.len().min(limit)] {
+                let (segment, row) = self.opened.locate(hit.position);
+                let id = self.opened.segments[segment].1.names.get(row)?;
+                let value = match self.settings.check {
+                    None => Cell::Integer(hit.rank),
+                    Some(_) => Cell::Number(hit.similarity()),
+                };
+                let query = worker.id(hit.query as usize);
+                made.rows
+                    .push(&[Cell::Text(query), Cell::Text(&id), value])?;
+                made.counts.matches += 1;
+                if made.rows.bytes() >= PART_BYTES {
+                    emit(std::mem::replace(made, self.made()))?;
+                }
+            }
+        }
+        worker.hits = hits;
+        Ok(())
+    }
+}

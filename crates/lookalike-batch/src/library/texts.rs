@@ -1,0 +1,275 @@
+//! Texts: one for every row of a segment, compressed in blocks.
+//!
+//! The data are Zstandard frames one after another, each of the texts of some rows (each with its
+//! length before it, as in [ids](super::ids)), then a table with an entry for every frame: its first
+//! row, where it begins, and its decompressed length (8 bytes each), then the number of frames and
+//! the number of rows (8 bytes each).
+
+use std::path::Path;
+
+use super::ids::{length_at, put_length};
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use crate::error::{Error, Result};
+
+const MAGIC: Magic = *b"LAtx";
+
+/// The bytes of text that a frame aims at: little enough to unpack for one row of it.
+const FRAME: usize = 16 << 10;
+
+/// The level of Zstandard.
+const LEVEL: i32 = 3;
+
+/// Bytes of an entry of the table.
+const ENTRY: u64 = 24;
+
+/// Texts as they stand in the file, made by any thread.
+#[derive(Default)]
+pub(super) struct Lot {
+    open: Vec<u8>,
+    open_rows: u64,
+    bytes: Vec<u8>,
+    /// Of every frame: rows, compressed bytes, bytes.
+    frames: Vec<[u64; 3]>,
+}
+
+/// Writes the texts of a segment.
+pub(super) struct TextsWriter {
+    file: PagedWriter,
+    table: Vec<u8>,
+    rows: u64,
+}
+
+/// The texts of a segment.
+pub(super) struct Texts {
+    file: PagedFile,
+    /// Of every frame: first row, start, bytes; one more for the end.
+    frames: Vec<[u64; 3]>,
+    rows: u64,
+}
+
+/// A frame, unpacked, to be used for one row after the other.
+#[derive(Default)]
+pub(super) struct Unpacked {
+    frame: Option<usize>,
+    bytes: Vec<u8>,
+    /// Where every text of the frame stands.
+    places: Vec<(usize, usize)>,
+}
+
+impl Lot {
+    pub(super) fn push(&mut self, text: &str) -> Result<()> {
+        put_length(text.len(), &mut self.open);
+        self.open.extend_from_slice(text.as_bytes());
+        self.open_rows += 1;
+        match self.open.len() >= FRAME {
+            true => self.close(),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the last frame; nothing may be pushed before the lot is put.
+    pub(super) fn close(&mut self) -> Result<()> {
+        if self.open_rows > 0 {
+            let packed = zstd::bulk::compress(&self.open, LEVEL)
+                .map_err(|cause| Error::output(format!("cannot compress texts: {cause}")))?;
+            let sizes = [packed.len() as u64, self.open.len() as u64];
+            self.frames.push([self.open_rows, sizes[0], sizes[1]]);
+            self.bytes.extend_from_slice(&packed);
+            self.open.clear();
+            self.open_rows = 0;
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.frames.clear();
+    }
+}
+
+impl TextsWriter {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        Ok(Self {
+            file: PagedWriter::create(path, MAGIC)?,
+            table: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    /// Adds a closed lot.
+    pub(super) fn put(&mut self, lot: &Lot) -> Result<()> {
+        let mut start = self.file.length();
+        for &[rows, packed, bytes] in &lot.frames {
+            for number in [self.rows, start, bytes] {
+                self.table.extend(number.to_le_bytes());
+            }
+            self.rows += rows;
+            start += packed;
+        }
+        self.file.put(&lot.bytes)
+    }
+
+    /// Adds all texts of another file as they are.
+    pub(super) fn copy(&mut self, texts: &Texts) -> Result<()> {
+        let base = self.file.length();
+        for frame in texts.frames.windows(2) {
+            for number in [self.rows + frame[0][0], base + frame[0][1], frame[0][2]] {
+                self.table.extend(number.to_le_bytes());
+            }
+        }
+        self.rows += texts.rows;
+        let end = texts.frames.last().map_or(0, |end| end[1]);
+        texts.file.scan(end, |page| self.file.put(page))
+    }
+
+    /// Completes the file and returns its seal.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        let frames = self.table.len() as u64 / ENTRY;
+        self.file.put(&self.table)?;
+        self.file.put(&frames.to_le_bytes())?;
+        self.file.put(&self.rows.to_le_bytes())?;
+        self.file.finish()
+    }
+}
+
+impl Texts {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = PagedFile::open(path, MAGIC)?;
+        let short = || damaged(path, "it is too short for the rows it says it has");
+        let at = file.length().checked_sub(16).ok_or_else(short)?;
+        let ends = file.get(at, at + 16)?;
+        let count = u64::from_le_bytes(array(&ends[..8]));
+        let rows = u64::from_le_bytes(array(&ends[8..]));
+        let table = count
+            .checked_mul(ENTRY)
+            .and_then(|bytes| at.checked_sub(bytes));
+        let table = table.ok_or_else(short)?;
+        let entries = file.get(table, at)?;
+        let mut frames: Vec<[u64; 3]> = entries
+            .chunks_exact(ENTRY as usize)
+            .map(|entry| [0, 8, 16].map(|at| u64::from_le_bytes(array(&entry[at..at + 8]))))
+            .collect();
+        frames.push([rows, table, 0]);
+        let ascending = frames[0][0] == 0
+            && frames[0][1] == 0
+            && frames
+                .windows(2)
+                .all(|pair| pair[0][0] < pair[1][0] && pair[0][1] <= pair[1][1]);
+        drop((ends, entries));
+        match ascending {
+            true => Ok(Self { file, frames, rows }),
+            false => Err(damaged(path, "its table of frames is out of order")),
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
+    }
+
+    /// The text of a row, by way of what was unpacked before.
+    pub(super) fn get<'a>(&self, row: u64, unpacked: &'a mut Unpacked) -> Result<&'a str> {
+        let wrong = || damaged(self.file.path(), &format!("the text of row {row} is none"));
+        let frame = self
+            .frames
+            .partition_point(|frame| frame[0] <= row)
+            .checked_sub(1)
+            .filter(|_| row < self.rows)
+            .ok_or_else(wrong)?;
+        if unpacked.frame != Some(frame) {
+            unpacked.frame = None;
+            self.unpack(frame, unpacked)?;
+            unpacked.frame = Some(frame);
+        }
+        let (start, end) = unpacked.places[(row - self.frames[frame][0]) as usize];
+        std::str::from_utf8(&unpacked.bytes[start..end]).map_err(|_| wrong())
+    }
+
+    fn unpack(&self, index: usize, unpacked: &mut Unpacked) -> Result<()> {
+        let ([first, start, bytes], [next, end, _]) = (self.frames[index], self.frames[index + 1]);
+        let wrong = |what: &str| {
+            damaged(
+                self.file.path(),
+                &format!("the texts of rows {first} to {next} {what}"),
+            )
+        };
+        let packed = self.file.get(start, end)?;
+        // A frame says itself how long it is; what the table says is the limit that it must keep.
+        let most = usize::try_from(bytes).map_err(|_| wrong("are too long"))?;
+        let held = zstd::zstd_safe::get_frame_content_size(&packed);
+        if held.ok().flatten() != Some(bytes) {
+            return Err(wrong("are not as long as the table of frames says"));
+        }
+        unpacked.bytes = zstd::bulk::decompress(&packed, most)
+            .map_err(|cause| wrong(&format!("cannot be decompressed ({cause})")))?;
+        unpacked.places.clear();
+        let mut at = 0;
+        for _ in first..next {
+            let (start, length) =
+                length_at(&unpacked.bytes, at).ok_or_else(|| wrong("are cut short"))?;
+            at = start + length;
+            if at > unpacked.bytes.len() {
+                return Err(wrong("are cut short"));
+            }
+            unpacked.places.push((start, at));
+        }
+        Ok(())
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.file.verify()?;
+        let mut unpacked = Unpacked::default();
+        (0..self.frames.len() - 1).try_for_each(|frame| self.unpack(frame, &mut unpacked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_in_any_order_and_from_copies() {
+        let place = tempfile::tempdir().unwrap();
+        let (one, two) = (place.path().join("one"), place.path().join("two"));
+        let text = |row: usize| format!("{row} 文 {}", "word ".repeat(row * 37 % 900));
+        for count in [0, 1, 400] {
+            let mut writer = TextsWriter::create(&one).unwrap();
+            let mut lot = Lot::default();
+            for row in 0..count {
+                lot.push(&text(row)).unwrap();
+                if row % 150 == 0 {
+                    lot.close().unwrap();
+                    writer.put(&lot).unwrap();
+                    lot.clear();
+                }
+            }
+            lot.close().unwrap();
+            writer.put(&lot).unwrap();
+            writer.finish().unwrap();
+            let texts = Texts::open(&one).unwrap();
+            let mut writer = TextsWriter::create(&two).unwrap();
+            writer.copy(&texts).unwrap();
+            writer.copy(&texts).unwrap();
+            writer.finish().unwrap();
+            let twice = Texts::open(&two).unwrap();
+            assert_eq!((texts.len(), twice.len()), (count as u64, 2 * count as u64));
+            texts.verify().unwrap();
+            twice.verify().unwrap();
+            let (mut unpacked, mut other) = (Unpacked::default(), Unpacked::default());
+            for row in (0..count).map(|row| row * 269 % count) {
+                assert_eq!(texts.get(row as u64, &mut unpacked).unwrap(), text(row));
+                for at in [row, row + count] {
+                    assert_eq!(twice.get(at as u64, &mut other).unwrap(), text(row));
+                }
+            }
+            assert!(texts.get(count as u64, &mut unpacked).is_err());
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! One fingerprint or signature for every document, in the order of the input.
+
+use std::time::Instant;
+
+use lookalike::sketch::{MinHasher, SimHasher};
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Recipe};
+use serde::Serialize;
+
+use super::ordered::blocks_in_order;
+use super::progress::Progress;
+use super::read::analyze;
+use super::rejected::{BadRows, Rejected};
+use crate::digits::Digits;
+use crate::error::Result;
+use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, Inputs, ReadOptions, Row};
+
+/// So many bytes of results of a block are handed on before its end.
+const PART_BYTES: usize = 8 << 20;
+
+/// What is made of every document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Sketch {
+    /// A SimHash fingerprint, in digits.
+    SimHash(Digits),
+    /// A MinHash signature, a list of numbers.
+    MinHash,
+}
+
+/// What a person may choose of a run that prints fingerprints.
+#[derive(Debug, Clone)]
+pub struct FingerprintSettings {
+    /// How texts become fingerprints.
+    pub recipe: Recipe,
+    /// Which kind.
+    pub sketch: Sketch,
+    /// How inputs are read.
+    pub read: ReadOptions,
+    /// How many threads work, from 1.
+    pub threads: usize,
+    /// Stop at the first bad row.
+    pub strict: bool,
+}
+
+/// What a run that printed fingerprints has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct FingerprintSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Documents too poor for a fingerprint.
+    pub without: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// `simhash` or `minhash`.
+    pub method: &'static str,
+    /// Bits of a fingerprint, or slots of a signature.
+    pub size: u32,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}
+
+/// Writes a table `id, fingerprint` with a row for every document. Memory does not grow with the
+/// input; ids are passed on as they are, repeated ones too.
+///
+/// # Errors
+/// What cannot be read or written; the outputs are then as they were before.
+pub fn fingerprint(
+    paths: &[std::path::PathBuf],
+    settings: &FingerprintSettings,
+    output: &Output,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<FingerprintSummary> {
+    super::in_pool(settings.threads, || {
+        run(paths, settings, output, rejected, progress)
+    })
+}
+
+struct Part {
+    rows: TableRows,
+    bad: Vec<BadRow>,
+    documents: u64,
+    without: u64,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Worker {
+    scratch: Scratch,
+    digits: String,
+    number: String,
+    signature: Vec<u32>,
+}
+
+enum Hasher {
+    SimHash(SimHasher, u32, Digits),
+    MinHash(MinHasher),
+}
+
+fn run(
+    paths: &[std::path::PathBuf],
+    settings: &FingerprintSettings,
+    output: &Output,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<FingerprintSummary> {
+    let started = Instant::now();
+    let inputs = Inputs::open(
+        paths,
+        &ReadOptions {
+            again: rejected.is_some(),
+            ..settings.read.clone()
+        },
+    )?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    let rejected = Rejected::create(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: settings.strict,
+        progress,
+    };
+    let recipe = &settings.recipe;
+    let analyzer = Analyzer::new(recipe);
+    let hasher = Hasher::new(settings);
+    let columns = [Column::Text("id"), hasher.column()];
+    let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
+    let template = table.rows();
+    let part = || Part {
+        rows: template.empty(),
+        bad: Vec::new(),
+        documents: 0,
+        without: 0,
+        bytes: 0,
+    };
+    let mut total = part();
+    blocks_in_order(
+        &inputs,
+        progress,
+        |block, parse, worker: &mut Worker, emit| {
+            let mut made = part();
+            inputs.parse(block, parse, &mut |row| {
+                match row {
+                    Err(bad) => {
+                        made.bytes += u64::from(bad.place.length());
+                        made.bad.push(bad);
+                    }
+                    Ok(row) => hasher.push(&analyzer, &row, worker, &mut made)?,
+                }
+                if made.rows.bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut made, part()))?;
+                }
+                Ok(())
+            })?;
+            Ok(made)
+        },
+        |made| {
+            bad_rows.tell(&made.bad)?;
+            total.documents += made.documents;
+            total.without += made.without;
+            total.bytes += made.bytes;
+            table.append(made.rows)
+        },
+    )?;
+    table.finish()?;
+    Ok(FingerprintSummary {
+        documents: total.documents,
+        without: total.without,
+        rejected: rejected.finish()?,
+        bytes: total.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        method: hasher.name(),
+        size: hasher.size(),
+        recipe: recipe.name.clone(),
+        recipe_id: recipe.id().to_string(),
+    })
+}
+
+impl Hasher {
+    fn new(settings: &FingerprintSettings) -> Self {
+        let (recipe, cpu) = (&settings.recipe, Cpu::best());
+        match settings.sketch {
+            Sketch::SimHash(digits) => {
+                let hasher = SimHasher::new(&recipe.simhash, cpu);
+                Self::SimHash(hasher, recipe.simhash.bits, digits)
+            }
+            Sketch::MinHash => Self::MinHash(MinHasher::new(&recipe.minhash, cpu)),
+        }
+    }
+
+    fn column(&self) -> Column<'static> {
+        match self {
+            Self::SimHash(..) => Column::Text("fingerprint"),
+            Self::MinHash(_) => Column::Numbers("fingerprint"),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::SimHash(..) => "simhash",
+            Self::MinHash(_) => "minhash",
+        }
+    }
+
+    fn size(&self) -> u32 {
+        match self {
+            Self::SimHash(_, bits, _) => *bits,
+            Self::MinHash(hasher) => hasher.slots() as u32,
+        }
+    }
+
+    /// Adds a document to a part.
+    fn push(
+        &self,
+        analyzer: &Analyzer,
+        row: &Row<'_>,
+        worker: &mut Worker,
+        made: &mut Part,
+    ) -> Result<()> {
+        let analysis = analyze(analyzer, row, &mut worker.scratch);
+        let digits = &mut worker.digits;
+        let cell = match self {
+            Self::SimHash(hasher, bits, notation) => {
+                hasher.fingerprint(&analysis).map(|fingerprint| {
+                    digits.clear();
+                    notation.write(fingerprint, *bits, digits);
+                    Cell::Text(digits)
+                })
+            }
+            Self::MinHash(hasher) => {
+                worker.signature.resize(hasher.slots(), 0);
+                hasher
+                    .sign(&analysis, &mut worker.signature)
+                    .then_some(Cell::Numbers(&worker.signature))
+            }
+        };
+        made.documents += 1;
+        made.without += u64::from(cell.is_none());
+        made.bytes += u64::from(row.place.length());
+        let absent = match self {
+            Self::SimHash(..) => Cell::Text(crate::digits::NO_FINGERPRINT),
+            Self::MinHash(_) => Cell::Absent,
+        };
+        let id = id_text(row, &mut worker.number);
+        made.rows.push(&[Cell::Text(id), cell.unwrap_or(absent)])
+    }
+}
+
+/// The id of a row: its own, or its number.
+pub(crate) fn id_text<'a>(row: &Row<'a>, number: &'a mut String) -> &'a str {
+    use std::fmt::Write;
+    if let Some(id) = row.id {
+        return id;
+    }
+    number.clear();
+    write!(number, "{}", row.number).expect("writing to a string does not fail");
+    number
+}

@@ -1,0 +1,148 @@
+//! Blocks of rows, worked on by all threads and handed on in the order of the input.
+//!
+//! Memory is bounded: a thread that is ahead of the others by more than a few blocks waits, and so
+//! does one whose results of a single block have become too many, until it is its turn.
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::progress::{Progress, Stage};
+use crate::error::{Error, Result};
+use crate::source::{Block, Inputs, ParseScratch};
+
+/// So many blocks may wait for each thread until those before them are done.
+const WAITING: u64 = 3;
+
+/// Hands a part of a block's results on at once, when it is the block's turn.
+pub(crate) type Emit<'a, T> = dyn Fn(T) -> Result<()> + 'a;
+
+struct Ordered<T, H> {
+    state: Mutex<State<T, H>>,
+    moved: Condvar,
+}
+
+struct State<T, H> {
+    /// The block whose turn it is.
+    next: u64,
+    waiting: BTreeMap<u64, T>,
+    hand_on: H,
+    bytes_on_disk: u64,
+    failure: Option<Error>,
+}
+
+/// Reads all inputs: `work` makes something of every block on any thread, with a state of its own;
+/// `hand_on` gets what was made in the order of the input.
+pub(crate) fn blocks_in_order<S: Default, T: Send>(
+    inputs: &Inputs,
+    progress: &dyn Progress,
+    work: impl Fn(&Block, &mut ParseScratch, &mut S, &Emit<'_, T>) -> Result<T> + Sync,
+    hand_on: impl FnMut(T) -> Result<()> + Send,
+) -> Result<()> {
+    progress.begin(Stage::Read, inputs.total_bytes());
+    let ordered = Ordered {
+        state: Mutex::new(State {
+            next: 0,
+            waiting: BTreeMap::new(),
+            hand_on,
+            bytes_on_disk: 0,
+            failure: None,
+        }),
+        moved: Condvar::new(),
+    };
+    rayon::broadcast(|_| {
+        let _guard = StopOnPanic(&ordered);
+        let mut parse = ParseScratch::default();
+        let mut state = S::default();
+        let mut run = || -> Result<()> {
+            while ordered.lock().failure.is_none() {
+                let Some(block) = inputs.next_block()? else {
+                    break;
+                };
+                let ordinal = block.ordinal();
+                let emit = |part| ordered.emit(ordinal, part);
+                let made = work(&block, &mut parse, &mut state, &emit)?;
+                let bytes_on_disk = block.bytes_on_disk();
+                inputs.recycle(block);
+                progress.advance(ordered.finish(ordinal, made, bytes_on_disk)?);
+            }
+            Ok(())
+        };
+        if let Err(error) = run() {
+            ordered.fail(error);
+        }
+    });
+    let state = ordered.state.into_inner();
+    match state.unwrap_or_else(PoisonError::into_inner).failure {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+impl<T, H: FnMut(T) -> Result<()>> Ordered<T, H> {
+    fn emit(&self, ordinal: u64, part: T) -> Result<()> {
+        let mut state = self.wait_until(|next| next == ordinal)?;
+        (state.hand_on)(part)
+    }
+
+    /// Takes what was made of a block, or of its rest; returns the bytes read in all.
+    fn finish(&self, ordinal: u64, made: T, bytes_on_disk: u64) -> Result<u64> {
+        let ahead = WAITING * rayon::current_num_threads() as u64;
+        let mut state = self.wait_until(|next| next + ahead >= ordinal)?;
+        state.bytes_on_disk += bytes_on_disk;
+        state.waiting.insert(ordinal, made);
+        let before = state.next;
+        loop {
+            let next = state.next;
+            let Some(made) = state.waiting.remove(&next) else {
+                break;
+            };
+            (state.hand_on)(made)?;
+            state.next += 1;
+        }
+        if state.next > before {
+            self.moved.notify_all();
+        }
+        Ok(state.bytes_on_disk)
+    }
+
+    /// Waits for a turn; an error if another thread has failed.
+    fn wait_until(&self, is_turn: impl Fn(u64) -> bool) -> Result<MutexGuard<'_, State<T, H>>> {
+        let mut state = self.lock();
+        loop {
+            if state.failure.is_some() {
+                // What failed is told by the thread in which it did.
+                return Err(Error::usage("another thread has failed"));
+            }
+            if is_turn(state.next) {
+                return Ok(state);
+            }
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl<T, H> Ordered<T, H> {
+    fn fail(&self, error: Error) {
+        self.lock().failure.get_or_insert(error);
+        self.moved.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T, H>> {
+        // A panic in another thread propagates at the end of the broadcast anyway.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets nobody wait for a thread that has panicked.
+struct StopOnPanic<'a, T, H>(&'a Ordered<T, H>);
+
+impl<T, H> Drop for StopOnPanic<'_, T, H> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::usage("a thread has panicked"));
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `lookalike index`.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use lookalike::Distance;
+use lookalike::hamming::{Plan, Prediction, Request};
+use lookalike_batch::library::{self, AddSummary};
+use serde_json::{Value, json};
+
+use super::fingerprint::rejected_hint;
+use crate::Outcome;
+use crate::args::{
+    IndexAddArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexPlanArgs,
+    IndexRemoveArgs, IndexVerifyArgs, Running,
+};
+use crate::output::{Printer, Tone, bytes, count, visible};
+use crate::progress::Reporter;
+use crate::settings::{self, AddRun};
+use crate::summary;
+
+/// So many ids that are not there are told.
+const TOLD_IDS: usize = 10;
+
+pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
+    match &args.command {
+        IndexCommand::Build(args) => build(args),
+        IndexCommand::Add(args) => add(args),
+        IndexCommand::Remove(args) => remove(args),
+        IndexCommand::Info(args) => info(args),
+        IndexCommand::Verify(args) => verify(args),
+        IndexCommand::Plan(args) => plan(args),
+    }
+}
+
+fn build(args: &IndexBuildArgs) -> Result<Outcome> {
+    let settings = settings::build_settings(args)?;
+    let run = AddRun::new(
+        &args.inputs,
+        &args.bare,
+        &args.input_format,
+        &args.reading,
+        (&args.running, args.rejected.as_deref()),
+    )?;
+    take_in(&run, &args.running, |reporter| {
+        library::build(
+            &args.library,
+            &args.inputs,
+            &settings,
+            &run.reading,
+            run.rejected.as_ref(),
+            reporter,
+        )
+    })
+}
+
+fn add(args: &IndexAddArgs) -> Result<Outcome> {
+    let run = AddRun::new(
+        &args.inputs,
+        &args.bare,
+        &args.input_format,
+        &args.reading,
+        (&args.running, args.rejected.as_deref()),
+    )?;
+    take_in(&run, &args.running, |reporter| {
+        library::add(
+            &args.library,
+            &args.inputs,
+            &run.reading,
+            run.rejected.as_ref(),
+            reporter,
+        )
+    })
+}
+
+fn take_in(
+    run: &AddRun,
+    running: &Running,
+    work: impl FnOnce(&Reporter) -> lookalike_batch::Result<AddSummary>,
+) -> Result<Outcome> {
+    let printer = Printer::new(running.quiet);
+    let reporter = Reporter::new(printer, running.strict);
+    let result = work(&reporter);
+    reporter.finish(rejected_hint(run.rejected.is_some()));
+    let done = result?;
+    if running.json {
+        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+    } else {
+        printer.note(&summary::added(&done));
+    }
+    Ok(Outcome::of(done.rejected))
+}
+
+fn remove(args: &IndexRemoveArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.telling.quiet);
+    let mut ids = args.id.clone();
+    if let Some(file) = &args.ids {
+        let text = read_ids(file)
+            .map_err(|cause| anyhow!("cannot read the ids in {}: {cause}", file.display()))?;
+        ids.extend(text.lines().filter(|id| !id.is_empty()).map(str::to_owned));
+    }
+    let threads = settings::threads(args.telling.threads);
+    let reporter = Reporter::new(printer, false);
+    let result = library::remove(&args.library, &ids, threads, &reporter);
+    reporter.finish("");
+    let done = result?;
+    for id in done.missing.iter().take(TOLD_IDS) {
+        let text = format!("there is no '{id}' in {}", args.library.display());
+        printer.warn(visible(&text));
+    }
+    let more = done.missing.len().saturating_sub(TOLD_IDS);
+    if more > 0 {
+        let all = "; --json lists them all";
+        printer.warn(format!(
+            "{} more that are not there{all}",
+            count(more as u64)
+        ));
+    }
+    if args.telling.json {
+        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+    } else {
+        printer.note(&summary::removed_from_library(&done));
+    }
+    Ok(Outcome::of(done.missing.len() as u64))
+}
+
+fn read_ids(file: &Path) -> io::Result<String> {
+    if file.as_os_str() == "-" {
+        return io::read_to_string(io::stdin());
+    }
+    std::fs::read_to_string(file)
+}
+
+fn info(args: &IndexInfoArgs) -> Result<Outcome> {
+    let info = library::info(&args.library)?;
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string(&info)?)
+    } else {
+        summary::library(&info)
+    };
+    Printer::new(false).data(&text)?;
+    Ok(Outcome::Done)
+}
+
+fn verify(args: &IndexVerifyArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.telling.quiet);
+    let threads = settings::threads(args.telling.threads);
+    let reporter = Reporter::new(printer, false);
+    let result = library::verify(&args.library, threads, &reporter);
+    reporter.finish("");
+    let done = result?;
+    if args.telling.json {
+        printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
+    } else {
+        printer.note(&summary::verified(&done));
+    }
+    Ok(Outcome::Done)
+}
+
+fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
+    let request = Request {
+        count: args.count,
+        bits: args.bits,
+        distance: Distance::new(args.distance, args.bits)?,
+        memory: args.memory,
+        live: false,
+    };
+    let chosen = Plan::named(&args.plan, &request)?;
+    let mut others: Vec<_> = Plan::all(&request)?
+        .into_iter()
+        .map(|plan| (plan.to_string(), plan.predict(args.count)))
+        .filter(|(name, _)| *name != chosen.to_string())
+        .collect();
+    others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
+    let chosen = (chosen.to_string(), chosen.predict(args.count));
+    let printer = Printer::new(false);
+    let text = if args.json {
+        let value = json!({
+            "count": args.count,
+            "bits": args.bits,
+            "distance": args.distance,
+            "memory": args.memory,
+            "plan": as_json(&chosen),
+            "alternatives": others.iter().map(as_json).collect::<Vec<_>>(),
+        });
+        format!("{value}\n")
+    } else {
+        in_words(args, &chosen, &others, &printer)
+    };
+    printer.data(&text)?;
+    Ok(Outcome::Done)
+}
+
+fn as_json((name, cost): &(String, Prediction)) -> Value {
+    json!({
+        "plan": name,
+        "probes": cost.probes,
+        "candidates": cost.candidates,
+        "bytes": cost.bytes,
+        "nanoseconds": cost.nanoseconds,
+    })
+}
+
+fn in_words(
+    args: &IndexPlanArgs,
+    chosen: &(String, Prediction),
+    others: &[(String, Prediction)],
+    printer: &Printer,
+) -> String {
+    let mut text = format!(
+        "{} fingerprints of {} bits, distance at most {}\n",
+        count(args.count),
+        args.bits,
+        args.distance
+    );
+    let heading = format!(
+        "{:>12} {:>12} {:>10} {:>6} {:>12}  plan: blocks; what may differ in each (keys, layout)",
+        "probes", "candidates", "memory", "bytes", "one look-up"
+    );
+    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let mut row = |(name, cost): &(String, Prediction), note: &str| {
+        let each = cost.bytes / args.count as f64;
+        let _ = writeln!(
+            text,
+            "{:>12} {:>12} {:>10} {:>6.1} {:>12}  {name}{note}",
+            figure(cost.probes),
+            figure(cost.candidates),
+            bytes(cost.bytes as u64),
+            each,
+            time(cost.nanoseconds),
+        );
+    };
+    row(chosen, "  <- this one");
+    for other in others {
+        let over = args.memory.is_some_and(|most| other.1.bytes > most as f64);
+        row(other, if over { "  (too large)" } else { "" });
+    }
+    text
+}
+
+/// A number with as many decimals as are worth reading.
+fn figure(value: f64) -> String {
+    if value < 100.0 {
+        format!("{value:.1}")
+    } else {
+        count(value as u64)
+    }
+}
+
+fn time(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ..1e4 => format!("{nanoseconds:.0} ns"),
+        ..1e7 => format!("{:.1} µs", nanoseconds / 1e3),
+        _ => format!("{:.1} ms", nanoseconds / 1e6),
+    }
+}

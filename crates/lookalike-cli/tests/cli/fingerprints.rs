@@ -1,0 +1,218 @@
+//! `fingerprint`.
+
+use std::io::Write;
+
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, read_parquet, row, rows};
+
+fn corpus() -> Vec<(String, String)> {
+    Numbers::new(5).corpus(3000)
+}
+
+#[test]
+fn every_document_has_its_fingerprint_in_the_order_of_the_input() {
+    let place = Place::new();
+    let corpus = corpus();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let whole = place.ok("fingerprint in.jsonl");
+    assert!(whole.text().starts_with("id\tfingerprint\n"));
+    let table = rows(whole.text());
+    assert!(
+        table
+            .iter()
+            .map(|row| &row[0])
+            .eq(corpus.iter().map(|(id, _)| id))
+    );
+    assert!(table.iter().all(|row| row[1].len() == 16));
+    // A document's fingerprint depends on nothing but itself.
+    for at in [0, 1, 1500, 2999] {
+        let (id, text) = &corpus[at];
+        let alone = place.run_with("fingerprint - --threads 1", row(id, text).as_bytes());
+        assert_eq!(rows(alone.text()), [table[at].clone()]);
+    }
+    for threads in [1, 3, 8] {
+        let ran = place.ok(&format!("fingerprint in.jsonl --threads {threads}"));
+        assert_eq!(ran.out, whole.out);
+    }
+}
+
+#[test]
+fn digits_are_one_number_in_three_notations_and_four_files() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&corpus()[..50]));
+    let digits = |format: &str| -> Vec<String> {
+        let ran = place.ok(&format!("fingerprint in.jsonl {format}"));
+        let column = rows(ran.text()).into_iter().map(|row| row[1].clone());
+        column.collect()
+    };
+    let hex = digits("");
+    assert_eq!(digits("--format hex"), hex);
+    let number = |text: &str, radix| u64::from_str_radix(text, radix).unwrap();
+    let values: Vec<u64> = hex.iter().map(|text| number(text, 16)).collect();
+    let decimal: Vec<_> = digits("--format decimal")
+        .iter()
+        .map(|text| number(text, 10))
+        .collect();
+    let binary = digits("--digits binary");
+    assert!(binary.iter().all(|text| text.len() == 64));
+    let binary: Vec<_> = binary.iter().map(|text| number(text, 2)).collect();
+    assert_eq!((&decimal, &binary), (&values, &values));
+
+    place.ok("fingerprint in.jsonl -o out.parquet");
+    assert_eq!(read_parquet(&place.path("out.parquet"), "fingerprint"), hex);
+    place.ok("fingerprint in.jsonl -o out.jsonl");
+    let first = place.read("out.jsonl");
+    let first = first.lines().next().unwrap();
+    assert_eq!(
+        first,
+        format!("{{\"id\":\"d0\",\"fingerprint\":\"{}\"}}", hex[0])
+    );
+    place.ok("fingerprint in.jsonl -o out.csv");
+    assert!(
+        place
+            .read("out.csv")
+            .starts_with(&format!("id,fingerprint\nd0,{}\n", hex[0]))
+    );
+}
+
+#[test]
+fn the_recipe_says_how_many_bits_and_slots() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&corpus()[..20]));
+    let toml = place
+        .ok("recipe default")
+        .text()
+        .replace("bits = 64", "bits = 128");
+    place.write("wide.toml", toml.replace("slots = 128", "slots = 16"));
+    let wide = place.ok("fingerprint in.jsonl --recipe wide.toml");
+    let narrow = place.ok("fingerprint in.jsonl");
+    for (wide, narrow) in rows(wide.text()).iter().zip(rows(narrow.text())) {
+        assert_eq!(wide[1].len(), 32);
+        assert!(wide[1].ends_with(&narrow[1]));
+    }
+    let minhash = "fingerprint in.jsonl --method minhash --recipe wide.toml";
+    let signatures = place.ok(minhash);
+    for row in rows(signatures.text()) {
+        let slots: Vec<u32> = row[1]
+            .split(' ')
+            .map(|slot| slot.parse().unwrap())
+            .collect();
+        assert_eq!(slots.len(), 16);
+    }
+    place.ok(&format!("{minhash} -o s.jsonl"));
+    for (line, row) in place.read("s.jsonl").lines().zip(rows(signatures.text())) {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        let slots: Vec<_> = value["fingerprint"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(slots.join(" "), row[1]);
+    }
+    place.ok(&format!("{minhash} -o s.parquet"));
+    assert_eq!(
+        read_parquet(&place.path("s.parquet"), "fingerprint").len(),
+        20
+    );
+    place.refused(
+        &format!("{minhash} --format hex"),
+        &["--format", "--method minhash"],
+    );
+}
+
+#[test]
+fn poor_texts_have_a_dash() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", ""), ("b", "one"), ("c", "!?"), ("d", "one two")]),
+    );
+    let ran = place.ok("fingerprint in.jsonl");
+    let table = rows(ran.text());
+    let poor: Vec<_> = table.iter().map(|row| row[1] == "-").collect();
+    assert_eq!(poor, [true, true, true, false]);
+    assert!(ran.err.contains("3 too poor"), "{}", ran.err);
+    let ran = place.ok("fingerprint in.jsonl --method minhash");
+    assert!(
+        ran.text()
+            .starts_with("id\tfingerprint\na\t-\nb\t-\nc\t-\nd\t")
+    );
+    place.ok("fingerprint in.jsonl --method minhash -o out.jsonl");
+    assert!(
+        place
+            .read("out.jsonl")
+            .starts_with("{\"id\":\"a\",\"fingerprint\":null}\n")
+    );
+}
+
+#[test]
+fn bad_rows_are_told_and_left_out() {
+    let place = Place::new();
+    let rows_in = "{\"id\":1,\"text\":\"one two three\"}\nnonsense\n{\"id\":3}\n{\"id\":4,\"text\":\"five six\"}\n";
+    place.write("in.jsonl", rows_in);
+    let ran = place.run("fingerprint in.jsonl --rejected bad.jsonl");
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("in.jsonl:2:") && ran.err.contains("in.jsonl:3:"));
+    let ids: Vec<_> = rows(ran.text())
+        .into_iter()
+        .map(|row| row[0].clone())
+        .collect();
+    assert_eq!(ids, ["1", "4"]);
+    assert_eq!(place.read("bad.jsonl"), "nonsense\n{\"id\":3}\n");
+    let ran = place.run("fingerprint in.jsonl --strict -o out.tsv");
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.err.contains("in.jsonl:2:") && !place.has("out.tsv"));
+    let piped = place.run_with("fingerprint - --rejected -  -o out.tsv", rows_in.as_bytes());
+    assert_eq!(piped.text(), "nonsense\n{\"id\":3}\n");
+}
+
+#[test]
+fn rows_stream_through() {
+    // What is read first is printed while the input is still open.
+    let place = Place::new();
+    let mut child = place.spawn("fingerprint - --input-format text --threads 2");
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let line = format!("{}\n", Numbers::new(3).text(150));
+    let writer = std::thread::spawn(move || {
+        // More than the pipes and blocks between both ends hold.
+        for _ in 0..20_000 {
+            stdin.write_all(line.as_bytes()).unwrap();
+        }
+        stdin
+    });
+    let mut start = [0; 15];
+    std::io::Read::read_exact(&mut stdout, &mut start).unwrap();
+    assert_eq!(&start, b"id\tfingerprint\n");
+    let rest = std::thread::spawn(move || {
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
+        rest
+    });
+    drop(writer.join().unwrap());
+    assert_eq!(rest.join().unwrap().lines().count(), 20_000);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn summaries_and_refusals() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&corpus()[..10]));
+    let summary = place.summary("fingerprint in.jsonl -o out.tsv");
+    assert_eq!(summary["documents"], 10);
+    assert_eq!(summary["method"], "simhash");
+    assert_eq!(summary["size"], 64);
+    place.refused(
+        "fingerprint in.jsonl --json",
+        &["--json", "standard output"],
+    );
+    place.refused("fingerprint in.jsonl -o x --rejected x", &["x"]);
+    place.refused(
+        "fingerprint in.jsonl -o in.jsonl",
+        &["in.jsonl", "overwritten"],
+    );
+    place.refused("fingerprint", &["IN"]);
+    place.refused("fingerprint in.jsonl --format octal", &["octal", "decimal"]);
+    let empty = place.run_with("fingerprint -", b"");
+    assert_eq!((empty.code, empty.text()), (Some(0), "id\tfingerprint\n"));
+}

@@ -1,0 +1,822 @@
+//! `index` and `search`, against a scan over what `fingerprint` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, read_parquet, rows, write_parquet};
+
+/// Fingerprints by id, in order.
+type Table = Vec<(String, u128)>;
+
+fn fingerprints(place: &Place, line: &str) -> Table {
+    rows(place.ok(line).text())
+        .into_iter()
+        .filter(|row| row[1] != "-")
+        .map(|row| (row[0].clone(), u128::from_str_radix(&row[1], 16).unwrap()))
+        .collect()
+}
+
+/// What a search must print: by query, then by distance, then by row.
+fn scan(queries: &Table, library: &Table, distance: u32) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for (query, code) in queries {
+        let mut near: Vec<_> = library
+            .iter()
+            .enumerate()
+            .map(|(row, (id, other))| ((code ^ other).count_ones(), row, id))
+            .filter(|(bits, ..)| *bits <= distance)
+            .collect();
+        near.sort_unstable();
+        found.extend(
+            near.into_iter()
+                .map(|(bits, _, id)| vec![query.clone(), id.clone(), bits.to_string()]),
+        );
+    }
+    found
+}
+
+/// Fingerprints with many near others at every distance, as lines.
+fn planted(numbers: &mut Numbers, count: usize, bits: u32) -> Table {
+    let mask = u128::MAX >> (128 - bits);
+    let mut codes: Vec<u128> = Vec::new();
+    for _ in 0..count {
+        let code = if codes.is_empty() || numbers.below(3) == 0 {
+            (0..16).fold(0, |code, _| code << 8 | numbers.below(256) as u128)
+        } else {
+            let flips = numbers.below(7);
+            let origin = codes[numbers.below(codes.len())];
+            (0..flips).fold(origin, |code, _| code ^ 1 << numbers.below(bits as usize))
+        };
+        codes.push(code & mask);
+    }
+    (0..).map(|n| format!("f{n}")).zip(codes).collect()
+}
+
+fn lines(table: &[(String, u128)]) -> String {
+    table
+        .iter()
+        .map(|(id, code)| format!("{id}\t{code:x}\n"))
+        .collect()
+}
+
+fn info(place: &Place, library: &str) -> Value {
+    let ran = place.ok(&format!("index info {library} --json"));
+    serde_json::from_slice(&ran.out).unwrap()
+}
+
+#[test]
+fn documents_are_found_as_a_scan_finds_them() {
+    let place = Place::new();
+    let corpus = Numbers::new(11).corpus(2000);
+    place.write("all.jsonl", corpus_jsonl(&corpus));
+    place.write("library.jsonl", corpus_jsonl(&corpus[..1500]));
+    place.write("queries.jsonl", corpus_jsonl(&corpus[1200..]));
+    let all = fingerprints(&place, "fingerprint all.jsonl");
+    let known: BTreeSet<_> = corpus[..1500].iter().map(|(id, _)| id).collect();
+    let asked: BTreeSet<_> = corpus[1200..].iter().map(|(id, _)| id).collect();
+    let of = |ids: &BTreeSet<&String>| -> Table {
+        all.iter()
+            .filter(|(id, _)| ids.contains(id))
+            .cloned()
+            .collect()
+    };
+    let (library, queries) = (of(&known), of(&asked));
+    let built = place.ok("index build lib library.jsonl --distance 8");
+    assert!(
+        built.out.is_empty() && built.err.contains("holds"),
+        "{}",
+        built.err
+    );
+    for distance in [0, 1, 3, 7, 8] {
+        let ran = place.ok(&format!("search lib queries.jsonl --distance {distance}"));
+        assert!(ran.text().starts_with("query\tmatch\tdistance\n"));
+        let expected = scan(&queries, &library, distance);
+        assert!(expected.len() > 300);
+        assert_eq!(rows(ran.text()), expected, "{distance}");
+        for threads in [1, 4] {
+            let line =
+                format!("search lib queries.jsonl --distance {distance} --threads {threads}");
+            assert_eq!(place.ok(&line).out, ran.out);
+        }
+    }
+    place.ok("fingerprint queries.jsonl -o queries.tsv");
+    let bare = place.ok("search lib queries.tsv --fingerprints");
+    assert_eq!(bare.out, place.ok("search lib queries.jsonl").out);
+}
+
+#[test]
+fn bare_fingerprints_of_every_width_plan_and_notation() {
+    let place = Place::new();
+    for (bits, distance) in [(8, 1), (32, 2), (64, 3), (64, 6), (100, 3), (128, 7)] {
+        let table = planted(&mut Numbers::new(bits.into()), 1500, bits);
+        place.write("codes.tsv", lines(&table));
+        let expected = scan(&table, &table, distance);
+        for plan in ["auto", "blocks", "permuted", "scan"] {
+            let build = format!(
+                "index build lib codes.tsv --fingerprints --bits {bits} --distance {distance} \
+                 --plan {plan} --force"
+            );
+            place.ok(&build);
+            let ran = place.ok("search lib codes.tsv --fingerprints");
+            assert_eq!(rows(ran.text()), expected, "{bits} bits, {plan}");
+        }
+        for below in [distance - 1, 0] {
+            let line = format!("search lib codes.tsv --fingerprints --distance {below}");
+            assert_eq!(rows(place.ok(&line).text()), scan(&table, &table, below));
+        }
+        let line = format!(
+            "search lib codes.tsv --fingerprints --distance {}",
+            distance + 1
+        );
+        let most = distance.to_string();
+        let above = (distance + 1).to_string();
+        place.refused(&line, &[&above, &most, "lib"]);
+    }
+}
+
+#[test]
+fn fingerprints_come_in_lines_and_fields() {
+    let place = Place::new();
+    let table = planted(&mut Numbers::new(2), 300, 64);
+    let expected = scan(&table, &table, 3);
+    let column = |form: &dyn Fn(u64) -> String| -> Vec<String> {
+        table.iter().map(|(_, code)| form(*code as u64)).collect()
+    };
+    let hex = column(&|code| format!("{code:016x}"));
+    let decimal = column(&|code| code.to_string());
+    let signed = column(&|code| (code as i64).to_string());
+    let binary = column(&|code| format!("{code:064b}"));
+    let ids: Vec<_> = table.iter().map(|(id, _)| id.as_str()).collect();
+    let join = |values: &[String], header: &str, between: &str| -> String {
+        let rows = ids.iter().zip(values);
+        let rows = rows.map(|(id, value)| format!("{id}{between}{value}\n"));
+        format!("{header}{}", rows.collect::<String>())
+    };
+    let objects = |values: &[String], quote: &str| -> String {
+        let rows = ids.iter().zip(values);
+        rows.map(|(id, value)| {
+            format!("{{\"id\":\"{id}\",\"a\":{{\"f\":{quote}{value}{quote}}}}}\n")
+        })
+        .collect()
+    };
+    place.write("hex.tsv", join(&hex, "", "\t"));
+    place.write("header.tsv", join(&hex, "id\tfingerprint\n", "\t"));
+    place.write("decimal.txt", join(&decimal, "", "\t"));
+    place.write("binary.tsv", join(&binary, "id\tfingerprint\n", "\t"));
+    place.write("hex.csv", join(&hex, "id,fingerprint\n", ","));
+    place.write("named.tsv", join(&signed, "id\tcode\n", "\t"));
+    place.write("strings.jsonl", objects(&hex, "\""));
+    place.write("numbers.jsonl", objects(&decimal, ""));
+    let texts: Vec<_> = hex.iter().map(String::as_str).collect();
+    write_parquet(
+        &place.path("hex.parquet"),
+        &[("id", ids.clone()), ("fingerprint", texts)],
+    );
+    let forms = [
+        "hex.tsv --fingerprints",
+        "header.tsv --fingerprints",
+        "decimal.txt --fingerprints --digits decimal",
+        "binary.tsv --fingerprints --digits binary",
+        "hex.csv --fingerprints",
+        "hex.csv --fingerprint fingerprint",
+        "named.tsv --fingerprint code --digits decimal",
+        "strings.jsonl --fingerprint a.f",
+        "numbers.jsonl --fingerprint a.f",
+        "hex.parquet --fingerprints",
+    ];
+    for form in forms {
+        place.ok(&format!("index build lib {form} --force"));
+        let ran = place.ok(&format!("search lib {form}"));
+        assert_eq!(rows(ran.text()), expected, "{form}");
+    }
+    // Lines of fingerprints alone are numbered.
+    let alone: String = hex.iter().map(|code| format!("{code}\n")).collect();
+    let piped = place.run_with("index build alone - --fingerprints", alone.as_bytes());
+    assert_eq!(piped.code, Some(0), "{}", piped.err);
+    let found = place.run_with("search alone - --fingerprints", alone.as_bytes());
+    let number = |id: &String| (id[1..].parse::<usize>().unwrap() + 1).to_string();
+    let numbered: Vec<_> = expected
+        .iter()
+        .map(|row| vec![number(&row[0]), number(&row[1]), row[2].clone()])
+        .collect();
+    assert_eq!(rows(found.text()), numbered);
+    assert_eq!(info(&place, "alone")["ids"], false);
+}
+
+#[test]
+fn adding_and_removing_at_random_is_a_map() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(77);
+    let all = planted(&mut numbers, 3000, 64);
+    let queries: Table = all.iter().step_by(7).cloned().collect();
+    place.write("queries.tsv", lines(&queries));
+    place.write("none.tsv", "");
+    place.ok("index build lib none.tsv --fingerprints");
+    assert!(rows(place.ok("search lib queries.tsv --fingerprints").text()).is_empty());
+    // What the library holds, in the order of its rows.
+    let mut held: Table = Vec::new();
+    let mut next = 0;
+    let mut most_segments = 0;
+    for step in 0..30 {
+        if numbers.below(3) < 2 && next < all.len() {
+            let count = [1, 5, 40, 400][numbers.below(4)].min(all.len() - next);
+            let new = &all[next..next + count];
+            next += count;
+            place.write("new.tsv", lines(new));
+            place.ok("index add lib new.tsv --fingerprints");
+            held.extend_from_slice(new);
+        } else if !held.is_empty() {
+            let count = [1, 3, held.len() / 3, held.len() * 2 / 3][numbers.below(4)];
+            let mut gone = BTreeSet::new();
+            for _ in 0..count {
+                gone.insert(held[numbers.below(held.len())].0.clone());
+            }
+            let ids: String = gone.iter().map(|id| format!("{id}\n")).collect();
+            place.write("gone.txt", ids);
+            place.ok("index remove lib --ids gone.txt");
+            held.retain(|(id, _)| !gone.contains(id));
+        }
+        let ran = place.ok("search lib queries.tsv --fingerprints");
+        assert_eq!(rows(ran.text()), scan(&queries, &held, 3), "step {step}");
+        let info = info(&place, "lib");
+        assert_eq!(info["fingerprints"], held.len());
+        most_segments = most_segments.max(info["segments"].as_array().unwrap().len());
+    }
+    assert!((2..9).contains(&most_segments), "{most_segments}");
+    place.ok("index verify lib");
+    // Every file there is belongs to the library.
+    let names = fs::read_dir(place.path("lib")).unwrap();
+    let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+    let segments = info(&place, "lib")["segments"].as_array().unwrap().len();
+    assert!(names.len() <= 2 + 3 * segments, "{names:?}");
+}
+
+#[test]
+fn numbered_rows_keep_their_numbers() {
+    let place = Place::new();
+    let codes: Vec<u64> = (0..40).map(|n| n * 0x0101_0101_0101_0101).collect();
+    let file =
+        |codes: &[u64]| -> String { codes.iter().map(|code| format!("{code:x}\n")).collect() };
+    place.write("a", file(&codes[..30]));
+    place.write("b", file(&codes[30..]));
+    place.ok("index build lib a --fingerprints --distance 0");
+    place.ok("index remove lib 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
+    place.ok("index add lib b --fingerprints");
+    place.ok("index remove lib 31");
+    let ran = place.run_with("search lib - --fingerprints", file(&codes).as_bytes());
+    let found: Vec<_> = rows(ran.text())
+        .into_iter()
+        .map(|row| (row[0].clone(), row[1].clone()))
+        .collect();
+    let expected: Vec<_> = (21..=40)
+        .filter(|number| *number != 31)
+        .map(|number| (number.to_string(), number.to_string()))
+        .collect();
+    assert_eq!(found, expected);
+    let ran = place.run("index remove lib 31 021 99 x 40");
+    assert_eq!(ran.code, Some(1));
+    for missing in ["'31'", "'021'", "'99'", "'x'"] {
+        assert!(ran.err.contains(missing), "{}", ran.err);
+    }
+    assert_eq!(info(&place, "lib")["fingerprints"], 18);
+    place.write("named", "x\tff\n");
+    place.refused(
+        "index add lib named --fingerprints",
+        &["row 1", "--id-row", "numbered"],
+    );
+    place.ok("index add lib named --fingerprints --id-row");
+}
+
+#[test]
+fn nearest_first_and_limit() {
+    let place = Place::new();
+    place.write("lib.tsv", "a\t7\nb\t0\nc\t1\nd\t3\ne\t0\nf\tff00\n");
+    place.write("q.tsv", "q\t0\nr\tffff0000\ns\tff01\n");
+    place.ok("index build lib lib.tsv --fingerprints");
+    let found = |options: &str| -> Vec<String> {
+        let ran = place.ok(&format!("search lib q.tsv --fingerprints {options}"));
+        rows(ran.text()).iter().map(|row| row.join(" ")).collect()
+    };
+    assert_eq!(
+        found(""),
+        ["q b 0", "q e 0", "q c 1", "q d 2", "q a 3", "s f 1"]
+    );
+    assert_eq!(found("--nearest 1"), ["q b 0", "s f 1"]);
+    assert_eq!(found("--nearest 3"), ["q b 0", "q e 0", "q c 1", "s f 1"]);
+    assert_eq!(found("--first"), ["q a 3", "s f 1"]);
+    assert_eq!(found("--limit 5").len(), 6);
+    assert_eq!(found("--limit 2"), ["q b 0", "q e 0", "s f 1"]);
+    let ran = place.ok("search lib q.tsv --fingerprints --limit 2");
+    assert!(
+        ran.err.contains("truncated") && ran.err.contains("1 query"),
+        "{}",
+        ran.err
+    );
+    let ran = place.ok("search lib q.tsv --fingerprints --limit 4 --json -o out.tsv");
+    let summary: Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(
+        (&summary["truncated"], &summary["matched"]),
+        (&1.into(), &2.into())
+    );
+    assert_eq!(
+        (&summary["queries"], &summary["matches"]),
+        (&3.into(), &5.into())
+    );
+    for extension in ["jsonl", "csv", "parquet"] {
+        place.ok(&format!(
+            "search lib q.tsv --fingerprints -o out.{extension}"
+        ));
+    }
+    let first = "{\"query\":\"q\",\"match\":\"b\",\"distance\":0}\n";
+    assert!(place.read("out.jsonl").starts_with(first));
+    assert!(
+        place
+            .read("out.csv")
+            .starts_with("query,match,distance\nq,b,0\n")
+    );
+    assert_eq!(read_parquet(&place.path("out.parquet"), "match").len(), 6);
+}
+
+#[test]
+fn texts_are_compared_when_they_are_stored() {
+    let place = Place::new();
+    let corpus = Numbers::new(23).corpus(900);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.ok("index build lib in.jsonl --texts --distance 12");
+    place.ok("index build bare in.jsonl --distance 12");
+    // The features of the default recipe on these texts are pairs of neighbouring words.
+    let features: BTreeMap<&str, BTreeSet<(&str, &str)>> = corpus
+        .iter()
+        .map(|(id, text)| {
+            let words: Vec<_> = text.split(' ').collect();
+            (
+                id.as_str(),
+                words.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+            )
+        })
+        .collect();
+    let similarity = |a: &str, b: &str, least: bool| {
+        let (a, b) = (&features[a], &features[b]);
+        let shared = a.intersection(b).count();
+        let whole = if least {
+            a.len().min(b.len())
+        } else {
+            a.len() + b.len() - shared
+        };
+        shared as f64 / whole as f64
+    };
+    let near = rows(place.ok("search lib in.jsonl").text());
+    for (option, least, threshold) in [
+        ("--verify jaccard", false, 0.8),
+        ("--threshold 0.5", false, 0.5),
+        ("--verify containment --threshold 0.9", true, 0.9),
+    ] {
+        let ran = place.ok(&format!("search lib in.jsonl {option}"));
+        assert!(ran.text().starts_with("query\tmatch\tsimilarity\n"));
+        let expected: BTreeSet<_> = near
+            .iter()
+            .map(|row| {
+                (
+                    row[0].clone(),
+                    row[1].clone(),
+                    similarity(&row[0], &row[1], least),
+                )
+            })
+            .filter(|(.., similarity)| *similarity >= threshold)
+            .map(|(query, found, similarity)| vec![query, found, similarity.to_string()])
+            .collect();
+        let found = rows(ran.text());
+        assert_eq!(
+            found.iter().cloned().collect::<BTreeSet<_>>(),
+            expected,
+            "{option}"
+        );
+        assert_eq!(found.len(), expected.len());
+        for pair in found.windows(2).filter(|pair| pair[0][0] == pair[1][0]) {
+            let value = |row: &[String]| row[2].parse::<f64>().unwrap();
+            assert!(value(&pair[0]) >= value(&pair[1]));
+        }
+    }
+    let none = rows(
+        place
+            .ok("search bare in.jsonl --verify none --distance 4")
+            .text(),
+    );
+    for (row, distance) in none
+        .iter()
+        .zip(rows(place.ok("search lib in.jsonl --distance 4").text()))
+    {
+        let bits: f64 = distance[2].parse().unwrap();
+        assert_eq!(row[2].parse::<f64>().unwrap(), 1.0 - bits / 64.0);
+    }
+    place.refused("search bare in.jsonl --threshold 0.5", &["--texts", "bare"]);
+    place.refused(
+        "search lib in.jsonl --verify none --threshold 0.5",
+        &["--threshold"],
+    );
+    place.write("f", "0\n");
+    place.refused(
+        "search lib f --fingerprints --threshold 0.5",
+        &["bare fingerprints"],
+    );
+    // Texts survive merging, and removing by half.
+    let gone: String = corpus[..500]
+        .iter()
+        .map(|(id, _)| format!("{id}\n"))
+        .collect();
+    place.write("gone", gone);
+    place.ok("index remove lib --ids gone");
+    place.write("more.jsonl", corpus_jsonl(&corpus[..300]));
+    place.ok("index add lib more.jsonl");
+    let ran = place.ok("index verify lib");
+    assert!(
+        ran.err.contains("made again from their texts"),
+        "{}",
+        ran.err
+    );
+    let found = rows(
+        place
+            .ok("search lib more.jsonl --verify jaccard --nearest 1")
+            .text(),
+    );
+    assert!(found.len() > 250 && found.iter().all(|row| row[2] == "1"));
+}
+
+#[test]
+fn all_that_share_a_block() {
+    let place = Place::new();
+    // 16 bits, distance 1: blocks of 8 bits.
+    place.write("lib.tsv", "a\t00ff\nb\tff00\nc\t00f0\nd\tffff\n");
+    place.ok("index build lib lib.tsv --fingerprints --bits 16 --distance 1 --plan blocks");
+    let ran = place.run_with(
+        "search lib - --fingerprints --candidates blocks",
+        b"q\t0000\n",
+    );
+    let found: Vec<_> = rows(ran.text()).iter().map(|row| row.join(" ")).collect();
+    assert_eq!(found, ["q c 4", "q a 8", "q b 8"]);
+    place.ok("index build auto lib.tsv --fingerprints --bits 16 --distance 1");
+    place.refused(
+        "search auto lib.tsv --fingerprints --candidates blocks",
+        &["auto", "--plan blocks"],
+    );
+    place.refused(
+        "search lib lib.tsv --fingerprints --candidates blocks --distance 1",
+        &["--distance 1", "--candidates blocks"],
+    );
+}
+
+#[test]
+fn another_recipe_is_refused_with_both_named() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "one two three"), ("b", "four five six")]),
+    );
+    place.ok("index build lib in.jsonl");
+    place.ok("search lib in.jsonl --recipe default");
+    let ids = place.ok("recipe");
+    let id = |name: &str| -> String {
+        let line = ids
+            .text()
+            .lines()
+            .find(|line| line.starts_with(name))
+            .unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let words = [
+        "default-1",
+        &id("default-1"),
+        "words-3",
+        &id("words-3"),
+        "never compare",
+    ];
+    place.refused("search lib in.jsonl --recipe words-3", &words);
+    place.write("codes", "0\n");
+    place.ok("index build bare codes --fingerprints");
+    place.refused(
+        "search bare in.jsonl",
+        &["unknown recipe", "--fingerprints"],
+    );
+    place.refused(
+        "search bare codes --fingerprints --recipe default",
+        &["unknown recipe", "default-1"],
+    );
+    place.ok("index build known codes --fingerprints --recipe default");
+    place.ok("search known in.jsonl");
+    place.refused(
+        "index build x codes --fingerprints --recipe default --bits 32",
+        &["32", "64"],
+    );
+}
+
+#[test]
+fn ids_differ() {
+    let place = Place::new();
+    place.write("twice.tsv", "a\t1\nb\t2\na\t3\n");
+    place.refused(
+        "index build lib twice.tsv --fingerprints",
+        &["'a'", "rows 1 and 3", "--id-row"],
+    );
+    assert!(!place.has("lib"));
+    place.write("in.tsv", "a\t1\nb\t2\n");
+    place.ok("index build lib in.tsv --fingerprints");
+    place.write("more.tsv", "c\t5\nb\t6\n");
+    let before = place.bytes("lib/manifest");
+    place.refused(
+        "index add lib more.tsv --fingerprints",
+        &["'b'", "row 2", "lib", "index remove"],
+    );
+    assert_eq!(place.bytes("lib/manifest"), before);
+    place.ok("index remove lib b");
+    place.ok("index add lib more.tsv --fingerprints");
+    place.write("alone.tsv", "7\n");
+    place.refused(
+        "index add lib alone.tsv --fingerprints",
+        &["row 1", "no id", "--id"],
+    );
+    place.write("mixed.tsv", "x\t7\n8\n");
+    place.refused(
+        "index build mixed mixed.tsv --fingerprints",
+        &["row 2", "no id"],
+    );
+    place.write("empty.tsv", "\t7\n");
+    let ran = place.run("index build e empty.tsv --fingerprints");
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("empty.tsv:1: the id is empty"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn bad_rows_and_poor_texts_are_told() {
+    let place = Place::new();
+    place.write(
+        "codes.tsv",
+        "id\tfingerprint\na\t12\nb\txyz\nc\t-\nd\t1ffffffffffffffff\ne\t13\n",
+    );
+    let ran = place.run("index build lib codes.tsv --fingerprints --rejected bad.tsv");
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("codes.tsv:3: 'xyz' is not a fingerprint"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("codes.tsv:5:") && ran.err.contains("64 bits"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(place.read("bad.tsv"), "b\txyz\nd\t1ffffffffffffffff\n");
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    let ran = place.run("search lib codes.tsv --fingerprints --json -o out.tsv");
+    assert_eq!(ran.code, Some(1));
+    let summary: Value = serde_json::from_slice(&ran.out).unwrap();
+    let counts = ["queries", "without", "rejected"].map(|name| summary[name].as_u64().unwrap());
+    assert_eq!(counts, [3, 1, 2]);
+    let ran = place.run("index build strict codes.tsv --fingerprints --strict");
+    assert_eq!((ran.code, place.has("strict")), (Some(2), false));
+    place.write(
+        "poor.jsonl",
+        jsonl([("p", "one"), ("q", ""), ("r", "one two")]),
+    );
+    let ran = place.ok("index build poor poor.jsonl");
+    assert!(ran.err.contains("2 too poor"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_there_is_not_overwritten() {
+    let place = Place::new();
+    place.write("in.tsv", "a\t1\n");
+    place.write("docs/mine.txt", "mine");
+    place.ok("index build lib in.tsv --fingerprints");
+    place.refused(
+        "index build lib in.tsv --fingerprints",
+        &["lib", "--force", "index add"],
+    );
+    for force in ["", "--force"] {
+        place.refused(
+            &format!("index build docs in.tsv --fingerprints {force}"),
+            &["docs", "no library"],
+        );
+        place.refused(
+            &format!("index build in.tsv in.tsv --fingerprints {force}"),
+            &["in.tsv"],
+        );
+    }
+    assert_eq!(place.read("docs/mine.txt"), "mine");
+    place.write("other.tsv", "b\t2\nc\t3\n");
+    place.ok("index build lib other.tsv --fingerprints --force");
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    place.refused(
+        "index build lib nothing.tsv --fingerprints --force",
+        &["nothing.tsv"],
+    );
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    place.ok("index verify lib");
+    fs::create_dir(place.path("empty")).unwrap();
+    place.ok("index build empty in.tsv --fingerprints");
+    // Leftovers of an interrupted writer are nobody's.
+    place.write("begun/00000001.ids", "half");
+    place.write("begun/lock", "");
+    place.ok("index build begun in.tsv --fingerprints");
+    place.write("begun/00000009.codes", "half");
+    place.ok("index add begun other.tsv --fingerprints");
+    assert!(!place.has("begun/00000009.codes"));
+}
+
+#[test]
+fn what_is_no_library_is_refused() {
+    let place = Place::new();
+    place.write("in.tsv", "a\t1\n");
+    fs::create_dir(place.path("empty")).unwrap();
+    for line in [
+        "search LIB in.tsv --fingerprints",
+        "index add LIB in.tsv --fingerprints",
+        "index remove LIB a",
+        "index info LIB",
+        "index verify LIB",
+    ] {
+        for (library, said) in [("none", "no such directory"), ("empty", "no manifest")] {
+            place.refused(
+                &line.replace("LIB", library),
+                &[library, said, "index build"],
+            );
+        }
+        place.refused(&line.replace("LIB", "in.tsv"), &["in.tsv"]);
+    }
+    assert!(!place.has("none"));
+    assert!(fs::read_dir(place.path("empty")).unwrap().next().is_none());
+}
+
+#[test]
+fn damage_is_noticed_and_named() {
+    let place = Place::new();
+    let corpus = Numbers::new(5).corpus(300);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.ok("index build lib in.jsonl --texts");
+    let gone: Vec<_> = corpus
+        .iter()
+        .filter(|(_, text)| text.len() > 50)
+        .take(20)
+        .collect();
+    let gone: Vec<_> = gone.iter().map(|(id, _)| id.as_str()).collect();
+    place.ok(&format!("index remove lib {}", gone.join(" ")));
+    let good = place.ok("search lib in.jsonl --verify jaccard").out;
+    let files = fs::read_dir(place.path("lib")).unwrap();
+    let mut names: Vec<_> = files
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "lock")
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let mut numbers = Numbers::new(9);
+    for name in &names {
+        let file = format!("lib/{name}");
+        let whole = place.bytes(&file);
+        let mut damaged = vec![
+            Vec::new(),
+            whole[..whole.len() - 1].to_vec(),
+            [&whole[..], b"x"].concat(),
+        ];
+        for _ in 0..4 {
+            let mut flipped = whole.clone();
+            flipped[numbers.below(whole.len())] ^= 1 << numbers.below(8);
+            damaged.push(flipped);
+            damaged.push(whole[..numbers.below(whole.len())].to_vec());
+        }
+        for bytes in damaged {
+            fs::write(place.path(&file), &bytes).unwrap();
+            place.refused("index verify lib", &["lib/"]);
+            // Never a wrong answer: refused, or what was damaged is not needed.
+            let ran = place.run("search lib in.jsonl --verify jaccard -o out.tsv --quiet");
+            assert!(matches!(ran.code, Some(0 | 2)), "{name}: {}", ran.err);
+            assert!(
+                !ran.err.contains("mistake in the program"),
+                "{name}: {}",
+                ran.err
+            );
+            if ran.code == Some(0) {
+                assert_eq!(place.bytes("out.tsv"), good, "{name}");
+            }
+        }
+        fs::remove_file(place.path(&file)).unwrap();
+        place.refused("index verify lib", &["lib"]);
+        fs::write(place.path(&file), &whole).unwrap();
+        place.ok("index verify lib");
+    }
+    let manifest = place.read("lib/manifest");
+    place.write(
+        "lib/manifest",
+        manifest.replacen("lookalike-library 1", "lookalike-library 2", 1),
+    );
+    place.refused(
+        "search lib in.jsonl",
+        &["version 2", "version 1", "manifest"],
+    );
+    // A file of the right form from another library.
+    place.write("lib/manifest", &manifest);
+    let others = corpus
+        .iter()
+        .map(|(id, text)| (format!("{id}x"), text.clone()));
+    place.write("other.jsonl", corpus_jsonl(&others.collect::<Vec<_>>()));
+    place.ok("index build other other.jsonl --texts");
+    fs::copy(
+        place.path("other/00000001.ids"),
+        place.path("lib/00000001.ids"),
+    )
+    .unwrap();
+    place.refused("search lib in.jsonl", &["00000001.ids", "not the file"]);
+}
+
+#[test]
+fn there_is_one_writer_and_any_number_of_readers() {
+    let place = Place::new();
+    place.write("in.tsv", "a\t1\n");
+    place.ok("index build lib in.tsv --fingerprints");
+    let mut writer = place.spawn("index add lib - --fingerprints");
+    let mut stdin = writer.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"b\t2\n").unwrap();
+    // The writer holds the library until its input ends.
+    let refused = |line: &str| {
+        for _ in 0..200 {
+            let ran = place.run(line);
+            if ran.err.contains("being changed by another process") {
+                assert_eq!(ran.code, Some(2));
+                return true;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        false
+    };
+    assert!(refused("index remove lib nothing"));
+    assert!(refused("index add lib in.tsv --fingerprints"));
+    assert!(refused("index build lib in.tsv --fingerprints --force"));
+    assert_eq!(
+        rows(place.ok("search lib in.tsv --fingerprints").text()).len(),
+        1
+    );
+    drop(stdin);
+    assert!(writer.wait().unwrap().success());
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    // A writer that is killed leaves the library as it was.
+    let mut writer = place.spawn("index add lib - --fingerprints");
+    let stdin = writer.stdin.take().unwrap();
+    assert!(refused("index remove lib nothing"));
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    drop(stdin);
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    place.ok("index remove lib b");
+}
+
+#[test]
+fn many_equal_fingerprints_and_queries() {
+    let place = Place::new();
+    let equal = "00000000deadbeef\n".repeat(60_000);
+    place.write("equal", &equal);
+    place.ok("index build lib equal --fingerprints");
+    place.write("queries", "deadbeef\ndeadbeee\n0\n".repeat(3000));
+    let ran = place.ok("search lib queries --fingerprints --limit 2");
+    assert_eq!(rows(ran.text()).len(), 12_000);
+    assert!(
+        ran.err.contains("6,000 queries have more matches"),
+        "{}",
+        ran.err
+    );
+    place.write("few", "deadbeef\n".repeat(20));
+    let all = place.ok("search lib few --fingerprints");
+    assert_eq!(all.text().lines().count(), 1_200_001);
+    assert!(all.text().ends_with("20\t60000\t0\n"));
+}
+
+#[test]
+fn plans_are_shown_and_refused() {
+    let place = Place::new();
+    let ran = place.ok("index plan --count 50M");
+    assert!(ran.text().contains("50,000,000 fingerprints of 64 bits") && ran.text().contains("<-"));
+    let ran = place.ok("index plan --count 1,000,000 --plan blocks --json");
+    let value: Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(value["count"], 1_000_000);
+    assert!(value["plan"]["bytes"].as_f64().unwrap() > 1e6);
+    assert!(value["alternatives"].as_array().unwrap().len() > 3);
+    place.refused(
+        "index plan --count 1G --memory 1M",
+        &["1000000000", "memory"],
+    );
+    place.refused("index plan --count 10 --distance 17", &["17", "16"]);
+    place.refused("index plan --count 10 --bits 7", &["7"]);
+    place.refused("index plan --count 10 --plan best", &["best", "permuted"]);
+    place.refused("index plan --count 0", &["0"]);
+    place.write("in", "1\n");
+    place.refused("index build lib in --fingerprints --plan best", &["best"]);
+    place.refused("index build lib in --fingerprints --distance 64", &["64"]);
+    place.refused("index build lib in --fingerprints --texts", &["--texts"]);
+    place.refused("index build lib in --fingerprints --text body", &["--text"]);
+    place.refused("index build lib in --digits hex", &["--fingerprints"]);
+    place.refused("index build lib in --fingerprints --id name", &["name"]);
+    assert_eq!(place.names(), ["in"]);
+}

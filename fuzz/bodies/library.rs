@@ -1,0 +1,171 @@
+//! Any bytes as the files of a library are an error or what they say they are, never a crash, and a
+//! search never prints what is not there.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use lookalike::Recipe;
+use lookalike_batch::library::{
+    self, BuildSettings, Candidates, Check, Entries, Manifest, Reading, SearchSettings, Which,
+};
+use lookalike_batch::run::Silent;
+use lookalike_batch::sink::Output;
+use lookalike_batch::source::ReadOptions;
+
+/// Panics if the bytes break that law. The first chooses what they are: 0 a manifest, 1–3 the body
+/// of a manifest under a right checksum; any other, changes to a file of a library that there is, of
+/// three bytes each: two for the place, one for what is put there (or, if it is 0, the file is cut).
+pub(crate) fn check(bytes: &[u8]) {
+    let Some((&choice, rest)) = bytes.split_first() else {
+        return;
+    };
+    match choice {
+        0 => manifest(rest),
+        1..4 => {
+            let sum = lookalike::value_hash(rest);
+            let first = format!("lookalike-library 1 {sum:016x}\n");
+            manifest(&[first.as_bytes(), rest].concat());
+        }
+        _ => changed(usize::from(choice), rest),
+    }
+}
+
+fn manifest(bytes: &[u8]) {
+    let path = Path::new("manifest");
+    if let Ok(manifest) = Manifest::parse(bytes, path) {
+        let text = manifest.to_text();
+        let again = Manifest::parse(text.as_bytes(), path).expect("its own text is a manifest");
+        assert_eq!(again, manifest);
+        assert_eq!(again.to_text(), text);
+    }
+}
+
+struct Sample {
+    /// Name and bytes of every file.
+    files: Vec<(String, Vec<u8>)>,
+    /// The matches of the whole library, as lines.
+    matches: BTreeSet<String>,
+    rows: PathBuf,
+    _place: tempfile::TempDir,
+}
+
+fn sample() -> &'static Sample {
+    static SAMPLE: OnceLock<Sample> = OnceLock::new();
+    SAMPLE.get_or_init(|| {
+        let place = tempfile::tempdir().expect("a temporary directory can be made");
+        let rows = place.path().join("in.jsonl");
+        let text: String = (0..200)
+            .map(|row| {
+                let word = row % 40;
+                format!("{{\"id\":\"d{row}\",\"text\":\"one two w{word} three four {word}\"}}\n")
+            })
+            .collect();
+        std::fs::write(&rows, text).expect("a temporary file can be written");
+        let library = place.path().join("lib");
+        let settings = BuildSettings {
+            recipe: Some(Recipe::default()),
+            bits: 64,
+            distance: 3,
+            plan: "auto".into(),
+            memory: None,
+            texts: true,
+            replace: false,
+        };
+        let inputs = [rows.clone()];
+        library::build(&library, &inputs, &settings, &reading(), None, &Silent)
+            .expect("the sample is good");
+        let gone: Vec<_> = (0..30).map(|row| format!("d{}", row * 3)).collect();
+        library::remove(&library, &gone, 1, &Silent).expect("the sample is good");
+        let matches = search(&library, &rows, &place.path().join("out.tsv"))
+            .expect("the sample is good")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let files = std::fs::read_dir(&library)
+            .expect("it was made")
+            .map(|entry| entry.expect("it was made").file_name())
+            .map(|name| name.into_string().expect("names are ASCII"))
+            .filter(|name| name != "lock");
+        let mut files: Vec<_> = files
+            .map(|name| {
+                let bytes = std::fs::read(library.join(&name)).expect("it was made");
+                (name, bytes)
+            })
+            .collect();
+        files.sort();
+        Sample {
+            files,
+            matches,
+            rows,
+            _place: place,
+        }
+    })
+}
+
+fn reading() -> Reading {
+    Reading {
+        entries: Entries::Documents,
+        options: ReadOptions::default(),
+        strict: true,
+        threads: 1,
+    }
+}
+
+fn search(library: &Path, rows: &Path, out: &Path) -> lookalike_batch::Result<String> {
+    let settings = SearchSettings {
+        distance: None,
+        which: Which::All,
+        limit: None,
+        candidates: Candidates::Distance,
+        check: Some(Check::None),
+        recipe: None,
+    };
+    let output = Output::Path(out.to_path_buf());
+    let inputs = [rows.to_path_buf()];
+    library::search(
+        library,
+        &inputs,
+        &settings,
+        &reading(),
+        (&output, None),
+        &Silent,
+    )?;
+    Ok(std::fs::read_to_string(out).expect("it was written"))
+}
+
+fn changed(choice: usize, changes: &[u8]) {
+    let sample = sample();
+    let place = tempfile::tempdir().expect("a temporary directory can be made");
+    let library = place.path().join("lib");
+    std::fs::create_dir(&library).expect("a directory can be made");
+    let chosen = choice % sample.files.len();
+    let mut same = true;
+    for (at, (name, bytes)) in sample.files.iter().enumerate() {
+        let mut written = bytes.clone();
+        for change in changes.chunks_exact(3).filter(|_| at == chosen) {
+            if written.is_empty() {
+                break;
+            }
+            let to = usize::from(change[0]) << 8 | usize::from(change[1]);
+            let to = to % written.len();
+            match change[2] {
+                0 => written.truncate(to),
+                bits => written[to] ^= bits,
+            }
+        }
+        same &= written == *bytes;
+        std::fs::write(library.join(name), written).expect("a file can be written");
+    }
+    let verified = library::verify(&library, 1, &Silent);
+    assert_eq!(
+        verified.is_ok(),
+        same,
+        "{changes:?} of {}",
+        sample.files[chosen].0
+    );
+    if let Ok(found) = search(&library, &sample.rows, &place.path().join("out.tsv")) {
+        let found: BTreeSet<_> = found.lines().map(str::to_owned).collect();
+        assert_eq!(found, sample.matches);
+    }
+}
