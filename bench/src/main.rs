@@ -1,14 +1,15 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `dedup`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
-//!   `bench/results/NAME.json`;
+//! - `sketch`, `join`, `dedup`, `quality`: the figures on real corpora (`--data DIRECTORY`), each
+//!   written to `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
 mod corpora;
 mod dedup;
+mod join;
 mod machine;
 mod quality;
 mod sketch;
@@ -40,6 +41,8 @@ enum Command {
     Sketch,
     /// The whole command on whole corpora, by input format; time and memory.
     Dedup,
+    /// All pairs within a Hamming distance.
+    Join,
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -56,16 +59,18 @@ fn main() -> Result<()> {
         data,
         busy,
     } = Arguments::parse();
-    if matches!(command, Command::Sketch | Command::Dedup) && !busy {
+    if matches!(command, Command::Sketch | Command::Dedup | Command::Join) && !busy {
         machine::refuse_if_busy()?;
     }
     match command {
         Command::Smoke => {
             sketch::smoke()?;
+            join::smoke()?;
             dedup::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
+        Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Quality => quality::run(&data),
         Command::Tables { check } => tables::run(check),

@@ -62,6 +62,7 @@ fn table(name: &str) -> Result<String> {
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "sketch" => rows("sketch", &SKETCH, |_| true),
+        "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
         "peers" => peers(),
         _ => bail!("there is no table '{name}'"),
@@ -108,6 +109,19 @@ const SKETCH: Columns<6> = [
     ("instructions", "instructions", 0),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const JOIN: Columns<10> = [
+    ("fingerprints", "fingerprints", 0),
+    ("bits", "bits", 0),
+    ("distance ≤", "distance", 0),
+    ("rows", "rows", 0),
+    ("distinct", "values", 0),
+    ("pairs", "pairs", 0),
+    ("way", "way", 0),
+    ("threads", "threads", 0),
+    ("seconds", "seconds", 3),
+    ("of which sorting", "sorting_seconds", 3),
 ];
 
 const QUALITY: Columns<6> = [
