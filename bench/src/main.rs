@@ -1,8 +1,8 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `dedup`, `hamming`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
-//!   `bench/results/NAME.json`;
+//! - `sketch`, `dedup`, `hamming`, `join`, `quality`: the figures on real corpora (`--data
+//!   DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
@@ -10,6 +10,7 @@
 mod corpora;
 mod dedup;
 mod hamming;
+mod join;
 mod machine;
 mod quality;
 mod sketch;
@@ -47,6 +48,8 @@ enum Command {
         #[arg(long)]
         large: bool,
     },
+    /// All pairs within a Hamming distance.
+    Join,
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -63,21 +66,23 @@ fn main() -> Result<()> {
         data,
         busy,
     } = Arguments::parse();
-    if matches!(
+    let timed = matches!(
         command,
-        Command::Sketch | Command::Dedup | Command::Hamming { .. }
-    ) && !busy
-    {
+        Command::Sketch | Command::Dedup | Command::Hamming { .. } | Command::Join
+    );
+    if timed && !busy {
         machine::refuse_if_busy()?;
     }
     match command {
         Command::Smoke => {
             sketch::smoke()?;
+            join::smoke()?;
             dedup::smoke()?;
             hamming::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
+        Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Hamming { large } => hamming::run(&data, large),
         Command::Quality => quality::run(&data),

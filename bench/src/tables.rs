@@ -64,6 +64,7 @@ fn table(name: &str) -> Result<String> {
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
+        "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
         "peers" => peers(),
         _ => bail!("there is no table '{name}'"),
@@ -123,6 +124,19 @@ const HAMMING: Columns<10> = [
     ("batched, µs", "batched_microseconds", 3),
     ("alone, µs", "single_microseconds", 3),
     ("matches a query", "matches_per_query", 2),
+];
+
+const JOIN: Columns<10> = [
+    ("fingerprints", "fingerprints", 0),
+    ("bits", "bits", 0),
+    ("distance ≤", "distance", 0),
+    ("rows", "rows", 0),
+    ("distinct", "values", 0),
+    ("pairs", "pairs", 0),
+    ("way", "way", 0),
+    ("threads", "threads", 0),
+    ("seconds", "seconds", 3),
+    ("of which sorting", "sorting_seconds", 3),
 ];
 
 const QUALITY: Columns<6> = [

@@ -344,7 +344,7 @@ fn by_fingerprints(
     rich: &[Rank],
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
-    let most = judge.portions.neighbours * rich.len();
+    let most = judge.portions.near + judge.portions.neighbours * rich.len();
     let joined = if corpus.plan.bits() <= u64::BITS {
         by_codes::<u64>(corpus, distance, rich, most, builder)
     } else {

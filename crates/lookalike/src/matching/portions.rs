@@ -20,8 +20,10 @@ pub(super) struct Portions {
     /// Pairs of candidates that one block holds at the most when all pairs are asked for, unless a
     /// single document has more.
     pub(super) pairs: usize,
-    /// Pairs of near fingerprints that are remembered for every document, 16 bytes each; where there
-    /// are more, candidates are found by blocks of bits.
+    /// Pairs of near fingerprints that are remembered in any case, up to 40 bytes each while groups
+    /// are built; where there are more, candidates are found by blocks of bits.
+    pub(super) near: usize,
+    /// Pairs of near fingerprints that are remembered for every document besides.
     pub(super) neighbours: usize,
     /// Features that are remembered once they were made from the text again, 8 bytes each.
     pub(super) remembered: usize,
@@ -36,7 +38,8 @@ impl Default for Portions {
             block: 2048,
             few: 64,
             pairs: 4 << 20,
-            neighbours: 8,
+            near: 1 << 20,
+            neighbours: 4,
             remembered: 8 << 20,
         }
     }

@@ -479,6 +479,7 @@ const TINY: Portions = Portions {
     block: 9,
     few: 2,
     pairs: 1,
+    near: 0,
     neighbours: 0,
     remembered: 0,
 };
@@ -490,7 +491,8 @@ const SMALL: Portions = Portions {
     block: 40,
     few: 7,
     pairs: 50,
-    neighbours: 1000,
+    near: 500,
+    neighbours: 1,
     remembered: 900,
 };
 

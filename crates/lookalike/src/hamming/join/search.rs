@@ -214,10 +214,11 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
             });
         }
         let mut starts = [0; SIDES];
-        for bucket in 0..block.buckets() {
-            let ranges: [Range<usize>; SIDES] =
-                array::from_fn(|side| starts[side]..ends[side][bucket] as usize);
-            starts = array::from_fn(|side| ranges[side].end);
+        let bounds =
+            (0..block.buckets()).map(|bucket| ends.each_ref().map(|ends| ends[bucket] as usize));
+        for ends in bounds {
+            let ranges: [Range<usize>; SIDES] = array::from_fn(|side| starts[side]..ends[side]);
+            starts = ends;
             let empty = ranges.iter().any(Range::is_empty);
             if !empty && ranges[0].len() > small {
                 let mut parts = sides.iter_mut().zip(ranges);
@@ -275,14 +276,14 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
             let search = worker.search;
             let mut near = emitter(search, &worker.differing, equal, &mut worker.pairs);
             let (codes, limit) = (left[at], search.distance);
-            let others = if SIDES == 1 {
+            let first = if SIDES == 1 {
                 let near = &mut near;
                 search.cpu.run(Within { codes, limit, near });
-                tiles[0].clone().skip(at + 1)
+                at + 1
             } else {
-                tiles[SIDES - 1].clone().skip(0)
+                0
             };
-            for others in others {
+            for others in tiles[SIDES - 1].clone().skip(first) {
                 if search.stopped.load(Ordering::Relaxed) {
                     return;
                 }

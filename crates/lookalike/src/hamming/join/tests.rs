@@ -264,7 +264,7 @@ fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
         // Spread over 64 bits, the pieces of keys lie apart.
         let spread: Vec<u64> = codes
             .iter()
-            .map(|code| code * 0x0001_0204_0810_2041 & 0x8421_0842_1084_2108 | code)
+            .map(|code| (code * 0x0001_0204_0810_2041) & 0x8421_0842_1084_2108 | code)
             .collect();
         for distance in 0..bits as u32 {
             let limit = Distance::new(distance, bits as u32).unwrap();

@@ -1,0 +1,380 @@
+//! All pairs of fingerprints within a Hamming distance, against comparing all with all.
+//!
+//! The answer is checked: every planted pair is found, sampled fingerprints have as many neighbours
+//! as a scan finds, every number of threads gives the same pairs, and so does the scan of all where
+//! it is timed.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use lookalike::hamming::Code;
+use lookalike::hamming::join::{Distinct, Near, near_values};
+use lookalike::hamming::scan::scan;
+use lookalike::sketch::SimHasher;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Distance, Recipe};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::corpora::Corpus;
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    fingerprints: String,
+    bits: u32,
+    distance: u32,
+    way: &'static str,
+    threads: usize,
+    rows: usize,
+    /// Distinct fingerprints.
+    values: usize,
+    /// Pairs of distinct fingerprints within the distance.
+    pairs: u64,
+    /// Until equal fingerprints are collapsed.
+    #[serde(serialize_with = "machine::rounded")]
+    sorting_seconds: f64,
+    /// In all.
+    #[serde(serialize_with = "machine::rounded")]
+    seconds: f64,
+}
+
+/// Measures on made fingerprints and on those of real corpora.
+pub fn run(data: &Path) -> Result<()> {
+    let mut rows = Vec::new();
+    for (length, distance) in [
+        (100_000, 3),
+        (1_000_000, 3),
+        (1_000_000, 6),
+        (50_000_000, 3),
+    ] {
+        let made = Made::<u64>::new(length, distance);
+        made.measure(length <= 100_000, &mut rows)?;
+    }
+    Made::<u128>::new(10_000_000, 7).measure(false, &mut rows)?;
+    let folder = tempfile::tempdir()?;
+    for name in ["en_docs.jsonl", "zh_short.tsv"] {
+        let corpus = Corpus::real(data, name, folder.path())?;
+        let codes = fingerprints(&corpus.texts()?)?;
+        for distance in [3, 6] {
+            let join = Join {
+                name: &corpus.name,
+                codes: &codes,
+                distance,
+            };
+            join.measure(codes.len() <= 100_000, &mut rows)?;
+        }
+    }
+    machine::write("join", rows)
+}
+
+/// The same on few fingerprints, as a test.
+pub fn smoke() -> Result<()> {
+    let mut rows = Vec::new();
+    for distance in [0, 3, 7] {
+        Made::<u64>::new(5000, distance).measure(true, &mut rows)?;
+        Made::<u128>::new(5000, distance).measure(true, &mut rows)?;
+    }
+    let planted = rows.iter().all(|row| row.pairs > 0 || row.distance == 0);
+    ensure!(planted, "some found nothing");
+    Ok(())
+}
+
+fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
+    let recipe = Recipe::named("default")?;
+    let analyzer = Analyzer::new(&recipe);
+    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+    let found: Vec<Option<u128>> = texts
+        .par_iter()
+        .map_init(Scratch::default, |scratch, text| {
+            hasher.fingerprint(&analyzer.analyze(text, scratch))
+        })
+        .collect();
+    Ok(found
+        .into_iter()
+        .flatten()
+        .map(|fingerprint| fingerprint as u64)
+        .collect())
+}
+
+/// Uniform fingerprints, the last hundredth of them made from the first by up to k flips.
+struct Made<C> {
+    codes: Vec<C>,
+    planted: usize,
+    distance: u32,
+}
+
+impl<C: Code> Made<C> {
+    fn new(length: usize, distance: u32) -> Self {
+        let planted = length / 100;
+        let code = |row: usize| match row.checked_sub(length - planted) {
+            None => uniform::<C>(row),
+            Some(of) => flipped(uniform(of), mix(row as u64), distance),
+        };
+        Self {
+            codes: (0..length).into_par_iter().map(code).collect(),
+            planted,
+            distance,
+        }
+    }
+
+    fn measure(&self, scanned: bool, rows: &mut Vec<Row>) -> Result<()> {
+        let join = Join {
+            name: "uniform",
+            codes: &self.codes,
+            distance: self.distance,
+        };
+        join.measure(scanned, rows)?;
+        self.all_planted_are_found()
+    }
+
+    fn all_planted_are_found(&self) -> Result<()> {
+        let distinct = Distinct::new(&self.codes, C::BITS)?;
+        let apart = (self.codes.len() - self.planted) as u32;
+        let is_planted = |a: u32, b: u32| a.abs_diff(b) == apart;
+        let equal = distinct.equal();
+        let equal = equal.filter(|rows| is_planted(rows[0], rows[1])).count();
+        let found = AtomicU64::new(equal as u64);
+        let _ = near_values(
+            &distinct,
+            distance::<C>(self.distance)?,
+            &|near: &[Near]| {
+                let row = |value| distinct.rows(value)[0];
+                let planted = near
+                    .iter()
+                    .filter(|near| is_planted(row(near.a), row(near.b)));
+                found.fetch_add(planted.count() as u64, Ordering::Relaxed);
+                ControlFlow::Continue(())
+            },
+        )?;
+        let (found, planted) = (found.into_inner(), self.planted);
+        ensure!(
+            found == planted as u64,
+            "{found} of {planted} planted pairs were found"
+        );
+        Ok(())
+    }
+}
+
+fn distance<C: Code>(distance: u32) -> Result<Distance> {
+    Ok(Distance::new(distance, C::BITS)?)
+}
+
+fn uniform<C: Code>(row: usize) -> C {
+    let row = row as u64;
+    C::narrow(u128::from(mix(!row)) << 64 | u128::from(mix(row)))
+}
+
+fn flipped<C: Code>(code: C, seed: u64, most: u32) -> C {
+    let mut bits = 0u128;
+    let mut at = seed;
+    while bits.count_ones() < (seed % u64::from(most + 1)) as u32 {
+        at = mix(at);
+        bits |= 1 << (at % u64::from(C::BITS));
+    }
+    code.xor(C::narrow(bits))
+}
+
+/// The finaliser of SplitMix64.
+fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+struct Join<'a, C> {
+    name: &'a str,
+    codes: &'a [C],
+    distance: u32,
+}
+
+/// What came out, apart from its order.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Answer {
+    pairs: u64,
+    checksum: u64,
+}
+
+impl Answer {
+    fn take(&mut self, a: u64, b: u64, distance: u32) {
+        self.pairs += 1;
+        let pair = mix(a.min(b)) ^ mix(a.max(b)).rotate_left(1);
+        self.checksum = self.checksum.wrapping_add(mix(pair ^ u64::from(distance)));
+    }
+}
+
+struct Timed {
+    answer: Answer,
+    sorting: f64,
+    seconds: f64,
+}
+
+impl<C: Code> Join<'_, C> {
+    fn measure(&self, scanned: bool, rows: &mut Vec<Row>) -> Result<()> {
+        let distinct = Distinct::new(self.codes, C::BITS)?;
+        self.agrees_with_samples(&distinct)?;
+        let mut expected = None;
+        for threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()?;
+            let mut best: Option<Timed> = None;
+            for _ in 0..4 {
+                let timed = pool.install(|| self.join())?;
+                let agreed = *expected.get_or_insert(timed.answer) == timed.answer;
+                ensure!(
+                    agreed,
+                    "{threads} threads find {:?} of {}",
+                    timed.answer,
+                    self.name
+                );
+                if best
+                    .as_ref()
+                    .is_none_or(|best| timed.seconds < best.seconds)
+                {
+                    best = Some(timed);
+                }
+            }
+            if let Some(best) = best {
+                self.row("join", threads, &distinct, &best, rows);
+            }
+        }
+        if scanned {
+            let timed = self.scan(&distinct);
+            ensure!(
+                expected == Some(timed.answer),
+                "a scan finds {:?}",
+                timed.answer
+            );
+            self.row("scan", 1, &distinct, &timed, rows);
+        }
+        Ok(())
+    }
+
+    fn row(
+        &self,
+        way: &'static str,
+        threads: usize,
+        distinct: &Distinct<C>,
+        timed: &Timed,
+        rows: &mut Vec<Row>,
+    ) {
+        let row = Row {
+            fingerprints: self.name.to_owned(),
+            bits: C::BITS,
+            distance: self.distance,
+            way,
+            threads,
+            rows: self.codes.len(),
+            values: distinct.len(),
+            pairs: timed.answer.pairs,
+            sorting_seconds: timed.sorting,
+            seconds: timed.seconds,
+        };
+        println!(
+            "{:9} {:3} bits, distance {}, {way}, {threads} threads: {:8} rows, {:8} values, {:8} \
+             pairs, {:.3} s, of which sorting {:.3} s",
+            row.fingerprints,
+            row.bits,
+            row.distance,
+            row.rows,
+            row.values,
+            row.pairs,
+            row.seconds,
+            row.sorting_seconds
+        );
+        rows.push(row);
+    }
+
+    fn join(&self) -> Result<Timed> {
+        let started = Instant::now();
+        let distinct = Distinct::new(self.codes, C::BITS)?;
+        let sorting = started.elapsed().as_secs_f64();
+        let (pairs, checksum) = (AtomicU64::new(0), AtomicU64::new(0));
+        let _ = near_values(
+            &distinct,
+            distance::<C>(self.distance)?,
+            &|near: &[Near]| {
+                let mut answer = Answer::default();
+                for near in near {
+                    answer.take(near.a.into(), near.b.into(), near.distance);
+                }
+                pairs.fetch_add(answer.pairs, Ordering::Relaxed);
+                checksum.fetch_add(answer.checksum, Ordering::Relaxed);
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(Timed {
+            answer: Answer {
+                pairs: pairs.into_inner(),
+                checksum: checksum.into_inner(),
+            },
+            sorting,
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// All with all, the plain way.
+    fn scan(&self, distinct: &Distinct<C>) -> Timed {
+        let started = Instant::now();
+        let mut answer = Answer::default();
+        let codes = distinct.codes();
+        for (a, &code) in codes.iter().enumerate() {
+            for (b, other) in codes.iter().enumerate().skip(a + 1) {
+                let differing = code.distance(*other);
+                if differing <= self.distance {
+                    answer.take(a as u64, b as u64, differing);
+                }
+            }
+        }
+        Timed {
+            answer,
+            sorting: 0.0,
+            seconds: started.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Every n-th value has as many neighbours as a scan finds.
+    fn agrees_with_samples(&self, distinct: &Distinct<C>) -> Result<()> {
+        const SAMPLES: usize = 64;
+        let limit = distance::<C>(self.distance)?;
+        let step = distinct.len().div_ceil(SAMPLES).max(1);
+        let counts: Vec<AtomicU32> = (0..SAMPLES).map(|_| AtomicU32::new(0)).collect();
+        let wrong = AtomicU64::new(0);
+        let codes = distinct.codes();
+        let _ = near_values(distinct, limit, &|near: &[Near]| {
+            for &Near { a, b, distance } in near {
+                let differing = codes[a as usize].distance(codes[b as usize]);
+                let right = a < b && differing == distance && differing <= self.distance;
+                wrong.fetch_add(u64::from(!right), Ordering::Relaxed);
+                for value in [a as usize, b as usize] {
+                    if value % step == 0 {
+                        counts[value / step].fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+        ensure!(wrong.into_inner() == 0, "pairs of {} are wrong", self.name);
+        let values: HashSet<C> = codes.iter().copied().step_by(step).collect();
+        ensure!(
+            values.len() == codes.len().div_ceil(step),
+            "values are not distinct"
+        );
+        for (value, count) in codes.iter().step_by(step).zip(counts) {
+            let mut expected = 0;
+            scan(codes, *value, limit, |_, _| expected += 1);
+            let found = count.into_inner() + 1;
+            ensure!(
+                found == expected,
+                "{value:x?} has {expected} near, not {found}"
+            );
+        }
+        Ok(())
+    }
+}
