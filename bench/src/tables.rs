@@ -62,6 +62,8 @@ fn table(name: &str) -> Result<String> {
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "sketch" => rows("sketch", &SKETCH, |_| true),
+        "hamming" => rows("hamming", &HAMMING, |_| true),
+        "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
         "peers" => peers(),
         _ => bail!("there is no table '{name}'"),
@@ -108,6 +110,19 @@ const SKETCH: Columns<6> = [
     ("instructions", "instructions", 0),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const HAMMING: Columns<10> = [
+    ("fingerprints", "fingerprints", 0),
+    ("count", "count", 0),
+    ("bits", "bits", 0),
+    ("k", "distance", 0),
+    ("plan", "plan", 0),
+    ("bytes each", "bytes_each", 1),
+    ("built, s", "build_seconds", 2),
+    ("batched, µs", "batched_microseconds", 3),
+    ("alone, µs", "single_microseconds", 3),
+    ("matches a query", "matches_per_query", 2),
 ];
 
 const QUALITY: Columns<6> = [

@@ -569,3 +569,188 @@ impl fmt::Display for Plan {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(count: u64, bits: u32, distance: u32) -> Request {
+        Request {
+            count,
+            bits,
+            distance: Distance::new(distance, bits).unwrap(),
+            memory: None,
+            live: false,
+        }
+    }
+
+    /// Whether some table sees two fingerprints that differ in these bits.
+    fn sees(tables: &[Table], differing: u128) -> bool {
+        let sees = |table: &Table| (differing & table.mask).count_ones() <= table.radius;
+        tables.iter().any(sees)
+    }
+
+    fn all_seen(plan: &Plan) -> bool {
+        let near = |differing: &u128| differing.count_ones() <= plan.distance.get();
+        (0..1 << plan.bits)
+            .filter(near)
+            .all(|differing| sees(&plan.tables, differing))
+    }
+
+    #[test]
+    fn plans_see_every_pair_within_their_distance() {
+        for bits in 8..=13 {
+            for distance in 0..=6.min(bits - 1) {
+                for plan in Plan::all(&request(1000, bits, distance)).unwrap() {
+                    assert!(all_seen(&plan), "{plan} at {bits} bits and {distance}");
+                }
+                for name in ["auto", "scan", "blocks"] {
+                    let plan = Plan::named(name, &request(1000, bits, distance)).unwrap();
+                    assert!(all_seen(&plan), "{plan} at {bits} bits and {distance}");
+                }
+            }
+        }
+    }
+
+    /// All radii of all cuts of a few bits: complete exactly when Σ(r + 1) > k, unless a block is
+    /// too narrow to differ in more than its radius.
+    #[test]
+    fn the_pigeonhole_rule_is_sharp() {
+        let cuts: [&[u32]; 5] = [&[9], &[5, 4], &[3, 3, 3], &[4, 3, 2], &[3, 2, 2, 2]];
+        for widths in cuts {
+            for code in 0..4u32.pow(widths.len() as u32) {
+                let digits = (0..widths.len() as u32).map(|at| code / 4u32.pow(at) % 4);
+                let radii: Vec<_> = digits.collect();
+                let narrow = widths
+                    .iter()
+                    .zip(&radii)
+                    .any(|(width, radius)| radius >= width);
+                let sum: u32 = radii.iter().map(|radius| radius + 1).sum();
+                for distance in 0..9 {
+                    let shape = Shape::Blocks {
+                        widths: widths.to_vec(),
+                        radii: radii.clone(),
+                    };
+                    let allowed = Distance::new(distance, 9).unwrap();
+                    let plan = Plan::new(9, allowed, shape, Layout::Packed, 9);
+                    assert_eq!(plan.is_ok(), sum > distance);
+                    match plan {
+                        Ok(plan) => assert!(all_seen(&plan), "{plan} at {distance}"),
+                        Err(_) if narrow => {}
+                        Err(_) => {
+                            let tables: Vec<_> = starts(widths)
+                                .zip(widths.iter().zip(&radii))
+                                .map(|(start, (&width, &radius))| {
+                                    Table::block(start, width, radius, 9)
+                                })
+                                .collect();
+                            let near = |bits: &u128| bits.count_ones() <= distance;
+                            assert!(!(0..512).filter(near).all(|bits| sees(&tables, bits)));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn combinations_need_a_block_more_than_may_differ() {
+        let plan = |blocks: u32, chosen, distance| {
+            let widths = vec![12 / blocks; blocks as usize];
+            let distance = Distance::new(distance, 12).unwrap();
+            let shape = Shape::Combinations { widths, chosen };
+            Plan::new(12, distance, shape, Layout::Lines, 12)
+        };
+        for blocks in [2, 3, 4, 6] {
+            for chosen in 1..=blocks {
+                for distance in 0..7 {
+                    let plan = plan(blocks, chosen, distance);
+                    assert_eq!(plan.is_ok(), chosen + distance <= blocks);
+                    assert!(plan.is_ok_and(|plan| all_seen(&plan)) || chosen + distance > blocks);
+                }
+            }
+        }
+        assert!(plan(4, 0, 1).is_err());
+    }
+
+    #[test]
+    fn the_classic_plans_have_their_names() {
+        let named = |name| Plan::named(name, &request(50_000_000, 64, 3));
+        let four = named("4x16").unwrap();
+        assert_eq!(four.shape().to_string(), "16,16,16,16; 0,0,0,0");
+        assert_eq!(four, named("blocks").unwrap());
+        let permuted = named("permuted").unwrap();
+        assert_eq!(permuted.shape().to_string(), "13,13,13,13,12; any 2 equal");
+        assert_eq!(permuted.tables().len(), 10);
+        assert_eq!(named("scan").unwrap().shape().to_string(), "scan");
+        assert!(named("best").unwrap_err().to_string().contains("`best`"));
+        assert!(Plan::named("4x16", &request(1000, 32, 3)).is_err());
+    }
+
+    #[test]
+    fn the_choice_keeps_within_its_memory() {
+        let free = request(50_000_000, 64, 3);
+        let fastest = Plan::choose(&free).unwrap();
+        let bytes = |plan: &Plan| plan.predict(free.count).bytes as u64;
+        let mut last = fastest.predict(free.count).nanoseconds;
+        let mut memory = bytes(&fastest);
+        let mut plans = 0;
+        loop {
+            let limited = Request {
+                memory: Some(memory),
+                ..free
+            };
+            let Ok(plan) = Plan::choose(&limited) else {
+                break;
+            };
+            assert!(bytes(&plan) <= memory);
+            assert!(plan.predict(free.count).nanoseconds >= last);
+            last = plan.predict(free.count).nanoseconds;
+            memory = bytes(&plan) - 1;
+            plans += 1;
+        }
+        assert!(plans > 2);
+        let none = Request {
+            memory: Some(1000),
+            ..free
+        };
+        assert!(
+            Plan::choose(&none)
+                .unwrap_err()
+                .to_string()
+                .contains("memory limit")
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_planned_is_refused() {
+        for (bits, distance) in [(7, 1), (129, 1), (64, 17)] {
+            let distance = Distance::new(distance, 200).unwrap();
+            assert!(
+                Plan::choose(&Request {
+                    bits,
+                    distance,
+                    ..request(10, 64, 3)
+                })
+                .is_err()
+            );
+        }
+        let distance = Distance::new(9, 200).unwrap();
+        assert!(
+            Plan::choose(&Request {
+                bits: 9,
+                distance,
+                ..request(10, 64, 3)
+            })
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn few_fingerprints_are_scanned() {
+        let plan = Plan::choose(&request(10, 64, 3)).unwrap();
+        assert!(plan.predict(10).nanoseconds < 1000.0);
+        let large = Plan::choose(&request(50_000_000, 64, 3)).unwrap();
+        assert!(large.predict(50_000_000).nanoseconds < 1000.0);
+    }
+}
