@@ -9,6 +9,7 @@
 
 mod code;
 mod key;
+pub mod live;
 pub mod scan;
 
 pub use code::Code;
