@@ -7,15 +7,18 @@
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+
+use super::Line;
 
 /// Bytes that are only read, aligned to at least 64.
 #[derive(Debug)]
 pub(crate) struct Memory(Option<Mmap>);
 
 /// Bytes of one's own, zero at first, aligned to at least 64.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MemoryMut(Option<MmapMut>);
 
 impl Memory {
@@ -72,5 +75,84 @@ impl Deref for MemoryMut {
 impl DerefMut for MemoryMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.0.as_deref_mut().unwrap_or_default()
+    }
+}
+
+/// Lines by number, in large chunks: adding some moves nothing. They are zero at first.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    /// Where each chunk begins.
+    chunks: Vec<NonNull<Line>>,
+    /// What keeps them.
+    memory: Vec<MemoryMut>,
+    /// A chunk has 2 to the power of this many lines.
+    chunk_bits: u32,
+}
+
+// SAFETY: the pointers lead to memory of its own, to which it gives references only as a slice of
+// lines would.
+unsafe impl Send for Lines {}
+// SAFETY: as above.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    /// None, with chunks of 2 to the power of `chunk_bits` lines.
+    pub(crate) fn new(chunk_bits: u32) -> Self {
+        Self {
+            chunks: Vec::new(),
+            memory: Vec::new(),
+            chunk_bits,
+        }
+    }
+
+    /// Makes room for this many lines in all. A chunk takes address space at once, memory where it
+    /// is touched.
+    pub(crate) fn reserve(&mut self, lines: u64) -> io::Result<()> {
+        while (self.chunks.len() as u64) << self.chunk_bits < lines {
+            let mut memory = MemoryMut::zeroed(size_of::<Line>() << self.chunk_bits)?;
+            let chunk: &mut [Line] = bytemuck::cast_slice_mut(&mut memory);
+            self.chunks.push(NonNull::from(chunk).cast());
+            self.memory.push(memory);
+        }
+        Ok(())
+    }
+
+    /// A line for which there is room.
+    #[inline(always)]
+    pub(crate) fn get(&self, at: u32) -> &Line {
+        let chunk = self.chunks[(at >> self.chunk_bits) as usize];
+        // SAFETY: the number within the chunk is below its number of lines, all of which are
+        // initialised; `self` is borrowed, and so is the line.
+        unsafe { chunk.add(self.within(at)).as_ref() }
+    }
+
+    /// A line for which there is room.
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Line {
+        let chunk = self.chunks[(at >> self.chunk_bits) as usize];
+        // SAFETY: as in `get`; `self` is borrowed mutably.
+        unsafe { chunk.add(self.within(at)).as_mut() }
+    }
+
+    #[inline(always)]
+    fn within(&self, at: u32) -> usize {
+        (at & ((1 << self.chunk_bits) - 1)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_where_they_are() {
+        let mut lines = Lines::new(3);
+        for count in 1..100u32 {
+            lines.reserve(count.into()).unwrap();
+            let last = lines.get_mut(count - 1);
+            assert_eq!(last.0, [0; crate::arch::LINE]);
+            last.0[5] = count;
+            assert!((0..count).all(|at| lines.get(at).0[5] == at + 1));
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::hash::Hash;
 ///
 /// Implemented by `u64`, for fingerprints of 8–64 bits, and by `u128`, for those of 65–128.
 pub trait Code:
-    Copy + Ord + Hash + Debug + Default + Send + Sync + sealed::Sealed + 'static
+    bytemuck::Pod + Ord + Hash + Debug + Default + Send + Sync + sealed::Sealed + 'static
 {
     /// The most bits that a fingerprint of this type has.
     const BITS: u32;

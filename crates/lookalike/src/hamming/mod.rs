@@ -10,6 +10,7 @@
 mod code;
 pub mod join;
 mod key;
+pub mod live;
 mod plan;
 pub mod scan;
 mod segment;

@@ -45,7 +45,7 @@ const SLICE_BYTES: usize = 1 << 31;
 const PART: usize = 8 << 10;
 
 /// Fingerprints that are read at once.
-const CHUNK: usize = 4 << 10;
+const CHUNK: usize = 1 << 10;
 
 /// Parts whose sorted results wait to be written.
 const PARTS_AT_ONCE: usize = 256;
@@ -306,8 +306,8 @@ fn each_bucket<C: Code>(
     mut visit: impl FnMut(usize, C, Bucket),
 ) {
     let cpu = Cpu::best();
-    let mut chunk = vec![C::default(); CHUNK];
-    let mut buckets = vec![0; CHUNK];
+    let mut chunk = [C::default(); CHUNK];
+    let mut buckets = [0; CHUNK];
     let mut from = rows.start;
     while from < rows.end {
         let length = CHUNK.min(rows.end - from);

@@ -1,0 +1,362 @@
+//! A window of fingerprints that changes while it is searched.
+//!
+//! [`Live`] takes fingerprints in, each with the slot of time that it belongs to, and forgets them: one
+//! by one, or all of the earliest slots. At every moment it answers what [`scan`](super::scan) over
+//! the live ones would answer, with any number of threads searching beside one that changes it.
+//!
+//! # How it works
+//!
+//! Codes stand in a log in the order of their insertion, so that a sequence number is all that a
+//! table needs to remember, and so that what has expired is a prefix of the log: nothing is done
+//! per expired fingerprint. There is a table per block of bits, which maps its block, by a key that
+//! lets few buckets hold everything near, to residual bits and sequence numbers. What a residual
+//! does not rule out is compared in the log.
+//!
+//! Tables grow bucket by bucket (linear hashing), logs and pools in chunks: nothing is ever copied or
+//! rehashed as a whole. A bucket drops its dead entries when it is full, and a hand that goes around
+//! over all buckets drops those that nobody touches.
+//!
+//! # What it costs
+//!
+//! For 64 bits and distance 3 there are two blocks of 32 bits with radius 1. A look-up reads 32 cache
+//! lines, and one for every seventh of them that is full; an insertion writes four. A fingerprint
+//! takes about 33 bytes, up to 36 between two sizes of the tables. A lock is held for a batch of
+//! insertions or look-ups, tens of microseconds.
+//!
+//! # What it does not do
+//!
+//! It is not durable. Memory that growing has taken is used again, but returned to the system only
+//! for the log. The log keeps the code of a removed fingerprint until it expires or its whole
+//! segment of 2²⁰ was removed. Numbers of removed fingerprints are not given out again. A bucket that
+//! holds very many distinct fingerprints, as when nearly all agree in 32 bits, is split at one time,
+//! which takes .03 µs for each.
+
+mod blocks;
+mod lines;
+mod log;
+mod search;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+
+use super::code::{Code, low_bits};
+use crate::arch::{Arch, Cpu, Kernel};
+use crate::error::{Error, Result};
+use crate::types::Distance;
+use log::Log;
+use search::{Scratch, Search};
+use table::{SWEEP, Table};
+
+/// Live fingerprints per bucket, above which a bucket is added.
+const LOAD: u64 = 12;
+
+/// Insertions for which the lock is held, and queries.
+const BATCH: usize = 128;
+
+/// Insertions between asking for the lines of one and writing them.
+const AHEAD: usize = 8;
+
+/// The number of an insertion, ascending without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+/// Fingerprints that come and go; see the [module](self).
+///
+/// ```
+/// use lookalike::Distance;
+/// use lookalike::hamming::live::Live;
+///
+/// let live = Live::<u64>::new(64, Distance::new(3, 64)?)?;
+/// let first = live.insert(0b1010, 7)?;
+/// let second = live.insert(0b1111_0000, 8)?;
+///
+/// let mut found = Vec::new();
+/// live.search(0b1000, Distance::new(3, 64)?, |seq, distance| found.push((seq, distance)))?;
+/// assert_eq!(found, [(first, 1)]);
+///
+/// live.expire_before(8);
+/// assert_eq!(live.len(), 1);
+/// assert!(live.remove(second) && live.is_empty());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Live<C> {
+    bits: u32,
+    distance: Distance,
+    cpu: Cpu,
+    /// Held by whoever changes something, throughout; the lock of the state only for a batch.
+    writer: Mutex<()>,
+    state: RwLock<State<C>>,
+}
+
+#[derive(Debug)]
+struct State<C> {
+    log: Log<C>,
+    tables: Vec<Table>,
+}
+
+/// Sizes of memory, smaller in tests.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Lines of a chunk, as a power of two.
+    chunk_bits: u32,
+    /// Codes of a segment of the log, as a power of two.
+    segment_bits: u32,
+    /// The first sequence number.
+    first: u64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            chunk_bits: 19,
+            segment_bits: 20,
+            first: 0,
+        }
+    }
+}
+
+impl<C: Code> Live<C> {
+    /// The most fingerprints from the oldest that has not expired to the newest. Tables keep half of
+    /// a sequence number, and may keep what is dead for as many insertions again.
+    pub const LIMIT: u64 = 1 << 31;
+
+    /// The greatest distance that can be asked for.
+    pub const GREATEST_DISTANCE: u32 = 16;
+
+    /// For fingerprints of `bits` bits, to be searched within up to `distance`.
+    ///
+    /// # Errors
+    /// If `C` has no room for so many bits, or the distance is above
+    /// [`GREATEST_DISTANCE`](Self::GREATEST_DISTANCE).
+    pub fn new(bits: u32, distance: Distance) -> Result<Self> {
+        Self::with_shape(bits, distance, Shape::default())
+    }
+
+    fn with_shape(bits: u32, distance: Distance, shape: Shape) -> Result<Self> {
+        if !(1..=C::BITS).contains(&bits) {
+            return Err(Error::setting(format!(
+                "fingerprints of {bits} bits do not fit numbers of {}",
+                C::BITS
+            )));
+        }
+        // Once more, for the distance may have been made for another width.
+        let distance = Distance::new(distance.get(), bits)?;
+        if distance.get() > Self::GREATEST_DISTANCE {
+            return Err(Error::setting(format!(
+                "the distance {} is above {}, the greatest that a live index is made for: scan instead",
+                distance.get(),
+                Self::GREATEST_DISTANCE
+            )));
+        }
+        let blocks = blocks::blocks(bits, distance.get()).into_iter();
+        let tables: Result<_> = blocks
+            .map(|block| Table::new(block, shape.chunk_bits))
+            .collect();
+        Ok(Self {
+            bits,
+            distance,
+            cpu: Cpu::best(),
+            writer: Mutex::new(()),
+            state: RwLock::new(State {
+                log: Log::new(shape.segment_bits, shape.first),
+                tables: tables?,
+            }),
+        })
+    }
+
+    /// How many are live.
+    pub fn len(&self) -> u64 {
+        self.state.read().log.live()
+    }
+
+    /// Whether none is live.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory taken, but for what is the same for every size.
+    pub fn bytes(&self) -> u64 {
+        let state = self.state.read();
+        state.log.bytes() + state.tables.iter().map(Table::bytes).sum::<u64>()
+    }
+
+    /// Adds a fingerprint that belongs to a slot.
+    ///
+    /// # Errors
+    /// As [`insert_many`](Self::insert_many).
+    pub fn insert(&self, code: C, slot: u64) -> Result<Seq> {
+        let added = self.insert_many(&[code], slot)?;
+        Ok(Seq(added.start))
+    }
+
+    /// Adds fingerprints that belong to a slot; returns their sequence numbers. Searches of other
+    /// threads find each as soon as it is added.
+    ///
+    /// # Errors
+    /// If the slot is before one that was used or before which all has expired, if a fingerprint has
+    /// more bits than were promised, or if the [limit](Self::LIMIT) would be exceeded: then nothing
+    /// was added. If memory runs out: then the first of them may have been added.
+    pub fn insert_many(&self, codes: &[C], slot: u64) -> Result<Range<u64>> {
+        let all = codes.iter().fold(0, |all, code| all | code.widen());
+        if all & !low_bits(self.bits) != 0 {
+            let wide = codes
+                .iter()
+                .find(|code| code.widen() & !low_bits(self.bits) != 0);
+            return Err(Error::setting(format!(
+                "the fingerprint {:#x} has more than {} bits",
+                wide.map_or(0, |code| code.widen()),
+                self.bits
+            )));
+        }
+        let _writer = self.writer.lock();
+        let mut state = self.state.write();
+        state.log.admit(slot, codes.len() as u64, Self::LIMIT)?;
+        let first = state.log.next();
+        for (at, codes) in codes.chunks(BATCH).enumerate() {
+            if at > 0 {
+                // Whoever waits comes first.
+                RwLockWriteGuard::bump(&mut state);
+            }
+            state.reserve(codes.len())?;
+            state.log.begin_slot(slot);
+            self.cpu.run(Insert {
+                state: &mut state,
+                codes,
+            });
+        }
+        Ok(first..state.log.next())
+    }
+
+    /// Removes a fingerprint; returns whether it was live.
+    pub fn remove(&self, seq: Seq) -> bool {
+        let _writer = self.writer.lock();
+        let mut state = self.state.write();
+        let removed = state.log.remove(seq.0);
+        if removed {
+            state.mark_unswept();
+        }
+        removed
+    }
+
+    /// Lets everything expire that belongs to an earlier slot. Costs a few steps per slot, none per
+    /// fingerprint.
+    pub fn expire_before(&self, slot: u64) {
+        let _writer = self.writer.lock();
+        let mut state = self.state.write();
+        let before = state.log.low();
+        state.log.expire_before(slot);
+        if state.log.low() > before {
+            state.mark_unswept();
+        }
+    }
+
+    /// Calls back with every live fingerprint within `distance` of the query, and how far it is, in
+    /// no particular order. What it finds is the state of one moment.
+    ///
+    /// # Errors
+    /// If the distance is above the one that the index was made for.
+    pub fn search(
+        &self,
+        query: C,
+        distance: Distance,
+        mut visit: impl FnMut(Seq, u32),
+    ) -> Result<()> {
+        self.search_many(&[query], distance, |_, seq, distance| visit(seq, distance))
+    }
+
+    /// Searches for many, which takes less time than one by one; calls back with the query's
+    /// position, in ascending order. Each query sees the state of one moment, no earlier than those
+    /// of the queries before.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn search_many(
+        &self,
+        queries: &[C],
+        distance: Distance,
+        mut visit: impl FnMut(usize, Seq, u32),
+    ) -> Result<()> {
+        if distance > self.distance {
+            return Err(Error::setting(format!(
+                "the distance {} is above {}, for which the index was made",
+                distance.get(),
+                self.distance.get()
+            )));
+        }
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        for (batch, queries) in queries.chunks(BATCH).enumerate() {
+            self.cpu.run(Search {
+                state: &self.state.read(),
+                queries,
+                limit: distance.get(),
+                scratch: &mut scratch,
+            });
+            for found in &scratch.found {
+                let query = batch * BATCH + found.query as usize;
+                visit(query, Seq(found.number), found.distance);
+            }
+        }
+        SCRATCH.set(Some(scratch));
+        Ok(())
+    }
+}
+
+thread_local! {
+    /// Taken out while in use, so that a search may be made from within another's callback.
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
+}
+
+impl<C: Code> State<C> {
+    /// Makes room for this many insertions, so that they cannot fail half-way.
+    fn reserve(&mut self, insertions: usize) -> Result<()> {
+        self.log.trim();
+        self.log.reserve(insertions as u64)?;
+        for table in &mut self.tables {
+            table.reserve(insertions as u32)?;
+        }
+        Ok(())
+    }
+
+    fn mark_unswept(&mut self) {
+        for table in &mut self.tables {
+            table.mark_unswept();
+        }
+    }
+}
+
+/// Adds codes for which there is room.
+struct Insert<'a, C> {
+    state: &'a mut State<C>,
+    codes: &'a [C],
+}
+
+impl<C: Code> Kernel for Insert<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        let State { log, tables } = self.state;
+        for code in &self.codes[..AHEAD.min(self.codes.len())] {
+            tables.iter().for_each(|table| table.prefetch(*code));
+        }
+        for (at, &code) in self.codes.iter().enumerate() {
+            if let Some(&later) = self.codes.get(at + AHEAD) {
+                tables.iter().for_each(|table| table.prefetch(later));
+            }
+            let number = log.push(code);
+            for table in &mut *tables {
+                table.insert(arch, code, number, log);
+                table.grow(log);
+                if log.next() % SWEEP == 0 {
+                    table.sweep(log);
+                }
+            }
+        }
+    }
+}

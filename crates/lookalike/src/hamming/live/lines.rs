@@ -1,0 +1,109 @@
+//! Rings of cache lines.
+
+use crate::arch::{LINE, Line, Lines};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The link of a line that leads nowhere.
+pub(super) const NONE: u32 = 0;
+
+/// The last word of a line.
+pub(super) const LAST: usize = LINE - 1;
+
+/// The last word of a line: the number of another, plus one, or [`NONE`].
+#[inline(always)]
+pub(super) fn link(line: &Line) -> u32 {
+    line.0[LAST]
+}
+
+/// An error of reserving memory as one of the engine.
+pub(super) fn no_memory(error: std::io::Error) -> Error {
+    Error::new(
+        ErrorKind::Limit,
+        format!("there is no memory for more of the live index: {error}"),
+    )
+}
+
+/// Lines that form rings, and those that are free.
+///
+/// The last word of a line is its link: the number of the next line, plus one. A ring is known by
+/// its newest line, whose link leads to the oldest, so that both ends are at hand and a whole ring is
+/// freed in one step.
+#[derive(Debug)]
+pub(super) struct Rings {
+    lines: Lines,
+    free: u32,
+    /// Lines that were in use at some time.
+    touched: u32,
+}
+
+impl Rings {
+    pub(super) fn new(chunk_bits: u32) -> Self {
+        Self {
+            lines: Lines::new(chunk_bits),
+            free: NONE,
+            touched: 0,
+        }
+    }
+
+    /// Makes room for this many lines more than have ever been in use.
+    pub(super) fn reserve(&mut self, more: u32) -> Result<()> {
+        let lines = u64::from(self.touched) + u64::from(more);
+        self.lines.reserve(lines).map_err(no_memory)
+    }
+
+    /// How many lines were in use at some time: they take memory.
+    pub(super) fn touched(&self) -> u32 {
+        self.touched
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, at: u32) -> &Line {
+        self.lines.get(at)
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, at: u32) -> &mut Line {
+        self.lines.get_mut(at)
+    }
+
+    /// The line that follows; of the newest, the oldest.
+    #[inline(always)]
+    pub(super) fn next(&self, at: u32) -> u32 {
+        self.get(at).0[LAST] - 1
+    }
+
+    /// A line that is the newest of the ring that had `newest`, or a ring of its own. Its words are
+    /// arbitrary. Room for it must have been reserved.
+    pub(super) fn push(&mut self, newest: Option<u32>) -> u32 {
+        let at = if self.free == NONE {
+            self.touched += 1;
+            self.touched - 1
+        } else {
+            let at = self.free - 1;
+            self.free = self.get(at).0[LAST];
+            at
+        };
+        let oldest = match newest {
+            Some(newest) => std::mem::replace(&mut self.get_mut(newest).0[LAST], at + 1),
+            None => at + 1,
+        };
+        self.get_mut(at).0[LAST] = oldest;
+        at
+    }
+
+    /// Frees the oldest line of a ring of more than one.
+    pub(super) fn pop(&mut self, newest: u32) {
+        let oldest = self.next(newest);
+        debug_assert_ne!(oldest, newest);
+        self.get_mut(newest).0[LAST] = self.next(oldest) + 1;
+        self.get_mut(oldest).0[LAST] = self.free;
+        self.free = oldest + 1;
+    }
+
+    /// Frees a whole ring.
+    pub(super) fn free(&mut self, newest: u32) {
+        let oldest = self.next(newest);
+        self.get_mut(newest).0[LAST] = self.free;
+        self.free = oldest + 1;
+    }
+}

@@ -1,0 +1,705 @@
+//! One table: from the bits of one block to everything whose block is near.
+//!
+//! **Buckets.** A bucket begins with two lines. The line of residuals holds 15 words of the codes,
+//! bits from outside the block as far as there are any, and the link to what did not fit. The line
+//! of entries, in another array, holds what the 15 are: sequence numbers or groups, and a last word
+//! with their count and which of them are groups. A look-up reads the residuals, and the entries
+//! only if a residual is near the query's.
+//!
+//! **What does not fit.** The oldest five of a full bucket move to a pair of such lines in a ring.
+//! That is when dead entries are dropped; besides, a hand goes around over all buckets while things
+//! are inserted, so that none stays for ever.
+//!
+//! **Equal codes.** An insertion that finds its code among the newest 15 joins it: the entry becomes
+//! a group, a ring of lines of sequence numbers. So a value inserted a million times takes few
+//! entries, and costs those nothing that do not match it.
+//!
+//! **Growing** is linear hashing (Litwin 1980): with every twelfth fingerprint the next bucket in
+//! turn gives those of its entries to a new last one whose key has one more bit set. For that the
+//! codes are read again, about twice per fingerprint in all.
+
+use super::LOAD;
+use super::blocks::Block;
+use super::lines::{LAST, NONE, Rings, no_memory};
+use super::log::Log;
+use crate::arch::{self, Arch, Line, Lines};
+use crate::error::Result;
+use crate::hamming::code::Code;
+use crate::hamming::key::{Bucket, COVERING_PROBES, Covering, Key, MOST_SEGMENTS};
+
+/// Entries of a pair of lines.
+const PAIR: u32 = LAST as u32;
+
+/// Entries that leave a full bucket at once.
+const SPILL: usize = 5;
+
+/// Sequence numbers in a line of a group; the next word is their count.
+const GROUP: usize = LAST - 1;
+
+/// The most bits of a bucket's number: with 2²⁶ buckets and one visit by the hand every 16
+/// insertions, every bucket is visited every 2³⁰ insertions.
+const MOST_BITS: u32 = 26;
+
+/// Insertions per bucket that the hand visits.
+pub(super) const SWEEP: u64 = 16;
+
+/// Lines of a group that one visit gives back at most.
+const TRIM: u32 = 64;
+
+#[derive(Debug)]
+pub(super) struct Table {
+    block: Block,
+    mask: u128,
+    key: Key,
+    /// Whether keys are scattered: otherwise near keys must be found by flipping bits.
+    scattered: bool,
+    most_bits: u32,
+    /// There are 2^level + split buckets: those below `split` have been split in this round.
+    level: u32,
+    split: u32,
+    /// What a key of `level` bits is xored with to visit all within the radius.
+    deltas: Vec<(Bucket, u8)>,
+    residuals: Lines,
+    entries: Lines,
+    /// The lines of residuals of what did not fit, and with the same numbers those of entries.
+    over_residuals: Rings,
+    over_entries: Lines,
+    groups: Rings,
+    hand: u32,
+    /// Buckets that the hand has still to visit.
+    unswept: u32,
+    moving: Vec<Entry>,
+}
+
+/// One entry of a bucket.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    residual: u32,
+    item: Item,
+}
+
+/// What an entry stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item {
+    /// A sequence number's lower half.
+    One(u32),
+    /// The newest line of a group.
+    Group(u32),
+}
+
+/// Where a pair of lines is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Bucket(u32),
+    Over(u32),
+}
+
+#[inline(always)]
+fn count(entries: &Line) -> u32 {
+    entries.0[LAST] & 0xff
+}
+
+/// A mask of the entries that there are.
+#[inline(always)]
+fn used(entries: &Line) -> u32 {
+    (1 << count(entries)) - 1
+}
+
+#[inline(always)]
+fn item(entries: &Line, at: u32) -> Item {
+    let word = entries.0[at as usize];
+    if entries.0[LAST] >> (8 + at) & 1 == 1 {
+        Item::Group(word)
+    } else {
+        Item::One(word)
+    }
+}
+
+#[inline(always)]
+fn set_item(entries: &mut Line, at: u32, item: Item) {
+    let flag = 1 << (8 + at);
+    let (word, group) = match item {
+        Item::One(word) => (word, 0),
+        Item::Group(word) => (word, flag),
+    };
+    entries.0[at as usize] = word;
+    entries.0[LAST] = entries.0[LAST] & !flag | group;
+}
+
+/// Adds to a pair that is not full.
+#[inline(always)]
+fn add(residuals: &mut Line, entries: &mut Line, entry: Entry) {
+    let at = count(entries);
+    debug_assert!(at < PAIR);
+    residuals.0[at as usize] = entry.residual;
+    entries.0[LAST] += 1;
+    set_item(entries, at, entry.item);
+}
+
+#[inline(always)]
+fn entry(residuals: &Line, entries: &Line, at: u32) -> Entry {
+    Entry {
+        residual: residuals.0[at as usize],
+        item: item(entries, at),
+    }
+}
+
+/// A number by which the code of an item can be had, unless everything in it is dead.
+#[inline(always)]
+fn witness<C: Code>(item: Item, groups: &Rings, log: &Log<C>) -> Option<u32> {
+    match item {
+        Item::One(number) => log.is_live(number).then_some(number),
+        Item::Group(newest) => witness_of_group(newest, groups, log),
+    }
+}
+
+fn witness_of_group<C: Code>(newest: u32, groups: &Rings, log: &Log<C>) -> Option<u32> {
+    let last = latest(groups.get(newest));
+    // The latest of all expires last.
+    if log.is_expired(last) {
+        return None;
+    }
+    if log.is_live(last) {
+        return Some(last);
+    }
+    let mut at = newest;
+    loop {
+        at = groups.next(at);
+        let live = numbers(groups.get(at))
+            .iter()
+            .find(|&&number| log.is_live(number));
+        if live.is_some() || at == newest {
+            return live.copied();
+        }
+    }
+}
+
+/// The sequence numbers in a line of a group, ascending.
+#[inline(always)]
+fn numbers(line: &Line) -> &[u32] {
+    &line.0[..line.0[GROUP] as usize]
+}
+
+#[inline(always)]
+fn latest(line: &Line) -> u32 {
+    line.0[line.0[GROUP] as usize - 1]
+}
+
+/// Gives back up to so many of the oldest lines of a group in which all is dead; returns whether
+/// there may be more.
+fn trim<C: Code>(groups: &mut Rings, newest: u32, most: u32, log: &Log<C>) -> bool {
+    for _ in 0..most {
+        let oldest = groups.next(newest);
+        let mut numbers = numbers(groups.get(oldest)).iter();
+        if oldest == newest || numbers.any(|&number| log.is_live(number)) {
+            return false;
+        }
+        groups.pop(newest);
+    }
+    true
+}
+
+/// Drops what has expired at the beginning of a line of a group, but not the last.
+fn drop_expired<C: Code>(line: &mut Line, log: &Log<C>) {
+    let before = line.0[GROUP] as usize;
+    let expired = line.0[..before - 1].iter();
+    let expired = expired
+        .take_while(|&&number| log.is_expired(number))
+        .count();
+    line.0.copy_within(expired..before, 0);
+    line.0[GROUP] = (before - expired) as u32;
+}
+
+/// Drops the dead entries of a pair.
+fn compact<C: Code>(residuals: &mut Line, entries: &mut Line, groups: &mut Rings, log: &Log<C>) {
+    let before = count(entries);
+    let mut kept = 0;
+    let mut flags = 0;
+    for at in 0..before {
+        let item = item(entries, at);
+        if witness(item, groups, log).is_some() {
+            residuals.0[kept as usize] = residuals.0[at as usize];
+            entries.0[kept as usize] = entries.0[at as usize];
+            flags |= u32::from(matches!(item, Item::Group(_))) << (8 + kept);
+            kept += 1;
+        } else if let Item::Group(newest) = item {
+            groups.free(newest);
+        }
+    }
+    entries.0[LAST] = kept | flags;
+}
+
+/// A bijection that lets every bit of a key reach the lower bits (Wellons' search for integer
+/// hashes).
+#[inline(always)]
+fn scatter(key: u32) -> u32 {
+    let key = key.wrapping_mul(0x7feb_352d);
+    let key = (key ^ key >> 15).wrapping_mul(0x846c_a68b);
+    key ^ key >> 16
+}
+
+impl Table {
+    pub(super) fn new(block: Block, chunk_bits: u32) -> Result<Self> {
+        let direct = |bits: u32| {
+            let mut segments = [(0, 0); MOST_SEGMENTS];
+            segments[0] = (block.shift as u8, block.width as u8);
+            Key::Direct { segments, bits }
+        };
+        let covering = block.radius == 1 && block.width == 32;
+        let key = if covering {
+            Key::Covering {
+                shift: block.shift,
+                code: Covering::OneOf31,
+                bits: Covering::OneOf31.bits(),
+            }
+        } else {
+            direct(block.width.min(MOST_BITS))
+        };
+        let mut table = Self {
+            block,
+            mask: block.mask(),
+            key,
+            scattered: covering || block.radius == 0,
+            most_bits: key.bits().min(MOST_BITS),
+            level: 0,
+            split: 0,
+            deltas: Vec::new(),
+            residuals: Lines::new(chunk_bits),
+            entries: Lines::new(chunk_bits),
+            over_residuals: Rings::new(chunk_bits),
+            over_entries: Lines::new(chunk_bits),
+            groups: Rings::new(chunk_bits),
+            hand: 0,
+            unswept: 0,
+            moving: Vec::new(),
+        };
+        table.begin_level(0);
+        // The first bucket.
+        table.reserve(0)?;
+        Ok(table)
+    }
+
+    fn begin_level(&mut self, level: u32) {
+        (self.level, self.split) = (level, 0);
+        let Key::Direct { segments, .. } = self.key else {
+            return;
+        };
+        let lowest = Key::Direct {
+            segments,
+            bits: level,
+        };
+        self.deltas = if self.scattered {
+            vec![(0, 0)]
+        } else {
+            lowest.deltas(self.block.radius)
+        };
+    }
+
+    fn buckets(&self) -> u32 {
+        (1 << self.level) + self.split
+    }
+
+    /// Bytes in use or once in use.
+    pub(super) fn bytes(&self) -> u64 {
+        let pairs = self.buckets() + self.over_residuals.touched();
+        let lines = 2 * u64::from(pairs) + u64::from(self.groups.touched());
+        lines * size_of::<Line>() as u64
+    }
+
+    /// Makes room for this many insertions.
+    pub(super) fn reserve(&mut self, insertions: u32) -> Result<()> {
+        // An insertion spills at most one pair, and a bucket that is split in two or swept needs at
+        // most one more than it had.
+        let pairs = 4 * insertions;
+        let heads = u64::from(self.buckets()) + u64::from(insertions);
+        self.residuals.reserve(heads).map_err(no_memory)?;
+        self.entries.reserve(heads).map_err(no_memory)?;
+        self.over_residuals.reserve(pairs)?;
+        let pairs = u64::from(self.over_residuals.touched()) + u64::from(pairs);
+        self.over_entries.reserve(pairs).map_err(no_memory)?;
+        self.groups.reserve(insertions)
+    }
+
+    /// The bucket of a key.
+    #[inline(always)]
+    fn reduce(&self, key: Bucket) -> u32 {
+        let key = if self.scattered { scatter(key) } else { key };
+        let low = key & ((2 << self.level) - 1);
+        if low < self.buckets() {
+            low
+        } else {
+            low & ((1 << self.level) - 1)
+        }
+    }
+
+    #[inline(always)]
+    fn bucket<C: Code>(&self, code: C) -> u32 {
+        self.reduce(self.key.bucket(code))
+    }
+
+    #[inline(always)]
+    pub(super) fn residual<C: Code>(&self, code: C) -> u32 {
+        let lower = code.word(self.block.residual);
+        let upper = u64::from(code.word(0)) << self.block.residual_wrap;
+        lower | upper as u32
+    }
+
+    /// Whether this table sees that two codes are near.
+    #[inline(always)]
+    pub(super) fn sees<C: Code>(&self, differing: C) -> bool {
+        differing.ones_in(self.mask) <= self.block.radius
+    }
+
+    /// Whether the few [probes](Self::probes) may name a bucket twice.
+    #[inline(always)]
+    pub(super) fn repeats(&self) -> bool {
+        matches!(self.key, Key::Covering { .. })
+    }
+
+    /// Adds the numbers of all buckets that can hold something within the radius.
+    #[inline(always)]
+    pub(super) fn probes<C: Code>(&self, query: C, buckets: &mut Vec<u32>) {
+        match self.key {
+            Key::Covering { .. } => self.covering_probes(query, buckets),
+            Key::Direct { .. } if self.scattered => buckets.push(self.bucket(query)),
+            Key::Direct { .. } => self.direct_probes(query, buckets),
+        }
+    }
+
+    #[inline(always)]
+    fn covering_probes<C: Code>(&self, query: C, buckets: &mut Vec<u32>) {
+        let mut found = [0; COVERING_PROBES];
+        let mut count = 0;
+        self.key.probes(query, &[], |key, _| {
+            found[count] = key;
+            count += 1;
+        });
+        for key in &mut found {
+            *key = self.reduce(*key);
+        }
+        // All of them, for copying a fixed number takes no call.
+        let before = buckets.len();
+        buckets.extend_from_slice(&found);
+        buckets.truncate(before + count);
+    }
+
+    /// Buckets that were not split yet are those of two keys: the one with a further flip is left
+    /// out.
+    fn direct_probes<C: Code>(&self, query: C, buckets: &mut Vec<u32>) {
+        let key = self.key.bucket(query);
+        let top = 1 << self.level;
+        for &(delta, weight) in &self.deltas {
+            let low = (key ^ delta) & (top - 1);
+            if low >= self.split {
+                buckets.push(low);
+                continue;
+            }
+            buckets.push(low | key & top);
+            if u32::from(weight) < self.block.radius {
+                buckets.push(low | !key & top);
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn residuals(&self, place: Place) -> &Line {
+        match place {
+            Place::Bucket(at) => self.residuals.get(at),
+            Place::Over(at) => self.over_residuals.get(at),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn entries(&self, place: Place) -> &Line {
+        match place {
+            Place::Bucket(at) => self.entries.get(at),
+            Place::Over(at) => self.over_entries.get(at),
+        }
+    }
+
+    /// The items of those entries of a pair that a mask names, with a number by which to have their
+    /// code.
+    #[inline(always)]
+    pub(super) fn items<C: Code>(
+        &self,
+        place: Place,
+        mask: u32,
+        log: &Log<C>,
+        mut visit: impl FnMut(Item, u32),
+    ) {
+        let entries = self.entries(place);
+        let mut left = mask & used(entries);
+        while left != 0 {
+            let item = item(entries, left.trailing_zeros());
+            if let Some(number) = witness(item, &self.groups, log) {
+                visit(item, number);
+            }
+            left &= left - 1;
+        }
+    }
+
+    /// The numbers of everything live in a group.
+    pub(super) fn members<C: Code>(&self, newest: u32, log: &Log<C>, mut visit: impl FnMut(u32)) {
+        let mut at = newest;
+        loop {
+            at = self.groups.next(at);
+            let line = self.groups.get(at);
+            for &number in numbers(line).iter().filter(|&&number| log.is_live(number)) {
+                visit(number);
+            }
+            if at == newest {
+                return;
+            }
+        }
+    }
+
+    /// Asks for what an insertion will read.
+    #[inline(always)]
+    pub(super) fn prefetch<C: Code>(&self, code: C) {
+        let bucket = self.bucket(code);
+        arch::prefetch(self.residuals.get(bucket));
+        arch::prefetch(self.entries.get(bucket));
+    }
+
+    /// Adds what was just added to the log. Room must have been reserved.
+    #[inline(always)]
+    pub(super) fn insert<A: Arch, C: Code>(&mut self, arch: A, code: C, number: u32, log: &Log<C>) {
+        let bucket = self.bucket(code);
+        let residual = self.residual(code);
+        let entries = self.entries.get(bucket);
+        let mut equal = arch.near(self.residuals.get(bucket), residual, 0) & used(entries);
+        while equal != 0 {
+            if self.join(bucket, equal.trailing_zeros(), code, number, log) {
+                return;
+            }
+            equal &= equal - 1;
+        }
+        let item = Item::One(number);
+        self.append(bucket, Entry { residual, item }, log);
+    }
+
+    /// Makes an entry stand for one more number, if it is live and its code is this one.
+    fn join<C: Code>(&mut self, bucket: u32, at: u32, code: C, number: u32, log: &Log<C>) -> bool {
+        let entries = self.entries.get_mut(bucket);
+        let old = item(entries, at);
+        let Some(known) = witness(old, &self.groups, log) else {
+            return false;
+        };
+        if log.code(known) != Some(code) {
+            return false;
+        }
+        let line = match old {
+            Item::One(other) => {
+                let newest = self.groups.push(None);
+                let line = self.groups.get_mut(newest);
+                line.0[0] = other;
+                line.0[GROUP] = 1;
+                newest
+            }
+            Item::Group(newest) if self.groups.get(newest).0[GROUP] < GROUP as u32 => newest,
+            Item::Group(newest) => {
+                // Two for one, so that a value that keeps coming keeps no more than the window.
+                trim(&mut self.groups, newest, 2, log);
+                let newest = self.groups.push(Some(newest));
+                self.groups.get_mut(newest).0[GROUP] = 0;
+                newest
+            }
+        };
+        set_item(entries, at, Item::Group(line));
+        let line = self.groups.get_mut(line);
+        line.0[line.0[GROUP] as usize] = number;
+        line.0[GROUP] += 1;
+        true
+    }
+
+    #[inline(always)]
+    fn append<C: Code>(&mut self, bucket: u32, entry: Entry, log: &Log<C>) {
+        if count(self.entries.get(bucket)) == PAIR {
+            self.make_room(bucket, log);
+        }
+        add(
+            self.residuals.get_mut(bucket),
+            self.entries.get_mut(bucket),
+            entry,
+        );
+    }
+
+    /// Drops what is dead in a full bucket; if nothing is, moves the oldest entries away.
+    #[inline(never)]
+    fn make_room<C: Code>(&mut self, bucket: u32, log: &Log<C>) {
+        let residuals = self.residuals.get_mut(bucket);
+        let entries = self.entries.get_mut(bucket);
+        let mut newest = residuals.0[LAST].checked_sub(1);
+        if !log.never_lost() {
+            compact(residuals, entries, &mut self.groups, log);
+            // The usual case of a ring: one pair, of which all will soon have expired.
+            if let Some(only) = newest.filter(|&only| self.over_residuals.next(only) == only) {
+                let over = self.over_residuals.get_mut(only);
+                let over_entries = self.over_entries.get_mut(only);
+                compact(over, over_entries, &mut self.groups, log);
+                if count(over_entries) == 0 {
+                    self.over_residuals.free(only);
+                    residuals.0[LAST] = NONE;
+                    newest = None;
+                }
+            }
+            if count(entries) < PAIR {
+                return;
+            }
+        }
+        let over = match newest {
+            Some(newest) if count(self.over_entries.get(newest)) <= PAIR - SPILL as u32 => newest,
+            newest => {
+                let over = self.over_residuals.push(newest);
+                self.over_entries.get_mut(over).0[LAST] = 0;
+                residuals.0[LAST] = over + 1;
+                over
+            }
+        };
+        let over_residuals = self.over_residuals.get_mut(over);
+        let over_entries = self.over_entries.get_mut(over);
+        for at in 0..SPILL as u32 {
+            add(over_residuals, over_entries, entry(residuals, entries, at));
+        }
+        residuals.0.copy_within(SPILL..LAST, 0);
+        entries.0.copy_within(SPILL..LAST, 0);
+        let flags = entries.0[LAST] >> (8 + SPILL) << 8;
+        entries.0[LAST] = flags | (PAIR - SPILL as u32);
+    }
+
+    /// Copies the live entries of a bucket to `moving`, oldest first, and forgets groups in which
+    /// all is dead; returns how many entries there were.
+    fn gather<C: Code>(&mut self, bucket: u32, log: &Log<C>) -> usize {
+        let mut total = 0;
+        self.moving.clear();
+        let newest = self.residuals.get(bucket).0[LAST].checked_sub(1);
+        let mut at = newest;
+        loop {
+            at = at.map(|at| self.over_residuals.next(at));
+            if let Some(at) = at {
+                total += self.gather_pair(Place::Over(at), log);
+            }
+            if at == newest {
+                break;
+            }
+        }
+        total + self.gather_pair(Place::Bucket(bucket), log)
+    }
+
+    fn gather_pair<C: Code>(&mut self, place: Place, log: &Log<C>) -> usize {
+        let (residuals, entries) = match place {
+            Place::Bucket(at) => (self.residuals.get(at), self.entries.get(at)),
+            Place::Over(at) => (self.over_residuals.get(at), self.over_entries.get(at)),
+        };
+        for at in 0..count(entries) {
+            let entry = entry(residuals, entries, at);
+            if witness(entry.item, &self.groups, log).is_some() {
+                self.moving.push(entry);
+            } else if let Item::Group(newest) = entry.item {
+                self.groups.free(newest);
+            }
+        }
+        count(entries) as usize
+    }
+
+    /// Empties a bucket.
+    fn clear(&mut self, bucket: u32) {
+        let link = &mut self.residuals.get_mut(bucket).0[LAST];
+        if let Some(newest) = std::mem::replace(link, NONE).checked_sub(1) {
+            self.over_residuals.free(newest);
+        }
+        self.entries.get_mut(bucket).0[LAST] = 0;
+    }
+
+    /// Adds a bucket if there are too few for what is live.
+    #[inline(always)]
+    pub(super) fn grow<C: Code>(&mut self, log: &Log<C>) {
+        if log.live() > u64::from(self.buckets()) * LOAD && self.level < self.most_bits {
+            self.split_next(log);
+        }
+    }
+
+    #[inline(never)]
+    fn split_next<C: Code>(&mut self, log: &Log<C>) {
+        let bucket = self.split;
+        self.gather(bucket, log);
+        self.clear(bucket);
+        self.split += 1;
+        // The hand has one bucket more to visit before it is where it was.
+        self.unswept += u32::from(self.unswept > 0);
+        if self.split == 1 << self.level {
+            self.begin_level(self.level + 1);
+        }
+        let moving = std::mem::take(&mut self.moving);
+        for &entry in &moving {
+            let code = witness(entry.item, &self.groups, log).and_then(|number| log.code(number));
+            let code = code.expect("what is live has a code");
+            self.append(self.bucket(code), entry, log);
+        }
+        self.moving = moving;
+        self.prepare_split(log);
+    }
+
+    /// Asks for what the next splits will read: of the one after the next the bucket, of the next
+    /// one the codes.
+    fn prepare_split<C: Code>(&self, log: &Log<C>) {
+        let last = self.buckets() - 1;
+        let after = (self.split + 1).min(last);
+        arch::prefetch(self.residuals.get(after));
+        arch::prefetch(self.entries.get(after));
+        let next = self.split.min(last);
+        let entries = self.entries.get(next);
+        for at in 0..count(entries) {
+            log.prefetch(entries.0[at as usize]);
+        }
+        if let Some(over) = self.residuals.get(next).0[LAST].checked_sub(1) {
+            arch::prefetch(self.over_residuals.get(over));
+            arch::prefetch(self.over_entries.get(over));
+        }
+    }
+
+    /// From now on there may be dead entries everywhere.
+    pub(super) fn mark_unswept(&mut self) {
+        self.unswept = self.buckets();
+    }
+
+    /// Lets the hand visit a bucket, if there may be dead entries.
+    pub(super) fn sweep<C: Code>(&mut self, log: &Log<C>) {
+        if self.unswept == 0 {
+            return;
+        }
+        if self.tidy(self.hand, log) {
+            return;
+        }
+        self.unswept -= 1;
+        self.hand += 1;
+        if self.hand >= self.buckets() {
+            self.hand = 0;
+        }
+        arch::prefetch(self.entries.get(self.hand));
+        arch::prefetch(self.residuals.get(self.hand));
+    }
+
+    /// Drops all that is dead in a bucket; returns whether there may be more.
+    fn tidy<C: Code>(&mut self, bucket: u32, log: &Log<C>) -> bool {
+        let before = self.gather(bucket, log);
+        let moving = std::mem::take(&mut self.moving);
+        let mut more = false;
+        for entry in &moving {
+            if let Item::Group(newest) = entry.item {
+                more |= trim(&mut self.groups, newest, TRIM, log);
+                let oldest = self.groups.next(newest);
+                drop_expired(self.groups.get_mut(oldest), log);
+                drop_expired(self.groups.get_mut(newest), log);
+            }
+        }
+        if moving.len() < before {
+            self.clear(bucket);
+            for &entry in &moving {
+                self.append(bucket, entry, log);
+            }
+        }
+        self.moving = moving;
+        more
+    }
+}
