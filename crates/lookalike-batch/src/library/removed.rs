@@ -68,7 +68,7 @@ impl Removed {
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(array(word)))
             .collect();
-        if rows % 64 > 0 && bits.last().is_some_and(|&last| last >> (rows % 64) != 0) {
+        if !rows.is_multiple_of(64) && bits.last().is_some_and(|&last| last >> (rows % 64) != 0) {
             return Err(damaged(path, "it removes rows that do not exist"));
         }
         let count = bits.iter().map(|word| u64::from(word.count_ones())).sum();

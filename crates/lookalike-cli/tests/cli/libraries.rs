@@ -740,21 +740,29 @@ fn there_is_one_writer_and_any_number_of_readers() {
     let mut writer = place.spawn("index add lib - --fingerprints");
     let mut stdin = writer.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, b"b\t2\n").unwrap();
-    // The writer holds the library until its input ends.
-    let refused = |line: &str| {
-        for _ in 0..200 {
-            let ran = place.run(line);
-            if ran.err.contains("being changed by another process") {
-                assert_eq!(ran.code, Some(2));
-                return true;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
+    // The writer holds the library until its input ends. It must have it before others try, or they
+    // are in its way.
+    let wait_for_lock = |writer: &std::process::Child| {
+        let files = format!("/proc/{}/fd", writer.id());
+        let lock = place.path("lib/lock").canonicalize().unwrap();
+        let is_open = || {
+            let files = fs::read_dir(&files).unwrap().flatten();
+            files
+                .flat_map(|file| fs::read_link(file.path()))
+                .any(|file| file == lock)
+        };
+        while !is_open() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        false
+        std::thread::sleep(std::time::Duration::from_millis(200));
     };
-    assert!(refused("index remove lib nothing"));
-    assert!(refused("index add lib in.tsv --fingerprints"));
-    assert!(refused("index build lib in.tsv --fingerprints --force"));
+    let refused = |line: &str| {
+        place.refused(line, &["lib", "being changed by another process"]);
+    };
+    wait_for_lock(&writer);
+    refused("index remove lib nothing");
+    refused("index add lib in.tsv --fingerprints");
+    refused("index build lib in.tsv --fingerprints --force");
     assert_eq!(
         rows(place.ok("search lib in.tsv --fingerprints").text()).len(),
         1
@@ -765,7 +773,8 @@ fn there_is_one_writer_and_any_number_of_readers() {
     // A writer that is killed leaves the library as it was.
     let mut writer = place.spawn("index add lib - --fingerprints");
     let stdin = writer.stdin.take().unwrap();
-    assert!(refused("index remove lib nothing"));
+    wait_for_lock(&writer);
+    refused("index remove lib nothing");
     writer.kill().unwrap();
     writer.wait().unwrap();
     drop(stdin);
