@@ -41,7 +41,7 @@ struct Row {
 pub fn run(data: &Path, large: bool) -> Result<()> {
     if large {
         let mut rows = Vec::new();
-        let request = request::<u64>(1_000_000_000, 64, 3)?;
+        let request = request(1_000_000_000, 64, 3)?;
         let plan = fitting(&request, Layout::Packed)?;
         measure(
             "uniform",
@@ -62,7 +62,7 @@ pub fn run(data: &Path, large: bool) -> Result<()> {
     uniform::<u64>(1_000_000, 64, 3, Layout::Lines, &mut rows)?;
     for name in REAL {
         let codes = real(data, name)?;
-        let request = request::<u64>(codes.len(), 64, 3)?;
+        let request = request(codes.len(), 64, 3)?;
         measure(
             name,
             &Plan::choose(&request)?,
@@ -131,7 +131,7 @@ fn mix(at: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-fn request<C: Code>(count: usize, bits: u32, distance: u32) -> Result<Request> {
+fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
     Ok(Request {
         count: count as u64,
         bits,
@@ -141,11 +141,15 @@ fn request<C: Code>(count: usize, bits: u32, distance: u32) -> Result<Request> {
     })
 }
 
-/// The fastest plan of a layout that takes no more than 24 bytes a fingerprint at 64 bits, or twice
-/// as much at 128.
+/// The fastest plan of a layout that takes no more than 24 bytes a fingerprint of 64 bits at a distance
+/// of 3, more at greater ones, or twice as much at 128.
 fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
     let count = request.count;
-    let most = if request.bits > 64 { 64.0 } else { 24.0 };
+    let most = match (request.bits, request.distance.get()) {
+        (65.., _) => 64.0,
+        (_, 4..) => 32.0,
+        _ => 24.0,
+    };
     let plans = Plan::all(request)?.into_iter();
     let plans = plans.filter(|plan| plan.layout() == layout);
     let fits = |plan: &Plan| plan.predict(count).bytes <= most * count as f64;
@@ -163,7 +167,7 @@ fn uniform<C: Code>(
     layout: Layout,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let plan = fitting(&request::<C>(count, bits, distance)?, layout)?;
+    let plan = fitting(&request(count, bits, distance)?, layout)?;
     let made = Uniform::<C>::new(count, bits);
     let mut codes = vec![C::default(); count];
     made.read(0, &mut codes);
@@ -293,7 +297,7 @@ fn check_sample<C: Code>(
         found.push((query, one))
     });
     let mut expected = Vec::new();
-    let mut chunk = vec![C::default(); 1 << 16];
+    let mut chunk = [C::default(); 1 << 12];
     for from in (0..codes.count()).step_by(chunk.len()) {
         let length = chunk.len().min(codes.count() - from);
         codes.read(from, &mut chunk[..length]);

@@ -335,7 +335,7 @@ impl Plan {
             };
             let megabytes = bytes / 1e6;
             // A line from memory costs more the more memory it may come from; the lines after the
-            // first of a bucket follow one another.
+            // first of a bucket follow one another and cost what memory can deliver.
             let line = if megabytes < 1.0 {
                 3.0
             } else {
@@ -345,12 +345,14 @@ impl Plan {
                 Layout::Lines => 1.0,
                 Layout::Packed => 1.6,
             };
+            let following = if megabytes < 1.0 { 2.0 } else { 8.0 };
             let candidates = probes * load;
             total.probes += probes;
             total.candidates += candidates;
             total.bytes += bytes;
             total.survivors += candidates * passing;
-            total.nanoseconds += probes * (first * line + (lines_a_probe - first).max(0.0) * 2.5);
+            total.nanoseconds +=
+                probes * (first * line + (lines_a_probe - first).max(0.0) * following);
         }
         total.nanoseconds += total.survivors * 60.0;
         total
