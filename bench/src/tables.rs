@@ -58,7 +58,9 @@ fn with_tables(document: &str) -> Result<String> {
 
 fn table(name: &str) -> Result<String> {
     match name {
-        "machine" => machine(),
+        "machine" => machine("dedup"),
+        "machine hamming" => machine("hamming"),
+        "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "sketch" => rows("sketch", &SKETCH, |_| true),
@@ -78,8 +80,8 @@ fn read(name: &str) -> Result<Value> {
     Ok(serde_json::from_str(&text)?)
 }
 
-fn machine() -> Result<String> {
-    let machine = &read("dedup")?["machine"];
+fn machine(of: &str) -> Result<String> {
+    let machine = &read(of)?["machine"];
     Ok(format!(
         "{}, {} cores, {} GiB, best instructions: {}\n",
         machine["cpu"].as_str().unwrap_or_default(),
@@ -178,6 +180,7 @@ fn cell(value: &Value, digits: usize) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => format!("{:.digits$}", number.as_f64().unwrap_or_default()),
+        Value::Null => String::new(),
         other => other.to_string(),
     }
 }

@@ -154,7 +154,8 @@ impl Plan {
         for blocks in 1..=(distance + 1).min(bits / 4).max(1) {
             shapes.push(block_shape(bits, distance, blocks));
         }
-        for extra in 1..=3 {
+        // One block of k + 1 is the shape of blocks.
+        for extra in 2..=3 {
             let blocks = distance + extra;
             let tables = choices(blocks, extra);
             if distance > 0 && blocks <= bits / 4 && tables <= 24 {
