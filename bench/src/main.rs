@@ -3,12 +3,14 @@
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
 //! - `sketch`, `dedup`, `quality`: the figures on real corpora (`--data DIRECTORY`), each written to
 //!   `bench/results/NAME.json`;
+//! - `live`: the live index, likewise;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
 mod corpora;
 mod dedup;
+mod live;
 mod machine;
 mod quality;
 mod sketch;
@@ -40,6 +42,8 @@ enum Command {
     Sketch,
     /// The whole command on whole corpora, by input format; time and memory.
     Dedup,
+    /// The live index: inserting, expiring and searching with 50 million in the window.
+    Live,
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -56,17 +60,19 @@ fn main() -> Result<()> {
         data,
         busy,
     } = Arguments::parse();
-    if matches!(command, Command::Sketch | Command::Dedup) && !busy {
+    if matches!(command, Command::Sketch | Command::Dedup | Command::Live) && !busy {
         machine::refuse_if_busy()?;
     }
     match command {
         Command::Smoke => {
             sketch::smoke()?;
             dedup::smoke()?;
+            live::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
         Command::Dedup => dedup::run(&data),
+        Command::Live => live::run(&data),
         Command::Quality => quality::run(&data),
         Command::Tables { check } => tables::run(check),
     }
