@@ -331,7 +331,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
     let first = (1u64 << 32) - 30_000;
     let code = |seq: u64| {
         // One in four repeats a few values.
-        let seed = if seq % 4 == 0 { seq % 12 } else { seq };
+        let seed = if seq.is_multiple_of(4) { seq % 12 } else { seq };
         mix(seed)
     };
     let count = if cfg!(debug_assertions) {
@@ -353,7 +353,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
                 index.insert_many(&codes, seq).unwrap();
                 seq += size;
                 inserted.store(seq, Ordering::SeqCst);
-                if mix(seq) % 4 == 0 {
+                if mix(seq).is_multiple_of(4) {
                     // The slot is the first number of a batch, which has up to 300.
                     expiring.store(seq - 5000 + 300, Ordering::SeqCst);
                     index.expire_before(seq - 5000);
