@@ -1,7 +1,7 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `dedup`, `hamming`, `join`, `quality`: the figures on real corpora (`--data
+//! - `sketch`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
 //!   DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
@@ -11,6 +11,7 @@ mod corpora;
 mod dedup;
 mod hamming;
 mod join;
+mod live;
 mod machine;
 mod quality;
 mod sketch;
@@ -50,6 +51,8 @@ enum Command {
     },
     /// All pairs within a Hamming distance.
     Join,
+    /// The live index: inserting, expiring and searching with 50 million in the window.
+    Live,
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -68,7 +71,7 @@ fn main() -> Result<()> {
     } = Arguments::parse();
     let timed = matches!(
         command,
-        Command::Sketch | Command::Dedup | Command::Hamming { .. } | Command::Join
+        Command::Sketch | Command::Dedup | Command::Hamming { .. } | Command::Join | Command::Live
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -79,12 +82,14 @@ fn main() -> Result<()> {
             join::smoke()?;
             dedup::smoke()?;
             hamming::smoke()?;
+            live::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Hamming { large } => hamming::run(&data, large),
+        Command::Live => live::run(&data),
         Command::Quality => quality::run(&data),
         Command::Tables { check } => tables::run(check),
     }

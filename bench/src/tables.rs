@@ -63,6 +63,7 @@ fn table(name: &str) -> Result<String> {
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
+        "live" => rows("live", &LIVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
@@ -104,6 +105,13 @@ const DEDUP: Columns<9> = [
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
     ("peak MB", "peak_megabytes", 0),
+];
+
+const LIVE: Columns<4> = [
+    ("what", "what", 0),
+    ("fingerprints", "fingerprints", 0),
+    ("figure", "figure", 2),
+    ("unit", "unit", 0),
 ];
 
 const SKETCH: Columns<6> = [

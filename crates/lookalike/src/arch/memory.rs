@@ -134,6 +134,11 @@ impl Lines {
         unsafe { chunk.add(self.within(at)).as_mut() }
     }
 
+    /// Takes the memory of a line to which nothing was written yet, before it is needed.
+    pub(crate) fn touch(&mut self, at: u32) {
+        self.get_mut(at).0[0] = std::hint::black_box(0);
+    }
+
     #[inline(always)]
     fn within(&self, at: u32) -> usize {
         (at & ((1 << self.chunk_bits) - 1)) as usize

@@ -20,16 +20,17 @@
 //!
 //! For 64 bits and distance 3 there are two blocks of 32 bits with radius 1. A look-up reads 32 cache
 //! lines, and one for every seventh of them that is full; an insertion writes four. A fingerprint
-//! takes about 33 bytes, up to 36 between two sizes of the tables. A lock is held for a batch of
-//! insertions or look-ups, tens of microseconds.
+//! takes 33–35 bytes, and 2 more while a window slides, for what is dead and not yet dropped. A lock
+//! is held for a batch of insertions or look-ups, tens of microseconds: readers beside a writer wait for
+//! their turn.
 //!
 //! # What it does not do
 //!
 //! It is not durable. Memory that growing has taken is used again, but returned to the system only
 //! for the log. The log keeps the code of a removed fingerprint until it expires or its whole
 //! segment of 2²⁰ was removed. Numbers of removed fingerprints are not given out again. A bucket that
-//! holds very many distinct fingerprints, as when nearly all agree in 32 bits, is split at one time,
-//! which takes .03 µs for each.
+//! holds very many distinct fingerprints, as when nearly all agree in 32 bits, is split and tidied up at
+//! one time, for which all wait.
 
 mod blocks;
 mod lines;
@@ -38,11 +39,11 @@ mod search;
 mod table;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::cell::Cell;
 use std::ops::Range;
-
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use super::code::{Code, low_bits};
 use crate::arch::{Arch, Cpu, Kernel};
@@ -51,6 +52,7 @@ use crate::types::Distance;
 use log::Log;
 use search::{Scratch, Search};
 use table::{SWEEP, Table};
+use turns::Turns;
 
 /// Live fingerprints per bucket, above which a bucket is added.
 const LOAD: u64 = 12;
@@ -91,7 +93,7 @@ pub struct Live<C> {
     cpu: Cpu,
     /// Held by whoever changes something, throughout; the lock of the state only for a batch.
     writer: Mutex<()>,
-    state: RwLock<State<C>>,
+    state: Turns<State<C>>,
 }
 
 #[derive(Debug)]
@@ -156,14 +158,15 @@ impl<C: Code> Live<C> {
         }
         let blocks = blocks::blocks(bits, distance.get()).into_iter();
         let tables: Result<_> = blocks
-            .map(|block| Table::new(block, shape.chunk_bits))
+            .zip(0..)
+            .map(|(block, number)| Table::new(number, block, shape.chunk_bits))
             .collect();
         Ok(Self {
             bits,
             distance,
             cpu: Cpu::best(),
             writer: Mutex::new(()),
-            state: RwLock::new(State {
+            state: Turns::new(State {
                 log: Log::new(shape.segment_bits, shape.first),
                 tables: tables?,
             }),
@@ -214,15 +217,14 @@ impl<C: Code> Live<C> {
                 self.bits
             )));
         }
-        let _writer = self.writer.lock();
-        let mut state = self.state.write();
-        state.log.admit(slot, codes.len() as u64, Self::LIMIT)?;
-        let first = state.log.next();
-        for (at, codes) in codes.chunks(BATCH).enumerate() {
-            if at > 0 {
-                // Whoever waits comes first.
-                RwLockWriteGuard::bump(&mut state);
-            }
+        let _writer = self.only_writer();
+        let first = {
+            let state = self.state.read();
+            state.log.admit(slot, codes.len() as u64, Self::LIMIT)?;
+            state.log.next()
+        };
+        for codes in codes.chunks(BATCH) {
+            let mut state = self.state.write();
             state.reserve(codes.len())?;
             state.log.begin_slot(slot);
             self.cpu.run(Insert {
@@ -230,12 +232,16 @@ impl<C: Code> Live<C> {
                 codes,
             });
         }
-        Ok(first..state.log.next())
+        Ok(first..first + codes.len() as u64)
+    }
+
+    fn only_writer(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().expect("no writer panicked")
     }
 
     /// Removes a fingerprint; returns whether it was live.
     pub fn remove(&self, seq: Seq) -> bool {
-        let _writer = self.writer.lock();
+        let _writer = self.only_writer();
         let mut state = self.state.write();
         let removed = state.log.remove(seq.0);
         if removed {
@@ -247,7 +253,7 @@ impl<C: Code> Live<C> {
     /// Lets everything expire that belongs to an earlier slot. Costs a few steps per slot, none per
     /// fingerprint.
     pub fn expire_before(&self, slot: u64) {
-        let _writer = self.writer.lock();
+        let _writer = self.only_writer();
         let mut state = self.state.write();
         let before = state.log.low();
         state.log.expire_before(slot);

@@ -51,6 +51,11 @@ impl Rings {
         self.lines.reserve(lines).map_err(no_memory)
     }
 
+    /// All lines, in use or not.
+    pub(super) fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
+    }
+
     /// How many lines were in use at some time: they take memory.
     pub(super) fn touched(&self) -> u32 {
         self.touched

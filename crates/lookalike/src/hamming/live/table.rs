@@ -6,7 +6,7 @@
 //! with their count and which of them are groups. A look-up reads the residuals, and the entries
 //! only if a residual is near the query's.
 //!
-//! **What does not fit.** The oldest five of a full bucket move to a pair of such lines in a ring.
+//! **What does not fit.** The oldest few of a full bucket move to a pair of such lines in a ring.
 //! That is when dead entries are dropped; besides, a hand goes around over all buckets while things
 //! are inserted, so that none stays for ever.
 //!
@@ -30,24 +30,39 @@ use crate::hamming::key::{Bucket, COVERING_PROBES, Covering, Key, MOST_SEGMENTS}
 /// Entries of a pair of lines.
 const PAIR: u32 = LAST as u32;
 
-/// Entries that leave a full bucket at once.
-const SPILL: usize = 5;
+/// Entries that leave a full bucket at once: few, so that what they need is soon free again.
+const SPILL: usize = 3;
+
+/// The same while nothing is ever lost.
+const SPILL_GROWING: usize = 5;
 
 /// Sequence numbers in a line of a group; the next word is their count.
 const GROUP: usize = LAST - 1;
 
-/// The most bits of a bucket's number: with 2²⁶ buckets and one visit by the hand every 16
-/// insertions, every bucket is visited every 2³⁰ insertions.
+/// The most bits of a bucket's number: with 2²⁶ buckets and one visit by the hand every 8
+/// insertions, every bucket is visited every 2²⁹ insertions.
 const MOST_BITS: u32 = 26;
 
+/// Lines of a large page. The first touch of a page takes up to some milliseconds, where the memory
+/// of a virtual machine must be had from its host: each array of lines takes its next page at another
+/// time.
+const PAGE: u32 = 1 << 15;
+
+/// Lines that an array is ahead of the one before: a part of a page that takes all places.
+const STAGGER: u32 = 11 << 10;
+
 /// Insertions per bucket that the hand visits.
-pub(super) const SWEEP: u64 = 16;
+pub(super) const SWEEP: u64 = 8;
 
 /// Lines of a group that one visit gives back at most.
 const TRIM: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Table {
+    /// Its position among the tables.
+    number: u32,
+    /// How many times smaller than a page chunks are, as a power of two.
+    page_shift: u32,
     block: Block,
     mask: u128,
     key: Key,
@@ -229,6 +244,12 @@ fn compact<C: Code>(residuals: &mut Line, entries: &mut Line, groups: &mut Rings
     entries.0[LAST] = kept | flags;
 }
 
+fn prefetch_codes<C: Code>(entries: &Line, log: &Log<C>) {
+    for &number in &entries.0[..count(entries) as usize] {
+        log.prefetch(number);
+    }
+}
+
 /// A bijection that lets every bit of a key reach the lower bits (Wellons' search for integer
 /// hashes).
 #[inline(always)]
@@ -239,7 +260,7 @@ fn scatter(key: u32) -> u32 {
 }
 
 impl Table {
-    pub(super) fn new(block: Block, chunk_bits: u32) -> Result<Self> {
+    pub(super) fn new(number: u32, block: Block, chunk_bits: u32) -> Result<Self> {
         let direct = |bits: u32| {
             let mut segments = [(0, 0); MOST_SEGMENTS];
             segments[0] = (block.shift as u8, block.width as u8);
@@ -256,6 +277,8 @@ impl Table {
             direct(block.width.min(MOST_BITS))
         };
         let mut table = Self {
+            number,
+            page_shift: PAGE.ilog2().saturating_sub(chunk_bits),
             block,
             mask: block.mask(),
             key,
@@ -309,14 +332,21 @@ impl Table {
     /// Makes room for this many insertions.
     pub(super) fn reserve(&mut self, insertions: u32) -> Result<()> {
         // An insertion spills at most one pair, and a bucket that is split in two or swept needs at
-        // most one more than it had.
-        let pairs = 4 * insertions;
-        let heads = u64::from(self.buckets()) + u64::from(insertions);
-        self.residuals.reserve(heads).map_err(no_memory)?;
-        self.entries.reserve(heads).map_err(no_memory)?;
-        self.over_residuals.reserve(pairs)?;
-        let pairs = u64::from(self.over_residuals.touched()) + u64::from(pairs);
-        self.over_entries.reserve(pairs).map_err(no_memory)?;
+        // most one more than it had. One bucket more is asked for before it is there.
+        let heads = self.buckets() + insertions + 1;
+        let pairs = self.over_residuals.touched() + 4 * insertions;
+        let arrays = [
+            (&mut self.residuals, heads),
+            (&mut self.entries, heads),
+            (self.over_residuals.lines(), pairs),
+            (&mut self.over_entries, pairs),
+        ];
+        for (number, (lines, needed)) in (0..).zip(arrays) {
+            let ahead = ((4 * self.number + number) * STAGGER % PAGE) >> self.page_shift;
+            let last = needed + ahead;
+            lines.reserve(u64::from(last) + 1).map_err(no_memory)?;
+            lines.touch(last);
+        }
         self.groups.reserve(insertions)
     }
 
@@ -547,8 +577,14 @@ impl Table {
                 return;
             }
         }
+        let spill = if log.never_lost() {
+            SPILL_GROWING
+        } else {
+            SPILL
+        };
+        let kept = PAIR - spill as u32;
         let over = match newest {
-            Some(newest) if count(self.over_entries.get(newest)) <= PAIR - SPILL as u32 => newest,
+            Some(newest) if count(self.over_entries.get(newest)) <= kept => newest,
             newest => {
                 let over = self.over_residuals.push(newest);
                 self.over_entries.get_mut(over).0[LAST] = 0;
@@ -558,13 +594,13 @@ impl Table {
         };
         let over_residuals = self.over_residuals.get_mut(over);
         let over_entries = self.over_entries.get_mut(over);
-        for at in 0..SPILL as u32 {
+        for at in 0..spill as u32 {
             add(over_residuals, over_entries, entry(residuals, entries, at));
         }
-        residuals.0.copy_within(SPILL..LAST, 0);
-        entries.0.copy_within(SPILL..LAST, 0);
-        let flags = entries.0[LAST] >> (8 + SPILL) << 8;
-        entries.0[LAST] = flags | (PAIR - SPILL as u32);
+        residuals.0.copy_within(spill..LAST, 0);
+        entries.0.copy_within(spill..LAST, 0);
+        let flags = entries.0[LAST] >> (8 + spill) << 8;
+        entries.0[LAST] = flags | kept;
     }
 
     /// Copies the live entries of a bucket to `moving`, oldest first, and forgets groups in which
@@ -640,21 +676,23 @@ impl Table {
         self.prepare_split(log);
     }
 
-    /// Asks for what the next splits will read: of the one after the next the bucket, of the next
-    /// one the codes.
+    /// Asks for what the next splits will read: a step for each of the next three, as a step needs
+    /// what the one before has brought. And for the bucket that the next will fill.
     fn prepare_split<C: Code>(&self, log: &Log<C>) {
         let last = self.buckets() - 1;
-        let after = (self.split + 1).min(last);
-        arch::prefetch(self.residuals.get(after));
-        arch::prefetch(self.entries.get(after));
-        let next = self.split.min(last);
-        let entries = self.entries.get(next);
-        for at in 0..count(entries) {
-            log.prefetch(entries.0[at as usize]);
-        }
-        if let Some(over) = self.residuals.get(next).0[LAST].checked_sub(1) {
+        let bucket = |ahead: u32| (self.split + ahead).min(last);
+        let over = |bucket| self.residuals.get(bucket).0[LAST].checked_sub(1);
+        arch::prefetch(self.residuals.get(bucket(2)));
+        arch::prefetch(self.entries.get(bucket(2)));
+        arch::prefetch(self.residuals.get(last + 1));
+        arch::prefetch(self.entries.get(last + 1));
+        prefetch_codes(self.entries.get(bucket(1)), log);
+        if let Some(over) = over(bucket(1)) {
             arch::prefetch(self.over_residuals.get(over));
             arch::prefetch(self.over_entries.get(over));
+        }
+        if let Some(over) = over(bucket(0)) {
+            prefetch_codes(self.over_entries.get(over), log);
         }
     }
 

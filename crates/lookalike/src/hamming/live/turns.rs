@@ -1,0 +1,70 @@
+//! A lock for one writer and many readers that take turns.
+//!
+//! Both hold it for tens of microseconds, less than it takes to put a thread to sleep and to wake it
+//! up: so whoever finds it taken tries for about so long before sleeping. A waiting writer keeps
+//! further readers out, and a writer that comes again lets in the readers that wait first: neither
+//! starves.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// How often to try before sleeping, some hundred microseconds.
+const TRIES: u32 = 1 << 13;
+
+/// Why a lock is never poisoned in a way that matters.
+const WHOLE: &str = "whoever panicked with the lock has left nothing to be used";
+
+#[derive(Debug, Default)]
+pub(super) struct Turns<T> {
+    lock: RwLock<T>,
+    writer_waits: AtomicBool,
+    readers_wait: AtomicU32,
+}
+
+impl<T> Turns<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self {
+            lock: RwLock::new(value),
+            writer_waits: AtomicBool::new(false),
+            readers_wait: AtomicU32::new(0),
+        }
+    }
+
+    // The flags only decide who tries; what the lock protects, the lock itself publishes.
+
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, T> {
+        let attempt = || {
+            let free = !self.writer_waits.load(Ordering::Relaxed);
+            free.then(|| self.lock.try_read().ok()).flatten()
+        };
+        if let Some(guard) = attempt() {
+            return guard;
+        }
+        self.readers_wait.fetch_add(1, Ordering::Relaxed);
+        let guard = tried(attempt);
+        let guard = guard.unwrap_or_else(|| self.lock.read().expect(WHOLE));
+        self.readers_wait.fetch_sub(1, Ordering::Relaxed);
+        guard
+    }
+
+    /// There is at most one writer at a time: that is for the caller to see to.
+    pub(super) fn write(&self) -> RwLockWriteGuard<'_, T> {
+        tried(|| (self.readers_wait.load(Ordering::Relaxed) == 0).then_some(()));
+        self.writer_waits.store(true, Ordering::Relaxed);
+        let guard = tried(|| self.lock.try_write().ok());
+        let guard = guard.unwrap_or_else(|| self.lock.write().expect(WHOLE));
+        self.writer_waits.store(false, Ordering::Relaxed);
+        guard
+    }
+}
+
+fn tried<T>(mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
+    (0..TRIES).find_map(|_| {
+        let done = attempt();
+        if done.is_none() {
+            spin_loop();
+        }
+        done
+    })
+}
