@@ -202,16 +202,14 @@ fn measure<C: Code>(
 ) -> Result<()> {
     let count = codes.count();
     let distance = plan.distance();
-    let segment = Segment::build(plan, codes)?;
-    // Again where it fits beside the first: memory that was never used before is slow.
-    let again = count <= 100_000_000;
-    let started = Instant::now();
-    let segment = if again {
+    let mut started = Instant::now();
+    let mut segment = Segment::build(plan, codes)?;
+    // Again where that is quick: memory that was never used before is slow.
+    if count <= 100_000_000 {
         drop(segment);
-        Segment::build(plan, codes)?
-    } else {
-        segment
-    };
+        started = Instant::now();
+        segment = Segment::build(plan, codes)?;
+    }
     let build_seconds = started.elapsed().as_secs_f64();
     let planted = planted(codes, queries, plan.bits(), distance.get());
     let search = Search::within(distance);
