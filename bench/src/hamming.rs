@@ -155,7 +155,6 @@ fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
         bits,
         distance: Distance::new(distance, bits)?,
         memory: None,
-        live: false,
     })
 }
 

@@ -119,7 +119,6 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
         bits,
         distance,
         memory: None,
-        live: false,
     };
     Plan::named(&settings.plan, &request)?;
     Ok(Manifest {

@@ -203,7 +203,6 @@ pub(super) fn write_index<C: Code>(
         bits: manifest.bits,
         distance: Distance::new(manifest.distance, manifest.bits)?,
         memory: manifest.memory.map(|memory| memory.saturating_sub(others)),
-        live: false,
     };
     let plan = Plan::named(&manifest.plan, &request)?;
     let index = Segment::build(&plan, codes)?;

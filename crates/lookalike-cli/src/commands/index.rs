@@ -165,7 +165,6 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
         bits: args.bits,
         distance: Distance::new(args.distance, args.bits)?,
         memory: args.memory,
-        live: false,
     };
     let chosen = Plan::named(&args.plan, &request)?;
     let mut others: Vec<_> = Plan::all(&request)?

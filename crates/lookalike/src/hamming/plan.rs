@@ -35,8 +35,6 @@ pub struct Request {
     pub distance: Distance,
     /// The most bytes that the index may take, if there is a limit.
     pub memory: Option<u64>,
-    /// Whether fingerprints come and go while it is asked.
-    pub live: bool,
 }
 
 /// The largest distance that plans are made for.
@@ -583,7 +581,6 @@ mod tests {
             bits,
             distance: Distance::new(distance, bits).unwrap(),
             memory: None,
-            live: false,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::types::Distance;
 
 /// Calls back with the row of every fingerprint within `distance` of the query, and how far it is,
-/// in order. Costs one comparison per fingerprint: about .7 ns for 64 bits.
+/// in order. Costs one comparison per fingerprint.
 pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl FnMut(usize, u32)) {
     for (row, &code) in codes.iter().enumerate() {
         let differing = code.distance(query);
@@ -19,8 +19,8 @@ pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl 
     }
 }
 
-/// The Hamming distances of pairs: of `a[i]` and `b[i]` into `distances[i]`. About 1 ns each where
-/// the fingerprints come from memory.
+/// The Hamming distances of pairs: of `a[i]` and `b[i]` into `distances[i]`. Each
+/// instruction set counts bits with the best that it has.
 ///
 /// # Panics
 /// If the three are not of one length.

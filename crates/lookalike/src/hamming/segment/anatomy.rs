@@ -202,7 +202,6 @@ mod tests {
                         bits,
                         distance: Distance::new(distance, bits).unwrap(),
                         memory: None,
-                        live: false,
                     };
                     for plan in Plan::all(&request).unwrap() {
                         if bits <= 64 {

@@ -12,9 +12,9 @@
 //! included.
 //!
 //! **What it costs.** A look-up is a random cache line per bucket visited (31 at 64 bits and
-//! distance 3), about 10–20 ns each when many are in flight: queries are handled in groups whose
-//! lines are asked for ahead. Building takes some 15 ns per fingerprint and table, and memory of
-//! twice the result up to a few GB, from there on of the result.
+//! distance 3): queries are handled in groups whose
+//! lines are asked for ahead. Building goes through the fingerprints twice per table and slice of
+//! buckets, and takes at most 2 GiB for a slice beside the result.
 //!
 //! **What it does not do.** It never changes: a [live](crate::hamming::live) index does. It knows
 //! rows, not ids.

@@ -13,7 +13,6 @@ fn request(count: usize, bits: u32, distance: u32) -> Request {
         bits,
         distance: Distance::new(distance, bits).unwrap(),
         memory: None,
-        live: false,
     }
 }
 
