@@ -70,6 +70,7 @@ fn table(name: &str) -> Result<String> {
         "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
         "peers" => peers(),
+        "faiss" => faiss(),
         _ => bail!("there is no table '{name}'"),
     }
 }
@@ -191,6 +192,25 @@ fn cell(value: &Value, digits: usize) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     }
+}
+
+fn faiss() -> Result<String> {
+    let results = read("faiss")?;
+    let runs = results["runs"].as_array().context("no runs")?;
+    let headings = ["tool", "queries", "µs a look-up", "lookalike is faster by"];
+    let mut table = header(headings.into_iter());
+    for run in runs {
+        let faster = run.get("lookalike_is_faster_by");
+        let _ = writeln!(
+            table,
+            "| {} | {} | {} | {} |",
+            cell(&run["tool"], 0),
+            cell(&run["queries"], 0),
+            cell(&run["microseconds"], 2),
+            faster.map_or(String::new(), |faster| format!("{}×", cell(faster, 0)))
+        );
+    }
+    Ok(table)
 }
 
 fn peers() -> Result<String> {

@@ -425,6 +425,8 @@ pub(crate) struct IndexBuildArgs {
 
     /// The most memory that the indexes may take: bytes, or with the unit K, M, G (of 1000) or Ki,
     /// Mi, Gi (of 1024)
+    ///
+    /// The default is three times the fingerprints themselves, and at least 64 MiB.
     #[arg(
         long,
         value_name = "SIZE",
@@ -579,6 +581,8 @@ pub(crate) struct IndexPlanArgs {
 
     /// The most memory that the index may take: bytes, or with the unit K, M, G (of 1000) or Ki, Mi,
     /// Gi (of 1024)
+    ///
+    /// The default is three times the fingerprints themselves, and at least 64 MiB.
     #[arg(
         long,
         value_name = "SIZE",

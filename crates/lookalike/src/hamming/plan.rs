@@ -33,9 +33,18 @@ pub struct Request {
     pub bits: u32,
     /// The largest distance that will be asked for.
     pub distance: Distance,
-    /// The most bytes that the index may take, if there is a limit.
+    /// The most bytes that the index may take. None: three times the bare fingerprints, or 64 MiB if
+    /// that is more; if no plan is so small, the smallest there is.
     pub memory: Option<u64>,
 }
+
+/// How many times the size of its bare fingerprints an index takes where nobody set a limit. Ten
+/// permuted tables are predicted to be faster, but take eight times, and where their file is mapped
+/// with small pages they are slower.
+const COMFORTABLE: f64 = 3.0;
+
+/// So many bytes an index may always take.
+const SMALL: f64 = (64 << 20) as f64;
 
 /// The largest distance that plans are made for.
 pub const MOST_DISTANCE: u32 = 16;
@@ -113,32 +122,40 @@ const MOST_PROBES: f64 = 20_000.0;
 /// Entries that a cache line should hold on average, so that few overflow.
 const LINE_LOAD: f64 = 12.0;
 
+impl Request {
+    /// Bytes that nobody would mind.
+    fn comfortable(&self) -> f64 {
+        let bare = self.count as f64 * f64::from(self.bits) / 8.0;
+        (COMFORTABLE * bare).max(SMALL)
+    }
+}
+
 impl Plan {
-    /// The plan with the lowest predicted time within the memory that was asked for.
+    /// The plan with the lowest predicted time within the memory of the request.
     ///
     /// # Errors
     /// If the bits are not 8–128, the distance is above [`MOST_DISTANCE`] or not below the bits, or
     /// no plan keeps within the memory.
     pub fn choose(request: &Request) -> Result<Self> {
-        let mut plans = Self::all(request)?;
-        let count = request.count;
-        let memory = request.memory.map_or(f64::INFINITY, |bytes| bytes as f64);
-        let smallest = plans
-            .iter()
-            .map(|plan| plan.predict(count).bytes)
-            .fold(f64::INFINITY, f64::min);
-        plans.retain(|plan| plan.predict(count).bytes <= memory);
-        let by_time = |a: &Self, b: &Self| {
-            let time = |plan: &Self| plan.predict(count).nanoseconds;
-            time(a).total_cmp(&time(b))
-        };
-        plans.into_iter().min_by(by_time).ok_or_else(|| {
-            Error::setting(format!(
-                "{count} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the memory limit of \
-                 {memory:.0}: give more memory or split the library",
-                request.bits
-            ))
-        })
+        let plans = Self::all(request)?;
+        let bytes = |plan: &Self| plan.predict(request.count).bytes;
+        let smallest = plans.iter().map(bytes).fold(f64::INFINITY, f64::min);
+        let memory = request.memory.map_or_else(
+            || request.comfortable().max(smallest),
+            |memory| memory as f64,
+        );
+        let time = |plan: &Self| plan.predict(request.count).nanoseconds;
+        plans
+            .into_iter()
+            .filter(|plan| bytes(plan) <= memory)
+            .min_by(|a, b| time(a).total_cmp(&time(b)))
+            .ok_or_else(|| {
+                Error::setting(format!(
+                    "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above \
+                     the memory limit of {memory:.0}: give more memory or split the library",
+                    request.count, request.bits
+                ))
+            })
     }
 
     /// All plans that [`choose`](Self::choose) considers.
@@ -689,7 +706,10 @@ mod tests {
 
     #[test]
     fn the_choice_keeps_within_its_memory() {
-        let free = request(50_000_000, 64, 3);
+        let free = Request {
+            memory: Some(u64::MAX),
+            ..request(50_000_000, 64, 3)
+        };
         let fastest = Plan::choose(&free).unwrap();
         let bytes = |plan: &Plan| plan.predict(free.count).bytes as u64;
         let mut last = fastest.predict(free.count).nanoseconds;
@@ -720,6 +740,25 @@ mod tests {
                 .to_string()
                 .contains("memory limit")
         );
+    }
+
+    #[test]
+    fn without_a_limit_an_index_stays_comfortable() {
+        for (count, bits, distance) in [(50_000_000, 64, 3), (1 << 30, 64, 6), (50_000_000, 128, 7)]
+        {
+            let free = request(count, bits, distance);
+            let bytes = |plan: &Plan| plan.predict(count).bytes;
+            let chosen = Plan::choose(&free).unwrap();
+            assert!(bytes(&chosen) <= free.comfortable(), "{chosen}");
+            let greedy = Plan::choose(&Request {
+                memory: Some(u64::MAX),
+                ..free
+            });
+            assert!(bytes(&greedy.unwrap()) >= bytes(&chosen));
+        }
+        // What fits nowhere comfortably is chosen all the same, as small as it can be had.
+        let wide = request(50_000_000, 8, 2);
+        assert!(Plan::choose(&wide).is_ok());
     }
 
     #[test]
