@@ -1,6 +1,6 @@
 //! The definition, for every CPU.
 
-use super::{Arch, BLOCK, BlockMasks, Line};
+use super::{Arch, BLOCK, BlockMasks, Kinds, Line, TRIPLES};
 
 /// Plain Rust.
 #[derive(Clone, Copy, Debug)]
@@ -15,12 +15,14 @@ impl Arch for Plain {
     ) -> BlockMasks {
         let mut masks = BlockMasks {
             word: 0,
+            space: 0,
             non_ascii: 0,
         };
         for (at, (&byte, copy)) in block.iter().zip(copy).enumerate() {
             let kind = KINDS[usize::from(byte)];
             *copy = if FOLD { byte | kind & UPPER } else { byte };
             masks.word |= u64::from(kind & WORD) << at;
+            masks.space |= u64::from(kind >> 1 & 1) << at;
             masks.non_ascii |= u64::from(byte >> 7) << at;
         }
         masks
@@ -77,9 +79,34 @@ impl Arch for Plain {
         }
         bits
     }
+
+    #[inline(always)]
+    fn triples(
+        self,
+        entries: &[u32; 0x1_0000],
+        kinds: Kinds,
+        block: &[u8; BLOCK],
+        values: &mut [u64; TRIPLES],
+    ) -> (usize, usize) {
+        let (mut read, mut written) = (0, 0);
+        for &[first, second, third] in block.as_chunks::<3>().0.iter().take(TRIPLES) {
+            let point = (usize::from(first) & 0x0f) << 12
+                | (usize::from(second) & 0x3f) << 6
+                | usize::from(third) & 0x3f;
+            let entry = entries[point];
+            if first & 0xf0 != 0xe0 || kinds.admitted >> (entry >> 24) & 1 == 0 {
+                break;
+            }
+            values[written % TRIPLES] = u64::from(entry & 0x00ff_ffff);
+            written += usize::from(entry >> 24 == kinds.kept);
+            read += 1;
+        }
+        (read, written)
+    }
 }
 
 const WORD: u8 = 1;
+const SPACE: u8 = 2;
 /// The bit that makes an upper-case letter lower-case.
 const UPPER: u8 = 0x20;
 
@@ -92,6 +119,8 @@ static KINDS: [u8; 256] = {
             WORD | UPPER
         } else if value.is_ascii_alphanumeric() {
             WORD
+        } else if value == b' ' || value.is_ascii_control() {
+            SPACE
         } else {
             0
         };

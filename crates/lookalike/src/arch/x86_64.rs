@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line};
+use super::{Arch, BLOCK, BlockMasks, Kernel, Kinds, LINE, Line, Plain, TRIPLES};
 
 /// Whether the CPU and the operating system have all that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -60,6 +60,7 @@ impl Arch for Avx2 {
     ) -> BlockMasks {
         let mut masks = BlockMasks {
             word: 0,
+            space: 0,
             non_ascii: 0,
         };
         for half in 0..2 {
@@ -74,6 +75,7 @@ impl Arch for Avx2 {
                 };
                 let upper = from(b'A', 26);
                 let word = _mm256_or_si256(_mm256_or_si256(upper, from(b'a', 26)), from(b'0', 10));
+                let space = _mm256_or_si256(from(0, 33), from(0x7f, 1));
                 let folded = if FOLD {
                     _mm256_or_si256(bytes, _mm256_and_si256(upper, _mm256_set1_epi8(0x20)))
                 } else {
@@ -82,6 +84,7 @@ impl Arch for Avx2 {
                 _mm256_storeu_si256(copy.as_mut_ptr().add(32 * half).cast(), folded);
                 let mask = |vector| u64::from(_mm256_movemask_epi8(vector) as u32) << (32 * half);
                 masks.word |= mask(word);
+                masks.space |= mask(space);
                 masks.non_ascii |= mask(bytes);
             }
         }
@@ -183,6 +186,17 @@ impl Arch for Avx2 {
         // SAFETY: `self` proves that BMI2 is there.
         unsafe { _pext_u64(word, mask) }
     }
+
+    #[inline(always)]
+    fn triples(
+        self,
+        entries: &[u32; 0x1_0000],
+        kinds: Kinds,
+        block: &[u8; BLOCK],
+        values: &mut [u64; TRIPLES],
+    ) -> (usize, usize) {
+        Plain.triples(entries, kinds, block, values)
+    }
 }
 
 /// The order of 32-bit words that exchanges the halves of 128 bits.
@@ -250,6 +264,7 @@ impl Arch for Avx512 {
             _mm512_storeu_si512(copy.as_mut_ptr().cast(), folded);
             BlockMasks {
                 word: upper | from(b'a', 26) | from(b'0', 10),
+                space: from(0, 33) | from(0x7f, 1),
                 non_ascii: _mm512_movepi8_mask(bytes),
             }
         }
@@ -328,6 +343,43 @@ impl Arch for Avx512 {
     fn gather(self, word: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that BMI2 is there.
         unsafe { _pext_u64(word, mask) }
+    }
+
+    #[inline(always)]
+    fn triples(
+        self,
+        entries: &[u32; 0x1_0000],
+        kinds: Kinds,
+        block: &[u8; BLOCK],
+        values: &mut [u64; TRIPLES],
+    ) -> (usize, usize) {
+        // SAFETY: `self` proves that AVX-512 VBMI2 is there; the block's 64 bytes are read,
+        // unaligned; the numbers gathered by have 16 bits; 16 values are written, unaligned.
+        unsafe {
+            let bytes = _mm512_loadu_si512(block.as_ptr().cast());
+            // Three bytes in every four.
+            let lanes = _mm512_maskz_expand_epi8(0x7777_7777_7777_7777, bytes);
+            let bits = |mask: i32| _mm512_and_si512(lanes, _mm512_set1_epi32(mask));
+            let first = _mm512_slli_epi32::<12>(bits(0x00_000f));
+            let second = _mm512_srli_epi32::<2>(bits(0x00_3f00));
+            let third = _mm512_srli_epi32::<16>(bits(0x3f_0000));
+            let points = _mm512_or_si512(_mm512_or_si512(first, second), third);
+            let entries = _mm512_i32gather_epi32::<4>(points, entries.as_ptr().cast());
+            let kind = _mm512_srli_epi32::<24>(entries);
+            let admitted = _mm512_srlv_epi32(_mm512_set1_epi32(kinds.admitted as i32), kind);
+            let admitted = _mm512_test_epi32_mask(admitted, _mm512_set1_epi32(1));
+            let triple = _mm512_cmpeq_epi32_mask(bits(0xf0), _mm512_set1_epi32(0xe0));
+            let read = (admitted & triple).trailing_ones();
+            let kept = _mm512_cmpeq_epi32_mask(kind, _mm512_set1_epi32(kinds.kept as i32));
+            let kept = kept & ((1u32 << read) - 1) as u16;
+            let wanted = _mm512_and_si512(entries, _mm512_set1_epi32(0x00ff_ffff));
+            let packed = _mm512_maskz_compress_epi32(kept, wanted);
+            let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(packed));
+            let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(packed));
+            _mm512_storeu_si512(values.as_mut_ptr().cast(), low);
+            _mm512_storeu_si512(values.as_mut_ptr().add(8).cast(), high);
+            (read as usize, kept.count_ones() as usize)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::charmap::{AsciiCase, CharMap};
+use super::charmap::{Ascii, CharMap};
 use super::normalize::{self, Token};
 use super::sort::sort_distinct;
 use super::tokenize::{Buffers, Tokenize};
@@ -38,7 +38,7 @@ pub struct Scratch {
 pub struct Analyzer {
     recipe: Arc<Recipe>,
     map: Arc<CharMap>,
-    ascii: Option<AsciiCase>,
+    ascii: Option<Ascii>,
     cpu: Cpu,
 }
 
@@ -72,11 +72,7 @@ impl Analyzer {
     /// An analyzer with chosen instructions; the results are the same.
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
         let map = CharMap::new(recipe);
-        let ascii = if recipe.tokens == Tokens::Words {
-            map.plain_ascii()
-        } else {
-            None
-        };
+        let ascii = map.ascii();
         Self {
             recipe: Arc::new(recipe.clone()),
             map: Arc::new(map),

@@ -28,7 +28,8 @@ pub(super) enum Action {
 }
 
 /// An [`Action`] in 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
 pub(super) struct Entry(u32);
 
 impl Entry {
@@ -101,6 +102,12 @@ impl CharMap {
         self.basic[(point & 0xffff) as usize]
     }
 
+    /// The entries of all characters of the Basic Multilingual Plane, as numbers.
+    #[inline(always)]
+    pub(super) fn entries(&self) -> &[u32; 0x1_0000] {
+        bytemuck::cast_ref(&*self.basic)
+    }
+
     /// What an [`Entry::EXPAND`] stands for.
     pub(super) fn expansion(&self, at: u32) -> &[Entry] {
         &self.expansions[at as usize]
@@ -115,22 +122,22 @@ impl CharMap {
         }
     }
 
-    /// Whether ASCII means just this: letters and digits are word characters (upper case folded or
-    /// kept), all else parts words.
-    pub(super) fn plain_ascii(&self) -> Option<AsciiCase> {
-        let case = if self.basic(u32::from(b'A')).value() == u32::from(b'a') {
-            AsciiCase::Folded
-        } else {
-            AsciiCase::Kept
+    /// How ASCII can be read many bytes at a time, if it means no more than what [`Ascii`] can say.
+    pub(super) fn ascii(&self) -> Option<Ascii> {
+        let folds = self.basic(u32::from(b'A')).value() == u32::from(b'a');
+        let words = Ascii {
+            folds,
+            tokens: AsciiTokens::Words,
         };
-        let expected = |byte: u8| match (byte.is_ascii_alphanumeric(), case) {
-            (false, _) => Action::Break,
-            (true, AsciiCase::Folded) => Action::Word(byte.to_ascii_lowercase().into()),
-            (true, AsciiCase::Kept) => Action::Word(byte.into()),
+        let characters = |spaces| Ascii {
+            folds,
+            tokens: AsciiTokens::Characters { spaces },
         };
-        (0..128)
-            .all(|byte| self.basic(u32::from(byte)) == Entry::new(expected(byte)))
-            .then_some(case)
+        [words, characters(true), characters(false)]
+            .into_iter()
+            .find(|ascii| {
+                (0..128u8).all(|byte| self.basic(u32::from(byte)) == Entry::new(ascii.action(byte)))
+            })
     }
 
     fn becomes(&self, point: char) -> Becomes {
@@ -188,9 +195,42 @@ enum Becomes {
     Several(Vec<Entry>),
 }
 
-/// What becomes of ASCII capitals.
+/// What ASCII means, where that is simple: letters and digits are words or tokens; the space and
+/// control characters, and all others, part them or are nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AsciiCase {
-    Folded,
-    Kept,
+pub(super) struct Ascii {
+    /// Whether capitals become small letters.
+    pub(super) folds: bool,
+    pub(super) tokens: AsciiTokens,
+}
+
+/// What tokens ASCII has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsciiTokens {
+    /// Runs of letters and digits.
+    Words,
+    /// Each letter and digit; where a space or a control character stands between two, one space if
+    /// `spaces`.
+    Characters { spaces: bool },
+}
+
+impl Ascii {
+    fn action(self, byte: u8) -> Action {
+        let letter = char::from(if self.folds {
+            byte.to_ascii_lowercase()
+        } else {
+            byte
+        });
+        match self.tokens {
+            AsciiTokens::Words if byte.is_ascii_alphanumeric() => Action::Word(letter),
+            AsciiTokens::Words => Action::Break,
+            AsciiTokens::Characters { .. } if byte.is_ascii_alphanumeric() => {
+                Action::Character(letter)
+            }
+            AsciiTokens::Characters { spaces: true } if byte <= b' ' || byte == 0x7f => {
+                Action::Space
+            }
+            AsciiTokens::Characters { .. } => Action::Ignore,
+        }
+    }
 }

@@ -762,3 +762,20 @@ proptest! {
         }
     }
 }
+
+/// Otherwise these recipes would be slow, and nothing else would tell.
+#[test]
+fn ascii_is_read_in_blocks_by_the_recipes_that_can() {
+    use super::charmap::{Ascii, AsciiTokens, CharMap};
+
+    let ascii = |name| CharMap::new(&Recipe::named(name).unwrap()).ascii();
+    let folded = |tokens| {
+        Some(Ascii {
+            folds: true,
+            tokens,
+        })
+    };
+    assert_eq!(ascii("default"), folded(AsciiTokens::Words));
+    let characters = AsciiTokens::Characters { spaces: true };
+    assert_eq!(ascii("characters-3"), folded(characters));
+}

@@ -7,8 +7,8 @@
 //!
 //! Texts in which a character depends on its neighbours are left to the definition.
 
-use super::charmap::{AsciiCase, CharMap, Entry};
-use crate::arch::{Arch, BLOCK, Kernel};
+use super::charmap::{Ascii, AsciiTokens, CharMap, Entry};
+use crate::arch::{Arch, BLOCK, Kernel, Kinds, TRIPLES};
 use crate::hash;
 
 /// Buffers that are used again from text to text.
@@ -48,7 +48,7 @@ impl Buffers {
 /// for a text that has to be composed as a whole.
 pub(super) struct Tokenize<'a> {
     pub(super) map: &'a CharMap,
-    pub(super) ascii: Option<AsciiCase>,
+    pub(super) ascii: Option<Ascii>,
     pub(super) text: &'a str,
     pub(super) buffers: &'a mut Buffers,
 }
@@ -73,6 +73,7 @@ impl Kernel for Tokenize<'_> {
         let mut run = Run {
             arch,
             map,
+            ascii,
             words: &mut buffers.words,
             end: 0,
             edges: &mut buffers.edges,
@@ -82,9 +83,15 @@ impl Kernel for Tokenize<'_> {
             tokens: &mut buffers.tokens,
         };
         let complete = match ascii {
-            Some(AsciiCase::Folded) => run.blocks::<true>(text),
-            Some(AsciiCase::Kept) => run.blocks::<false>(text),
-            None => run
+            Some(Ascii {
+                folds,
+                tokens: AsciiTokens::Words,
+            }) if folds => run.blocks::<true>(text),
+            Some(Ascii {
+                tokens: AsciiTokens::Words,
+                ..
+            }) => run.blocks::<false>(text),
+            _ => run
                 .characters(text.as_bytes(), 0, text.len(), false)
                 .is_some(),
         };
@@ -99,6 +106,7 @@ impl Kernel for Tokenize<'_> {
 struct Run<'a, A> {
     arch: A,
     map: &'a CharMap,
+    ascii: Option<Ascii>,
     words: &'a mut Vec<u8>,
     /// The end of what is written in `words`.
     end: usize,
@@ -206,29 +214,31 @@ impl<A: Arch> Run<'_, A> {
     /// many bytes it has read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
-        const AT_ONCE: usize = 32;
+        const SINGLES: Kinds = Kinds {
+            admitted: 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE,
+            kept: Entry::CHARACTER,
+        };
         let mut at = 0;
         loop {
             let start = self.tokens.len();
-            self.tokens.resize(start + AT_ONCE, 0);
-            let tokens = self.tokens[start..].first_chunk_mut::<AT_ONCE>();
+            self.tokens.resize(start + TRIPLES, 0);
+            let tokens = self.tokens[start..].first_chunk_mut::<TRIPLES>();
             let tokens = tokens.expect("the room was just made");
-            let (mut read, mut count) = (0, 0);
-            for &[first, second, third] in bytes[at..].as_chunks::<3>().0.iter().take(AT_ONCE) {
-                let point = (u32::from(first) & 0x0f) << 12
-                    | (u32::from(second) & 0x3f) << 6
-                    | u32::from(third) & 0x3f;
-                let entry = self.map.basic(point);
-                if first & 0xf0 != 0xe0 || !is_single(entry) {
-                    break;
+            let rest = &bytes[at..];
+            let (read, written) = match rest.first_chunk::<BLOCK>() {
+                Some(block) => self
+                    .arch
+                    .triples(self.map.entries(), SINGLES, block, tokens),
+                None => {
+                    let mut block = [0; BLOCK];
+                    block[..rest.len()].copy_from_slice(rest);
+                    self.arch
+                        .triples(self.map.entries(), SINGLES, &block, tokens)
                 }
-                tokens[count % AT_ONCE] = u64::from(entry.value());
-                count += usize::from(entry.kind() == Entry::CHARACTER);
-                read += 1;
-            }
-            self.tokens.truncate(start + count);
+            };
+            self.tokens.truncate(start + written);
             at += 3 * read;
-            if read < AT_ONCE {
+            if read < TRIPLES {
                 return at;
             }
         }
@@ -238,6 +248,17 @@ impl<A: Arch> Run<'_, A> {
     /// nothing. Returns how many bytes it has read.
     #[inline(always)]
     fn narrow_characters(&mut self, bytes: &[u8]) -> usize {
+        if let Some(Ascii {
+            folds,
+            tokens: AsciiTokens::Characters { spaces },
+        }) = self.ascii
+        {
+            return if folds {
+                self.narrow_blocks::<true>(bytes, spaces)
+            } else {
+                self.narrow_blocks::<false>(bytes, spaces)
+            };
+        }
         for (at, &byte) in bytes.iter().enumerate() {
             if !byte.is_ascii() {
                 return at;
@@ -256,6 +277,85 @@ impl<A: Arch> Run<'_, A> {
             }
         }
         bytes.len()
+    }
+
+    /// The same where only letters and digits are tokens, a block at a time.
+    #[inline(always)]
+    fn narrow_blocks<const FOLD: bool>(&mut self, bytes: &[u8], spaces: bool) -> usize {
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            let read = match rest.first_chunk::<BLOCK>() {
+                Some(block) => self.narrow_block::<FOLD>(block, BLOCK, spaces),
+                None => {
+                    let mut block = [0; BLOCK];
+                    block[..rest.len()].copy_from_slice(rest);
+                    self.narrow_block::<FOLD>(&block, rest.len(), spaces)
+                }
+            };
+            at += read;
+            if read < BLOCK {
+                break;
+            }
+        }
+        at
+    }
+
+    /// Reads the ASCII bytes at the head of a block of `length` bytes; returns how many.
+    #[inline(always)]
+    fn narrow_block<const FOLD: bool>(
+        &mut self,
+        block: &[u8; BLOCK],
+        length: usize,
+        spaces: bool,
+    ) -> usize {
+        /// Letters that are written without asking whether there are so many.
+        const AT_ONCE: usize = 8;
+        let mut copy = [0; BLOCK + AT_ONCE];
+        let head = copy.first_chunk_mut::<BLOCK>().expect("it is longer");
+        let masks = self.arch.ascii_block::<FOLD>(block, head);
+        let ascii = (masks.non_ascii.trailing_zeros() as usize).min(length);
+        if ascii == 0 {
+            return 0;
+        }
+        let valid = u64::MAX >> (BLOCK - ascii);
+        let mut word = masks.word & valid;
+        let space = if spaces { masks.space & valid } else { 0 };
+        let start = self.tokens.len();
+        // White space anywhere between two words carries a bit to the beginning of the second.
+        let carried = (!word & valid).wrapping_add(space);
+        let mut due = carried.wrapping_add(u64::from(self.space_due)) & word & !(word << 1);
+        if start == 0 {
+            due &= !(word & word.wrapping_neg());
+        }
+        // Behind the last word.
+        let behind = if word == 0 {
+            valid
+        } else {
+            valid & !(u64::MAX >> word.leading_zeros())
+        };
+        let still_due = word == 0 && self.space_due;
+        self.tokens.resize(start + 2 * BLOCK + AT_ONCE, 0);
+        let tokens = &mut self.tokens[start..];
+        let mut count = 0;
+        while word != 0 {
+            let from = word.trailing_zeros() as usize;
+            let run = (!(word >> from)).trailing_zeros() as usize;
+            tokens[count] = u64::from(b' ');
+            count += (due >> from & 1) as usize;
+            for done in (0..run).step_by(AT_ONCE) {
+                let letters = copy[from + done..].first_chunk::<AT_ONCE>();
+                let letters = letters.expect("the copy is longer than the block");
+                let tokens = tokens[count + done..].first_chunk_mut::<AT_ONCE>();
+                let tokens = tokens.expect("room was made");
+                *tokens = letters.map(u64::from);
+            }
+            count += run;
+            word &= u64::MAX.checked_shl((from + run) as u32).unwrap_or(0);
+        }
+        self.tokens.truncate(start + count);
+        self.space_due = (still_due || space & behind != 0) && !self.tokens.is_empty();
+        ascii
     }
 
     /// False if the text has to be composed.
