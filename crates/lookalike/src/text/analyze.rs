@@ -10,7 +10,7 @@ use super::tokenize::{Buffers, Tokenize};
 use super::{markup, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{Markup, Recipe, Tokens};
+use crate::recipe::{Markup, Recipe};
 
 /// How much a text offers for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

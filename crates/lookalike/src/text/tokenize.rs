@@ -467,13 +467,6 @@ impl<A: Arch> Run<'_, A> {
     }
 }
 
-/// Whether a character is a token of its own or, where no word is open, nothing.
-#[inline(always)]
-fn is_single(entry: Entry) -> bool {
-    const SINGLE: u32 = 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE;
-    SINGLE >> entry.kind() & 1 == 1
-}
-
 #[inline(always)]
 fn is_ascii_stretch(bytes: &[u8], at: usize) -> bool {
     match bytes[at..].first_chunk::<ASCII_STRETCH>() {
