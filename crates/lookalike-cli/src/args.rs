@@ -279,13 +279,16 @@ pub(crate) struct ExplainArgs {
 ///
 /// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint is
 /// as many bits as the recipe says (64), written as hexadecimal digits; a signature is a list of
-/// numbers. A text with too little in it for either has `-`. Ids are passed on as they are.
+/// numbers. A text with too little in it for either has `-`, except with the recipes of other tools,
+/// which give a value to every text. Ids are passed on as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike fingerprint articles.jsonl > fingerprints.tsv
   lookalike fingerprint posts.csv --text title,body --format decimal -o fingerprints.parquet
-  lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst")]
+  lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst
+  lookalike fingerprint articles.jsonl --recipe 1e0ng --format decimal
+  lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens")]
 pub(crate) struct FingerprintArgs {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
     /// --input-format says otherwise)
@@ -314,14 +317,10 @@ pub(crate) struct FingerprintArgs {
     pub(crate) rejected: Option<PathBuf>,
 
     /// What is made of a text
-    #[arg(
-        long,
-        value_enum,
-        value_name = "METHOD",
-        default_value_t = SketchMethod::Simhash,
-        help_heading = "Fingerprints"
-    )]
-    pub(crate) method: SketchMethod,
+    ///
+    /// The default is simhash, and minhash with the recipes of datasketch.
+    #[arg(long, value_enum, value_name = "METHOD", help_heading = "Fingerprints")]
+    pub(crate) method: Option<SketchMethod>,
 
     /// How texts become features, and how many bits or slots are made of them: a name (see
     /// `lookalike recipe`) or a TOML file

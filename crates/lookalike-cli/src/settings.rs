@@ -155,16 +155,30 @@ impl FingerprintRun {
     pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         check_table(&table, args.rejected.as_deref(), args.running.json)?;
-        let sketch = match (args.method, args.format) {
+        let recipe = load_recipe(&args.recipe)?;
+        let signs = recipe
+            .scheme
+            .is_some_and(|scheme| scheme.family().is_some());
+        let usual = if signs {
+            SketchMethod::Minhash
+        } else {
+            SketchMethod::Simhash
+        };
+        let sketch = match (args.method.unwrap_or(usual), args.format) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
             (SketchMethod::Minhash, None) => Sketch::MinHash,
             (SketchMethod::Minhash, Some(_)) => bail!(
-                "--format is for fingerprints; --method minhash makes lists of numbers: leave one \
-                 of them out"
+                "--format is for fingerprints; --method minhash, here {}, makes lists of numbers: \
+                 leave one of them out",
+                if args.method.is_some() {
+                    "asked for"
+                } else {
+                    "the usual one of the recipe"
+                }
             ),
         };
         let settings = FingerprintSettings {
-            recipe: load_recipe(&args.recipe)?,
+            recipe,
             sketch,
             read: read_options(args.input_format, &args.reading)?,
             threads: threads(args.running.threads),

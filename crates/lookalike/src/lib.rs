@@ -106,6 +106,7 @@
 
 mod arch;
 pub mod bytes;
+mod digest;
 mod error;
 pub mod hamming;
 mod hash;

@@ -72,6 +72,70 @@ pub enum Weights {
     Binary,
 }
 
+/// Another tool whose fingerprints a recipe makes, bit for bit: it replaces all that stands between a
+/// text and its features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheme {
+    /// The Python package `simhash`.
+    #[serde(rename = "1e0ng")]
+    E0ng,
+    /// The Python package `simhash-py`.
+    Seomoz,
+    /// A widely copied Python 2 script for news.
+    NewsMd5,
+    /// A widely copied Java class.
+    JavaClassic,
+    /// The Python package `datasketch` before 2.0.
+    DatasketchLegacy,
+    /// The Python package `datasketch` since 2.0.
+    #[serde(rename = "datasketch-affine32")]
+    DatasketchAffine32,
+}
+
+impl Scheme {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::E0ng,
+        Self::Seomoz,
+        Self::NewsMd5,
+        Self::JavaClassic,
+        Self::DatasketchLegacy,
+        Self::DatasketchAffine32,
+    ];
+
+    /// The name, in recipes and of the built-in recipe.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::E0ng => "1e0ng",
+            Self::Seomoz => "seomoz",
+            Self::NewsMd5 => "news-md5",
+            Self::JavaClassic => "java-classic",
+            Self::DatasketchLegacy => "datasketch-legacy",
+            Self::DatasketchAffine32 => "datasketch-affine32",
+        }
+    }
+
+    /// The MinHash family of the tool; none if its fingerprints are SimHashes.
+    pub fn family(self) -> Option<MinHashFamily> {
+        match self {
+            Self::DatasketchLegacy => Some(MinHashFamily::DatasketchLegacy),
+            Self::DatasketchAffine32 => Some(MinHashFamily::DatasketchAffine32),
+            Self::E0ng | Self::Seomoz | Self::NewsMd5 | Self::JavaClassic => None,
+        }
+    }
+
+    /// The least and the most bits of a fingerprint, and what divides their number.
+    fn bits(self) -> (std::ops::RangeInclusive<u32>, u32) {
+        match self {
+            Self::E0ng => (8..=128, 8),
+            Self::Seomoz => (64..=64, 1),
+            Self::NewsMd5 => (8..=96, 1),
+            Self::JavaClassic | Self::DatasketchLegacy | Self::DatasketchAffine32 => (8..=128, 1),
+        }
+    }
+}
+
 /// A family of MinHash sketches; sketches of two families never compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -81,6 +145,27 @@ pub enum MinHashFamily {
     FastSimilarity,
     /// k affine functions over 32-bit hashes: the textbook sketch, vectorised.
     Affine32,
+    /// The functions of the Python package `datasketch` before 2.0; with its scheme only.
+    DatasketchLegacy,
+    /// The functions of the Python package `datasketch` since 2.0; with its scheme only.
+    #[serde(rename = "datasketch-affine32")]
+    DatasketchAffine32,
+}
+
+impl MinHashFamily {
+    /// The most slots of a signature.
+    pub fn most_slots(self) -> u32 {
+        match self {
+            // A round has eight bits of a slot, and that of the last slot must fit.
+            Self::FastSimilarity => 128,
+            Self::Affine32 | Self::DatasketchLegacy | Self::DatasketchAffine32 => 1024,
+        }
+    }
+
+    /// Whether a recipe may seed the functions.
+    fn is_seeded(self) -> bool {
+        matches!(self, Self::DatasketchLegacy | Self::DatasketchAffine32)
+    }
 }
 
 /// The bits of SimHash.
@@ -100,8 +185,12 @@ pub struct SimHashRecipe {
 pub struct MinHashRecipe {
     /// The family.
     pub family: MinHashFamily,
-    /// Slots of the signature, 16–128.
+    /// Slots of the signature, 16–128; to 1,024 for the affine families.
     pub slots: u32,
+    /// What the functions of the `datasketch` families are drawn from, as in that package; 1 if a
+    /// recipe of theirs does not say. None for the other families, whose functions are fixed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u32>,
 }
 
 /// Everything that determines a fingerprint.
@@ -112,6 +201,10 @@ pub struct Recipe {
     pub name: String,
     /// Version of the engine's tables and rules (Unicode, Chinese, tokeniser, hashes): 1.
     pub version: u32,
+    /// Another tool that decides over all from the text to its features; the fields from markup to
+    /// n-gram then say nothing, and are not in the TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<Scheme>,
     /// Markup to take off.
     #[serde(default)]
     pub markup: Markup,
@@ -127,6 +220,40 @@ pub struct Recipe {
     pub minhash: MinHashRecipe,
 }
 
+/// What a recipe with a scheme says.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchemeRecipe {
+    name: String,
+    version: u32,
+    scheme: Scheme,
+    simhash: SimHashRecipe,
+    minhash: MinHashRecipe,
+}
+
+impl From<SchemeRecipe> for Recipe {
+    fn from(recipe: SchemeRecipe) -> Self {
+        let SchemeRecipe {
+            name,
+            version,
+            scheme,
+            simhash,
+            minhash,
+        } = recipe;
+        Self {
+            name,
+            version,
+            scheme: Some(scheme),
+            markup: Markup::None,
+            normalize: Vec::new(),
+            tokens: Tokens::Whitespace,
+            ngram: 1,
+            simhash,
+            minhash,
+        }
+    }
+}
+
 /// The identity of a recipe: 64 bits of a hash of all that it says except its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecipeId(pub u64);
@@ -137,6 +264,9 @@ impl fmt::Display for RecipeId {
     }
 }
 
+/// The seed of `datasketch` where nobody gives one.
+const DEFAULT_SEED: u32 = 1;
+
 /// The version of tables and rules that this engine implements.
 const VERSION: u32 = 1;
 
@@ -146,6 +276,7 @@ impl Default for Recipe {
         Self {
             name: "default-1".into(),
             version: VERSION,
+            scheme: None,
             markup: Markup::None,
             normalize: vec![Nfkc, Fold, ZeroWidth, Simplified, Punctuation, Whitespace],
             tokens: Tokens::Words,
@@ -157,6 +288,7 @@ impl Default for Recipe {
             minhash: MinHashRecipe {
                 family: MinHashFamily::FastSimilarity,
                 slots: 128,
+                seed: None,
             },
         }
     }
@@ -164,13 +296,19 @@ impl Default for Recipe {
 
 impl Recipe {
     /// The names under which [`named`](Self::named) knows a recipe.
-    pub const NAMES: [&str; 6] = [
+    pub const NAMES: [&str; 12] = [
         "default-1",
         "default",
         "words-1",
         "words-3",
         "words-5",
         "characters-3",
+        "1e0ng",
+        "seomoz",
+        "news-md5",
+        "java-classic",
+        "datasketch-legacy",
+        "datasketch-affine32",
     ];
 
     /// A built-in recipe; `default` is another name for `default-1`.
@@ -178,6 +316,9 @@ impl Recipe {
     /// # Errors
     /// If there is none of that name.
     pub fn named(name: &str) -> Result<Self> {
+        if let Some(scheme) = Scheme::ALL.into_iter().find(|scheme| scheme.name() == name) {
+            return Ok(Self::of_scheme(scheme));
+        }
         let words = |ngram| Self {
             name: name.into(),
             ngram,
@@ -199,6 +340,28 @@ impl Recipe {
         }
     }
 
+    fn of_scheme(scheme: Scheme) -> Self {
+        let Self {
+            version,
+            simhash,
+            minhash,
+            ..
+        } = Self::default();
+        let family = scheme.family();
+        SchemeRecipe {
+            name: scheme.name().into(),
+            version,
+            scheme,
+            simhash,
+            minhash: MinHashRecipe {
+                family: family.unwrap_or(minhash.family),
+                seed: family.map(|_| DEFAULT_SEED),
+                ..minhash
+            },
+        }
+        .into()
+    }
+
     /// Refuses what no engine could do.
     ///
     /// # Errors
@@ -217,10 +380,63 @@ impl Recipe {
         within("version", self.version, VERSION..=VERSION)?;
         within("ngram", self.ngram, 1..=8)?;
         within("simhash.bits", self.simhash.bits, 8..=128)?;
-        within("minhash.slots", self.minhash.slots, 16..=128)?;
+        let most = self.minhash.family.most_slots();
+        within("minhash.slots", self.minhash.slots, 16..=most)?;
+        self.check_scheme()?;
+        if self.minhash.family.is_seeded() {
+            self.minhash.seed.get_or_insert(DEFAULT_SEED);
+        }
         self.normalize.sort_unstable();
         self.normalize.dedup();
         Ok(self)
+    }
+
+    /// Refuses what the recipe's scheme, or the lack of one, forbids.
+    fn check_scheme(&self) -> Result<()> {
+        let refuse = |what: String| Err(Error::recipe(format!("recipe '{}': {what}", self.name)));
+        let Self {
+            simhash, minhash, ..
+        } = self;
+        let wanted = self.scheme.and_then(Scheme::family);
+        if wanted.is_some_and(|family| family != minhash.family)
+            || wanted.is_none() && minhash.family.is_seeded()
+        {
+            return refuse(
+                "a minhash.family of datasketch and the scheme of the same name need each other"
+                    .into(),
+            );
+        }
+        if let Some(seed) = minhash.seed
+            && !minhash.family.is_seeded()
+        {
+            return refuse(format!(
+                "minhash.seed is {seed}, but only the families of datasketch have a seed"
+            ));
+        }
+        let Some(scheme) = self.scheme else {
+            return Ok(());
+        };
+        let (bits, divisor) = scheme.bits();
+        if !bits.contains(&simhash.bits) || !simhash.bits.is_multiple_of(divisor) {
+            let (least, most) = bits.into_inner();
+            let multiples = if divisor == 1 {
+                String::new()
+            } else {
+                format!(" in steps of {divisor}")
+            };
+            return refuse(format!(
+                "simhash.bits is {}, but must be {least} to {most}{multiples} with the scheme {}",
+                simhash.bits,
+                scheme.name()
+            ));
+        }
+        if wanted.is_none() && simhash.weights == Weights::Binary {
+            return refuse(format!(
+                "simhash.weights is binary, but the scheme {} counts a feature as often as it occurs",
+                scheme.name()
+            ));
+        }
+        Ok(())
     }
 
     /// Whether the recipe has a step.
@@ -230,7 +446,17 @@ impl Recipe {
 
     /// The recipe as a TOML document.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a recipe has only tables, strings and small numbers")
+        let toml = match self.scheme {
+            None => toml::to_string(self),
+            Some(scheme) => toml::to_string(&SchemeRecipe {
+                name: self.name.clone(),
+                version: self.version,
+                scheme,
+                simhash: self.simhash,
+                minhash: self.minhash,
+            }),
+        };
+        toml.expect("a recipe has only tables, strings and small numbers")
     }
 
     /// The identity.
@@ -248,8 +474,20 @@ impl FromStr for Recipe {
 
     /// Reads a TOML document.
     fn from_str(text: &str) -> Result<Self> {
-        let recipe: Self = toml::from_str(text)
-            .map_err(|error| Error::recipe(format!("this is not a recipe: {error}")))?;
+        /// As much as decides which fields there may be.
+        #[derive(Deserialize)]
+        struct Kind {
+            scheme: Option<toml::Value>,
+        }
+
+        let has_scheme = toml::from_str(text).is_ok_and(|kind: Kind| kind.scheme.is_some());
+        let recipe = if has_scheme {
+            toml::from_str(text).map(SchemeRecipe::into)
+        } else {
+            toml::from_str(text)
+        };
+        let recipe: Self =
+            recipe.map_err(|error| Error::recipe(format!("this is not a recipe: {error}")))?;
         recipe.validated()
     }
 }
@@ -276,6 +514,106 @@ mod tests {
             Recipe::named("words-3").unwrap().id(),
             Recipe::default().id()
         );
+    }
+
+    #[test]
+    fn recipes_with_a_scheme_say_only_what_the_scheme_leaves_open() {
+        let toml = |name: &str| Recipe::named(name).unwrap().to_toml();
+        assert!(!toml("1e0ng").contains("ngram"));
+        for (name, from, to, said) in [
+            (
+                "1e0ng",
+                "scheme = \"1e0ng\"",
+                "scheme = \"1e0ng\"\nngram = 4",
+                "unknown field `ngram`",
+            ),
+            (
+                "1e0ng",
+                "scheme = \"1e0ng\"",
+                "scheme = \"1e0n\"",
+                "unknown variant `1e0n`",
+            ),
+            (
+                "1e0ng",
+                "bits = 64",
+                "bits = 68",
+                "simhash.bits is 68, but must be 8 to 128 in steps of 8",
+            ),
+            ("1e0ng", "bits = 64", "bits = 136", "simhash.bits is 136"),
+            (
+                "seomoz",
+                "bits = 64",
+                "bits = 63",
+                "simhash.bits is 63, but must be 64 to 64",
+            ),
+            (
+                "news-md5",
+                "bits = 64",
+                "bits = 97",
+                "simhash.bits is 97, but must be 8 to 96",
+            ),
+            (
+                "java-classic",
+                "frequency",
+                "binary",
+                "simhash.weights is binary",
+            ),
+            (
+                "1e0ng",
+                "slots = 128",
+                "slots = 128\nseed = 3",
+                "minhash.seed is 3",
+            ),
+            (
+                "1e0ng",
+                "fast-similarity",
+                "datasketch-legacy",
+                "need each other",
+            ),
+            (
+                "datasketch-legacy",
+                "family = \"datasketch-legacy\"",
+                "family = \"affine32\"",
+                "need each other",
+            ),
+            (
+                "datasketch-legacy",
+                "slots = 128",
+                "slots = 1025",
+                "minhash.slots is 1025",
+            ),
+            (
+                "default",
+                "fast-similarity",
+                "datasketch-affine32",
+                "need each other",
+            ),
+            (
+                "default",
+                "slots = 128",
+                "slots = 129",
+                "minhash.slots is 129",
+            ),
+        ] {
+            let changed = toml(name).replacen(from, to, 1);
+            assert_ne!(changed, toml(name), "{from}");
+            let error = changed.parse::<Recipe>().unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        for (name, from, to) in [
+            ("1e0ng", "bits = 64", "bits = 128"),
+            ("news-md5", "bits = 64", "bits = 96"),
+            ("datasketch-legacy", "slots = 128", "slots = 1024"),
+            ("datasketch-affine32", "seed = 1", "seed = 4294967295"),
+        ] {
+            let changed: Recipe = toml(name).replacen(from, to, 1).parse().unwrap();
+            assert_ne!(changed.id(), Recipe::named(name).unwrap().id());
+        }
+        let unseeded: Recipe = toml("datasketch-legacy")
+            .replace("seed = 1", "")
+            .parse()
+            .unwrap();
+        assert_eq!(unseeded, Recipe::named("datasketch-legacy").unwrap());
     }
 
     #[test]

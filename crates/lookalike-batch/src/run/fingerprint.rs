@@ -230,7 +230,7 @@ impl Hasher {
         let digits = &mut worker.digits;
         let cell = match self {
             Self::SimHash(hasher, bits, notation) => {
-                hasher.fingerprint(&analysis).map(|fingerprint| {
+                hasher.original(&analysis).map(|fingerprint| {
                     digits.clear();
                     notation.write(fingerprint, *bits, digits);
                     Cell::Text(digits)
@@ -239,7 +239,7 @@ impl Hasher {
             Self::MinHash(hasher) => {
                 worker.signature.resize(hasher.slots(), 0);
                 hasher
-                    .sign(&analysis, &mut worker.signature)
+                    .original(&analysis, &mut worker.signature)
                     .then_some(Cell::Numbers(&worker.signature))
             }
         };

@@ -1,14 +1,16 @@
-//! MinHash in two families.
+//! MinHash in two families, and in the two of the Python package `datasketch`.
 //!
 //! The share of equal slots of two signatures estimates the Jaccard index of the two sets without
 //! bias. [`MinHashFamily::FastSimilarity`] follows Dahlgaard, Knudsen and Thorup, "Fast Similarity
 //! Sketching" (2017): in round i every feature goes to one slot with a value in [i, i + 1), and the
 //! rounds end when every slot is filled, so a large set costs one round and a small one has about
 //! half the variance of independent functions. [`MinHashFamily::Affine32`] is the textbook: slot j
-//! is the least of `a_j · h + b_j` over 32-bit hashes h.
+//! is the least of `a_j · h + b_j` over 32-bit hashes h. The families of `datasketch` are that with its
+//! numbers and its arithmetic; they need the hashes of its scheme.
 //!
 //! A slot is 32 bits. Repeated features change nothing.
 
+use super::compat::{Permutations, finalized, legacy};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::recipe::{MinHashFamily, MinHashRecipe};
@@ -17,20 +19,70 @@ use crate::text::{Analysis, CHUNK};
 /// Makes signatures of a family and a number of slots.
 #[derive(Clone, Debug)]
 pub struct MinHasher {
-    family: MinHashFamily,
     slots: usize,
-    functions: Box<Functions>,
+    functions: Functions,
     cpu: Cpu,
 }
 
-/// The most slots of a signature.
+/// The usual number of slots, the most of FastSimilaritySketch.
 const MOST: usize = 128;
 
-/// Multiplier and summand of every slot.
+/// What a family needs to know of every slot.
 #[derive(Clone, Debug)]
-struct Functions {
-    factors: [u32; MOST],
-    summands: [u32; MOST],
+enum Functions {
+    FastSimilarity,
+    Affine(Affine<u32>),
+    Legacy(Affine<u64>),
+}
+
+/// Multiplier and summand of every slot, filled up to whole groups of slots.
+#[derive(Clone, Debug)]
+struct Affine<T> {
+    factors: Vec<T>,
+    summands: Vec<T>,
+    /// Whether hashes are those of `datasketch`, the lower half of a token.
+    foreign: bool,
+}
+
+impl<T: Copy + Default> Affine<T> {
+    fn new(factors: Vec<T>, summands: Vec<T>, foreign: bool) -> Self {
+        let filled = |mut values: Vec<T>| {
+            values.resize(values.len().next_multiple_of(SLOTS_AT_ONCE), T::default());
+            values
+        };
+        Self {
+            factors: filled(factors),
+            summands: filled(summands),
+            foreign,
+        }
+    }
+}
+
+impl Functions {
+    fn new(recipe: &MinHashRecipe) -> Self {
+        let (family, slots) = (recipe.family, recipe.slots as usize);
+        if let Some(drawn) = Permutations::new(family, slots, recipe.seed.unwrap_or(1)) {
+            let Permutations { factors, summands } = drawn;
+            let narrow = |values: Vec<u64>| values.into_iter().map(|value| value as u32).collect();
+            return if family == MinHashFamily::DatasketchLegacy {
+                Self::Legacy(Affine::new(factors, summands, true))
+            } else {
+                Self::Affine(Affine::new(narrow(factors), narrow(summands), true))
+            };
+        }
+        if family == MinHashFamily::FastSimilarity {
+            return Self::FastSimilarity;
+        }
+        let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
+        // The numbers of the first 128 slots stand before those of all others.
+        let place = |slot: usize, half: usize| match slot {
+            ..MOST => slot + half * MOST,
+            _ => 2 * slot + half,
+        };
+        let factors = (0..slots).map(|slot| number(place(slot, 0)) | 1).collect();
+        let summands = (0..slots).map(|slot| number(place(slot, 1))).collect();
+        Self::Affine(Affine::new(factors, summands, false))
+    }
 }
 
 /// A slot that no feature has reached.
@@ -43,16 +95,9 @@ const RANDOM_ROUNDS: u32 = 128;
 impl MinHasher {
     /// A hasher for a recipe.
     pub fn new(recipe: &MinHashRecipe, cpu: Cpu) -> Self {
-        let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
-        let functions = Functions {
-            factors: std::array::from_fn(|slot| number(slot) | 1),
-            summands: std::array::from_fn(|slot| number(slot + MOST)),
-        };
-        let (family, slots) = (recipe.family, recipe.slots as usize);
         Self {
-            family,
-            slots,
-            functions: Box::new(functions),
+            slots: recipe.slots as usize,
+            functions: Functions::new(recipe),
             cpu,
         }
     }
@@ -74,22 +119,35 @@ impl MinHasher {
         if analysis.feature_count() == 0 {
             return false;
         }
-        match self.family {
-            MinHashFamily::FastSimilarity => self.cpu.run(FastSimilarity {
+        match &self.functions {
+            Functions::FastSimilarity => self.cpu.run(FastSimilarity {
                 analysis,
                 signature,
             }),
-            MinHashFamily::Affine32 => {
-                let mut all = [UNFILLED; MOST];
-                self.cpu.run(Affine {
-                    analysis,
-                    functions: &self.functions,
-                    signature: &mut all,
-                });
-                signature.copy_from_slice(&all[..self.slots]);
-            }
+            Functions::Affine(functions) => self.cpu.run(Least {
+                analysis,
+                functions,
+                signature,
+            }),
+            Functions::Legacy(functions) => self.cpu.run(Least {
+                analysis,
+                functions,
+                signature,
+            }),
         }
         true
+    }
+
+    /// The signature that the tool whose scheme the recipe names gives to any text: also to one
+    /// without features, whose slots are all empty (2³² − 1). Without a scheme, and for tools
+    /// without signatures, the same as [`sign`](Self::sign).
+    pub fn original(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
+        let signs_nothing = match &self.functions {
+            Functions::FastSimilarity => false,
+            Functions::Affine(functions) => functions.foreign,
+            Functions::Legacy(functions) => functions.foreign,
+        };
+        self.sign(analysis, signature) || signs_nothing
     }
 }
 
@@ -224,16 +282,36 @@ fn tagged(round: u32, hash: u64) -> u32 {
     round << 24 | (hash as u32 & 0x00ff_ffff).min(0x00ff_fffe)
 }
 
-struct Affine<'a, 't> {
+struct Least<'a, 't, T> {
     analysis: &'a Analysis<'t>,
-    functions: &'a Functions,
-    signature: &'a mut [u32; MOST],
+    functions: &'a Affine<T>,
+    signature: &'a mut [u32],
 }
 
 /// Slots that fit into the registers of a CPU at once.
 const SLOTS_AT_ONCE: usize = 64;
 
-impl Kernel for Affine<'_, '_> {
+/// A number of which affine functions are made.
+trait Number: Copy + Default {
+    /// What the function with this factor and summand makes of a hash.
+    fn apply(factor: Self, summand: Self, hash: u32) -> u32;
+}
+
+impl Number for u32 {
+    #[inline(always)]
+    fn apply(factor: u32, summand: u32, hash: u32) -> u32 {
+        factor.wrapping_mul(hash).wrapping_add(summand)
+    }
+}
+
+impl Number for u64 {
+    #[inline(always)]
+    fn apply(factor: u64, summand: u64, hash: u32) -> u32 {
+        legacy(factor, summand, hash)
+    }
+}
+
+impl<T: Number> Kernel for Least<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -245,23 +323,51 @@ impl Kernel for Affine<'_, '_> {
         } = self;
         let (factors, _) = functions.factors.as_chunks::<SLOTS_AT_ONCE>();
         let (summands, _) = functions.summands.as_chunks::<SLOTS_AT_ONCE>();
-        let (slots, _) = signature.as_chunks_mut::<SLOTS_AT_ONCE>();
+        let groups = || factors.iter().zip(summands);
+        let foreign = |hash: &u64| {
+            let hash = *hash as u32;
+            // The older family takes hashes as they are.
+            if size_of::<T>() == size_of::<u32>() {
+                finalized(hash)
+            } else {
+                hash
+            }
+        };
+        if functions.foreign {
+            for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
+                least(functions, slots, analysis.tokens().iter().map(foreign));
+            }
+            return;
+        }
         analysis.chunks(|features| {
-            for ((factors, summands), slots) in factors.iter().zip(summands).zip(&mut *slots) {
-                let mut least = *slots;
-                for &feature in features {
-                    let hash = (feature >> 32) as u32;
-                    for slot in 0..SLOTS_AT_ONCE {
-                        let value = factors[slot]
-                            .wrapping_mul(hash)
-                            .wrapping_add(summands[slot]);
-                        least[slot] = least[slot].min(value);
-                    }
-                }
-                *slots = least;
+            for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
+                least(
+                    functions,
+                    slots,
+                    features.iter().map(|feature| (feature >> 32) as u32),
+                );
             }
         });
     }
+}
+
+/// Lowers a group of slots, or the part of it that the signature has, to the least values of their
+/// functions.
+#[inline(always)]
+fn least<T: Number>(
+    (factors, summands): (&[T; SLOTS_AT_ONCE], &[T; SLOTS_AT_ONCE]),
+    slots: &mut [u32],
+    hashes: impl Iterator<Item = u32>,
+) {
+    let mut least = [UNFILLED; SLOTS_AT_ONCE];
+    least[..slots.len()].copy_from_slice(slots);
+    for hash in hashes {
+        for slot in 0..SLOTS_AT_ONCE {
+            let value = T::apply(factors[slot], summands[slot], hash);
+            least[slot] = least[slot].min(value);
+        }
+    }
+    slots.copy_from_slice(&least[..slots.len()]);
 }
 
 /// How many slots two signatures share. Divided by the number of slots, an unbiased estimate of

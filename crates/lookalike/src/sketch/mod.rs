@@ -1,5 +1,6 @@
 //! Fixed-size stand-ins for sets of features.
 
+pub(crate) mod compat;
 mod minhash;
 mod simhash;
 

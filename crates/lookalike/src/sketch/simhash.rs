@@ -9,6 +9,8 @@
 //! Cost: counting is by carry-save adders on whole vectors of hashes, about 0.1 ns a feature.
 //! Integer counts: the order of features never matters.
 
+use std::cmp::Ordering;
+
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::recipe::{SimHashRecipe, Weights};
@@ -49,8 +51,19 @@ impl SimHasher {
         } else {
             0
         };
-        let all = u128::from(low) | u128::from(high) << 64;
-        Some(all & u128::MAX >> (128 - self.bits))
+        Some(self.cut(u128::from(low) | u128::from(high) << 64))
+    }
+
+    /// The fingerprint that the tool whose scheme the recipe names gives to any text: also to one
+    /// without features, to which [`fingerprint`](Self::fingerprint) gives none because it would
+    /// make such texts alike. Without a scheme both are the same.
+    pub fn original(&self, analysis: &Analysis<'_>) -> Option<u128> {
+        let of_nothing = || Some(self.cut(analysis.original()?.of_nothing()?));
+        self.fingerprint(analysis).or_else(of_nothing)
+    }
+
+    fn cut(&self, all: u128) -> u128 {
+        all & u128::MAX >> (128 - self.bits)
     }
 
     fn half(&self, analysis: &Analysis<'_>, half: u64) -> u64 {
@@ -114,6 +127,16 @@ impl Kernel for Half<'_, '_> {
             weights,
             half,
         } = self;
+        if let Some(original) = analysis.original()
+            && let Some(tie) = original.tie()
+        {
+            let hashes = if half == 0 {
+                analysis.tokens()
+            } else {
+                original.high()
+            };
+            return original_vote(hashes, analysis.weights(), tie);
+        }
         if let Some(weighted) = analysis.weighted() {
             return weighted_vote(weighted, half);
         }
@@ -152,6 +175,34 @@ impl Kernel for Half<'_, '_> {
     }
 }
 
+/// The vote of hashes as they are, with the bits of `tie` where it is even.
+#[inline(always)]
+fn original_vote(hashes: &[u64], weights: Option<&[i64]>, tie: u64) -> u64 {
+    let Some(weights) = weights else {
+        let mut ones = OneCounts::default();
+        ones.add(hashes);
+        return ones.majority(|| tie);
+    };
+    let mut counters = [0i128; 64];
+    for (&hash, &weight) in hashes.iter().zip(weights) {
+        for (bit, counter) in counters.iter_mut().enumerate() {
+            let sign = if hash >> bit & 1 == 1 { 1 } else { -1 };
+            *counter += sign * i128::from(weight);
+        }
+    }
+    decided(&counters, tie)
+}
+
+/// The bits of the counters above 0, and those of `tie` where one is 0.
+fn decided<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
+    let bit = |(bit, counter): (usize, &T)| match counter.cmp(&T::default()) {
+        Ordering::Greater => 1 << bit,
+        Ordering::Equal => tie & 1 << bit,
+        Ordering::Less => 0,
+    };
+    counters.iter().enumerate().map(bit).sum()
+}
+
 /// The vote with weights.
 fn weighted_vote(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64 {
     let mut counters = [0i64; 64];
@@ -168,13 +219,7 @@ fn weighted_vote(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64 {
             *counter = counter.saturating_add(vote);
         }
     }
-    let tie = rehash(unshuffle(first), half);
-    let bit = |(bit, &counter): (usize, &i64)| match counter {
-        0 => tie & 1 << bit,
-        1.. => 1 << bit,
-        _ => 0,
-    };
-    counters.iter().enumerate().map(bit).sum()
+    decided(&counters, rehash(unshuffle(first), half))
 }
 
 /// For every bit, how many hashes had it.

@@ -371,12 +371,13 @@ fn signatures_are_the_plain_loops() {
                 for family in FAMILIES {
                     let expected = match family {
                         MinHashFamily::FastSimilarity => plain_fast_similarity(slots, &features),
-                        MinHashFamily::Affine32 => plain_affine(slots, &features),
+                        _ => plain_affine(slots, &features),
                     };
                     for cpu in Cpu::all() {
                         let recipe = MinHashRecipe {
                             family,
                             slots: slots as u32,
+                            seed: None,
                         };
                         let mut signature = vec![0; slots];
                         assert!(MinHasher::new(&recipe, cpu).sign(&analysis, &mut signature));
@@ -410,6 +411,7 @@ fn errors(family: MinHashFamily, slots: usize, union: u64, shared: u64, pairs: u
     let recipe = MinHashRecipe {
         family,
         slots: slots as u32,
+        seed: None,
     };
     let hasher = MinHasher::new(&recipe, Cpu::best());
     let mut made = Features::new();
@@ -472,7 +474,14 @@ fn the_estimate_is_unbiased_and_as_exact_as_the_theory_says() {
 fn equal_and_disjoint_sets_are_told_exactly() {
     for family in FAMILIES {
         for size in [1, 2, 10, 64, 500, 5000] {
-            let hasher = MinHasher::new(&MinHashRecipe { family, slots: 128 }, Cpu::best());
+            let hasher = MinHasher::new(
+                &MinHashRecipe {
+                    family,
+                    slots: 128,
+                    seed: None,
+                },
+                Cpu::best(),
+            );
             let mut made = Features::new();
             let mut sign = |numbers: Vec<u64>| {
                 let mut signature = vec![0; 128];

@@ -10,7 +10,8 @@ use super::tokenize::{Buffers, Tokenize};
 use super::{markup, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{Markup, Recipe};
+use crate::recipe::{Markup, Recipe, Scheme};
+use crate::sketch::compat::{self, Original, Rest};
 
 /// How much a text offers for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ pub struct Scratch {
     buffers: Buffers,
     characters: Vec<char>,
     weights: Vec<i64>,
+    compat: compat::Buffers,
 }
 
 /// Turns texts into tokens under one recipe. Cheap to share between threads.
@@ -54,6 +56,8 @@ pub struct Analysis<'a> {
     /// The weight of every token, where the tokens are features that came with weights.
     weights: Option<&'a [i64]>,
     ngram: usize,
+    /// Another tool's rule, under which the tokens are the hashes that vote.
+    original: Option<Original<'a>>,
 }
 
 /// Weights are taken in steps of 1/65,536, so that their sums are exact.
@@ -105,6 +109,9 @@ impl Analyzer {
     /// Cost: about a nanosecond a byte for text whose characters do not depend on one another, some
     /// tens of nanoseconds a byte otherwise.
     pub fn analyze<'a>(&self, text: &str, scratch: &'a mut Scratch) -> Analysis<'a> {
+        if let Some(scheme) = self.recipe.scheme {
+            return self.analyze_by(scheme, text, &mut scratch.compat);
+        }
         let plain = self.without_markup(text);
         let Scratch {
             buffers,
@@ -139,14 +146,26 @@ impl Analyzer {
         let Scratch {
             buffers: Buffers { tokens, .. },
             weights,
+            compat,
             ..
         } = scratch;
         tokens.clear();
         weights.clear();
-        for (feature, weight) in features {
-            tokens.push(hash::word(feature.as_bytes()));
+        let features = features.into_iter().map(|(feature, weight)| {
             weights.push((weight * WEIGHT_STEPS).round() as i64);
-        }
+            feature
+        });
+        let (tokens, original) = match self.recipe.scheme {
+            None => {
+                tokens.extend(features.map(|feature| hash::word(feature.as_bytes())));
+                (&tokens[..], None)
+            }
+            Some(scheme) => {
+                compat::analyze_features(scheme, self.cpu, features, compat);
+                let original = Original::new(scheme, &compat.high, false);
+                (&compat.low[..], Some(original))
+            }
+        };
         let weighted = weights.iter().any(|&weight| weight != WEIGHT_STEPS as i64);
         let analysis = self.analysis("", tokens);
         let state = if tokens.is_empty() {
@@ -158,12 +177,42 @@ impl Analyzer {
             state,
             ngram: 1,
             weights: weighted.then_some(weights),
+            original,
             ..analysis
         }
     }
 
-    /// The tokens as text, by the definition.
+    /// The analysis under another tool's scheme: what the tool calls features are the tokens.
+    fn analyze_by<'a>(
+        &self,
+        scheme: Scheme,
+        text: &str,
+        buffers: &'a mut compat::Buffers,
+    ) -> Analysis<'a> {
+        let rest = compat::analyze(scheme, self.cpu, text, buffers);
+        let original = Some(Original::new(scheme, &buffers.high, true));
+        let analysis = self.analysis(text, &buffers.low);
+        match rest {
+            Rest::None => Analysis {
+                original,
+                ..analysis
+            },
+            Rest::Words(words) => Analysis {
+                state: State::Poor,
+                key: hash::sequence(TOKEN_DOMAIN, &[words]),
+                original,
+                ..analysis
+            },
+        }
+    }
+
+    /// The tokens as text, by the definition. Under a scheme these are its features, whose hashes
+    /// are not [`Token::value`] but the scheme's.
     pub fn tokens(&self, text: &str) -> Vec<Token> {
+        if let Some(scheme) = self.recipe.scheme {
+            let features = compat::features(scheme, text);
+            return features.into_iter().map(Token::Word).collect();
+        }
         let mut characters = Vec::new();
         let mut tokens = Vec::new();
         normalize::characters(&self.recipe, &self.without_markup(text), &mut characters);
@@ -200,6 +249,7 @@ impl Analyzer {
             tokens,
             weights: None,
             ngram,
+            original: None,
         }
     }
 }
@@ -213,6 +263,16 @@ impl Analysis<'_> {
     /// The number of features, each counted as often as it occurs; 0 unless the text is rich.
     pub fn feature_count(&self) -> usize {
         (self.tokens.len() + 1).saturating_sub(self.ngram)
+    }
+
+    /// The rule of the tool whose scheme the recipe names.
+    pub(crate) fn original(&self) -> Option<Original<'_>> {
+        self.original
+    }
+
+    /// The weight of every token, if the tokens are features that came with weights.
+    pub(crate) fn weights(&self) -> Option<&[i64]> {
+        self.weights
     }
 
     /// The features with their weights, if they came with some.

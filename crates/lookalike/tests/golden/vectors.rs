@@ -94,7 +94,14 @@ fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
 }
 
 fn minhash(analysis: &Analysis<'_>, family: MinHashFamily, cpu: Cpu) -> Option<String> {
-    let hasher = MinHasher::new(&MinHashRecipe { family, slots: 128 }, cpu);
+    let hasher = MinHasher::new(
+        &MinHashRecipe {
+            family,
+            slots: 128,
+            seed: None,
+        },
+        cpu,
+    );
     let mut signature = vec![0; hasher.slots()];
     let signed = hasher.sign(analysis, &mut signature);
     signed.then(|| signature.iter().map(|slot| format!("{slot:08x}")).collect())

@@ -1,0 +1,226 @@
+//! MD5 and SHA-1, for fingerprints that are defined by them.
+//!
+//! Neither withstands an attacker; they are here because other tools' fingerprints are made of them
+//! (RFC 1321 and RFC 3174). What a text is cut into is short, and a
+//! message of up to [`ONE_BLOCK`] bytes is one block of MD5 or SHA-1, so [`digests`] takes [`LANES`]
+//! messages side by side, one in each lane of a vector. Longer ones go a block after the other.
+//! Both use the same source for a block, and the tests compare both with other implementations.
+//!
+//! Cost: some ten nanoseconds for a message of MD5 with AVX-512, twice that with AVX2, and about half
+//! as many again for SHA-1.
+
+mod md5;
+mod sha1;
+
+use std::ops::Range;
+
+pub(crate) use md5::Md5;
+pub(crate) use sha1::Sha1;
+
+use crate::arch::{Arch, Cpu, Kernel};
+
+/// The state of a digest: its words in order. MD5 has four and leaves the last at zero.
+pub(crate) type State = [u32; 5];
+
+/// A hash that takes blocks of sixteen words and a padding of a one bit, zeros and the length.
+pub(crate) trait Digest {
+    /// The state before the first block.
+    const START: State;
+
+    /// A word of a message from its bytes.
+    fn word(bytes: [u8; 4]) -> u32;
+
+    /// The last two words of the last block, from the length of the message in bits.
+    fn length(bits: u64) -> [u32; 2];
+
+    /// The state after a block.
+    fn block(state: State, words: [u32; BLOCK_WORDS]) -> State;
+}
+
+const BLOCK_WORDS: usize = 16;
+const BLOCK_BYTES: usize = 4 * BLOCK_WORDS;
+
+/// The most bytes of a message that fit into one block with their padding.
+pub(crate) const ONE_BLOCK: usize = BLOCK_BYTES - 9;
+
+/// Messages side by side: several vectors of lanes, so that one works while another waits.
+pub(crate) const LANES: usize = 64;
+
+/// Words of many messages or states, one message in a lane.
+pub(crate) type Columns<const WORDS: usize> = [[u32; LANES]; WORDS];
+
+/// The digest of a message of any length.
+pub(crate) fn digest<D: Digest>(message: &[u8]) -> State {
+    let (blocks, rest) = message.as_chunks::<BLOCK_BYTES>();
+    let state = blocks
+        .iter()
+        .fold(D::START, |state, block| D::block(state, words::<D>(block)));
+    let mut last = [0; 2 * BLOCK_BYTES];
+    last[..rest.len()].copy_from_slice(rest);
+    last[rest.len()] = 0x80;
+    let count = 1 + usize::from(rest.len() > ONE_BLOCK);
+    let (blocks, _) = last[..count * BLOCK_BYTES].as_chunks::<BLOCK_BYTES>();
+    let mut state = state;
+    for (at, block) in blocks.iter().enumerate() {
+        let mut words = words::<D>(block);
+        if at + 1 == count {
+            words[BLOCK_WORDS - 2..].copy_from_slice(&D::length(8 * message.len() as u64));
+        }
+        state = D::block(state, words);
+    }
+    state
+}
+
+#[inline(always)]
+fn words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
+    let (words, _) = block.as_chunks::<4>();
+    std::array::from_fn(|at| D::word(words[at]))
+}
+
+/// Calls back with the number and the digest of the message in every one of `ranges` of `bytes`,
+/// those of more than [`ONE_BLOCK`] bytes first.
+pub(crate) fn digests<D: Digest>(
+    cpu: Cpu,
+    bytes: &[u8],
+    ranges: &[Range<usize>],
+    mut emit: impl FnMut(usize, State),
+) {
+    let mut short = Vec::with_capacity(LANES);
+    for (at, range) in ranges.iter().enumerate() {
+        if range.len() > ONE_BLOCK {
+            emit(at, digest::<D>(&bytes[range.clone()]));
+            continue;
+        }
+        short.push(at);
+        if short.len() == LANES {
+            side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
+            short.clear();
+        }
+    }
+    side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
+}
+
+/// The same for at most [`LANES`] chosen messages of one block.
+fn side_by_side<D: Digest>(
+    cpu: Cpu,
+    bytes: &[u8],
+    ranges: &[Range<usize>],
+    chosen: &[usize],
+    emit: &mut impl FnMut(usize, State),
+) {
+    if chosen.is_empty() {
+        return;
+    }
+    let mut messages: Columns<BLOCK_WORDS> = [[0; LANES]; BLOCK_WORDS];
+    for (lane, &at) in chosen.iter().enumerate() {
+        let message = &bytes[ranges[at].clone()];
+        let mut block = [0; BLOCK_BYTES];
+        block[..message.len()].copy_from_slice(message);
+        block[message.len()] = 0x80;
+        let mut words = words::<D>(&block);
+        words[BLOCK_WORDS - 2..].copy_from_slice(&D::length(8 * message.len() as u64));
+        for (column, word) in messages.iter_mut().zip(words) {
+            column[lane] = word;
+        }
+    }
+    let states = cpu.run(OneBlock::<D>(&messages, std::marker::PhantomData));
+    for (lane, &at) in chosen.iter().enumerate() {
+        emit(at, states.map(|column| column[lane]));
+    }
+}
+
+struct OneBlock<'a, D>(&'a Columns<BLOCK_WORDS>, std::marker::PhantomData<D>);
+
+impl<D: Digest> Kernel for OneBlock<'_, D> {
+    type Output = Columns<5>;
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) -> Columns<5> {
+        one_block::<D>(|word, lane| self.0[word][lane])
+    }
+}
+
+/// The states after one block in every lane; `word` gives a word of the block of a lane. Words that
+/// are the same in every lane cost nothing if the compiler knows them.
+///
+/// The loop over lanes holds a whole block in one straight line, which is what compilers turn into
+/// vectors.
+#[inline(always)]
+pub(crate) fn one_block<D: Digest>(word: impl Fn(usize, usize) -> u32) -> Columns<5> {
+    let mut states = [[0; LANES]; 5];
+    for lane in 0..LANES {
+        let state = D::block(D::START, std::array::from_fn(|at| word(at, lane)));
+        for (column, value) in states.iter_mut().zip(state) {
+            column[lane] = value;
+        }
+    }
+    states
+}
+
+#[cfg(test)]
+mod tests {
+    use ::md5::Digest as _;
+
+    use super::{Cpu, LANES, Md5, Range, Sha1, State, digest, digests};
+
+    fn message(length: usize) -> Vec<u8> {
+        (0..length as u64)
+            .map(|at| crate::hash::mix(at ^ (length as u64) << 32) as u8)
+            .collect()
+    }
+
+    fn md5_bytes(state: State) -> Vec<u8> {
+        state[..4]
+            .iter()
+            .flat_map(|word| word.to_le_bytes())
+            .collect()
+    }
+
+    fn sha1_bytes(state: State) -> Vec<u8> {
+        state.iter().flat_map(|word| word.to_be_bytes()).collect()
+    }
+
+    /// Messages of every length from 0 to 200, with those that are too long for a lane among them.
+    fn messages() -> (Vec<u8>, Vec<Range<usize>>) {
+        let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
+        for number in 0..=400 {
+            let message = message(number * 83 % 201);
+            ranges.push(bytes.len()..bytes.len() + message.len());
+            bytes.extend(message);
+        }
+        (bytes, ranges)
+    }
+
+    #[test]
+    fn digests_are_those_of_others_at_every_length() {
+        for length in 0..=200 {
+            let message = message(length);
+            let expected = ::md5::Md5::digest(&message).to_vec();
+            assert_eq!(md5_bytes(digest::<Md5>(&message)), expected, "{length}");
+            let expected = ::sha1::Sha1::digest(&message).to_vec();
+            assert_eq!(sha1_bytes(digest::<Sha1>(&message)), expected, "{length}");
+        }
+    }
+
+    #[test]
+    fn lanes_agree_with_one_message_at_a_time() {
+        let (bytes, ranges) = messages();
+        for cpu in Cpu::all() {
+            for count in [0, 1, 2, LANES - 1, LANES, LANES + 1, ranges.len()] {
+                let ranges = &ranges[..count];
+                let mut seen = vec![0; count];
+                digests::<Md5>(cpu, &bytes, ranges, |at, state| {
+                    let message = &bytes[ranges[at].clone()];
+                    assert_eq!(state, digest::<Md5>(message), "{} {at}", cpu.name());
+                    seen[at] += 1;
+                });
+                digests::<Sha1>(cpu, &bytes, ranges, |at, state| {
+                    let message = &bytes[ranges[at].clone()];
+                    assert_eq!(state, digest::<Sha1>(message), "{} {at}", cpu.name());
+                    seen[at] += 1;
+                });
+                assert!(seen.iter().all(|&times| times == 2));
+            }
+        }
+    }
+}

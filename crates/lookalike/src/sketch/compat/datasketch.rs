@@ -1,0 +1,171 @@
+//! `datasketch-legacy` and `datasketch-affine32`: the signatures of the Python package `datasketch`,
+//! before 2.0 and since.
+//!
+//! There the caller gives the tokens; here they are what stands between white space, as Python 3 sees
+//! it, unchanged. The hash of a token is the first four bytes of its SHA-1, little-endian. (A feature
+//! has eight of them, so that Jaccard indexes are of the tokens and not of hashes that collide.)
+//!
+//! Both families draw the numbers of their functions from the Mersenne Twister of NumPy's
+//! `RandomState` (Matsumoto and Nishimura 1998), seeded with the recipe's seed, with draws beyond the
+//! range rejected.
+
+use super::{Buffers, python};
+use crate::arch::Cpu;
+use crate::digest::{Sha1, State};
+use crate::recipe::MinHashFamily;
+
+pub(super) fn hash(state: State) -> u128 {
+    u128::from(u64::from(state[0].swap_bytes()) | u64::from(state[1].swap_bytes()) << 32)
+}
+
+pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
+    buffers.cut(text, python::split(text));
+    buffers.hash::<Sha1>(cpu, text.as_bytes(), hash);
+}
+
+/// The functions of the slots of a signature: `factor · hash + summand`, in the arithmetic of the
+/// family.
+#[derive(Clone, Debug)]
+pub(in crate::sketch) struct Permutations {
+    pub(in crate::sketch) factors: Vec<u64>,
+    pub(in crate::sketch) summands: Vec<u64>,
+}
+
+/// 2^61 − 1, the modulus of the older family.
+const MERSENNE: u64 = (1 << 61) - 1;
+
+impl Permutations {
+    /// The functions of a family of this package; nothing for the other families.
+    pub(in crate::sketch) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
+        let mut random = Twister::new(seed);
+        match family {
+            MinHashFamily::DatasketchLegacy => {
+                let pairs =
+                    (0..slots).map(|_| (random.between(1, MERSENNE), random.between(0, MERSENNE)));
+                let (factors, summands) = pairs.unzip();
+                Some(Self { factors, summands })
+            }
+            MinHashFamily::DatasketchAffine32 => {
+                let mut words =
+                    |make: fn(u32) -> u32| (0..slots).map(|_| make(random.next()).into()).collect();
+                Some(Self {
+                    factors: words(|word| (word & i32::MAX as u32) * 2 + 1),
+                    summands: words(|word| word),
+                })
+            }
+            MinHashFamily::FastSimilarity | MinHashFamily::Affine32 => None,
+        }
+    }
+}
+
+/// The value of one function of the older family. Product and sum wrap at 2^64: that is part of it.
+#[inline(always)]
+pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u32) -> u32 {
+    let sum = factor.wrapping_mul(hash.into()).wrapping_add(summand);
+    let folded = (sum & MERSENNE) + (sum >> 61);
+    // The folded sum is below 2 · MERSENNE.
+    (if folded >= MERSENNE {
+        folded - MERSENNE
+    } else {
+        folded
+    }) as u32
+}
+
+/// The finaliser of MurmurHash3 on 32 bits, through which the newer family sends a hash first.
+#[inline(always)]
+pub(in crate::sketch) fn finalized(mut hash: u32) -> u32 {
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
+}
+
+/// MT19937.
+struct Twister {
+    state: [u32; SIZE],
+    at: usize,
+}
+
+const SIZE: usize = 624;
+const MIDDLE: usize = 397;
+
+impl Twister {
+    fn new(seed: u32) -> Self {
+        let mut state = [seed; SIZE];
+        for at in 1..SIZE {
+            let before = state[at - 1];
+            state[at] = (before ^ before >> 30)
+                .wrapping_mul(1_812_433_253)
+                .wrapping_add(at as u32);
+        }
+        Self { state, at: SIZE }
+    }
+
+    fn next(&mut self) -> u32 {
+        if self.at == SIZE {
+            self.twist();
+        }
+        let mut word = self.state[self.at];
+        self.at += 1;
+        word ^= word >> 11;
+        word ^= word << 7 & 0x9d2c_5680;
+        word ^= word << 15 & 0xefc6_0000;
+        word ^ word >> 18
+    }
+
+    fn twist(&mut self) {
+        for at in 0..SIZE {
+            let next = self.state[(at + 1) % SIZE];
+            let joined = self.state[at] & 1 << 31 | next & !(1 << 31);
+            let odd = if joined & 1 == 1 { 0x9908_b0df } else { 0 };
+            self.state[at] = self.state[(at + MIDDLE) % SIZE] ^ joined >> 1 ^ odd;
+        }
+        self.at = 0;
+    }
+
+    /// A number of 64 bits, its upper half first.
+    fn next_64(&mut self) -> u64 {
+        let high = self.next();
+        u64::from(high) << 32 | u64::from(self.next())
+    }
+
+    /// A number from `low` up to, not including, `high`.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        let most = high - 1 - low;
+        let mask = u64::MAX >> most.leading_zeros();
+        loop {
+            let drawn = self.next_64() & mask;
+            if drawn <= most {
+                return low + drawn;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_twister_is_the_reference() {
+        let mut random = Twister::new(5489);
+        assert_eq!([random.next(), random.next()], [3_499_211_612, 581_869_302]);
+        let thousands = (2..10_000).map(|_| random.next()).last();
+        assert_eq!(thousands, Some(4_123_659_995));
+    }
+
+    #[test]
+    fn folding_is_the_remainder() {
+        for sum in [
+            0,
+            1,
+            MERSENNE - 1,
+            MERSENNE,
+            MERSENNE + 1,
+            u64::MAX,
+            u64::MAX - 7,
+            7 * MERSENNE,
+        ] {
+            assert_eq!(legacy(1, sum, 0), (sum % MERSENNE) as u32, "{sum}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `java-classic`: the fingerprints of a widely copied Java class.
+//!
+//! Features are what stands between blanks, tabs, line feeds, carriage returns and form feeds. The hash
+//! is that of strings in Python 2, over UTF-16 units, in as many bits as the fingerprint has: a hash of
+//! fewer bits is the lower end of one of more.
+
+use super::Buffers;
+
+const FACTOR: u128 = 1_000_003;
+
+pub(super) fn hash(token: &str) -> u128 {
+    let mut units = token.encode_utf16().map(u128::from).peekable();
+    let start = units.peek().map_or(0, |first| first << 7);
+    let (hash, length) = units.fold((start, 0), |(hash, length), unit| {
+        (hash.wrapping_mul(FACTOR) ^ unit, length + 1)
+    });
+    hash ^ length
+}
+
+pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    text.split([' ', '\t', '\n', '\r', '\u{c}'])
+        .filter(|token| !token.is_empty())
+}
+
+pub(super) fn analyze(text: &str, buffers: &mut Buffers) {
+    tokens(text).for_each(|token| buffers.push(hash(token)));
+}

@@ -1,0 +1,201 @@
+//! Other tools' fingerprints, bit for bit.
+//!
+//! A recipe with a [`Scheme`] takes the whole way from a text to its features and their hashes from
+//! another tool. The features are then features like any other: sets of them have Jaccard indexes,
+//! and texts without any match as little as under other recipes. What the tool itself prints, for
+//! such texts too, is [`SimHasher::original`](super::SimHasher::original) and
+//! [`MinHasher::original`](super::MinHasher::original).
+//!
+//! | scheme | features of a text | hash | a bit is set iff the vote is |
+//! |---|---|---|---|
+//! | `1e0ng` | 4 code points of its lower-cased word characters | MD5 | above 0 |
+//! | `seomoz` | 4 words of its lower-cased text | MD5 | above 0 |
+//! | `news-md5` | what stands between white space | MD5 | at least 0 |
+//! | `java-classic` | what stands between blanks | Python 2's of UTF-16 | at least 0 |
+//! | `datasketch-*` | what stands between white space | SHA-1 | – |
+//!
+//! Features that somebody else has cut out are hashed as they are, by the bytes of their UTF-8.
+
+mod datasketch;
+mod e0ng;
+mod java_classic;
+mod news_md5;
+mod python;
+mod seomoz;
+
+use std::ops::Range;
+
+pub(super) use datasketch::{Permutations, finalized, legacy};
+
+use crate::arch::Cpu;
+use crate::digest::{Digest, Md5, Sha1, State, digests};
+use crate::recipe::Scheme;
+
+/// Buffers that are used again from text to text.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    /// What features are cut from.
+    bytes: Vec<u8>,
+    /// Where features stand in it, in order.
+    ranges: Vec<Range<usize>>,
+    /// The lowest 64 bits of the hash of every feature.
+    pub(crate) low: Vec<u64>,
+    /// The bits above them.
+    pub(crate) high: Vec<u64>,
+}
+
+/// What a scheme sees in a text besides its features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Nothing.
+    None,
+    /// Words, too few for a feature, and this hash of them.
+    Words(u64),
+}
+
+/// What a vote under a scheme needs besides the lowest bits of every hash.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Original<'a> {
+    scheme: Scheme,
+    high: &'a [u64],
+    of_text: bool,
+}
+
+impl<'a> Original<'a> {
+    pub(crate) fn new(scheme: Scheme, high: &'a [u64], of_text: bool) -> Self {
+        Self {
+            scheme,
+            high,
+            of_text,
+        }
+    }
+
+    /// Bits 64 to 127 of every hash.
+    pub(crate) fn high(&self) -> &'a [u64] {
+        self.high
+    }
+
+    /// The bit that a vote of exactly 0 gives, in every place; none if the scheme has no SimHash.
+    pub(crate) fn tie(&self) -> Option<u64> {
+        match self.scheme {
+            Scheme::E0ng | Scheme::Seomoz => Some(0),
+            Scheme::NewsMd5 | Scheme::JavaClassic => Some(u64::MAX),
+            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => None,
+        }
+    }
+
+    /// The fingerprint that the tool gives to what has no feature; none if it has no SimHash.
+    pub(crate) fn of_nothing(&self) -> Option<u128> {
+        if self.scheme == Scheme::E0ng && self.of_text {
+            return Some(e0ng::EMPTY);
+        }
+        self.tie()
+            .map(|tie| u128::from(tie) << 64 | u128::from(tie))
+    }
+}
+
+/// Fills the hashes with those of the features of a text.
+pub(crate) fn analyze(scheme: Scheme, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
+    buffers.clear();
+    match scheme {
+        Scheme::E0ng => e0ng::analyze(cpu, text, buffers),
+        Scheme::Seomoz => return seomoz::analyze(cpu, text, buffers),
+        Scheme::NewsMd5 => news_md5::analyze(cpu, text, buffers),
+        Scheme::JavaClassic => java_classic::analyze(text, buffers),
+        Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
+            datasketch::analyze(cpu, text, buffers);
+        }
+    }
+    Rest::None
+}
+
+/// Fills the hashes with those of features that come as they are, in their order.
+pub(crate) fn analyze_features<'f>(
+    scheme: Scheme,
+    cpu: Cpu,
+    features: impl Iterator<Item = &'f str>,
+    buffers: &mut Buffers,
+) {
+    buffers.clear();
+    if scheme == Scheme::JavaClassic {
+        features.for_each(|feature| buffers.push(java_classic::hash(feature)));
+        return;
+    }
+    let mut bytes = std::mem::take(&mut buffers.bytes);
+    for feature in features {
+        let start = bytes.len();
+        bytes.extend_from_slice(feature.as_bytes());
+        buffers.ranges.push(start..bytes.len());
+    }
+    match scheme {
+        Scheme::E0ng => buffers.hash::<Md5>(cpu, &bytes, e0ng::hash),
+        Scheme::Seomoz => buffers.hash::<Md5>(cpu, &bytes, seomoz::hash),
+        Scheme::NewsMd5 => buffers.hash::<Md5>(cpu, &bytes, news_md5::hash),
+        Scheme::JavaClassic | Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
+            buffers.hash::<Sha1>(cpu, &bytes, datasketch::hash);
+        }
+    }
+    buffers.bytes = bytes;
+}
+
+/// The features of a text as text, in order, by the definition.
+pub(crate) fn features(scheme: Scheme, text: &str) -> Vec<String> {
+    let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
+    match scheme {
+        Scheme::E0ng => e0ng::features(text),
+        Scheme::Seomoz => seomoz::features(text),
+        Scheme::NewsMd5 => owned(&mut python::split_like_python_2(text)),
+        Scheme::JavaClassic => owned(&mut java_classic::tokens(text)),
+        Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => owned(&mut python::split(text)),
+    }
+}
+
+/// Buffers of more elements than this are given back before the next text.
+const KEPT: usize = 1 << 20;
+
+impl Buffers {
+    fn clear(&mut self) {
+        fn clear<T>(values: &mut Vec<T>) {
+            values.clear();
+            if values.capacity() > KEPT {
+                *values = Vec::new();
+            }
+        }
+        clear(&mut self.bytes);
+        clear(&mut self.ranges);
+        clear(&mut self.low);
+        clear(&mut self.high);
+    }
+
+    /// Adds the hash of a feature.
+    fn push(&mut self, hash: u128) {
+        self.low.push(hash as u64);
+        self.high.push((hash >> 64) as u64);
+    }
+
+    /// Makes the ranges those of `parts` of `text`.
+    fn cut<'t>(&mut self, text: &'t str, parts: impl Iterator<Item = &'t str>) {
+        let start = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
+        self.ranges
+            .extend(parts.map(|part| start(part)..start(part) + part.len()));
+    }
+
+    /// Adds the hash of what stands in every range of `bytes`.
+    fn hash<D: Digest>(&mut self, cpu: Cpu, bytes: &[u8], number: impl Fn(State) -> u128) {
+        let start = self.low.len();
+        self.low.resize(start + self.ranges.len(), 0);
+        self.high.resize(start + self.ranges.len(), 0);
+        digests::<D>(cpu, bytes, &self.ranges, |at, state| {
+            let hash = number(state);
+            self.low[start + at] = hash as u64;
+            self.high[start + at] = (hash >> 64) as u64;
+        });
+    }
+}
+
+/// An MD5 digest as a number, its first byte the highest.
+fn md5_number(state: State) -> u128 {
+    state[..4].iter().fold(0, |number, word| {
+        number << 32 | u128::from(word.swap_bytes())
+    })
+}

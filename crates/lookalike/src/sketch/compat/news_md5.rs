@@ -1,0 +1,20 @@
+//! `news-md5`: the fingerprints of a widely copied Python 2 script for news.
+//!
+//! Features are what stands between white space, as Python 2.7 sees it, in title and text. Of the
+//! MD5 digest as one number bit i + 32 votes for bit i.
+
+use super::{Buffers, md5_number, python};
+use crate::arch::Cpu;
+use crate::digest::{Md5, State};
+
+/// The lowest bits of a digest, which do not vote.
+const UNUSED: u32 = 32;
+
+pub(super) fn hash(state: State) -> u128 {
+    md5_number(state) >> UNUSED
+}
+
+pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
+    buffers.cut(text, python::split_like_python_2(text));
+    buffers.hash::<Md5>(cpu, text.as_bytes(), hash);
+}

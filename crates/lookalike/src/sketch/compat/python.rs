@@ -1,0 +1,224 @@
+//! What Python 3.11 makes of text: `str.lower`, the `\w` of `re`, the white space of `str.split`.
+//!
+//! The tables are those of the interpreter itself (Unicode 14). Rust's own functions follow the
+//! Unicode version of the compiler and call other characters alphanumeric.
+
+mod generated;
+
+use std::sync::LazyLock;
+
+use generated::{CASED, IGNORED, LOWER, WORD};
+
+const PAGE: usize = 256;
+const PAGES: usize = 0x11_0000 / PAGE;
+
+/// What stands in a page for a character that `\w` does not match when it is in lower case.
+const NO_WORD: u32 = 1 << 31;
+
+const SIGMA: char = 'Σ';
+const DOTTED_I: char = 'İ';
+
+/// The lower case of every character, with [`NO_WORD`] added where `\w` does not match it.
+pub(super) struct Lower {
+    /// The place of every page of characters in `entries`.
+    pages: Box<[u16; PAGES]>,
+    /// Distances from a character to its entry, so that most pages are the same.
+    entries: Vec<[u32; PAGE]>,
+    /// The entries of ASCII as bytes; 0 where `\w` does not match.
+    ascii: [u8; 128],
+}
+
+/// The tables, made when they are first asked for: about a millisecond.
+pub(super) fn lower() -> &'static Lower {
+    static TABLES: LazyLock<Lower> = LazyLock::new(Lower::new);
+    &TABLES
+}
+
+impl Lower {
+    fn new() -> Self {
+        let mut lowered: Vec<u32> = (0..(PAGES * PAGE) as u32).collect();
+        for [first, last, step, to] in LOWER {
+            for point in (first..=last).step_by(step as usize) {
+                lowered[point as usize] = point.wrapping_add(to.wrapping_sub(first));
+            }
+        }
+        lowered[SIGMA as usize] = u32::from('σ');
+        lowered[DOTTED_I as usize] = u32::from('i');
+        let mut word = vec![false; PAGES * PAGE];
+        for [first, last] in WORD {
+            word[first as usize..=last as usize].fill(true);
+        }
+        let entry = |point: usize| {
+            let to = lowered[point];
+            (to | if word[to as usize] { 0 } else { NO_WORD }).wrapping_sub(point as u32)
+        };
+        let mut tables = Self {
+            pages: Box::new([0; PAGES]),
+            entries: Vec::new(),
+            ascii: std::array::from_fn(|byte| {
+                let entry = entry(byte).wrapping_add(byte as u32);
+                if entry & NO_WORD == 0 { entry as u8 } else { 0 }
+            }),
+        };
+        for number in 0..PAGES {
+            let page = std::array::from_fn(|at| entry(number * PAGE + at));
+            let known = tables.entries.iter().position(|known| *known == page);
+            let place = known.unwrap_or_else(|| {
+                tables.entries.push(page);
+                tables.entries.len() - 1
+            });
+            tables.pages[number] = place as u16;
+        }
+        tables
+    }
+
+    /// The lower case of an ASCII character, 0 if `\w` does not match it.
+    #[inline(always)]
+    pub(super) fn ascii_word(&self, byte: u8) -> u8 {
+        self.ascii[usize::from(byte & 0x7f)]
+    }
+
+    /// The lower case of a character by itself, and whether `\w` matches it. Not for U+0130, of whose
+    /// two characters this is the first, and U+03A3, which depends on its neighbours.
+    #[inline(always)]
+    fn of(&self, character: char) -> (char, bool) {
+        let point = character as usize;
+        let page = usize::from(self.pages[point / PAGE]);
+        let entry = self.entries[page][point % PAGE].wrapping_add(point as u32);
+        let lower = char::from_u32(entry & !NO_WORD).unwrap_or(character);
+        (lower, entry & NO_WORD == 0)
+    }
+
+    /// Calls back with the character at byte `at` of `text` in lower case, which may be two, and
+    /// whether `\w` matches it. Returns where the next one begins.
+    #[inline(always)]
+    pub(super) fn visit(
+        &self,
+        text: &str,
+        at: usize,
+        character: char,
+        mut visit: impl FnMut(char, bool),
+    ) -> usize {
+        let next = at + character.len_utf8();
+        let (lower, is_word) = self.of(character);
+        match character {
+            SIGMA if is_final(&text[..at], &text[next..]) => visit('ς', true),
+            DOTTED_I => {
+                visit(lower, is_word);
+                visit('\u{307}', false);
+            }
+            _ => visit(lower, is_word),
+        }
+        next
+    }
+}
+
+/// The definition: a text in lower case, every character with whether `\w` matches it.
+pub(super) fn lowered(text: &str) -> Vec<(char, bool)> {
+    let mut all = Vec::new();
+    let mut at = 0;
+    while let Some(character) = text[at..].chars().next() {
+        at = lower().visit(text, at, character, |lower, is_word| {
+            all.push((lower, is_word))
+        });
+    }
+    all
+}
+
+/// Whether a capital sigma between these texts ends a word: behind a cased character and not before
+/// one, whatever characters that are ignored stand between.
+#[cold]
+fn is_final(before: &str, after: &str) -> bool {
+    let cased = |mut characters: &mut dyn Iterator<Item = char>| {
+        (&mut characters)
+            .find(|&character| !is_in(&IGNORED, character))
+            .is_some_and(|character| is_in(&CASED, character))
+    };
+    cased(&mut before.chars().rev()) && !cased(&mut after.chars())
+}
+
+fn is_in(runs: &[[u32; 2]], character: char) -> bool {
+    let point = u32::from(character);
+    let behind = runs.partition_point(|&[first, _]| first <= point);
+    behind > 0 && point <= runs[behind - 1][1]
+}
+
+/// What stands between white space as `str.split` of Python 3 sees it.
+pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|token| !token.is_empty())
+}
+
+/// The same in Python 2.7, of Unicode 5.2: U+180E parts words too.
+pub(super) fn split_like_python_2(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|character| is_space(character) || character == '\u{180e}')
+        .filter(|token| !token.is_empty())
+}
+
+/// The information separators are white space to Python, and nothing else differs from Unicode's.
+fn is_space(character: char) -> bool {
+    matches!(character,
+        '\t'..='\r' | '\u{1c}'..='\u{1f}' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}'
+        | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn both(text: &str) -> (String, String) {
+        let all = lowered(text);
+        let words = all.iter().filter(|(_, is_word)| *is_word);
+        (
+            all.iter().map(|(lower, _)| lower).collect(),
+            words.map(|(lower, _)| lower).collect(),
+        )
+    }
+
+    #[test]
+    fn characters_are_lowered_in_their_context() {
+        for (text, expected) in [
+            ("ΟΔΟΣ", "οδος"),
+            ("Σ", "σ"),
+            ("ΑΣ.", "ας."),
+            ("ΑΣ.Α", "ασ.α"),
+            ("Α.Σ", "α.ς"),
+            ("ΑΣ\u{301}Α", "ασ\u{301}α"),
+            ("İI", "i\u{307}i"),
+            ("ẞÀȺꟀ", "ßàⱥꟁ"),
+        ] {
+            assert_eq!(both(text).0, expected);
+        }
+    }
+
+    #[test]
+    fn words_are_letters_numbers_and_the_low_line() {
+        let (_, words) = both("a½²①_ー・मा é\u{301}\u{200d}𝟘😀\u{ad}漢ゟ٣Ⅷ");
+        assert_eq!(words, "a½²①_ーमé𝟘漢ゟ٣ⅷ");
+        for byte in 0..128u8 {
+            let (lower, words) = both(&char::from(byte).to_string());
+            let expected = if words.is_empty() {
+                0
+            } else {
+                lower.as_bytes()[0]
+            };
+            assert_eq!(super::lower().ascii_word(byte), expected);
+        }
+    }
+
+    #[test]
+    fn python_parts_at_separators_that_unicode_does_not_call_white_space() {
+        let text = "a\u{1c}b\u{1f}c\u{180e}d\u{85}\u{3000}e\u{200b}f";
+        let parts: Vec<_> = split(text).collect();
+        assert_eq!(parts, ["a", "b", "c\u{180e}d", "e\u{200b}f"]);
+        let parts: Vec<_> = split_like_python_2(text).collect();
+        assert_eq!(parts, ["a", "b", "c", "d", "e\u{200b}f"]);
+    }
+
+    #[test]
+    fn white_space_is_unicodes_and_the_information_separators() {
+        for point in '\0'..=char::MAX {
+            let expected = point.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&point);
+            assert_eq!(is_space(point), expected, "{point:?}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `seomoz`: the fingerprints of the Python package `simhash-py` and those that follow it.
+//!
+//! There the caller cuts a text into features; the package has a helper that gives every window of
+//! four tokens. Here tokens are the words (`\w+`) of the text in Python's lower case, and a feature is
+//! four of them with a blank between. The hash is the first eight bytes of MD5, big-endian.
+
+use super::python::{self, Lower};
+use super::{Buffers, Rest, md5_number};
+use crate::arch::Cpu;
+use crate::digest::{Md5, State, digest};
+
+/// Words of a feature.
+const WINDOW: usize = 4;
+
+pub(super) fn hash(state: State) -> u128 {
+    md5_number(state) >> 64
+}
+
+pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
+    let mut joined = std::mem::take(&mut buffers.bytes);
+    join_words(text, python::lower(), &mut joined);
+    let words = std::iter::once(0).chain(
+        (0..joined.len())
+            .filter(|&at| joined[at] == b' ')
+            .map(|at| at + 1),
+    );
+    let starts: Vec<usize> = words.filter(|_| !joined.is_empty()).collect();
+    // A word ends one byte before the next begins.
+    let end = |word: usize| starts.get(word + 1).map_or(joined.len(), |start| start - 1);
+    buffers
+        .ranges
+        .extend((WINDOW - 1..starts.len()).map(|last| starts[last + 1 - WINDOW]..end(last)));
+    buffers.hash::<Md5>(cpu, &joined, hash);
+    let rest = if (1..WINDOW).contains(&starts.len()) {
+        Rest::Words(hash(digest::<Md5>(&joined)) as u64)
+    } else {
+        Rest::None
+    };
+    buffers.bytes = joined;
+    rest
+}
+
+pub(super) fn features(text: &str) -> Vec<String> {
+    let lowered = python::lowered(text);
+    let words: Vec<String> = lowered
+        .split(|(_, is_word)| !is_word)
+        .filter(|word| !word.is_empty())
+        .map(|word| word.iter().map(|(lower, _)| lower).collect())
+        .collect();
+    words.windows(WINDOW).map(|words| words.join(" ")).collect()
+}
+
+/// The words of a text in lower case, with a blank between.
+fn join_words(text: &str, lower: &Lower, joined: &mut Vec<u8>) {
+    let mut parted = false;
+    let mut at = 0;
+    while let Some(character) = text[at..].chars().next() {
+        at = lower.visit(text, at, character, |character, is_word| {
+            if !is_word {
+                parted = !joined.is_empty();
+                return;
+            }
+            if parted {
+                joined.push(b' ');
+                parted = false;
+            }
+            joined.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        });
+    }
+}
