@@ -9,6 +9,9 @@
 //! Cost: counting is by carry-save adders on whole vectors of hashes, about 0.1 ns a feature.
 //! Integer counts: the order of features never matters.
 
+use std::cmp::Ordering;
+use std::ops::{AddAssign, Neg};
+
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::recipe::{SimHashRecipe, Weights};
@@ -77,7 +80,7 @@ const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 /// Where a feature stands in the order by which ties are decided. The smallest feature itself would
 /// not do: its highest bits are nearly always 0.
 #[inline(always)]
-const fn shuffle(feature: u64) -> u64 {
+pub(crate) const fn shuffle(feature: u64) -> u64 {
     feature.wrapping_mul(SHUFFLE)
 }
 
@@ -119,8 +122,17 @@ impl Kernel for Half<'_, '_> {
         }
         let mut ones = OneCounts::default();
         match weights {
-            Weights::Frequency if half == 0 => analysis.chunks(|features| ones.add(features)),
-            Weights::Frequency => analysis.chunks(|features| {
+            Weights::Binary => {
+                let mut features = Vec::new();
+                analysis.features(&mut features);
+                features
+                    .iter_mut()
+                    .for_each(|feature| *feature = rehash(*feature, half));
+                ones.add(&features);
+            }
+            // Features that came ready-made are not in the tables of other weights.
+            _ if half == 0 => analysis.chunks(|features| ones.add(features)),
+            _ => analysis.chunks(|features| {
                 let mut hashes = [0; ROUND];
                 for features in features.chunks(ROUND) {
                     let hashes = &mut hashes[..features.len()];
@@ -130,14 +142,6 @@ impl Kernel for Half<'_, '_> {
                     ones.add(hashes);
                 }
             }),
-            Weights::Binary => {
-                let mut features = Vec::new();
-                analysis.features(&mut features);
-                features
-                    .iter_mut()
-                    .for_each(|feature| *feature = rehash(*feature, half));
-                ones.add(&features);
-            }
         }
         ones.majority(|| {
             let mut first = u64::MAX;
@@ -152,27 +156,40 @@ impl Kernel for Half<'_, '_> {
     }
 }
 
-/// The vote with weights.
-fn weighted_vote(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64 {
-    let mut counters = [0i64; 64];
+/// The vote with weights. Sums are exact: where 64 bits might not hold them, 128 do.
+fn weighted_vote(features: impl Iterator<Item = (u64, i64)> + Clone, half: u64) -> u64 {
+    let total: i128 = features
+        .clone()
+        .map(|(_, weight)| i128::from(weight.unsigned_abs()))
+        .sum();
+    if i64::try_from(total).is_ok() {
+        vote_in::<i64>(features, half)
+    } else {
+        vote_in::<i128>(features, half)
+    }
+}
+
+fn vote_in<Sum>(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64
+where
+    Sum: Copy + Default + Ord + From<i64> + AddAssign + Neg<Output = Sum>,
+{
+    let zero = Sum::default();
+    let mut counters = [zero; 64];
     let mut first = u64::MAX;
     for (feature, weight) in features {
         first = first.min(shuffle(feature));
         let hash = rehash(feature, half);
+        let weight = Sum::from(weight);
+        let votes = [-weight, weight];
         for (bit, counter) in counters.iter_mut().enumerate() {
-            let vote = if hash >> bit & 1 == 1 {
-                weight
-            } else {
-                weight.saturating_neg()
-            };
-            *counter = counter.saturating_add(vote);
+            *counter += votes[(hash >> bit & 1) as usize];
         }
     }
     let tie = rehash(unshuffle(first), half);
-    let bit = |(bit, &counter): (usize, &i64)| match counter {
-        0 => tie & 1 << bit,
-        1.. => 1 << bit,
-        _ => 0,
+    let bit = |(bit, counter): (usize, &Sum)| match counter.cmp(&zero) {
+        Ordering::Equal => tie & 1 << bit,
+        Ordering::Greater => 1 << bit,
+        Ordering::Less => 0,
     };
     counters.iter().enumerate().map(bit).sum()
 }

@@ -1,5 +1,7 @@
 //! The fast path against the definition, and the laws of the default normalisation.
 
+mod words;
+
 use std::sync::LazyLock;
 
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};

@@ -88,8 +88,15 @@ fn vector<'a>(analyzer: &'a Analyzer, text: &'a Text) -> Vector<'a> {
 
 fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
     let weights = Weights::Frequency;
-    let fingerprint =
-        SimHasher::new(&SimHashRecipe { bits, weights }, cpu).fingerprint(analysis)?;
+    let fingerprint = SimHasher::new(
+        &SimHashRecipe {
+            bits,
+            weights,
+            ..SimHashRecipe::default()
+        },
+        cpu,
+    )
+    .fingerprint(analysis)?;
     Some(format!("{fingerprint:0width$x}", width = bits as usize / 4))
 }
 
