@@ -99,7 +99,7 @@
 //!
 //! # What it does not do
 //!
-//! It reads no files, decodes no encodings and prints nothing: that is for the crates that build on
+//! It reads no documents from files, decodes no encodings and prints nothing: that is for the crates that build on
 //! it. It works in the `rayon` pool in which it is called. It knows no synonyms
 //! and no translations: two texts are similar by the words they share. Its hashes withstand chance,
 //! not somebody who constructs collisions. A run numbers up to 2³² − 1 documents.
@@ -118,6 +118,7 @@ mod sketches;
 pub mod text;
 mod types;
 pub mod verify;
+pub mod weight;
 
 pub use arch::Cpu;
 pub use error::{Error, ErrorKind, Result};

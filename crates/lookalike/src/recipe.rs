@@ -3,14 +3,24 @@
 //! A recipe says how a text becomes tokens, features and sketches. It reads and writes as TOML, has
 //! a name when it is built in, and is identified by a hash of all that it says: two recipes with
 //! different identities never compare.
+//!
+//! A recipe may name files: a user dictionary, stopwords, a table of weights. Their content is part
+//! of what it says, so it records a digest of each; where the files are, and what they are called,
+//! is not.
+
+mod files;
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::hash;
+
+pub use files::Files;
+pub(crate) use files::{Loaded, UserWord};
 
 /// One step of normalisation. The order in which a recipe names them does not matter: they act in
 /// the order of this list, on one character after the other, and composition comes last.
@@ -59,6 +69,125 @@ pub enum Tokens {
     Characters,
     /// What stands between white space.
     Whitespace,
+    /// Words as `words` has them, and Chinese cut into words by jieba. How: [`SegmentRecipe`].
+    Jieba,
+}
+
+/// Which words jieba makes of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The most probable words, one after the other.
+    #[default]
+    Precise,
+    /// Every word of the dictionary that occurs, overlapping.
+    Full,
+    /// The most probable words, and before a long one the shorter ones in it.
+    Search,
+}
+
+/// How Chinese is cut into words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SegmentRecipe {
+    /// The dictionary and its version; there is one.
+    #[serde(default = "dictionary")]
+    pub dictionary: String,
+    /// Which words are made.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Whether a hidden Markov model finds words that the dictionary does not have. Not for the
+    /// full mode, which knows the dictionary alone.
+    #[serde(default = "yes")]
+    pub hmm: bool,
+    /// A file with words of one's own: `word [frequency] [part of speech]` a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+}
+
+/// The dictionary that comes with the engine.
+const DICTIONARY: &str = "jieba-rs-0.11.0";
+
+fn dictionary() -> String {
+    DICTIONARY.into()
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for SegmentRecipe {
+    fn default() -> Self {
+        Self {
+            dictionary: dictionary(),
+            mode: Mode::Precise,
+            hmm: true,
+            user: None,
+        }
+    }
+}
+
+/// Which tokens count. One that does not is as if it were not in the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterRecipe {
+    /// Tokens with fewer characters do not count; 0 and 1 keep all, 100 at most.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub least_characters: u32,
+    /// Tokens on these lists do not count: `zh` and `en` are built in, all else is a file with a
+    /// word a line.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "one_or_many"
+    )]
+    pub stopwords: Vec<String>,
+    /// Only tokens with these parts of speech count: beginnings of jieba's tags, such as `n` for all
+    /// nouns; `content` stands for [`CONTENT`].
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "one_or_many"
+    )]
+    pub parts: Vec<String>,
+}
+
+/// The parts of speech of words that carry content: nouns, verbs, adjectives, idioms, set phrases,
+/// abbreviations, words of state, foreign words.
+pub const CONTENT: [&str; 8] = ["n", "v", "a", "i", "l", "j", "z", "eng"];
+
+/// The lists of stopwords that are built in.
+pub const STOPWORD_LISTS: [&str; 2] = ["zh", "en"];
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A list, or a string that stands for a list of one.
+fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(from)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    })
+}
+
+impl FilterRecipe {
+    /// Whether every token counts.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The stopword files.
+    fn files(&self) -> impl Iterator<Item = &str> {
+        let names = self.stopwords.iter().map(String::as_str);
+        names.filter(|name| !STOPWORD_LISTS.contains(name))
+    }
 }
 
 /// How often a feature counts in a weighted sketch.
@@ -70,6 +199,21 @@ pub enum Weights {
     Frequency,
     /// Once.
     Binary,
+    /// By five levels, 1–5: those of a table `term<TAB>level` (1 where it has none), or, with a
+    /// table of document frequencies, the fifths of tf·idf within the document.
+    Levels,
+    /// As often as it occurs, times its inverse document frequency in the table; a term that is not
+    /// in the table counts as the rarest that is.
+    Tfidf,
+    /// As often as it occurs, times its weight in a table `term<TAB>weight` (1 where it has none).
+    Given,
+}
+
+impl Weights {
+    /// Whether weights come from a table.
+    pub fn needs_table(self) -> bool {
+        matches!(self, Self::Levels | Self::Tfidf | Self::Given)
+    }
 }
 
 /// Another tool whose fingerprints a recipe makes, bit for bit: it replaces all that stands between a
@@ -168,8 +312,8 @@ impl MinHashFamily {
     }
 }
 
-/// The bits of SimHash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The bits of SimHash, and the weights of features.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimHashRecipe {
     /// Bits of the fingerprint, 8–128.
@@ -177,6 +321,24 @@ pub struct SimHashRecipe {
     /// How often a feature votes.
     #[serde(default)]
     pub weights: Weights,
+    /// The file with the weights, where they come from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Only so many features vote, the heaviest, from 1 on; of equal ones those that come first in
+    /// a fixed order of hashes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top: Option<u32>,
+}
+
+impl Default for SimHashRecipe {
+    fn default() -> Self {
+        Self {
+            bits: 64,
+            weights: Weights::Frequency,
+            table: None,
+            top: None,
+        }
+    }
 }
 
 /// The slots of MinHash.
@@ -214,10 +376,20 @@ pub struct Recipe {
     pub tokens: Tokens,
     /// Tokens in a feature, 1–8.
     pub ngram: u32,
+    /// How Chinese is cut into words, with [`Tokens::Jieba`]; the default is
+    /// [`SegmentRecipe::default`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<SegmentRecipe>,
+    /// Which tokens count.
+    #[serde(default, skip_serializing_if = "FilterRecipe::is_empty")]
+    pub filter: FilterRecipe,
     /// SimHash.
     pub simhash: SimHashRecipe,
     /// MinHash.
     pub minhash: MinHashRecipe,
+    /// The files that the recipe names, with digests of their content.
+    #[serde(default, skip_serializing_if = "Files::is_empty")]
+    pub files: Files,
 }
 
 /// What a recipe with a scheme says.
@@ -244,12 +416,12 @@ impl From<SchemeRecipe> for Recipe {
             name,
             version,
             scheme: Some(scheme),
-            markup: Markup::None,
             normalize: Vec::new(),
             tokens: Tokens::Whitespace,
             ngram: 1,
             simhash,
             minhash,
+            ..Self::default()
         }
     }
 }
@@ -281,22 +453,22 @@ impl Default for Recipe {
             normalize: vec![Nfkc, Fold, ZeroWidth, Simplified, Punctuation, Whitespace],
             tokens: Tokens::Words,
             ngram: 2,
-            simhash: SimHashRecipe {
-                bits: 64,
-                weights: Weights::Frequency,
-            },
+            segment: None,
+            filter: FilterRecipe::default(),
+            simhash: SimHashRecipe::default(),
             minhash: MinHashRecipe {
                 family: MinHashFamily::FastSimilarity,
                 slots: 128,
                 seed: None,
             },
+            files: Files::default(),
         }
     }
 }
 
 impl Recipe {
     /// The names under which [`named`](Self::named) knows a recipe.
-    pub const NAMES: [&str; 12] = [
+    pub const NAMES: [&str; 15] = [
         "default-1",
         "default",
         "words-1",
@@ -309,6 +481,9 @@ impl Recipe {
         "java-classic",
         "datasketch-legacy",
         "datasketch-affine32",
+        "jieba",
+        "jieba-full",
+        "jieba-search",
     ];
 
     /// A built-in recipe; `default` is another name for `default-1`.
@@ -324,6 +499,15 @@ impl Recipe {
             ngram,
             ..Self::default()
         };
+        let jieba = |mode| Self {
+            tokens: Tokens::Jieba,
+            segment: Some(SegmentRecipe {
+                mode,
+                hmm: mode != Mode::Full,
+                ..SegmentRecipe::default()
+            }),
+            ..words(1)
+        };
         match name {
             "default" | "default-1" => Ok(Self::default()),
             "words-1" => Ok(words(1)),
@@ -333,6 +517,9 @@ impl Recipe {
                 tokens: Tokens::Characters,
                 ..words(3)
             }),
+            "jieba" => Ok(jieba(Mode::Precise)),
+            "jieba-full" => Ok(jieba(Mode::Full)),
+            "jieba-search" => Ok(jieba(Mode::Search)),
             _ => Err(Error::recipe(format!(
                 "there is no recipe named '{name}'; built in are {}, or give a TOML file",
                 Self::NAMES.join(", ")
@@ -367,33 +554,114 @@ impl Recipe {
     /// # Errors
     /// Names the value and its range.
     pub fn validated(mut self) -> Result<Self> {
-        let within = |what: &str, value: u32, range: std::ops::RangeInclusive<u32>| {
-            if range.contains(&value) {
-                return Ok(());
-            }
-            let (least, most) = range.into_inner();
-            Err(Error::recipe(format!(
-                "recipe '{}': {what} is {value}, but must be {least} to {most}",
-                self.name
-            )))
-        };
-        within("version", self.version, VERSION..=VERSION)?;
-        within("ngram", self.ngram, 1..=8)?;
-        within("simhash.bits", self.simhash.bits, 8..=128)?;
-        let most = self.minhash.family.most_slots();
-        within("minhash.slots", self.minhash.slots, 16..=most)?;
+        self.check_numbers()?;
         self.check_scheme()?;
         if self.minhash.family.is_seeded() {
             self.minhash.seed.get_or_insert(DEFAULT_SEED);
         }
         self.normalize.sort_unstable();
         self.normalize.dedup();
+        if self.tokens == Tokens::Jieba {
+            self.segment.get_or_insert_default();
+        }
+        self.check_segment()?;
+        self.check_filter()?;
+        self.check_weights()?;
         Ok(self)
+    }
+
+    fn check_numbers(&self) -> Result<()> {
+        let within = |what: &str, value: u32, range: std::ops::RangeInclusive<u32>| {
+            if range.contains(&value) {
+                return Ok(());
+            }
+            let (least, most) = range.into_inner();
+            Err(self.refusal(format!("{what} is {value}, but must be {least} to {most}")))
+        };
+        within("version", self.version, VERSION..=VERSION)?;
+        within("ngram", self.ngram, 1..=8)?;
+        within("simhash.bits", self.simhash.bits, 8..=128)?;
+        let most = self.minhash.family.most_slots();
+        within("minhash.slots", self.minhash.slots, 16..=most)?;
+        within(
+            "filter.least_characters",
+            self.filter.least_characters,
+            0..=100,
+        )?;
+        within("simhash.top", self.simhash.top.unwrap_or(1), 1..=u32::MAX)
+    }
+
+    fn check_segment(&self) -> Result<()> {
+        let Some(segment) = &self.segment else {
+            return Ok(());
+        };
+        if self.tokens != Tokens::Jieba {
+            return Err(self.refusal("[segment] is for tokens = \"jieba\""));
+        }
+        if segment.dictionary != DICTIONARY {
+            return Err(self.refusal(format!(
+                "segment.dictionary is '{}', but this program has {DICTIONARY}",
+                segment.dictionary
+            )));
+        }
+        if segment.mode == Mode::Full && segment.hmm {
+            return Err(self.refusal(
+                "segment.hmm is true, but the full mode takes the words of the dictionary alone: \
+                 set segment.hmm = false",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_filter(&self) -> Result<()> {
+        let filter = &self.filter;
+        if self.tokens == Tokens::Characters && !filter.is_empty() {
+            return Err(self.refusal(
+                "[filter] is for words, but the tokens are characters: filter.least_characters, \
+                 filter.stopwords and filter.parts go with other tokens",
+            ));
+        }
+        if !filter.parts.is_empty() && self.mode() != Some(Mode::Precise) {
+            return Err(self.refusal(
+                "filter.parts needs parts of speech, which tokens = \"jieba\" has with \
+                 segment.mode = \"precise\" alone",
+            ));
+        }
+        if filter.parts.iter().any(String::is_empty) {
+            return Err(self.refusal("filter.parts has an empty part of speech"));
+        }
+        Ok(())
+    }
+
+    fn check_weights(&self) -> Result<()> {
+        let SimHashRecipe { weights, table, .. } = &self.simhash;
+        match (weights.needs_table(), table) {
+            (true, None) => Err(self.refusal(format!(
+                "simhash.weights = \"{}\" needs simhash.table = \"FILE\"",
+                weights.name()
+            ))),
+            (false, Some(table)) => Err(self.refusal(format!(
+                "simhash.table is '{table}', but simhash.weights = \"{}\" has no use for it: set \
+                 tfidf, levels or given",
+                weights.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn refusal(&self, what: impl fmt::Display) -> Error {
+        Error::recipe(format!("recipe '{}': {what}", self.name))
+    }
+
+    /// How Chinese is cut, if jieba does it.
+    pub fn mode(&self) -> Option<Mode> {
+        let segment = self.segment.as_ref();
+        (self.tokens == Tokens::Jieba).then(|| segment.map_or(Mode::default(), |it| it.mode))
     }
 
     /// Refuses what the recipe's scheme, or the lack of one, forbids.
     fn check_scheme(&self) -> Result<()> {
-        let refuse = |what: String| Err(Error::recipe(format!("recipe '{}': {what}", self.name)));
+        let refuse = |what: String| Err(self.refusal(what));
         let Self {
             simhash, minhash, ..
         } = self;
@@ -430,9 +698,13 @@ impl Recipe {
                 scheme.name()
             ));
         }
-        if wanted.is_none() && simhash.weights == Weights::Binary {
+        if simhash.weights != Weights::Frequency || simhash.top.is_some() {
             return refuse(format!(
-                "simhash.weights is binary, but the scheme {} counts a feature as often as it occurs",
+                "simhash.weights is {}{}, but the scheme {} counts every feature as often as it occurs",
+                simhash.weights.name(),
+                simhash
+                    .top
+                    .map_or(String::new(), |top| format!(" and simhash.top is {top}")),
                 scheme.name()
             ));
         }
@@ -452,28 +724,62 @@ impl Recipe {
                 name: self.name.clone(),
                 version: self.version,
                 scheme,
-                simhash: self.simhash,
+                simhash: self.simhash.clone(),
                 minhash: self.minhash,
             }),
         };
         toml.expect("a recipe has only tables, strings and small numbers")
     }
 
-    /// The identity.
+    /// The identity. Files count by what is in them.
     pub fn id(&self) -> RecipeId {
-        let nameless = Self {
+        let mut bare = Self {
             name: String::new(),
             ..self.clone()
         };
-        RecipeId(hash::bytes(u64::from(VERSION), nameless.to_toml().as_bytes()) as u64)
+        bare.name_files_by_content();
+        bare.hashed()
     }
-}
 
-impl FromStr for Recipe {
-    type Err = Error;
+    /// The identity of what makes terms of a text: everything but sketches and weights. Tables of
+    /// document frequencies carry it.
+    pub fn terms_id(&self) -> RecipeId {
+        let standard = Self::default();
+        let mut bare = Self {
+            name: String::new(),
+            simhash: standard.simhash,
+            minhash: standard.minhash,
+            ..self.clone()
+        };
+        bare.name_files_by_content();
+        bare.hashed()
+    }
 
-    /// Reads a TOML document.
-    fn from_str(text: &str) -> Result<Self> {
+    fn hashed(&self) -> RecipeId {
+        RecipeId(hash::bytes(u64::from(VERSION), self.to_toml().as_bytes()) as u64)
+    }
+
+    /// Reads a TOML document and the files that it names; `locate` says where a file is, by the key
+    /// that names it (such as `simhash.table`) and its name.
+    ///
+    /// # Errors
+    /// What is no recipe; a file that cannot be read, is not what it should be (with the line), or
+    /// has another digest than the recipe says.
+    pub fn read(text: &str, locate: &dyn Fn(&str, &str) -> std::path::PathBuf) -> Result<Self> {
+        let mut recipe = Self::parse(text)?;
+        recipe.load(locate)?;
+        Ok(recipe)
+    }
+
+    /// [`read`](Self::read), where the names of files are relative to `directory`.
+    ///
+    /// # Errors
+    /// As `read`.
+    pub fn read_in(text: &str, directory: &Path) -> Result<Self> {
+        Self::read(text, &|_, name| directory.join(name))
+    }
+
+    fn parse(text: &str) -> Result<Self> {
         /// As much as decides which fields there may be.
         #[derive(Deserialize)]
         struct Kind {
@@ -489,6 +795,28 @@ impl FromStr for Recipe {
         let recipe: Self =
             recipe.map_err(|error| Error::recipe(format!("this is not a recipe: {error}")))?;
         recipe.validated()
+    }
+}
+
+impl Weights {
+    /// The name in a recipe.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Frequency => "frequency",
+            Self::Binary => "binary",
+            Self::Levels => "levels",
+            Self::Tfidf => "tfidf",
+            Self::Given => "given",
+        }
+    }
+}
+
+impl FromStr for Recipe {
+    type Err = Error;
+
+    /// Reads a TOML document that names no files; [`Recipe::read`] is for those that do.
+    fn from_str(text: &str) -> Result<Self> {
+        Self::read(text, &|_, name| name.into())
     }
 }
 
@@ -626,6 +954,28 @@ mod tests {
             ("version = 1", "version = 2", "version is 2"),
             ("ngram", "ngrams", "unknown field"),
             ("\"words\"", "\"wurds\"", "unknown variant"),
+            (
+                "[simhash]",
+                "[segment]\n[simhash]",
+                "is for tokens = \"jieba\"",
+            ),
+            (
+                "[simhash]",
+                "[filter]\nparts = \"n\"\n[simhash]",
+                "parts of speech",
+            ),
+            (
+                "[simhash]",
+                "[filter]\nleast_characters = 101\n[simhash]",
+                "is 101",
+            ),
+            ("\"frequency\"", "\"tfidf\"", "needs simhash.table"),
+            (
+                "\"frequency\"",
+                "\"binary\"\ntable = \"x\"",
+                "has no use for it",
+            ),
+            ("\"frequency\"", "\"binary\"\ntop = 0", "simhash.top is 0"),
         ] {
             let error = toml.replacen(from, to, 1).parse::<Recipe>().unwrap_err();
             assert!(error.to_string().contains(said), "{error}");

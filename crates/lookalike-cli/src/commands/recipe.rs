@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::recipe::Tokens;
+use lookalike::recipe::{Mode, Tokens};
 
 use crate::Outcome;
 use crate::args::RecipeArgs;
@@ -40,6 +40,14 @@ pub(crate) fn features(recipe: &Recipe) -> String {
     let (one, many) = match recipe.tokens {
         Tokens::Words => ("words", "words"),
         Tokens::Characters => ("characters", "characters"),
+        Tokens::Jieba => match recipe.mode() {
+            Some(Mode::Full) => ("words of jieba's dictionary", "words of jieba's dictionary"),
+            Some(Mode::Search) => (
+                "words cut by jieba for search",
+                "words cut by jieba for search",
+            ),
+            _ => ("words cut by jieba", "words cut by jieba"),
+        },
         Tokens::Whitespace => ("words parted by white space", "words parted by white space"),
     };
     match recipe.ngram {

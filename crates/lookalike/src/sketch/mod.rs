@@ -5,6 +5,7 @@ mod minhash;
 mod simhash;
 
 pub use minhash::{MinHasher, equal_slots};
+pub(crate) use simhash::shuffle;
 pub use simhash::{SimHasher, vote};
 
 #[cfg(test)]

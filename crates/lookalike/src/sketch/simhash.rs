@@ -10,6 +10,7 @@
 //! Integer counts: the order of features never matters.
 
 use std::cmp::Ordering;
+use std::ops::{AddAssign, Neg};
 
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
@@ -90,7 +91,7 @@ const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 /// Where a feature stands in the order by which ties are decided. The smallest feature itself would
 /// not do: its highest bits are nearly always 0.
 #[inline(always)]
-const fn shuffle(feature: u64) -> u64 {
+pub(crate) const fn shuffle(feature: u64) -> u64 {
     feature.wrapping_mul(SHUFFLE)
 }
 
@@ -135,15 +136,24 @@ impl Kernel for Half<'_, '_> {
             } else {
                 original.high()
             };
-            return original_vote(hashes, analysis.weights(), tie);
+            return original_vote(hashes, analysis.weighted(), tie);
         }
         if let Some(weighted) = analysis.weighted() {
             return weighted_vote(weighted, half);
         }
         let mut ones = OneCounts::default();
         match weights {
-            Weights::Frequency if half == 0 => analysis.chunks(|features| ones.add(features)),
-            Weights::Frequency => analysis.chunks(|features| {
+            Weights::Binary => {
+                let mut features = Vec::new();
+                analysis.features(&mut features);
+                features
+                    .iter_mut()
+                    .for_each(|feature| *feature = rehash(*feature, half));
+                ones.add(&features);
+            }
+            // Features that came ready-made are not in the tables of other weights.
+            _ if half == 0 => analysis.chunks(|features| ones.add(features)),
+            _ => analysis.chunks(|features| {
                 let mut hashes = [0; ROUND];
                 for features in features.chunks(ROUND) {
                     let hashes = &mut hashes[..features.len()];
@@ -153,14 +163,6 @@ impl Kernel for Half<'_, '_> {
                     ones.add(hashes);
                 }
             }),
-            Weights::Binary => {
-                let mut features = Vec::new();
-                analysis.features(&mut features);
-                features
-                    .iter_mut()
-                    .for_each(|feature| *feature = rehash(*feature, half));
-                ones.add(&features);
-            }
         }
         ones.majority(|| {
             let mut first = u64::MAX;
@@ -177,14 +179,18 @@ impl Kernel for Half<'_, '_> {
 
 /// The vote of hashes as they are, with the bits of `tie` where it is even.
 #[inline(always)]
-fn original_vote(hashes: &[u64], weights: Option<&[i64]>, tie: u64) -> u64 {
-    let Some(weights) = weights else {
+fn original_vote(
+    hashes: &[u64],
+    weighted: Option<impl Iterator<Item = (u64, i64)>>,
+    tie: u64,
+) -> u64 {
+    let Some(weighted) = weighted else {
         let mut ones = OneCounts::default();
         ones.add(hashes);
         return ones.majority(|| tie);
     };
     let mut counters = [0i128; 64];
-    for (&hash, &weight) in hashes.iter().zip(weights) {
+    for (&hash, (_, weight)) in hashes.iter().zip(weighted) {
         for (bit, counter) in counters.iter_mut().enumerate() {
             let sign = if hash >> bit & 1 == 1 { 1 } else { -1 };
             *counter += sign * i128::from(weight);
@@ -203,20 +209,33 @@ fn decided<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
     counters.iter().enumerate().map(bit).sum()
 }
 
-/// The vote with weights.
-fn weighted_vote(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64 {
-    let mut counters = [0i64; 64];
+/// The vote with weights. Sums are exact: where 64 bits might not hold them, 128 do.
+fn weighted_vote(features: impl Iterator<Item = (u64, i64)> + Clone, half: u64) -> u64 {
+    let total: i128 = features
+        .clone()
+        .map(|(_, weight)| i128::from(weight.unsigned_abs()))
+        .sum();
+    if i64::try_from(total).is_ok() {
+        vote_in::<i64>(features, half)
+    } else {
+        vote_in::<i128>(features, half)
+    }
+}
+
+fn vote_in<Sum>(features: impl Iterator<Item = (u64, i64)>, half: u64) -> u64
+where
+    Sum: Copy + Default + Ord + From<i64> + AddAssign + Neg<Output = Sum>,
+{
+    let zero = Sum::default();
+    let mut counters = [zero; 64];
     let mut first = u64::MAX;
     for (feature, weight) in features {
         first = first.min(shuffle(feature));
         let hash = rehash(feature, half);
+        let weight = Sum::from(weight);
+        let votes = [-weight, weight];
         for (bit, counter) in counters.iter_mut().enumerate() {
-            let vote = if hash >> bit & 1 == 1 {
-                weight
-            } else {
-                weight.saturating_neg()
-            };
-            *counter = counter.saturating_add(vote);
+            *counter += votes[(hash >> bit & 1) as usize];
         }
     }
     decided(&counters, rehash(unshuffle(first), half))

@@ -159,7 +159,14 @@ fn fingerprints_are_the_vote() {
                 for bits in [8, 9, 32, 63, 64, 65, 100, 127, 128] {
                     let expected = plain_simhash(bits, weights, &features);
                     for cpu in Cpu::all() {
-                        let hasher = SimHasher::new(&SimHashRecipe { bits, weights }, cpu);
+                        let hasher = SimHasher::new(
+                            &SimHashRecipe {
+                                bits,
+                                weights,
+                                ..SimHashRecipe::default()
+                            },
+                            cpu,
+                        );
                         assert_eq!(
                             hasher.fingerprint(&analysis),
                             Some(expected),
@@ -209,6 +216,7 @@ fn weights_that_came_with_features_vote() {
                 &SimHashRecipe {
                     bits,
                     weights: Weights::Frequency,
+                    ..SimHashRecipe::default()
                 },
                 cpu,
             );
@@ -220,6 +228,7 @@ fn weights_that_came_with_features_vote() {
     let recipe = SimHashRecipe {
         bits: 128,
         weights: Weights::Frequency,
+        ..SimHashRecipe::default()
     };
     let hasher = SimHasher::new(&recipe, Cpu::best());
     for times in [[3, 1, 1], [2, 1, 1], [2, 2, 2], [5, 3, 2]] {
@@ -257,6 +266,7 @@ fn ties_lean_to_neither_side() {
         &SimHashRecipe {
             bits: 128,
             weights: Weights::Frequency,
+            ..SimHashRecipe::default()
         },
         Cpu::best(),
     );
@@ -292,6 +302,7 @@ fn the_distance_is_the_angle() {
         let recipe = SimHashRecipe {
             bits,
             weights: Weights::Frequency,
+            ..SimHashRecipe::default()
         };
         let hasher = SimHasher::new(&recipe, Cpu::best());
         // Two sets of `size` features that share `shared`: the cosine is shared / size.

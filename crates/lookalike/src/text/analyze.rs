@@ -4,14 +4,17 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::charmap::{Ascii, CharMap};
-use super::normalize::{self, Token};
+use super::layout::{Kind, Layout};
+use super::normalize::{self, Role, Token};
 use super::sort::sort_distinct;
+use super::terms::{self, Speller, Term, TermBuffers};
 use super::tokenize::{Buffers, Tokenize};
-use super::{markup, shingle};
+use super::{markup, segment, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{Markup, Recipe, Scheme};
+use crate::recipe::{Markup, Recipe, Scheme, Tokens};
 use crate::sketch::compat::{self, Original, Rest};
+use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, keep_heaviest};
 
 /// How much a text offers for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +34,10 @@ pub enum State {
 pub struct Scratch {
     buffers: Buffers,
     characters: Vec<char>,
-    weights: Vec<i64>,
     compat: compat::Buffers,
+    terms: TermBuffers,
+    features: Vec<u64>,
+    weighed: Weighed,
 }
 
 /// Turns texts into tokens under one recipe. Cheap to share between threads.
@@ -41,6 +46,10 @@ pub struct Analyzer {
     recipe: Arc<Recipe>,
     map: Arc<CharMap>,
     ascii: Option<Ascii>,
+    speller: Arc<Speller>,
+    /// Whether tokens depend on their spelling, so that the fast path cannot make them.
+    spelled: bool,
+    weighting: Option<Arc<Weighting>>,
     cpu: Cpu,
 }
 
@@ -53,15 +62,12 @@ pub struct Analysis<'a> {
     /// protect against chance.
     pub key: u128,
     tokens: &'a [u64],
-    /// The weight of every token, where the tokens are features that came with weights.
-    weights: Option<&'a [i64]>,
+    /// Features with their weights, where these are not just how often they occur.
+    weighted: Option<&'a [(u64, i64)]>,
     ngram: usize,
     /// Another tool's rule, under which the tokens are the hashes that vote.
     original: Option<Original<'a>>,
 }
-
-/// Weights are taken in steps of 1/65,536, so that their sums are exact.
-const WEIGHT_STEPS: f64 = 65_536.0;
 
 /// Texts with the same key in different domains are not the same.
 const TOKEN_DOMAIN: u64 = 1;
@@ -69,16 +75,28 @@ const RAW_DOMAIN: u64 = 2;
 
 impl Analyzer {
     /// An analyzer with the fastest instructions of this CPU.
+    ///
+    /// The first analyzer with words cut by jieba loads the dictionary, some 100 ms.
+    ///
+    /// # Panics
+    /// If the recipe names files and was not made by [`Recipe::read`], which reads them.
     pub fn new(recipe: &Recipe) -> Self {
         Self::with_cpu(recipe, Cpu::best())
     }
 
     /// An analyzer with chosen instructions; the results are the same.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
         let map = CharMap::new(recipe);
         let ascii = map.ascii();
+        let weighting = Weighting::new(recipe, term_to_feature(recipe, &map));
         Self {
             recipe: Arc::new(recipe.clone()),
+            speller: Arc::new(Speller::new(recipe, &map)),
+            spelled: recipe.tokens == Tokens::Jieba || !recipe.filter.is_empty(),
+            weighting: weighting.map(Arc::new),
             map: Arc::new(map),
             ascii,
             cpu,
@@ -107,12 +125,39 @@ impl Analyzer {
     /// Tokens, state and key of a text.
     ///
     /// Cost: about a nanosecond a byte for text whose characters do not depend on one another, some
-    /// tens of nanoseconds a byte otherwise.
+    /// tens of nanoseconds a byte otherwise and for words cut by jieba. Weights from a table, or
+    /// the heaviest features alone, cost a sort of the features.
     pub fn analyze<'a>(&self, text: &str, scratch: &'a mut Scratch) -> Analysis<'a> {
         if let Some(scheme) = self.recipe.scheme {
             return self.analyze_by(scheme, text, &mut scratch.compat);
         }
         let plain = self.without_markup(text);
+        if self.spelled {
+            self.spell(&plain, scratch);
+        } else {
+            self.tokenize(&plain, scratch);
+        }
+        let Scratch {
+            buffers,
+            features,
+            weighed,
+            ..
+        } = scratch;
+        let analysis = self.analysis(text, &buffers.tokens);
+        let weighted = self.weighting.as_ref().map(|weighting| {
+            features.clear();
+            features.resize(analysis.feature_count(), 0);
+            shingle::shingle(analysis.ngram, analysis.tokens, features);
+            weighting.weigh(features, weighed);
+            &*weighed.features
+        });
+        Analysis {
+            weighted,
+            ..analysis
+        }
+    }
+
+    fn tokenize(&self, plain: &str, scratch: &mut Scratch) {
         let Scratch {
             buffers,
             characters,
@@ -122,22 +167,57 @@ impl Analyzer {
         let tokenize = Tokenize {
             map: &self.map,
             ascii: self.ascii,
-            text: &plain,
+            text: plain,
             buffers,
         };
         if !self.cpu.run(tokenize) {
             buffers.tokens.clear();
-            normalize::characters(&self.recipe, &plain, characters);
+            normalize::characters(&self.recipe, plain, characters);
             normalize::tokens(&self.recipe, characters, |token| {
                 buffers.tokens.push(token.value());
             });
         }
-        self.analysis(text, &buffers.tokens)
+    }
+
+    fn spell(&self, plain: &str, scratch: &mut Scratch) {
+        let Scratch { buffers, terms, .. } = scratch;
+        buffers.trim();
+        let tokens = &mut buffers.tokens;
+        tokens.clear();
+        let rules = (&*self.recipe, &*self.map);
+        self.speller.terms(rules, plain, terms, false, &mut |term| {
+            tokens.push(term.value)
+        });
+    }
+
+    /// Calls back with every token of a text as it is spelled, in the order of the text, with parts
+    /// of speech if `tags` asks for them and the recipe knows them.
+    ///
+    /// Cost: some nanoseconds a byte, and what jieba takes.
+    pub fn terms(
+        &self,
+        text: &str,
+        scratch: &mut Scratch,
+        tags: bool,
+        visit: &mut dyn FnMut(Term<'_>),
+    ) {
+        if let Some(scheme) = self.recipe.scheme {
+            let values = self.analyze(text, scratch).tokens().to_vec();
+            for (text, value) in compat::features(scheme, text).iter().zip(values) {
+                let part = None;
+                visit(Term { text, value, part });
+            }
+            return;
+        }
+        let plain = self.without_markup(text);
+        let rules = (&*self.recipe, &*self.map);
+        self.speller
+            .terms(rules, &plain, &mut scratch.terms, tags, visit);
     }
 
     /// The same for text that somebody else has cut into features: every string is one feature,
     /// whatever the n-gram of the recipe. Weights count in SimHash alone; they are rounded to
-    /// steps of 1/65,536.
+    /// steps of 1/65,536. Tables of the recipe are about its own terms and say nothing of these.
     pub fn analyze_features<'a, 'f>(
         &self,
         features: impl IntoIterator<Item = (&'f str, f64)>,
@@ -145,14 +225,16 @@ impl Analyzer {
     ) -> Analysis<'a> {
         let Scratch {
             buffers: Buffers { tokens, .. },
-            weights,
+            weighed: Weighed {
+                features: weighed, ..
+            },
             compat,
             ..
         } = scratch;
         tokens.clear();
-        weights.clear();
+        weighed.clear();
         let features = features.into_iter().map(|(feature, weight)| {
-            weights.push((weight * WEIGHT_STEPS).round() as i64);
+            weighed.push((0, (weight * WEIGHT_STEPS as f64).round() as i64));
             feature
         });
         let (tokens, original) = match self.recipe.scheme {
@@ -166,7 +248,15 @@ impl Analyzer {
                 (&compat.low[..], Some(original))
             }
         };
-        let weighted = weights.iter().any(|&weight| weight != WEIGHT_STEPS as i64);
+        let mut weighted = weighed.iter().any(|&(_, weight)| weight != WEIGHT_STEPS);
+        for ((feature, _), token) in weighed.iter_mut().zip(tokens) {
+            *feature = shingle::single(*token);
+        }
+        if let Some(top) = self.recipe.simhash.top {
+            weighted = true;
+            sum_of_equal(weighed);
+            keep_heaviest(weighed, top as usize);
+        }
         let analysis = self.analysis("", tokens);
         let state = if tokens.is_empty() {
             State::Empty
@@ -176,7 +266,7 @@ impl Analyzer {
         Analysis {
             state,
             ngram: 1,
-            weights: weighted.then_some(weights),
+            weighted: weighted.then_some(weighed),
             original,
             ..analysis
         }
@@ -213,8 +303,14 @@ impl Analyzer {
             let features = compat::features(scheme, text);
             return features.into_iter().map(Token::Word).collect();
         }
-        let mut characters = Vec::new();
         let mut tokens = Vec::new();
+        if self.spelled {
+            self.terms(text, &mut Scratch::default(), false, &mut |term| {
+                tokens.push(Token::of(term));
+            });
+            return tokens;
+        }
+        let mut characters = Vec::new();
         normalize::characters(&self.recipe, &self.without_markup(text), &mut characters);
         normalize::tokens(&self.recipe, &characters, |token| tokens.push(token));
         tokens
@@ -247,10 +343,67 @@ impl Analyzer {
             state,
             key,
             tokens,
-            weights: None,
+            weighted: None,
             ngram,
             original: None,
         }
+    }
+}
+
+/// One weight for each feature: the sum of those it has.
+fn sum_of_equal(weighed: &mut Vec<(u64, i64)>) {
+    weighed.sort_unstable();
+    weighed.dedup_by(|again, first| {
+        let same = again.0 == first.0;
+        if same {
+            first.1 = first.1.saturating_add(again.1);
+        }
+        same
+    });
+}
+
+/// The feature that a term of a table stands for. Terms of a table that was learned under the recipe
+/// are tokens as they stand, parted by spaces; all others are normalised first. A term that the
+/// recipe never makes stands for none.
+fn term_to_feature<'r>(
+    recipe: &'r Recipe,
+    map: &'r CharMap,
+) -> impl FnMut(&str, bool) -> Option<u64> + 'r {
+    let mut layout = Layout::default();
+    let mut tokens = Vec::new();
+    let is_character = |token: &str| {
+        let mut points = token.chars();
+        points.next().is_some_and(|point| {
+            points.next().is_none() && normalize::role(recipe, point) == Role::Character
+        })
+    };
+    let own = move |token: &str| {
+        let kind = if is_character(token) {
+            Kind::Character
+        } else {
+            Kind::Word
+        };
+        terms::value(token, kind)
+    };
+    move |term, learned| {
+        tokens.clear();
+        if learned && recipe.tokens == Tokens::Characters {
+            tokens.extend(term.chars().map(|point| u64::from(point as u32)));
+        } else if learned {
+            tokens.extend(term.split(' ').map(own));
+        } else {
+            layout.fill(recipe, map, term);
+            tokens.extend(layout.pieces().map(|(text, kind)| match kind {
+                Kind::Run => terms::value(text, segment::kind_of(text)),
+                kind => terms::value(text, kind),
+            }));
+        }
+        if tokens.len() != recipe.ngram as usize {
+            return None;
+        }
+        let mut feature = [0];
+        shingle::shingle(tokens.len(), &tokens, &mut feature);
+        Some(feature[0])
     }
 }
 
@@ -270,17 +423,10 @@ impl Analysis<'_> {
         self.original
     }
 
-    /// The weight of every token, if the tokens are features that came with weights.
-    pub(crate) fn weights(&self) -> Option<&[i64]> {
-        self.weights
-    }
-
-    /// The features with their weights, if they came with some.
-    pub(crate) fn weighted(&self) -> Option<impl Iterator<Item = (u64, i64)>> {
-        let weights = self.weights?;
-        let mut features = vec![0; self.tokens.len()];
-        shingle::shingle(1, self.tokens, &mut features);
-        Some(features.into_iter().zip(weights.iter().copied()))
+    /// The features with their weights in steps of 1/65,536, unless a feature weighs as often as it
+    /// occurs (or 1, with binary weights). A feature that came with several weights has several.
+    pub fn weighted(&self) -> Option<impl ExactSizeIterator<Item = (u64, i64)> + Clone> {
+        Some(self.weighted?.iter().copied())
     }
 
     /// Appends the distinct features in ascending order.

@@ -4,20 +4,25 @@
 //! result is composed, and runs of it become tokens. `tokenize` does the same in one pass over
 //! the bytes, with one table look-up a character and 64 ASCII bytes at a time; the tests hold the
 //! two together. A token is a 64-bit value, and an n-gram of tokens is a 64-bit feature: no string
-//! is built and every word is hashed once.
+//! is built and every word is hashed once. Where the spelling of tokens matters, for words that
+//! jieba cuts (`segment`), filters and tables of terms, `layout` keeps it.
 
 mod analyze;
 mod charmap;
+mod layout;
 mod markup;
 mod normalize;
+mod segment;
 mod shingle;
 mod sort;
+mod terms;
 mod tokenize;
 pub(crate) mod unicode;
 
 pub(crate) use analyze::CHUNK;
 pub use analyze::{Analysis, Analyzer, Scratch, State};
 pub use normalize::Token;
+pub use terms::Term;
 
 #[cfg(test)]
 mod tests;

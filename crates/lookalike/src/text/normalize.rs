@@ -25,6 +25,14 @@ pub enum Token {
 }
 
 impl Token {
+    /// The token that a term is.
+    pub(super) fn of(term: super::Term<'_>) -> Self {
+        match term.text.chars().next() {
+            Some(point) if u64::from(point as u32) == term.value => Self::Character(point),
+            _ => Self::Word(term.text.to_owned()),
+        }
+    }
+
     /// The value that features are made from: of a character its code point, of a word the frozen
     /// hash of its UTF-8 bytes.
     pub fn value(&self) -> u64 {
@@ -121,13 +129,15 @@ fn has_iota_subscript(point: char) -> bool {
 pub(super) fn role(recipe: &Recipe, point: char) -> Role {
     let cancels_punctuation = recipe.has(Step::Punctuation);
     match (recipe.tokens, unicode::class(point)) {
-        (Tokens::Words, Class::Word) => Role::Word,
-        (Tokens::Words, Class::Character) => Role::Character,
-        (Tokens::Words | Tokens::Whitespace, Class::Space) => Role::Break,
-        (Tokens::Words | Tokens::Whitespace, Class::Separator) if cancels_punctuation => {
+        (Tokens::Words | Tokens::Jieba, Class::Word) => Role::Word,
+        (Tokens::Words | Tokens::Jieba, Class::Character) => Role::Character,
+        (Tokens::Words | Tokens::Jieba | Tokens::Whitespace, Class::Space) => Role::Break,
+        (Tokens::Words | Tokens::Jieba | Tokens::Whitespace, Class::Separator)
+            if cancels_punctuation =>
+        {
             Role::Break
         }
-        (Tokens::Words, Class::Separator | Class::Ignorable) => Role::Character,
+        (Tokens::Words | Tokens::Jieba, Class::Separator | Class::Ignorable) => Role::Character,
         (Tokens::Whitespace, _) => Role::Word,
         (Tokens::Characters, Class::Space) if recipe.has(Step::NoWhitespace) => Role::Ignore,
         (Tokens::Characters, Class::Space) if recipe.has(Step::Whitespace) => Role::Space,

@@ -20,6 +20,12 @@ pub(crate) fn shingle(n: usize, tokens: &[u64], features: &mut [u64]) {
     }
 }
 
+/// The feature of a single token.
+#[inline(always)]
+pub(crate) fn single(token: u64) -> u64 {
+    mix(token.wrapping_mul(POSITION[0]))
+}
+
 #[inline(always)]
 fn windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
     let count = features.len();

@@ -9,8 +9,16 @@ use lookalike::{Cpu, Recipe};
 use serde::{Deserialize, Serialize};
 
 /// The recipes that have vectors: all that are built in.
-pub(crate) const RECIPES: [&str; 5] =
-    ["default-1", "words-1", "words-3", "words-5", "characters-3"];
+pub(crate) const RECIPES: [&str; 8] = [
+    "default-1",
+    "words-1",
+    "words-3",
+    "words-5",
+    "characters-3",
+    "jieba",
+    "jieba-full",
+    "jieba-search",
+];
 
 #[derive(Deserialize)]
 struct Text {
@@ -88,8 +96,15 @@ fn vector<'a>(analyzer: &'a Analyzer, text: &'a Text) -> Vector<'a> {
 
 fn simhash(analysis: &Analysis<'_>, bits: u32, cpu: Cpu) -> Option<String> {
     let weights = Weights::Frequency;
-    let fingerprint =
-        SimHasher::new(&SimHashRecipe { bits, weights }, cpu).fingerprint(analysis)?;
+    let fingerprint = SimHasher::new(
+        &SimHashRecipe {
+            bits,
+            weights,
+            ..SimHashRecipe::default()
+        },
+        cpu,
+    )
+    .fingerprint(analysis)?;
     Some(format!("{fingerprint:0width$x}", width = bits as usize / 4))
 }
 

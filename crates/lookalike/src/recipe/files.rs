@@ -1,0 +1,250 @@
+//! The files that a recipe names: read, digested, checked line by line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Recipe, Weights};
+use crate::error::{Error, Result};
+use crate::hash;
+use crate::weight::{Table, TableKind};
+
+/// The domain of digests.
+const DIGEST_DOMAIN: u64 = 3;
+
+/// The names of the files of a recipe with the digests of their content; after
+/// [`Recipe::read`] with the content itself, shared between clones.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Files {
+    digests: BTreeMap<String, String>,
+    #[serde(skip)]
+    contents: BTreeMap<String, Arc<[u8]>>,
+    #[serde(skip)]
+    loaded: Option<Arc<Loaded>>,
+}
+
+/// What the files of a recipe say.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) words: Vec<UserWord>,
+    pub(crate) stopwords: Vec<String>,
+    pub(crate) table: Option<Table>,
+}
+
+/// A line of a user dictionary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UserWord {
+    pub(crate) word: String,
+    /// How often it counts; as often as it takes to be kept whole, if none is given.
+    pub(crate) frequency: Option<usize>,
+    pub(crate) part: Option<String>,
+}
+
+/// A word of a user dictionary counts at most so often.
+const MOST_FREQUENT: usize = 1_000_000_000;
+
+/// Two recipes name the same files if digests and names are the same.
+impl PartialEq for Files {
+    fn eq(&self, other: &Self) -> bool {
+        self.digests == other.digests
+    }
+}
+
+impl Eq for Files {}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(&self.digests).finish()
+    }
+}
+
+impl Files {
+    /// Whether the recipe names none.
+    pub fn is_empty(&self) -> bool {
+        self.digests.is_empty()
+    }
+
+    /// Name and content of every file that has been read, ordered by name.
+    pub fn contents(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.contents
+            .iter()
+            .map(|(name, content)| (name.as_str(), &**content))
+    }
+}
+
+impl Recipe {
+    /// The names of its files, each with the key that names it.
+    pub fn file_names(&self) -> Vec<(&'static str, &str)> {
+        let user = self.segment.as_ref().and_then(|it| it.user.as_deref());
+        let stopwords = self.filter.files().map(|name| ("filter.stopwords", name));
+        let table = self.simhash.table.as_deref();
+        (user.map(|name| ("segment.user", name)).into_iter())
+            .chain(stopwords)
+            .chain(table.map(|name| ("simhash.table", name)))
+            .collect()
+    }
+
+    /// What its files say.
+    pub(crate) fn loaded(&self) -> Arc<Loaded> {
+        if self.file_names().is_empty() {
+            return Arc::default();
+        }
+        let loaded = self.files.loaded.clone();
+        loaded.expect("a recipe that names files is made by Recipe::read, which reads them")
+    }
+
+    pub(super) fn load(&mut self, locate: &dyn Fn(&str, &str) -> PathBuf) -> Result<()> {
+        let named: Vec<_> = self
+            .file_names()
+            .into_iter()
+            .map(|(key, name)| (key, name.to_owned()))
+            .collect();
+        if let Some(stray) =
+            (self.files.digests.keys()).find(|name| !named.iter().any(|(_, named)| named == *name))
+        {
+            return Err(self.refusal(format!(
+                "[files] has '{stray}', which nothing in the recipe names"
+            )));
+        }
+        for (key, name) in &named {
+            let content = self.read_file(key, name, &locate(key, name))?;
+            self.files.contents.insert(name.clone(), content);
+        }
+        if !named.is_empty() {
+            self.files.loaded = Some(Arc::new(self.understand()?));
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, key: &str, name: &str, path: &std::path::Path) -> Result<Arc<[u8]>> {
+        let content = std::fs::read(path).map_err(|cause| {
+            self.refusal(format!("{key}: cannot read {}: {cause}", path.display()))
+        })?;
+        let digest = format!("{:032x}", hash::bytes(DIGEST_DOMAIN, &content));
+        match self.files.digests.get(name) {
+            Some(said) if *said != digest => Err(self.refusal(format!(
+                "{key}: {} has the digest {digest}, but [files] says {said}: it is not the file \
+                 that the recipe was made with",
+                path.display()
+            ))),
+            _ => {
+                self.files.digests.insert(name.to_owned(), digest);
+                Ok(content.into())
+            }
+        }
+    }
+
+    fn understand(&self) -> Result<Loaded> {
+        let mut loaded = Loaded::default();
+        for (key, name) in self.file_names() {
+            let content = std::str::from_utf8(&self.files.contents[name]);
+            let text = content.map_err(|cause| {
+                self.refusal(format!(
+                    "{key}: {name} is not UTF-8 from byte {} on",
+                    cause.valid_up_to()
+                ))
+            })?;
+            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+            match key {
+                "segment.user" => loaded.words = user_words(name, text)?,
+                "filter.stopwords" => loaded.stopwords.extend(stopwords(text)),
+                _ => loaded.table = Some(self.table(name, text)?),
+            }
+        }
+        Ok(loaded)
+    }
+
+    fn table(&self, name: &str, text: &str) -> Result<Table> {
+        let table = Table::parse(name, text)?;
+        let weights = self.simhash.weights;
+        match (&table.kind, weights) {
+            (TableKind::Frequencies(head), Weights::Tfidf | Weights::Levels) => {
+                let own = self.terms_id().to_string();
+                if head.recipe_id == own {
+                    return Ok(table);
+                }
+                Err(self.refusal(format!(
+                    "simhash.table: {name} was learned under the recipe {} (terms {}), which makes \
+                     other terms than this one (terms {own}): learn a table with `lookalike idf`",
+                    head.recipe, head.recipe_id
+                )))
+            }
+            (TableKind::Frequencies(_), _) => Err(self.refusal(format!(
+                "simhash.table: {name} is a table of document frequencies; simhash.weights = \
+                 \"given\" takes lines of term, tab, weight"
+            ))),
+            (TableKind::Plain, Weights::Tfidf) => Err(self.refusal(format!(
+                "simhash.table: {name} is no table of document frequencies, which simhash.weights \
+                 = \"tfidf\" needs: learn one with `lookalike idf`"
+            ))),
+            (TableKind::Plain, Weights::Levels) => table.refuse_other_levels(name),
+            (TableKind::Plain, _) => Ok(table),
+        }
+    }
+
+    /// Puts digests where the names of files are, for the identity.
+    pub(super) fn name_files_by_content(&mut self) {
+        let digests = std::mem::take(&mut self.files).digests;
+        let rename = |name: &mut String| {
+            if let Some(digest) = digests.get(name.as_str()) {
+                digest.clone_into(name);
+            }
+        };
+        if let Some(user) = self.segment.as_mut().and_then(|it| it.user.as_mut()) {
+            rename(user);
+        }
+        self.filter.stopwords.iter_mut().for_each(rename);
+        self.filter.stopwords.sort_unstable();
+        self.simhash.table.iter_mut().for_each(rename);
+    }
+}
+
+/// The words of a list, one a line.
+fn stopwords(text: &str) -> impl Iterator<Item = String> {
+    let words = text.lines().map(str::trim);
+    words.filter(|word| !word.is_empty()).map(str::to_owned)
+}
+
+fn user_words(name: &str, text: &str) -> Result<Vec<UserWord>> {
+    let lines = text.lines().enumerate();
+    lines
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(at, line)| {
+            user_word(line).map_err(|what| Error::recipe(format!("{name}:{}: {what}", at + 1)))
+        })
+        .collect()
+}
+
+fn user_word(line: &str) -> Result<UserWord, String> {
+    let mut fields = line.split_whitespace();
+    let word = fields.next().unwrap_or_default().to_owned();
+    let mut part = fields.next();
+    let frequency = match part.filter(|field| field.starts_with(|c: char| !c.is_alphabetic())) {
+        None => None,
+        Some(field) => {
+            part = fields.next();
+            let number = field.parse().ok();
+            let number = number.filter(|number| (1..=MOST_FREQUENT).contains(number));
+            Some(number.ok_or_else(|| {
+                format!(
+                    "'{field}' is no frequency: it is a whole number from 1 to {MOST_FREQUENT}, \
+                     behind the word"
+                )
+            })?)
+        }
+    };
+    if let Some(rest) = part.and_then(|_| fields.next()) {
+        return Err(format!(
+            "'{rest}' is too much: a line has a word, a frequency and a part of speech"
+        ));
+    }
+    Ok(UserWord {
+        word,
+        frequency,
+        part: part.map(str::to_owned),
+    })
+}

@@ -1,0 +1,197 @@
+//! A text as normalised strings: what is a token as it stands, and what jieba still has to cut.
+//!
+//! The fast path of `tokenize` makes values and forgets the strings. This one keeps them, for
+//! everything that asks how a token is spelled: segmentation, filters, tables of terms. It reads a
+//! character at a time by the same table, some hundreds of MB/s, and texts in which a character
+//! depends on its neighbours go through the definition.
+//!
+//! For jieba, ideographs and the ASCII words that touch them stand together in one *run*, because
+//! words such as `4s店` are in its dictionary. Everything else is what it is for `words`: a word of
+//! a script with spaces, or a character that stands for itself. Punctuation and white space part
+//! runs, so no word reaches across them.
+
+use super::charmap::{CharMap, Entry};
+use super::normalize::{self, Role};
+use crate::recipe::{Recipe, Tokens};
+
+/// What a piece of normalised text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A word.
+    Word,
+    /// A character that stands for itself.
+    Character,
+    /// Ideographs and the ASCII words among them, for jieba to cut.
+    Run,
+}
+
+/// Normalised text in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Layout {
+    text: String,
+    /// Where every piece begins and ends in `text`, and what it is.
+    pieces: Vec<(usize, usize, Kind)>,
+    /// Where the open run began.
+    run: Option<usize>,
+    /// Whether the open run has an ideograph.
+    run_is_chinese: bool,
+    /// Where the open word began.
+    word: Option<usize>,
+    word_is_ascii: bool,
+    space_due: bool,
+    joins: bool,
+}
+
+/// The ideographs that jieba cuts: those of the blocks that it knows. Others stand for themselves.
+pub(super) fn is_ideograph(point: char) -> bool {
+    matches!(
+        point,
+        '\u{4e00}'..='\u{9fff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{2a6df}'
+            | '\u{2a700}'..='\u{2ebef}'
+            | '\u{2f800}'..='\u{2fa1f}'
+    )
+}
+
+impl Layout {
+    /// Lays out a text without markup.
+    pub(super) fn fill(&mut self, recipe: &Recipe, map: &CharMap, text: &str) {
+        self.clear(recipe);
+        let complete = text.chars().all(|point| self.mapped(map, point));
+        if !complete {
+            self.clear(recipe);
+            let mut characters = Vec::new();
+            normalize::characters(recipe, text, &mut characters);
+            for point in characters {
+                self.act(normalize::role(recipe, point), point);
+            }
+        }
+        self.part();
+    }
+
+    /// The pieces in the order of the text.
+    pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = (&str, Kind)> {
+        let piece = |&(start, end, kind): &(usize, usize, Kind)| (&self.text[start..end], kind);
+        self.pieces.iter().map(piece)
+    }
+
+    fn clear(&mut self, recipe: &Recipe) {
+        const KEPT: usize = 1 << 20;
+        if self.text.capacity() > KEPT {
+            *self = Self::default();
+        }
+        self.text.clear();
+        self.pieces.clear();
+        (self.run, self.word, self.space_due) = (None, None, false);
+        self.run_is_chinese = false;
+        self.joins = recipe.tokens == Tokens::Jieba;
+    }
+
+    /// Takes a character by the table; false if the text has to be composed as a whole.
+    #[inline]
+    fn mapped(&mut self, map: &CharMap, point: char) -> bool {
+        if point as u32 > 0xffff {
+            let mut complete = true;
+            map.beyond(point, |entry| complete &= self.entry(map, entry));
+            return complete;
+        }
+        self.entry(map, map.basic(point as u32))
+    }
+
+    #[inline]
+    fn entry(&mut self, map: &CharMap, entry: Entry) -> bool {
+        let value = || char::from_u32(entry.value()).expect("the table holds characters only");
+        match entry.kind() {
+            Entry::WORD => self.act(Role::Word, value()),
+            Entry::CHARACTER => self.act(Role::Character, value()),
+            Entry::BREAK => self.part(),
+            Entry::IGNORE => {}
+            Entry::SPACE => self.act(Role::Space, ' '),
+            Entry::EXPAND => {
+                return map
+                    .expansion(entry.value())
+                    .iter()
+                    .all(|&entry| self.entry(map, entry));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline]
+    fn act(&mut self, role: Role, point: char) {
+        match role {
+            Role::Word => self.word(point),
+            Role::Character => self.character(point),
+            Role::Space => self.space_due = !self.pieces.is_empty(),
+            Role::Break => self.part(),
+            Role::Ignore => {}
+        }
+    }
+
+    #[inline]
+    fn word(&mut self, point: char) {
+        if self.word.is_none() {
+            self.word = Some(self.text.len());
+            self.word_is_ascii = true;
+        }
+        self.word_is_ascii &= point.is_ascii();
+        self.text.push(point);
+    }
+
+    #[inline]
+    fn character(&mut self, point: char) {
+        self.close_word();
+        if self.joins && is_ideograph(point) {
+            self.run.get_or_insert(self.text.len());
+            self.run_is_chinese = true;
+            self.text.push(point);
+            return;
+        }
+        self.close_run(self.text.len());
+        if std::mem::take(&mut self.space_due) {
+            self.single(' ');
+        }
+        self.single(point);
+    }
+
+    fn single(&mut self, point: char) {
+        let start = self.text.len();
+        self.text.push(point);
+        self.pieces.push((start, self.text.len(), Kind::Character));
+    }
+
+    #[inline]
+    fn part(&mut self) {
+        self.close_word();
+        self.close_run(self.text.len());
+    }
+
+    #[inline]
+    fn close_word(&mut self) {
+        let Some(start) = self.word.take() else {
+            return;
+        };
+        if self.joins && self.word_is_ascii {
+            self.run.get_or_insert(start);
+        } else {
+            self.close_run(start);
+            self.pieces.push((start, self.text.len(), Kind::Word));
+        }
+    }
+
+    /// A run without an ideograph is a single word: what parts two words ends the run, too.
+    #[inline]
+    fn close_run(&mut self, end: usize) {
+        if let Some(start) = self.run.take() {
+            let kind = if std::mem::take(&mut self.run_is_chinese) {
+                Kind::Run
+            } else {
+                Kind::Word
+            };
+            self.pieces.push((start, end, kind));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Tokens with their spelling, for recipes whose tokens depend on it: words cut by jieba, filters.
+//!
+//! The same pieces serve everything that shows or counts terms: the table of document frequencies
+//! and the list of a text's tokens.
+
+use super::charmap::CharMap;
+use super::layout::{Kind, Layout};
+use super::segment::Segmenter;
+use crate::hash;
+use crate::recipe::{CONTENT, Loaded, Recipe, STOPWORD_LISTS, SegmentRecipe, Tokens};
+use crate::weight::Lookup;
+
+/// A token as it is spelled after normalisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// The value that features are made from.
+    pub value: u64,
+    /// The part of speech, where it was asked for and the recipe knows it.
+    pub part: Option<&'a str>,
+}
+
+/// Buffers for [`Speller::terms`].
+#[derive(Debug, Default)]
+pub(super) struct TermBuffers {
+    layout: Layout,
+    batch: String,
+}
+
+/// Makes terms of texts under one recipe.
+#[derive(Clone, Debug)]
+pub(super) struct Speller {
+    segmenter: Option<Segmenter>,
+    least_characters: usize,
+    stopwords: Lookup,
+    parts: Vec<String>,
+}
+
+impl Speller {
+    pub(super) fn new(recipe: &Recipe, map: &CharMap) -> Self {
+        let loaded = recipe.loaded();
+        let filter = &recipe.filter;
+        let parts = filter.parts.iter().flat_map(|part| match &**part {
+            "content" => CONTENT.map(str::to_owned).to_vec(),
+            _ => vec![part.clone()],
+        });
+        Self {
+            segmenter: (recipe.tokens == Tokens::Jieba).then(|| segmenter(recipe, map, &loaded)),
+            least_characters: filter.least_characters as usize,
+            stopwords: stopwords(recipe, map, &loaded),
+            parts: parts.collect(),
+        }
+    }
+
+    /// Calls back with every term of a text without markup that counts; with parts of speech if
+    /// `tags` asks for them.
+    pub(super) fn terms(
+        &self,
+        (recipe, map): (&Recipe, &CharMap),
+        text: &str,
+        buffers: &mut TermBuffers,
+        tags: bool,
+        visit: &mut dyn FnMut(Term<'_>),
+    ) {
+        let TermBuffers { layout, batch } = buffers;
+        layout.fill(recipe, map, text);
+        let mut token = |text: &str, kind: Kind, part: Option<&str>| {
+            let value = value(text, kind);
+            if self.counts(text, value, part) {
+                visit(Term { text, value, part });
+            }
+        };
+        let tags = tags || !self.parts.is_empty();
+        match &self.segmenter {
+            Some(segmenter) => segmenter.tokens(layout, batch, tags, &mut token),
+            None => {
+                for (piece, kind) in layout.pieces() {
+                    token(piece, kind, None);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn counts(&self, text: &str, value: u64, part: Option<&str>) -> bool {
+        let long =
+            self.least_characters < 2 || text.chars().nth(self.least_characters - 1).is_some();
+        long && self.stopwords.get(value).is_none()
+            && (self.parts.is_empty()
+                || part.is_some_and(|part| self.parts.iter().any(|own| part.starts_with(&**own))))
+    }
+}
+
+#[inline]
+pub(super) fn value(text: &str, kind: Kind) -> u64 {
+    match (kind, text.chars().next()) {
+        (Kind::Character, Some(point)) => u64::from(point as u32),
+        _ => hash::word(text.as_bytes()),
+    }
+}
+
+/// The one piece that a word of a list is after normalisation. A word that the recipe parts can
+/// never be a token: it has none.
+fn piece<'l>(
+    recipe: &Recipe,
+    map: &CharMap,
+    word: &str,
+    layout: &'l mut Layout,
+) -> Option<(&'l str, Kind)> {
+    layout.fill(recipe, map, word);
+    let mut pieces = layout.pieces();
+    let piece = pieces.next();
+    piece.filter(|_| pieces.next().is_none())
+}
+
+fn segmenter(recipe: &Recipe, map: &CharMap, loaded: &Loaded) -> Segmenter {
+    let standard = SegmentRecipe::default();
+    let segment = recipe.segment.as_ref().unwrap_or(&standard);
+    let mut layout = Layout::default();
+    let mut words = Vec::new();
+    for word in &loaded.words {
+        if let Some((normalised, _)) = piece(recipe, map, &word.word, &mut layout) {
+            let mut own = word.clone();
+            normalised.clone_into(&mut own.word);
+            words.push(own);
+        }
+    }
+    Segmenter::new(segment.mode, segment.hmm, &words)
+}
+
+fn stopwords(recipe: &Recipe, map: &CharMap, loaded: &Loaded) -> Lookup {
+    let named = (recipe.filter.stopwords.iter())
+        .filter(|name| STOPWORD_LISTS.contains(&name.as_str()))
+        .flat_map(|name| stop_words::lookup(name).unwrap_or_default())
+        .copied();
+    let mut layout = Layout::default();
+    let mut values = Vec::new();
+    for word in named.chain(loaded.stopwords.iter().map(String::as_str)) {
+        if let Some((text, kind)) = piece(recipe, map, word, &mut layout) {
+            let kind = match kind {
+                Kind::Run => super::segment::kind_of(text),
+                kind => kind,
+            };
+            values.push((value(text, kind), 1));
+        }
+    }
+    Lookup::new(values)
+}

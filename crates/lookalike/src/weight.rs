@@ -1,0 +1,592 @@
+//! The weights of features: how often they occur, and what a table says of them.
+//!
+//! Weights are integers, in steps of 1/65,536, so that sums are exact and neither the order of
+//! features nor the platform matters. A table is read once, when its recipe is; a document then
+//! costs a sort of its features and a look-up for each distinct one.
+//!
+//! A table of document frequencies holds its idf as decimal digits: the file decides, not the
+//! logarithm of the machine that reads it. It is ln((1 + documents) / (1 + documents with the
+//! term)) + 1, so that a term of every document still counts.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Result};
+use crate::recipe::{Recipe, Weights};
+use crate::sketch::shuffle;
+
+/// Steps of a weight of 1.
+pub const WEIGHT_STEPS: i64 = 65_536;
+
+/// The largest weight of a table.
+const MOST: f64 = 1_000_000.0;
+
+/// The first line of a table of document frequencies.
+const MAGIC: &str = "# lookalike idf ";
+
+/// The version of such tables that is written, and the only one that is read.
+const VERSION: &str = "1";
+
+/// What a table holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum TableKind {
+    /// Document frequencies, learned from a corpus.
+    Frequencies(Head),
+    /// A weight or level for each term.
+    Plain,
+}
+
+/// What a table of document frequencies says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The name of the recipe under which it was learned.
+    pub recipe: String,
+    /// What makes its terms: [`Recipe::terms_id`].
+    pub recipe_id: String,
+    /// Documents of the corpus.
+    pub documents: u64,
+}
+
+/// A table `term<TAB>…<TAB>weight`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    pub(crate) kind: TableKind,
+    /// Terms with their weights, and the number of the line.
+    pub(crate) rows: Vec<(Box<str>, i64, usize)>,
+}
+
+impl Head {
+    /// The head for a recipe and so many documents.
+    pub fn new(recipe: &Recipe, documents: u64) -> Self {
+        Self {
+            recipe: recipe.name.clone(),
+            recipe_id: recipe.terms_id().to_string(),
+            documents,
+        }
+    }
+
+    /// The lines in front of the rows.
+    pub fn to_text(&self) -> String {
+        format!(
+            "{MAGIC}{VERSION}\n# recipe {}\n# terms {}\n# documents {}\nterm\tdocuments\tidf\n",
+            escaped(&self.recipe),
+            self.recipe_id,
+            self.documents
+        )
+    }
+
+    /// The line of a term.
+    pub fn row(&self, term: &str, documents: u64) -> String {
+        let idf = idf(self.documents, documents);
+        format!("{}\t{documents}\t{idf:.4}\n", escaped(term))
+    }
+}
+
+/// The inverse document frequency of a term.
+fn idf(all: u64, with: u64) -> f64 {
+    ((1 + all) as f64 / (1 + with) as f64).ln() + 1.0
+}
+
+/// Reads a table of document frequencies: its head, and a call for every term with its documents.
+///
+/// # Errors
+/// What is no such table, with the line; `name` is for messages.
+pub fn read_frequencies(
+    name: &str,
+    text: &str,
+    mut visit: impl FnMut(String, u64),
+) -> Result<Head> {
+    if !text.starts_with(MAGIC) {
+        return Err(Error::recipe(format!(
+            "{name} is no table of document frequencies: its first line is not '{MAGIC}{VERSION}'"
+        )));
+    }
+    let mut lines = Lines::new(name, text);
+    let head = lines.head()?;
+    while let Some(line) = lines.next() {
+        let (term, documents, _) = lines.frequency(line, head.documents)?;
+        visit(term, documents);
+    }
+    Ok(head)
+}
+
+impl Table {
+    /// Reads a table; `name` is for messages.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Self> {
+        let mut lines = Lines::new(name, text);
+        let learned = text.starts_with(MAGIC);
+        let kind = if learned {
+            TableKind::Frequencies(lines.head()?)
+        } else {
+            TableKind::Plain
+        };
+        let mut rows = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(line) = lines.next() {
+            let (term, weight) = match &kind {
+                TableKind::Frequencies(head) => {
+                    let (term, _, idf) = lines.frequency(line, head.documents)?;
+                    (term, idf)
+                }
+                TableKind::Plain if line.trim().is_empty() || line.starts_with('#') => continue,
+                TableKind::Plain => lines.weight(line)?,
+            };
+            if !seen.insert(term.clone()) {
+                return Err(lines.refusal(format!("the term '{term}' was there before")));
+            }
+            rows.push((term.into_boxed_str(), weight, lines.number));
+        }
+        Ok(Self { kind, rows })
+    }
+
+    /// The table, if all its weights are levels.
+    pub(crate) fn refuse_other_levels(self, name: &str) -> Result<Self> {
+        let is_level = |weight: i64| {
+            weight % WEIGHT_STEPS == 0 && (1..=LEVELS).contains(&(weight / WEIGHT_STEPS))
+        };
+        match self.rows.iter().find(|(_, weight, _)| !is_level(*weight)) {
+            None => Ok(self),
+            Some((term, weight, line)) => Err(Error::recipe(format!(
+                "{name}:{line}: the level of '{term}' is {}, but must be 1, 2, 3, 4 or 5",
+                *weight as f64 / WEIGHT_STEPS as f64
+            ))),
+        }
+    }
+
+    /// The weight of a term that is not in the table.
+    fn absent(&self) -> i64 {
+        match self.kind {
+            TableKind::Plain => WEIGHT_STEPS,
+            TableKind::Frequencies(_) => {
+                let weights = self.rows.iter().map(|(_, weight, _)| *weight);
+                weights.max().unwrap_or(WEIGHT_STEPS)
+            }
+        }
+    }
+}
+
+struct Lines<'t> {
+    name: &'t str,
+    lines: std::str::Lines<'t>,
+    number: usize,
+}
+
+impl<'t> Lines<'t> {
+    fn new(name: &'t str, text: &'t str) -> Self {
+        let lines = text.lines();
+        Self {
+            name,
+            lines,
+            number: 0,
+        }
+    }
+
+    fn next(&mut self) -> Option<&'t str> {
+        self.number += 1;
+        self.lines.next()
+    }
+
+    fn refusal(&self, what: impl std::fmt::Display) -> Error {
+        Error::recipe(format!("{}:{}: {what}", self.name, self.number))
+    }
+
+    fn head(&mut self) -> Result<Head> {
+        let version = self.said(MAGIC)?;
+        if version != VERSION {
+            return Err(self.refusal(format!(
+                "the table is of version {version}; this program reads version {VERSION}"
+            )));
+        }
+        let recipe = unescaped(self.said("# recipe ")?);
+        let recipe_id = self.said("# terms ")?.to_owned();
+        let documents = self.said("# documents ")?;
+        let documents = documents
+            .parse()
+            .map_err(|_| self.refusal(format!("'{documents}' is no number of documents")))?;
+        self.said("term\tdocuments\tidf")?;
+        Ok(Head {
+            recipe,
+            recipe_id,
+            documents,
+        })
+    }
+
+    fn said(&mut self, what: &str) -> Result<&'t str> {
+        let line = self.next().unwrap_or_default();
+        line.strip_prefix(what)
+            .ok_or_else(|| self.refusal(format!("here should be '{}'", what.trim_end())))
+    }
+
+    /// A term, its documents, its idf.
+    fn frequency(&self, line: &str, most: u64) -> Result<(String, u64, i64)> {
+        let mut fields = line.split('\t');
+        let (Some(term), Some(documents), Some(idf), None) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            return Err(self.refusal("a line is a term, a tab, its documents, a tab, its idf"));
+        };
+        let number = documents.parse().ok();
+        let number = number.filter(|number| (1..=most).contains(number));
+        let number = number.ok_or_else(|| {
+            self.refusal(format!(
+                "'{documents}' is no number of documents from 1 to {most}"
+            ))
+        })?;
+        Ok((unescaped(term), number, self.steps(idf)?))
+    }
+
+    /// A term and its weight.
+    fn weight(&self, line: &str) -> Result<(String, i64)> {
+        let (term, weight) = line
+            .rsplit_once('\t')
+            .or_else(|| line.trim_end().rsplit_once(' '))
+            .ok_or_else(|| self.refusal("a line is a term, a tab, its weight"))?;
+        Ok((unescaped(term.trim_end()), self.steps(weight.trim())?))
+    }
+
+    fn steps(&self, weight: &str) -> Result<i64> {
+        let number = weight.parse::<f64>().ok();
+        let number = number.filter(|number| (0.0..=MOST).contains(number));
+        let number = number.ok_or_else(|| {
+            self.refusal(format!(
+                "'{weight}' is no weight: it is a number from 0 to {MOST}"
+            ))
+        })?;
+        Ok((number * WEIGHT_STEPS as f64).round() as i64)
+    }
+}
+
+/// A term on a line: tab, line feed, carriage return and backslash as `\t`, `\n`, `\r`, `\\`.
+fn escaped(term: &str) -> String {
+    if !term.contains(['\\', '\t', '\n', '\r']) {
+        return term.to_owned();
+    }
+    (term.replace('\\', "\\\\").replace('\t', "\\t"))
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
+}
+
+/// The term of a line.
+fn unescaped(line: &str) -> String {
+    let mut term = String::with_capacity(line.len());
+    let mut points = line.chars();
+    while let Some(point) = points.next() {
+        if point != '\\' {
+            term.push(point);
+            continue;
+        }
+        match points.next() {
+            Some('t') => term.push('\t'),
+            Some('n') => term.push('\n'),
+            Some('r') => term.push('\r'),
+            Some('\\') | None => term.push('\\'),
+            Some(other) => term.extend(['\\', other]),
+        }
+    }
+    term
+}
+
+/// The number of levels.
+const LEVELS: i64 = 5;
+
+/// How the features of a text are weighted, where counting alone does not say it.
+#[derive(Clone, Debug)]
+pub(crate) struct Weighting {
+    weights: Weights,
+    table: Option<Lookup>,
+    absent: i64,
+    /// Whether the table holds levels, and not what they are made of.
+    levels_given: bool,
+    top: Option<usize>,
+}
+
+/// Buffers for [`Weighting::weigh`].
+#[derive(Debug, Default)]
+pub(crate) struct Weighed {
+    /// Distinct features with their weights.
+    pub(crate) features: Vec<(u64, i64)>,
+    sorted: Vec<i64>,
+}
+
+impl Weighting {
+    /// The weighting of a recipe, if it has one; `feature` is what a term is to the recipe, given
+    /// whether the term was made by a recipe of the same terms.
+    pub(crate) fn new(
+        recipe: &Recipe,
+        mut feature: impl FnMut(&str, bool) -> Option<u64>,
+    ) -> Option<Self> {
+        let simhash = &recipe.simhash;
+        if !simhash.weights.needs_table() && simhash.top.is_none() {
+            return None;
+        }
+        let loaded = recipe.loaded();
+        let table = loaded.table.as_ref();
+        let learned = table.is_some_and(|table| table.kind != TableKind::Plain);
+        let lookup = table.map(|table| {
+            let known = table.rows.iter().filter_map(|(term, weight, _)| {
+                feature(term, learned).map(|feature| (feature, *weight))
+            });
+            Lookup::new(known.collect())
+        });
+        Some(Self {
+            weights: simhash.weights,
+            absent: table.map_or(WEIGHT_STEPS, Table::absent),
+            table: lookup,
+            levels_given: simhash.weights == Weights::Levels && !learned,
+            top: simhash.top.map(|top| top as usize),
+        })
+    }
+
+    /// Replaces the features of a text, each as often as it occurs, by its distinct ones with their
+    /// weights in `weighed`: ascending, or with `top` in no order.
+    pub(crate) fn weigh(&self, features: &mut [u64], weighed: &mut Weighed) {
+        features.sort_unstable();
+        let counted = features.chunk_by(|a, b| a == b).map(|same| {
+            let count = same.len() as i64;
+            (same[0], self.weight(same[0], count))
+        });
+        weighed.features.clear();
+        weighed.features.extend(counted);
+        self.finish(weighed);
+    }
+
+    fn weight(&self, feature: u64, count: i64) -> i64 {
+        let known = self.table.as_ref().and_then(|table| table.get(feature));
+        let weight = known.unwrap_or(self.absent);
+        let times = match self.weights {
+            Weights::Binary => 1,
+            Weights::Levels if self.levels_given => 1,
+            _ => count,
+        };
+        weight.saturating_mul(times)
+    }
+
+    /// Levels and the heaviest, of features with their weights.
+    fn finish(&self, weighed: &mut Weighed) {
+        let Weighed { features, sorted } = weighed;
+        let by_levels = self.weights == Weights::Levels && !self.levels_given;
+        if by_levels {
+            sorted.clear();
+            sorted.extend(features.iter().map(|&(_, weight)| weight));
+            sorted.sort_unstable();
+        }
+        if let Some(top) = self.top {
+            keep_heaviest(features, top);
+        }
+        if by_levels {
+            for (_, weight) in features {
+                *weight = level(sorted, *weight) * WEIGHT_STEPS;
+            }
+        }
+    }
+}
+
+/// Keeps the heaviest features. Of equal ones those stay that come first in an order of hashes that
+/// no single bit decides.
+pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
+    if features.len() > top {
+        let order = |&(feature, weight): &(u64, i64)| (std::cmp::Reverse(weight), shuffle(feature));
+        features.select_nth_unstable_by_key(top, order);
+        features.truncate(top);
+    }
+}
+
+/// Level 1 + the fifths of all weights that are lighter.
+fn level(sorted: &[i64], weight: i64) -> i64 {
+    let lighter = sorted.partition_point(|&other| other < weight);
+    1 + LEVELS * lighter as i64 / sorted.len() as i64
+}
+
+/// Values by 64-bit hashes, in open addressing at most half full.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup {
+    slots: Box<[(u64, i64)]>,
+    shift: u32,
+    zero: Option<i64>,
+}
+
+impl Lookup {
+    /// Of two values of one key the first stays.
+    pub(crate) fn new(entries: Vec<(u64, i64)>) -> Self {
+        let size = (2 * entries.len() + 2).next_power_of_two();
+        let mut lookup = Self {
+            slots: vec![(0, 0); size].into(),
+            shift: 64 - size.trailing_zeros(),
+            zero: None,
+        };
+        for (key, value) in entries {
+            if key == 0 {
+                lookup.zero.get_or_insert(value);
+                continue;
+            }
+            let at = lookup.place(key);
+            if lookup.slots[at].0 == 0 {
+                lookup.slots[at] = (key, value);
+            }
+        }
+        lookup
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub(crate) fn get(&self, key: u64) -> Option<i64> {
+        if key == 0 {
+            return self.zero;
+        }
+        let (found, value) = self.slots[self.place(key)];
+        (found != 0).then_some(value)
+    }
+
+    /// Where a key is, or would be.
+    #[inline]
+    fn place(&self, key: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        while self.slots[at].0 != 0 && self.slots[at].0 != key {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weighting(weights: Weights, top: Option<usize>) -> Weighting {
+        Weighting {
+            weights,
+            table: Some(Lookup::new(vec![(10, 3), (11, 0), (0, 7)])),
+            absent: 2,
+            levels_given: false,
+            top,
+        }
+    }
+
+    fn weighed(weighting: &Weighting, features: &[u64]) -> Vec<(u64, i64)> {
+        let mut weighed = Weighed::default();
+        weighting.weigh(&mut features.to_vec(), &mut weighed);
+        weighed.features.sort_unstable();
+        weighed.features
+    }
+
+    #[test]
+    fn weights_multiply_counts_and_terms_out_of_the_table_have_one() {
+        let given = weighting(Weights::Given, None);
+        assert_eq!(weighed(&given, &[]), []);
+        assert_eq!(
+            weighed(&given, &[12, 10, 0, 10, 11, 12]),
+            [(0, 7), (10, 6), (11, 0), (12, 4)]
+        );
+    }
+
+    #[test]
+    fn the_heaviest_are_kept_and_ties_do_not_depend_on_the_order() {
+        let features: Vec<u64> = (100..140).collect();
+        let reversed: Vec<u64> = features.iter().rev().copied().collect();
+        for top in [1, 39, 40, 41] {
+            let heaviest = weighting(Weights::Given, Some(top));
+            let kept = weighed(&heaviest, &features);
+            assert_eq!(kept.len(), top.min(40));
+            assert_eq!(kept, weighed(&heaviest, &reversed));
+        }
+        let heaviest = weighting(Weights::Given, Some(2));
+        assert_eq!(weighed(&heaviest, &[0, 10, 200, 200]), [(0, 7), (200, 4)]);
+    }
+
+    #[test]
+    fn levels_are_fifths_of_the_weights_and_equal_weights_have_one_level() {
+        let sorted: Vec<i64> = (0..10).collect();
+        let levels: Vec<_> = sorted
+            .iter()
+            .map(|&weight| level(&sorted, weight))
+            .collect();
+        assert_eq!(levels, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
+        assert_eq!(level(&[4], 4), 1);
+        assert_eq!(level(&[1, 1, 1, 9], 9), 4);
+        assert_eq!(level(&[1, 1, 1, 9], 1), 1);
+        let levels = weighting(Weights::Levels, None);
+        let steps = |level| level * WEIGHT_STEPS;
+        assert_eq!(
+            weighed(&levels, &[11, 10, 12, 0]),
+            [
+                (0, steps(4)),
+                (10, steps(3)),
+                (11, steps(1)),
+                (12, steps(2))
+            ]
+        );
+    }
+
+    #[test]
+    fn overflowing_weights_saturate_one_by_one() {
+        let table = Lookup::new(vec![(5, i64::MAX)]);
+        let heavy = Weighting {
+            table: Some(table),
+            ..weighting(Weights::Given, None)
+        };
+        assert_eq!(weighed(&heavy, &[5, 5, 6]), [(5, i64::MAX), (6, 2)]);
+    }
+
+    #[test]
+    fn tables_are_read_and_bad_lines_are_named() {
+        let table = Table::parse("t.tsv", "\n# note\n大学\t2.5\nnew york\t0\na\\tb\t1\n").unwrap();
+        let rows: Vec<_> = (table.rows.iter())
+            .map(|(term, weight, line)| (&**term, *weight, *line))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                ("大学", 163_840, 3),
+                ("new york", 0, 4),
+                ("a\tb", 65_536, 5)
+            ]
+        );
+        let head =
+            "# lookalike idf 1\n# recipe x\n# terms 00\n# documents 9\nterm\tdocuments\tidf\n";
+        for (text, said) in [
+            ("a\t1\nb", "t.tsv:2: a line is a term"),
+            ("a\t1\na\t2", "t.tsv:2: the term 'a' was there before"),
+            ("a\t-1", "t.tsv:1: '-1' is no weight"),
+            ("a\t1000001", "from 0 to 1000000"),
+            ("a\tNaN", "'NaN' is no weight"),
+            (
+                "# lookalike idf 2\n",
+                "version 2; this program reads version 1",
+            ),
+            (
+                "# lookalike idf 1\n# terms",
+                "t.tsv:2: here should be '# recipe'",
+            ),
+            (
+                &format!("{head}a\t10\t1.5"),
+                "t.tsv:6: '10' is no number of documents from 1 to 9",
+            ),
+            (
+                &format!("{head}a\t1"),
+                "t.tsv:6: a line is a term, a tab, its documents",
+            ),
+        ] {
+            let error = Table::parse("t.tsv", text).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let levels = Table::parse("t.tsv", "a\t5\nb\t6").unwrap();
+        let error = levels.refuse_other_levels("t.tsv").unwrap_err();
+        assert!(
+            error.to_string().contains("t.tsv:2: the level of 'b' is 6"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn frequencies_round_trip() {
+        let head = Head::new(&Recipe::default(), 3);
+        let text = head.to_text() + &head.row("a\\b\tc", 3) + &head.row("大", 1);
+        let mut rows = Vec::new();
+        let read = read_frequencies("x", &text, |term, documents| rows.push((term, documents)));
+        assert_eq!(read.unwrap(), head);
+        assert_eq!(rows, [("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)]);
+        let table = Table::parse("x", &text).unwrap();
+        assert_eq!(table.rows[0].1, WEIGHT_STEPS);
+        assert_eq!(table.absent(), table.rows[1].1);
+    }
+}
