@@ -1,8 +1,13 @@
 //! Fixed-size stand-ins for sets of features.
 
+mod bottomk;
 mod minhash;
 mod simhash;
 
+pub use bottomk::{
+    bottom_k_containment, bottom_k_jaccard, shared_smallest, smallest_features, textbook_bottom_k,
+    textbook_k_minima,
+};
 pub use minhash::{MinHasher, equal_slots};
 pub use simhash::{SimHasher, vote};
 

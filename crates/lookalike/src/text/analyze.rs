@@ -7,7 +7,7 @@ use super::charmap::{AsciiCase, CharMap};
 use super::normalize::{self, Token};
 use super::sort::sort_distinct;
 use super::tokenize::{Buffers, Tokenize};
-use super::{markup, shingle};
+use super::{characters, markup, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
 use crate::recipe::{Markup, Recipe, Tokens};
@@ -31,6 +31,7 @@ pub struct Scratch {
     buffers: Buffers,
     characters: Vec<char>,
     weights: Vec<i64>,
+    symbols: Vec<u32>,
 }
 
 /// Turns texts into tokens under one recipe. Cheap to share between threads.
@@ -40,6 +41,16 @@ pub struct Analyzer {
     map: Arc<CharMap>,
     ascii: Option<AsciiCase>,
     cpu: Cpu,
+    extras: Extras,
+}
+
+/// What an analysis holds besides tokens, if it is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The normalised characters.
+    pub characters: bool,
+    /// A signature of so many of the longest sentences.
+    pub sentences: Option<usize>,
 }
 
 /// The tokens of a text and what follows from them.
@@ -54,6 +65,8 @@ pub struct Analysis<'a> {
     /// The weight of every token, where the tokens are features that came with weights.
     weights: Option<&'a [i64]>,
     ngram: usize,
+    characters: &'a [u32],
+    sentences: Option<u64>,
 }
 
 /// Weights are taken in steps of 1/65,536, so that their sums are exact.
@@ -82,7 +95,13 @@ impl Analyzer {
             map: Arc::new(map),
             ascii,
             cpu,
+            extras: Extras::default(),
         }
+    }
+
+    /// The same analyzer, whose analyses of texts hold more than tokens.
+    pub fn with_extras(self, extras: Extras) -> Self {
+        Self { extras, ..self }
     }
 
     /// The same analyzer, its tables shared, with chosen instructions.
@@ -113,6 +132,7 @@ impl Analyzer {
         let Scratch {
             buffers,
             characters,
+            symbols,
             ..
         } = scratch;
         buffers.trim();
@@ -129,7 +149,16 @@ impl Analyzer {
                 buffers.tokens.push(token.value());
             });
         }
-        self.analysis(text, &buffers.tokens)
+        symbols.clear();
+        if self.extras.characters {
+            characters::append(&self.recipe, &self.map, &plain, symbols);
+        }
+        let named = |count| sentences::signature(&self.recipe, &self.map, &plain, count);
+        Analysis {
+            characters: symbols,
+            sentences: self.extras.sentences.and_then(named),
+            ..self.analysis(text, &buffers.tokens)
+        }
     }
 
     /// The same for text that somebody else has cut into features: every string is one feature,
@@ -204,6 +233,8 @@ impl Analyzer {
             tokens,
             weights: None,
             ngram,
+            characters: &[],
+            sentences: None,
         }
     }
 }
@@ -212,6 +243,39 @@ impl Analysis<'_> {
     /// The value of every token, in the order of the text.
     pub fn tokens(&self) -> &[u64] {
         self.tokens
+    }
+
+    /// The normalised characters as code points, if the analyzer was asked for them: those of the
+    /// tokens, with one space between two words. Empty where features were given.
+    pub fn characters(&self) -> &[u32] {
+        self.characters
+    }
+
+    /// The signature of the longest sentences, if the analyzer was asked for it and there is one.
+    pub fn sentences(&self) -> Option<u64> {
+        self.sentences
+    }
+
+    /// Appends the distinct features with their weights, ascending by feature: the sum of the weights
+    /// that were given, in steps of 1/65,536, or else the number of occurrences.
+    pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
+        let start = into.len();
+        match self.weighted() {
+            Some(weighted) => into.extend(weighted),
+            None => self.chunks(|features| into.extend(features.iter().map(|&it| (it, 1)))),
+        }
+        into[start..].sort_unstable_by_key(|&(feature, _)| feature);
+        let mut kept = start;
+        for at in start..into.len() {
+            let (feature, weight) = into[at];
+            if kept > start && into[kept - 1].0 == feature {
+                into[kept - 1].1 += weight;
+            } else {
+                into[kept] = (feature, weight);
+                kept += 1;
+            }
+        }
+        into.truncate(kept);
     }
 
     /// The number of features, each counted as often as it occurs; 0 unless the text is rich.

@@ -7,16 +7,18 @@
 //! is built and every word is hashed once.
 
 mod analyze;
+mod characters;
 mod charmap;
 mod markup;
 mod normalize;
+mod sentences;
 mod shingle;
 mod sort;
 mod tokenize;
 pub(crate) mod unicode;
 
 pub(crate) use analyze::CHUNK;
-pub use analyze::{Analysis, Analyzer, Scratch, State};
+pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
 pub use normalize::Token;
 
 #[cfg(test)]
