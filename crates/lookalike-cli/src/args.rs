@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
+use lookalike::plan::SENTENCES;
 use lookalike_batch::run::Keep;
 
 use crate::settings;
@@ -251,6 +252,22 @@ pub(crate) struct ExplainArgs {
     )]
     pub(crate) verify: Verify,
 
+    /// What edits were counted in in the dedup run
+    ///
+    /// The default is characters.
+    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
+    pub(crate) unit: Option<Unit>,
+
+    /// How many of its longest sentences stood for a document in a dedup run with --method sentences
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = SENTENCES,
+        value_parser = settings::parse_limit,
+        help_heading = "Matching"
+    )]
+    pub(crate) sentences: usize,
+
     /// Print the whole texts, also long passages that both have in common
     #[arg(long, help_heading = "Output")]
     pub(crate) full: bool,
@@ -279,8 +296,9 @@ pub(crate) struct ExplainArgs {
 ///
 /// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint is
 /// as many bits as the recipe says (64), written as hexadecimal digits; a signature is a list of
-/// numbers. A text with too little in it for either has `-`, except with the recipes of other tools,
-/// which give a value to every text. Ids are passed on as they are.
+/// numbers, that of sentences 64 bits in hexadecimal digits. A text with too little in it for either
+/// has `-`, except with the recipes of other tools, which give a value to every text. Ids are passed
+/// on as they are.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -321,6 +339,17 @@ pub(crate) struct FingerprintArgs {
     /// The default is simhash, and minhash with the recipes of datasketch.
     #[arg(long, value_enum, value_name = "METHOD", help_heading = "Fingerprints")]
     pub(crate) method: Option<SketchMethod>,
+
+    /// With --method sentences: how many of its longest sentences stand for a document
+    ///
+    /// The default is 3.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_limit,
+        help_heading = "Fingerprints"
+    )]
+    pub(crate) sentences: Option<usize>,
 
     /// How texts become features, and how many bits or slots are made of them: a name (see
     /// `lookalike recipe`) or a TOML file
@@ -680,6 +709,12 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
     pub(crate) verify: Option<Verify>,
 
+    /// With --verify levenshtein, indel or lcs: what edits and lengths are counted in
+    ///
+    /// The default is characters.
+    #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
+    pub(crate) unit: Option<Unit>,
+
     /// Compare the texts: the least similarity that matches (≥), above 0 and at most 1
     ///
     /// The default with --verify is 0.8.
@@ -711,13 +746,13 @@ pub(crate) struct SearchArgs {
     pub(crate) running: Running,
 }
 
-/// What is compared with a query.
+/// Which fingerprints are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Candidates {
     /// Fingerprints within the distance
     Distance,
     /// All fingerprints that share one of distance + 1 equal blocks of bits, however far they are:
-    /// for a check of the texts. The library must be built with --plan blocks
+    /// for a check of the texts. A library must be built with --plan blocks
     Blocks,
 }
 
@@ -766,6 +801,10 @@ pub(crate) enum SketchMethod {
     Simhash,
     /// A MinHash signature: the share of equal numbers estimates the Jaccard index
     Minhash,
+    /// The smallest hashes of the features, as many as the recipe has slots
+    Bottomk,
+    /// A name of the longest sentences
+    Sentences,
 }
 
 /// How fingerprints are written.
@@ -824,6 +863,18 @@ pub(crate) struct Matching {
     #[arg(long, value_name = "K")]
     pub(crate) distance: Option<u32>,
 
+    /// With --method simhash: which fingerprints are candidates
+    ///
+    /// The default is distance.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) candidates: Option<Candidates>,
+
+    /// With --method sentences: how many of its longest sentences stand for a document
+    ///
+    /// The default is 3.
+    #[arg(long, value_name = "N", value_parser = settings::parse_limit)]
+    pub(crate) sentences: Option<usize>,
+
     /// How texts become features: a name (see `lookalike recipe`) or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub(crate) recipe: String,
@@ -831,6 +882,12 @@ pub(crate) struct Matching {
     /// What similarity means, and how candidates are checked
     #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]
     pub(crate) verify: Verify,
+
+    /// With --verify levenshtein, indel or lcs: what edits and lengths are counted in
+    ///
+    /// The default is characters.
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub(crate) unit: Option<Unit>,
 
     /// Match only documents with equal values of this field
     #[arg(long, value_name = "FIELD")]
@@ -868,8 +925,12 @@ pub(crate) enum Method {
     Simhash,
     /// Only texts that are equal after normalisation
     Exact,
-    /// An exact join of all documents: finds every pair; slow for long texts
+    /// An exact join of all documents, by all threads: finds every pair; slow for long texts
     Join,
+    /// Documents whose longest sentences are the same
+    Sentences,
+    /// Bottom-k: documents that share one of the smallest hashes of their features
+    Bottomk,
 }
 
 /// What similarity means.
@@ -879,8 +940,26 @@ pub(crate) enum Verify {
     Jaccard,
     /// Shared features by the features of the smaller document
     Containment,
-    /// No check: equal parts of the sketches (MinHash), 1 − distance/bits (SimHash)
+    /// The cosine of the features, weighted by how often they occur or by weights that were given
+    Cosine,
+    /// 1 − (insertions, deletions and substitutions) ÷ length of the longer text
+    Levenshtein,
+    /// 1 − (insertions and deletions) ÷ length of both texts
+    Indel,
+    /// Twice the length of the longest common substring ÷ length of both texts
+    Lcs,
+    /// No check: equal parts of the sketches (MinHash), 1 − distance/bits (SimHash), the estimate of
+    /// the smallest hashes (bottomk), 1 for the same longest sentences
     None,
+}
+
+/// What edits and lengths are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unit {
+    /// Characters of the normalised text
+    Characters,
+    /// Tokens of the recipe: words, and characters of scripts written without spaces
+    Words,
 }
 
 /// What inputs are.

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::plan::{Bands, Measure, Plan};
+use lookalike::plan::{Bands, LEAST_CANDIDATES, Measure, Plan, Smallest, Unit};
+use lookalike_batch::run::measure_name;
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::args::Matching;
+use crate::args::{Matching, Reading};
 use crate::commands::recipe::features;
 use crate::output::{Printer, Tone, bar, visible};
 use crate::settings;
@@ -30,8 +31,13 @@ const DOCUMENT_BYTES: usize = 45;
 /// What an id costs besides its own bytes: where it ends, and a hash that finds repeated ones.
 const ID_BYTES: usize = 16;
 
-pub(crate) fn explain(matching: &Matching, json: bool, printer: &Printer) -> Result<Outcome> {
-    let (recipe, _, plan) = settings::plan_of(matching)?;
+pub(crate) fn explain(
+    matching: &Matching,
+    reading: &Reading,
+    json: bool,
+    printer: &Printer,
+) -> Result<Outcome> {
+    let (recipe, _, plan) = settings::plan_of(matching, reading)?;
     let text = if json {
         format!("{}\n", as_json(&recipe, &plan))
     } else {
@@ -52,6 +58,8 @@ struct Curve {
 enum CurveKind {
     /// Over the Jaccard index.
     Bands { bands: Bands, slots: usize },
+    /// Over the Jaccard index.
+    Smallest(Smallest),
     /// Over the cosine of the weighted features.
     Distance { most: u32, bits: u32 },
 }
@@ -62,7 +70,9 @@ impl Curve {
             bands,
             slots: plan.slots(),
         });
-        let by_distance = plan.distance();
+        let by_smallest = plan.smallest().map(CurveKind::Smallest);
+        // Who shares blocks may be at any distance.
+        let by_distance = plan.distance().filter(|_| plan.blocks().is_none());
         let bits = plan.bits();
         let by_distance = by_distance.map(|distance| CurveKind::Distance {
             most: distance.get(),
@@ -70,13 +80,14 @@ impl Curve {
         });
         let threshold = plan.candidate_threshold().get();
         by_bands
+            .or(by_smallest)
             .or(by_distance)
             .map(|kind| Self { kind, threshold })
     }
 
     fn axis(&self) -> &'static str {
         match self.kind {
-            CurveKind::Bands { .. } => "Jaccard",
+            CurveKind::Bands { .. } | CurveKind::Smallest(_) => "Jaccard",
             CurveKind::Distance { .. } => "cosine",
         }
     }
@@ -89,6 +100,11 @@ impl Curve {
                 bands
                     .recall(similarity)
                     .min(at_most(differing, slots as u32, 1.0 - similarity))
+            }
+            CurveKind::Smallest(smallest) => {
+                let differing = (smallest.kept - smallest.least_equal) as u32;
+                let near = at_most(differing, smallest.kept as u32, 1.0 - similarity);
+                smallest.recall(similarity).min(near)
             }
             CurveKind::Distance { most, bits } => at_most(most, bits, similarity.acos() / PI),
         }
@@ -169,27 +185,52 @@ fn in_words(recipe: &Recipe, plan: &Plan, printer: &Printer) -> String {
 
 fn predicate(plan: &Plan) -> String {
     let threshold = plan.threshold().get();
-    let settings = plan.settings();
-    if plan.join().is_none() && plan.bands().is_none() && plan.distance().is_none() {
+    let measure = plan.settings().measure;
+    if !plan.finds_by_features() && plan.distance().is_none() && plan.sentences().is_none() {
         return "texts that are equal after normalisation".to_owned();
     }
-    match (settings.measure, plan.distance()) {
-        (Measure::Jaccard, _) => format!("Jaccard index of the sets of features >= {threshold}"),
-        (Measure::Containment, None) => format!(
-            "shared features by those of the smaller document >= {threshold}, for pairs with a \
-             Jaccard index >= {:.4}",
-            plan.candidate_threshold().get()
-        ),
-        (Measure::Containment, Some(_)) => {
-            format!("shared features by those of the smaller document >= {threshold}")
-        }
-        (Measure::Sketch, None) => {
-            format!("share of equal slots >= {threshold}, without a check of the features")
-        }
-        (Measure::Sketch, Some(_)) => {
-            "the distance alone, without a check of the features".to_owned()
-        }
+    if measure == Measure::Sketch {
+        return unchecked(plan, threshold);
     }
+    let similarity = match measure {
+        Measure::Jaccard | Measure::Sketch => "Jaccard index of the sets of features",
+        Measure::Containment => "shared features by those of the smaller document",
+        Measure::Cosine => "cosine of the features by their weights",
+        Measure::Levenshtein => "1 - edits by the length of the longer text",
+        Measure::Indel => "1 - insertions and deletions by the length of both texts",
+        Measure::Substring => "2 x longest common substring by the length of both texts",
+    };
+    let unit = match (plan.of_sequences(), plan.settings().unit) {
+        (None, _) => "",
+        (Some(_), Unit::Characters) => ", in characters,",
+        (Some(_), Unit::Words) => ", in words,",
+    };
+    format!("{similarity}{unit} >= {threshold}{}", among(plan))
+}
+
+fn unchecked(plan: &Plan, threshold: f64) -> String {
+    let alone = match (plan.distance(), plan.sentences(), plan.smallest()) {
+        (Some(_), ..) => return "the distance alone, without a check of the features".to_owned(),
+        (_, Some(_), _) => return "the same sentences, without a check of the rest".to_owned(),
+        (.., Some(_)) => "estimate by the smallest hashes",
+        _ => "share of equal slots",
+    };
+    format!("{alone} >= {threshold}, without a check of the features")
+}
+
+/// Among which pairs a measure is looked at, where it is not the Jaccard index.
+fn among(plan: &Plan) -> String {
+    if plan.settings().measure == Measure::Jaccard || !plan.finds_by_features() {
+        return String::new();
+    }
+    let least = plan.candidate_threshold().get();
+    let floor = plan.of_sequences().is_some() && least <= LEAST_CANDIDATES;
+    let why = if floor {
+        ", the lowest that is looked for: edits may leave less"
+    } else {
+        ""
+    };
+    format!(", for pairs with a Jaccard index >= {least:.4}{why}")
 }
 
 fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
@@ -227,23 +268,54 @@ fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
         ));
     }
     if let Some(distance) = plan.distance() {
-        let route = format!(
-            "fingerprints that differ in at most {} of {} bits",
-            distance.get(),
-            plan.bits()
-        );
+        let route = match plan.blocks() {
+            Some(blocks) => format!(
+                "fingerprints that share one of {} blocks of their {} bits, however far they are",
+                blocks.count,
+                plan.bits()
+            ),
+            None => format!(
+                "fingerprints that differ in at most {} of {} bits",
+                distance.get(),
+                plan.bits()
+            ),
+        };
         routes.push(("SimHash", route));
+    }
+    if let Some(count) = plan.sentences() {
+        let route = match count {
+            1 => "documents with the same longest sentence".to_owned(),
+            count => format!("documents with the same {count} longest sentences"),
+        };
+        routes.push(("sentences", route));
+    }
+    if let Some(smallest) = plan.smallest() {
+        let route = format!(
+            "documents that share one of their {} smallest hashes; of {} kept, pairs that share \
+             fewer than {} of the smallest of both are passed over",
+            smallest.meeting, smallest.kept, smallest.least_equal
+        );
+        routes.push(("bottom-k", route));
     }
     routes
 }
 
 /// Bytes that a document with a sketch takes.
 fn sketch_bytes(plan: &Plan) -> usize {
-    match (plan.bands(), plan.distance()) {
-        (Some(_), _) => 4 * plan.slots(),
-        (None, Some(_)) => 16,
-        (None, None) => 0,
-    }
+    let sketch = match (
+        plan.bands(),
+        plan.distance(),
+        plan.smallest(),
+        plan.sentences(),
+    ) {
+        (Some(_), ..) => 4 * plan.slots(),
+        (_, Some(_), ..) => 16,
+        (_, _, Some(smallest), _) => 8 * smallest.kept + 8,
+        (.., Some(_)) => 8,
+        _ => 0,
+    };
+    let outline = if plan.of_sequences().is_some() { 20 } else { 0 };
+    sketch + outline
 }
 
 fn memory(plan: &Plan) -> String {
@@ -265,11 +337,11 @@ fn as_json(recipe: &Recipe, plan: &Plan) -> Value {
         "recipe": recipe.name,
         "recipe_id": recipe.id().to_string(),
         "threshold": plan.threshold().get(),
-        "measure": match settings.measure {
-            Measure::Jaccard => "jaccard",
-            Measure::Containment => "containment",
-            Measure::Sketch => "none",
-        },
+        "measure": measure_name(settings.measure),
+        "unit": plan.of_sequences().map(|_| match settings.unit {
+            Unit::Characters => "characters",
+            Unit::Words => "words",
+        }),
         "candidate_threshold": plan.candidate_threshold().get(),
         "join": plan.join().map(|join| if joins_all {
             json!({ "short": null, "reach": null })
@@ -285,6 +357,13 @@ fn as_json(recipe: &Recipe, plan: &Plan) -> Value {
         "simhash": plan.distance().map(|distance| json!({
             "distance": distance.get(),
             "bits": plan.bits(),
+            "blocks": plan.blocks().map(|blocks| blocks.count),
+        })),
+        "sentences": plan.sentences(),
+        "bottomk": plan.smallest().map(|smallest| json!({
+            "meeting": smallest.meeting,
+            "kept": smallest.kept,
+            "least_equal": smallest.least_equal,
         })),
         "recall": curve.map(|curve| curve.points().into_iter().map(|(similarity, recall)| json!({
             "similarity": similarity,

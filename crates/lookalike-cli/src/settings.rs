@@ -5,7 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use lookalike::plan::{self, Measure, Plan};
+use lookalike::plan::{self, Measure, Plan, SENTENCES};
+use lookalike::verify::OfSequences;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
 use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
@@ -17,7 +18,7 @@ use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
 use crate::args::{
     self, Bare, DedupArgs, FingerprintArgs, Format, IndexBuildArgs, InputFormat, Matching, Method,
-    Notation, PairsArgs, Reading, Running, SearchArgs, SketchMethod, Verify,
+    Notation, PairsArgs, Reading, Running, SearchArgs, SketchMethod, Unit, Verify,
 };
 
 /// Everything about one dedup run.
@@ -166,17 +167,32 @@ impl FingerprintRun {
         };
         let sketch = match (args.method.unwrap_or(usual), args.format) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
-            (SketchMethod::Minhash, None) => Sketch::MinHash,
-            (SketchMethod::Minhash, Some(_)) => bail!(
-                "--format is for fingerprints; --method minhash, here {}, makes lists of numbers: \
+            (method, Some(_)) => bail!(
+                "--format is for SimHash fingerprints; --method {method}, here {how}, has one form: \
                  leave one of them out",
-                if args.method.is_some() {
+                method = match method {
+                    SketchMethod::Bottomk => "bottomk",
+                    SketchMethod::Sentences => "sentences",
+                    _ => "minhash",
+                },
+                how = if args.method.is_some() {
                     "asked for"
                 } else {
                     "the usual one of the recipe"
                 }
             ),
+            (SketchMethod::Minhash, None) => Sketch::MinHash,
+            (SketchMethod::Bottomk, None) => Sketch::BottomK,
+            (SketchMethod::Sentences, None) => {
+                check_has_text(&args.reading, "--method sentences")?;
+                Sketch::Sentences(args.sentences.unwrap_or(SENTENCES))
+            }
         };
+        if let Some(sentences) = args.sentences
+            && args.method != Some(SketchMethod::Sentences)
+        {
+            bail!("--sentences {sentences} is for --method sentences: give both or neither");
+        }
         let settings = FingerprintSettings {
             recipe,
             sketch,
@@ -309,10 +325,17 @@ impl SearchRun {
         check_table(&table, args.rejected.as_deref(), args.running.json)?;
         let default = plan::Settings::default().threshold;
         let threshold = args.threshold.unwrap_or(default);
+        let verify = args.verify.unwrap_or(Verify::Jaccard);
+        let unit = unit_of(verify, args.unit, &args.reading)?;
         let check = match (args.verify, args.threshold) {
             (None, None) => None,
             (None | Some(Verify::Jaccard), _) => Some(Check::Jaccard(threshold)),
             (Some(Verify::Containment), _) => Some(Check::Containment(threshold)),
+            (Some(Verify::Cosine), _) => Some(Check::Cosine(threshold)),
+            (Some(Verify::Levenshtein | Verify::Indel | Verify::Lcs), _) => args
+                .verify
+                .and_then(of_sequences)
+                .map(|of| Check::Sequences(of, unit, threshold)),
             (Some(Verify::None), None) => Some(Check::None),
             (Some(Verify::None), Some(_)) => bail!(
                 "--threshold has no effect with --verify none, where --distance alone decides: \
@@ -405,6 +428,44 @@ fn output(place: &Path) -> Output {
     }
 }
 
+/// The similarity of sequences that an option means, if it means one.
+pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
+    match verify {
+        Verify::Levenshtein => Some(OfSequences::Levenshtein),
+        Verify::Indel => Some(OfSequences::Indel),
+        Verify::Lcs => Some(OfSequences::Substring),
+        Verify::Jaccard | Verify::Containment | Verify::Cosine | Verify::None => None,
+    }
+}
+
+/// What edits are counted in; refused where nothing is, or where there are no characters.
+pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> Result<plan::Unit> {
+    let of_sequences = of_sequences(verify).is_some();
+    match unit {
+        Some(_) if !of_sequences => bail!(
+            "--unit is for --verify levenshtein, indel and lcs, which count characters or words: \
+             leave it out, or take one of these"
+        ),
+        Some(Unit::Words) => Ok(plan::Unit::Words),
+        None | Some(Unit::Characters) => {
+            if of_sequences && reading.features.is_some() {
+                bail!(
+                    "--features gives no characters to count: add --unit words, which takes \
+                     every feature for a word"
+                );
+            }
+            Ok(plan::Unit::Characters)
+        }
+    }
+}
+
+fn check_has_text(reading: &Reading, option: &str) -> Result<()> {
+    if reading.features.is_some() {
+        bail!("{option} needs texts, and --features gives none: leave one of them out");
+    }
+    Ok(())
+}
+
 fn run_settings(
     matching: &Matching,
     input_format: &InputFormat,
@@ -412,7 +473,7 @@ fn run_settings(
     running: &Running,
     keep: &Keep,
 ) -> Result<Settings> {
-    let (recipe, chosen, _) = plan_of(matching)?;
+    let (recipe, chosen, _) = plan_of(matching, reading)?;
     let window = match (matching.window, &matching.time) {
         (Some(seconds), Some(field)) => Some(Window {
             seconds,
@@ -438,8 +499,14 @@ pub(crate) fn threads(given: Option<usize>) -> usize {
 }
 
 /// The recipe, what was chosen of the matching, and the plan that follows from both.
-pub(crate) fn plan_of(matching: &Matching) -> Result<(Recipe, plan::Settings, Plan)> {
+pub(crate) fn plan_of(
+    matching: &Matching,
+    reading: &Reading,
+) -> Result<(Recipe, plan::Settings, Plan)> {
     check_matching(matching)?;
+    if matching.method == Method::Sentences {
+        check_has_text(reading, "--method sentences")?;
+    }
     let recipe = load_recipe(&matching.recipe)?;
     let defaults = plan::Settings::default();
     let threshold = match matching.method {
@@ -453,14 +520,26 @@ pub(crate) fn plan_of(matching: &Matching) -> Result<(Recipe, plan::Settings, Pl
             Method::Simhash => plan::Method::SimHash,
             Method::Exact => plan::Method::Exact,
             Method::Join => plan::Method::Join,
+            Method::Sentences => plan::Method::Sentences,
+            Method::Bottomk => plan::Method::BottomK,
         },
         threshold,
         distance: matching.distance.unwrap_or(defaults.distance),
         measure: match matching.verify {
             Verify::Jaccard => Measure::Jaccard,
             Verify::Containment => Measure::Containment,
+            Verify::Cosine => Measure::Cosine,
+            Verify::Levenshtein => Measure::Levenshtein,
+            Verify::Indel => Measure::Indel,
+            Verify::Lcs => Measure::Substring,
             Verify::None => Measure::Sketch,
         },
+        unit: unit_of(matching.verify, matching.unit, reading)?,
+        candidates: match matching.candidates {
+            None | Some(args::Candidates::Distance) => plan::Candidates::Distance,
+            Some(args::Candidates::Blocks) => plan::Candidates::Blocks,
+        },
+        sentences: matching.sentences.unwrap_or(defaults.sentences),
     };
     let plan = Plan::new(&recipe, chosen)?;
     Ok((recipe, chosen, plan))
@@ -473,8 +552,30 @@ fn check_matching(matching: &Matching) -> Result<()> {
         threshold,
         distance,
         verify,
+        candidates,
+        sentences,
         ..
     } = matching;
+    if candidates.is_some() && *method != Method::Simhash {
+        bail!("--candidates is for fingerprints: add --method simhash, or leave it out");
+    }
+    if *candidates == Some(args::Candidates::Blocks) && *verify == Verify::None {
+        bail!(
+            "--candidates blocks takes fingerprints however far they are, and --verify none would \
+             have all of them match: give a measure, such as --verify levenshtein"
+        );
+    }
+    if let Some(sentences) = sentences
+        && *method != Method::Sentences
+    {
+        bail!("--sentences {sentences} is for --method sentences: give both or neither");
+    }
+    if *method == Method::Sentences && *verify == Verify::None && threshold.is_some() {
+        bail!(
+            "--threshold has no effect with --method sentences --verify none, where the sentences \
+             alone decide: leave --threshold out"
+        );
+    }
     if let Some(distance) = distance
         && *method != Method::Simhash
     {

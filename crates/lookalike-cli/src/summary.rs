@@ -48,7 +48,7 @@ pub(crate) fn dedup(
     rejected(&mut text, done.rejected);
     suspicions(&mut text, done, printer);
     let matched = (
-        done.method,
+        (done.method, done.measure),
         done.threshold,
         &done.recipe[..],
         &done.recipe_id[..],
@@ -72,7 +72,7 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
     }
     rejected(&mut text, done.rejected);
     let matched = (
-        done.method,
+        (done.method, done.measure),
         done.threshold,
         &done.recipe[..],
         &done.recipe_id[..],
@@ -95,6 +95,8 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
     rejected(&mut text, done.rejected);
     let made = match done.method {
         "simhash" => format!("SimHash of {} bits", done.size),
+        "bottomk" => format!("at most {} smallest hashes", done.size),
+        "sentences" => format!("names of the {} longest sentences", done.size),
         _ => format!("MinHash of {} slots", done.size),
     };
     let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
@@ -311,6 +313,8 @@ fn removed(text: &mut String, done: &Summary) {
         (done.by_route.join, "short, joined exactly"),
         (done.by_route.minhash, "found by MinHash"),
         (done.by_route.simhash, "found by SimHash"),
+        (done.by_route.sentences, "of the same longest sentences"),
+        (done.by_route.bottomk, "found by bottom-k"),
     ];
     for (documents, how) in routes.into_iter().filter(|(documents, _)| *documents > 0) {
         line(text, "", &format!("{:>9} {how}", count(documents)));
@@ -423,9 +427,17 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
     }
 }
 
-fn matching(text: &mut String, (method, threshold, recipe, id): (&str, f64, &str, &str)) {
+fn matching(
+    text: &mut String,
+    ((method, measure), threshold, recipe, id): ((&str, &str), f64, &str, &str),
+) {
+    let by = match measure {
+        "jaccard" => String::new(),
+        "none" => ", unverified".to_owned(),
+        measure => format!(", verified by {measure}"),
+    };
     let value = format!(
-        "{method}, threshold {threshold}, recipe {} ({id})",
+        "{method}{by}, threshold {threshold}, recipe {} ({id})",
         visible(recipe)
     );
     line(text, "matched by", &value);
@@ -494,6 +506,7 @@ mod tests {
             bytes: 2_500_000,
             seconds: 0.5,
             method: "auto",
+            measure: "jaccard",
             threshold: 0.8,
             recipe: "default-1".into(),
             recipe_id: "00ff".into(),
@@ -502,6 +515,8 @@ mod tests {
                 join: 4,
                 minhash: 6,
                 simhash: 0,
+                sentences: 0,
+                bottomk: 0,
             },
             states: States {
                 poor: 3,

@@ -16,6 +16,7 @@
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::types::{Distance, Threshold};
+use crate::verify::OfSequences;
 
 /// The least predicted recall of a pair whose similarity is the threshold.
 pub const RECALL: f64 = 0.99;
@@ -40,6 +41,10 @@ pub enum Method {
     Exact,
     /// The exact join for all.
     Join,
+    /// The same longest sentences.
+    Sentences,
+    /// The smallest hashes of the features: one of the very smallest in common.
+    BottomK,
 }
 
 /// What a candidate pair is checked by.
@@ -51,9 +56,41 @@ pub enum Measure {
     /// |A ∩ B| / min(|A|, |B|), for pairs whose Jaccard index reaches t/(2−t): what two sets of
     /// equal size have when one contains t of the other.
     Containment,
-    /// Nothing but the sketches: the share of equal slots, or 1 − distance/bits. Documents of the
-    /// exact join are compared exactly all the same.
+    /// The cosine of the features with their weights, which are their numbers of occurrences unless
+    /// weights were given; for pairs whose Jaccard index reaches t/(2−t).
+    Cosine,
+    /// 1 − Levenshtein distance ÷ the length of the longer text, for pairs whose Jaccard index
+    /// reaches what so many edits leave of the features.
+    Levenshtein,
+    /// 1 − Indel distance ÷ the sum of both lengths, for the same pairs as with Levenshtein.
+    Indel,
+    /// 2 · length of the longest common substring ÷ the sum of both lengths, for pairs whose Jaccard
+    /// index reaches t/(2−t).
+    Substring,
+    /// Nothing but the sketches: the share of equal slots, or 1 − distance/bits, or the estimate of
+    /// the smallest hashes, or 1 for equal sentences. Documents of the exact join are compared
+    /// exactly all the same.
     Sketch,
+}
+
+/// What edits are counted in, and lengths measured in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unit {
+    /// Characters of the normalised text.
+    #[default]
+    Characters,
+    /// Tokens of the recipe: words, and single characters in scripts written without spaces.
+    Words,
+}
+
+/// Which fingerprints are candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Candidates {
+    /// Those within the distance.
+    #[default]
+    Distance,
+    /// Those that share one of distance + 1 equal blocks of bits, however far they are.
+    Blocks,
 }
 
 /// What a person chooses.
@@ -67,7 +104,16 @@ pub struct Settings {
     pub distance: u32,
     /// What candidates are checked by.
     pub measure: Measure,
+    /// What edits are counted in.
+    pub unit: Unit,
+    /// Which SimHash fingerprints are candidates.
+    pub candidates: Candidates,
+    /// How many of its longest sentences stand for a document, from 1.
+    pub sentences: usize,
 }
+
+/// The longest sentences that stand for a document, unless another number is asked for.
+pub const SENTENCES: usize = 3;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -76,6 +122,9 @@ impl Default for Settings {
             threshold: Threshold::new(0.8).expect("0.8 is above 0 and at most 1"),
             distance: 3,
             measure: Measure::Jaccard,
+            unit: Unit::Characters,
+            candidates: Candidates::Distance,
+            sentences: SENTENCES,
         }
     }
 }
@@ -100,6 +149,72 @@ pub struct Join {
     pub reach: usize,
 }
 
+/// Equal blocks of the bits of fingerprints: the first ones are a bit wider where they do not divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks {
+    /// How many blocks.
+    pub count: u32,
+    /// Bits of a fingerprint.
+    pub bits: u32,
+}
+
+impl Blocks {
+    /// The bits of every block.
+    pub fn masks(self) -> impl Iterator<Item = u128> {
+        let Self { count, bits } = self;
+        (0..count).map(move |at| {
+            let start = bits / count * at + at.min(bits % count);
+            let width = bits / count + u32::from(at < bits % count);
+            (u128::MAX >> (128 - width)) << start
+        })
+    }
+
+    /// Whether two fingerprints have one of the blocks in common.
+    pub fn share(self, a: u128, b: u128) -> bool {
+        self.masks().any(|mask| (a ^ b) & mask == 0)
+    }
+}
+
+/// The smallest hashes of features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Smallest {
+    /// Two documents meet if they have one of so many of their smallest hashes in common.
+    pub meeting: usize,
+    /// So many hashes are kept of a document.
+    pub kept: usize,
+    /// Pairs that share fewer of the smallest hashes of their union are no candidates, where the
+    /// union has at least as many as are kept.
+    pub least_equal: usize,
+}
+
+impl Smallest {
+    /// As few meeting hashes as find a pair at the threshold with probability [`RECALL`].
+    fn for_recall(kept: usize, threshold: Threshold) -> Result<Self> {
+        let least_equal = cutoff(kept, threshold.get());
+        (1..=kept)
+            .map(|meeting| Self {
+                meeting,
+                kept,
+                least_equal,
+            })
+            .find(|smallest| smallest.recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
+            .ok_or_else(|| {
+                Error::setting(format!(
+                    "no {kept} smallest hashes find pairs at the threshold {threshold} with \
+                     probability {RECALL}: give a higher threshold or more slots, or use the exact \
+                     join",
+                    threshold = threshold.get()
+                ))
+            })
+    }
+
+    /// The probability that a pair with this Jaccard index meets, or less: each of the smallest
+    /// hashes of the union is in both with the probability J, and then among the smallest of both.
+    pub fn recall(&self, jaccard: f64) -> f64 {
+        1.0 - (1.0 - jaccard).powi(self.meeting as i32)
+    }
+}
+
 /// How candidates are found and checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
@@ -107,6 +222,7 @@ pub struct Plan {
     candidate_threshold: Threshold,
     join: Option<Join>,
     bands: Option<Bands>,
+    smallest: Option<Smallest>,
     distance: Option<Distance>,
     bits: u32,
     slots: usize,
@@ -119,20 +235,13 @@ impl Plan {
     /// If the distance is not below the bits of the recipe's SimHash, or no bands of the recipe's
     /// signature reach [`RECALL`] at the threshold.
     pub fn new(recipe: &Recipe, settings: Settings) -> Result<Self> {
-        let threshold = settings.threshold.get();
-        let candidate_threshold = match settings.measure {
-            // Lower by more than all rounding: 80 of 120 must reach what 0.8 asks for.
-            Measure::Containment => {
-                Threshold::new(threshold / (2.0 - threshold) * (1.0 - 8.0 * f64::EPSILON))?
-            }
-            Measure::Jaccard | Measure::Sketch => settings.threshold,
-        };
+        let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
         let (short, signs) = match settings.method {
             Method::Auto => (Some(SHORT), true),
             Method::MinHash => (None, true),
             Method::Join => (Some(usize::MAX), false),
-            Method::SimHash | Method::Exact => (None, false),
+            Method::SimHash | Method::Exact | Method::Sentences | Method::BottomK => (None, false),
         };
         let join = short.map(|short| Join {
             short,
@@ -143,6 +252,16 @@ impl Plan {
         } else {
             None
         };
+        let smallest = if settings.method == Method::BottomK {
+            Some(Smallest::for_recall(slots, candidate_threshold)?)
+        } else {
+            None
+        };
+        if settings.method == Method::Sentences && settings.sentences == 0 {
+            return Err(Error::setting(
+                "0 sentences stand for nothing: give 1 or more",
+            ));
+        }
         let bits = recipe.simhash.bits;
         let distance = if settings.method == Method::SimHash {
             Some(Distance::new(settings.distance, bits)?)
@@ -154,6 +273,7 @@ impl Plan {
             candidate_threshold,
             join,
             bands,
+            smallest,
             distance,
             bits,
             slots,
@@ -190,6 +310,42 @@ impl Plan {
         self.distance
     }
 
+    /// The blocks of bits that candidates share, if these take the place of the distance.
+    pub fn blocks(&self) -> Option<Blocks> {
+        let count = self.distance?.get() + 1;
+        let bits = self.bits;
+        (self.settings.candidates == Candidates::Blocks).then_some(Blocks { count, bits })
+    }
+
+    /// How many of its longest sentences stand for a document, if sentences have a part.
+    pub fn sentences(&self) -> Option<usize> {
+        (self.settings.method == Method::Sentences).then_some(self.settings.sentences)
+    }
+
+    /// The smallest hashes of features, if they have a part.
+    pub fn smallest(&self) -> Option<Smallest> {
+        self.smallest
+    }
+
+    /// The similarity of sequences that candidates are checked by, if it is one.
+    pub fn of_sequences(&self) -> Option<OfSequences> {
+        if self.settings.method == Method::Exact {
+            return None;
+        }
+        match self.settings.measure {
+            Measure::Levenshtein => Some(OfSequences::Levenshtein),
+            Measure::Indel => Some(OfSequences::Indel),
+            Measure::Substring => Some(OfSequences::Substring),
+            Measure::Jaccard | Measure::Containment | Measure::Cosine | Measure::Sketch => None,
+        }
+    }
+
+    /// Whether candidates must have a Jaccard index of at least
+    /// [`candidate_threshold`](Self::candidate_threshold).
+    pub fn finds_by_features(&self) -> bool {
+        self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
+    }
+
     /// Bits of the recipe's fingerprints.
     pub fn bits(&self) -> u32 {
         self.bits
@@ -199,6 +355,33 @@ impl Plan {
     pub fn slots(&self) -> usize {
         self.slots
     }
+}
+
+/// Candidates of a measure of sequences are looked for down to this Jaccard index, not below.
+pub const LEAST_CANDIDATES: f64 = 0.2;
+
+/// The least Jaccard index for which candidates are found.
+///
+/// A share x of edits on characters (or tokens) changes at most `ngram` features each, so of two texts
+/// of equal length with Levenshtein similarity 1 − x it leaves an index of (1 − n·x)/(1 + n·x). With
+/// Indel, where an insertion in one place and a deletion in another cost what a substitution does,
+/// 2n − 1 stands for n.
+fn candidate_threshold(settings: &Settings, ngram: u32) -> Result<Threshold> {
+    let threshold = settings.threshold.get();
+    let after_edits = |features: u32| {
+        let changed = f64::from(features) * (1.0 - threshold);
+        ((1.0 - changed) / (1.0 + changed)).max(LEAST_CANDIDATES)
+    };
+    let least = match settings.measure {
+        Measure::Containment | Measure::Cosine | Measure::Substring => {
+            threshold / (2.0 - threshold)
+        }
+        Measure::Levenshtein => after_edits(ngram).min(threshold),
+        Measure::Indel => after_edits(2 * ngram - 1).min(threshold),
+        Measure::Jaccard | Measure::Sketch => return Ok(settings.threshold),
+    };
+    // Lower by more than all rounding: 80 of 120 must reach what 0.8 asks for.
+    Threshold::new(least * (1.0 - 8.0 * f64::EPSILON))
 }
 
 impl Bands {
@@ -405,6 +588,80 @@ mod tests {
                     assert!(!least.admits(shared - 1, 2 * size - shared + 1));
                 }
             }
+        }
+    }
+
+    #[test]
+    fn edits_leave_so_much_of_the_features() {
+        let least = |measure, threshold, ngram| {
+            let settings = Settings {
+                measure,
+                threshold: Threshold::new(threshold).unwrap(),
+                method: Method::Join,
+                ..Settings::default()
+            };
+            let recipe = Recipe {
+                ngram,
+                ..Recipe::default()
+            };
+            let plan = Plan::new(&recipe, settings).unwrap();
+            plan.candidate_threshold()
+        };
+        // 100 features, of which 10 substitutions change 20: 80 of 120 remain.
+        let pairs = least(Measure::Levenshtein, 0.9, 2);
+        assert!(pairs.admits(80, 120) && !pairs.admits(79, 121));
+        let single = least(Measure::Levenshtein, 0.8, 1);
+        assert!(single.admits(80, 120) && !single.admits(79, 121));
+        // 5 insertions and 5 deletions of 100: 10 and 5 features of one text, 5 and 10 of the other.
+        let indel = least(Measure::Indel, 0.95, 2);
+        assert!(indel.admits(85, 115) && !indel.admits(84, 116));
+        assert!(least(Measure::Levenshtein, 1.0, 2).admits(100, 100));
+        assert!(least(Measure::Levenshtein, 0.5, 2).admits(20, 100));
+        assert!(!least(Measure::Levenshtein, 0.5, 2).admits(19, 100));
+        assert!(least(Measure::Levenshtein, 0.1, 2).admits(10, 100));
+        assert!(least(Measure::Cosine, 0.8, 2).admits(80, 120));
+        assert!(least(Measure::Substring, 0.8, 2).admits(80, 120));
+    }
+
+    #[test]
+    fn blocks_part_all_bits() {
+        for (count, bits) in [(4, 64), (1, 64), (7, 64), (8, 8), (5, 127), (128, 128)] {
+            let blocks = Blocks { count, bits };
+            let masks: Vec<u128> = blocks.masks().collect();
+            assert_eq!(masks.len(), count as usize);
+            let all = masks.iter().fold(0, |all, mask| {
+                assert_eq!(all & mask, 0);
+                all | mask
+            });
+            assert_eq!(all, u128::MAX >> (128 - bits));
+            let widths = masks.iter().map(|mask| mask.count_ones());
+            assert!(widths.clone().max().unwrap() <= widths.min().unwrap() + 1);
+            for mask in &masks {
+                assert!(blocks.share(!mask & all, 0) && blocks.share(0, !mask & all));
+            }
+            let one_of_each = masks
+                .iter()
+                .fold(0, |bits, mask| bits | mask & mask.wrapping_neg());
+            assert!(!blocks.share(one_of_each, 0));
+        }
+    }
+
+    #[test]
+    fn as_few_smallest_hashes_meet_as_keep_the_recall() {
+        for (threshold, meeting) in [(0.8, 3), (0.9, 3), (0.95, 2), (0.5, 7), (1.0, 1)] {
+            let settings = Settings {
+                threshold: Threshold::new(threshold).unwrap(),
+                method: Method::BottomK,
+                ..Settings::default()
+            };
+            let plan = Plan::new(&Recipe::default(), settings).unwrap();
+            let smallest = plan.smallest().unwrap();
+            assert_eq!(
+                (smallest.meeting, smallest.kept),
+                (meeting, 128),
+                "{threshold}"
+            );
+            assert!(smallest.recall(threshold) >= RECALL);
         }
     }
 

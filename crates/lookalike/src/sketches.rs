@@ -2,14 +2,16 @@
 //!
 //! Structure of arrays, in the order read. A document costs 16 bytes for its key and 17 for what
 //! decides most pairs; a signature (4 bytes a slot) or a fingerprint only where the plan asks for one. The
-//! features of documents in the exact join are kept while a budget lasts.
+//! features of documents in the exact join are kept while a budget lasts, and so are the characters
+//! or words of documents where sequences are compared, with 20 bytes of outline for each.
 
 use crate::arch::Cpu;
-use crate::plan::Plan;
+use crate::plan::{Plan, Unit};
 use crate::recipe::Recipe;
-use crate::sketch::{MinHasher, SimHasher};
-use crate::text::{Analysis, State};
+use crate::sketch::{MinHasher, SimHasher, smallest_features};
+use crate::text::{Analysis, Extras, State};
 use crate::types::DocId;
+use crate::verify::Outline;
 
 /// Makes what [`Sketches`] holds, as a plan asks.
 #[derive(Clone, Debug)]
@@ -77,6 +79,54 @@ pub struct Sketches {
     features_at: Vec<u32>,
     features: Vec<u64>,
     feature_budget: usize,
+    /// What is compared of sequences.
+    outlines: Vec<Outline>,
+    characters: Held<u32>,
+    words: Held<u64>,
+    sentences: Vec<u64>,
+    /// The smallest hashes of all documents one after another, and where those of each end.
+    smallest: Vec<u64>,
+    smallest_ends: Vec<usize>,
+}
+
+/// Lists of documents that are kept while there is room.
+#[derive(Clone, Debug, Default)]
+struct Held<T> {
+    at: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T: Copy> Held<T> {
+    /// Adds the list of the next document, which is kept if all are then at most `room` items.
+    fn push(&mut self, list: &[T], room: usize) {
+        let start = self.items.len();
+        let fits = !list.is_empty() && start + list.len() <= room.min(NONE as usize);
+        if fits {
+            self.items.extend_from_slice(list);
+        }
+        self.at.push(if fits { start as u32 } else { NONE });
+    }
+
+    fn append(&mut self, other: &Self, room: usize) {
+        let start = self.items.len();
+        let fits = start + other.items.len() <= room.min(NONE as usize);
+        let moved = |&at: &u32| match at {
+            NONE => NONE,
+            at if fits => at + start as u32,
+            _ => NONE,
+        };
+        self.at.extend(other.at.iter().map(moved));
+        if fits {
+            self.items.extend_from_slice(&other.items);
+        }
+    }
+
+    fn get(&self, document: DocId, length: usize) -> Option<&[T]> {
+        match self.at.get(document.index()) {
+            None | Some(&NONE) => None,
+            Some(&at) => Some(&self.items[at as usize..][..length]),
+        }
+    }
 }
 
 /// So many features are kept besides the budget for every document there is.
@@ -94,8 +144,18 @@ impl Sketcher {
         }
     }
 
+    /// What the analyses must hold that are [added](Self::add).
+    pub fn extras(&self) -> Extras {
+        let by_characters = self.plan.settings().unit == Unit::Characters;
+        Extras {
+            characters: by_characters && self.plan.of_sequences().is_some(),
+            sentences: self.plan.sentences(),
+        }
+    }
+
     /// An empty store that keeps up to `feature_budget` features of short documents (8 bytes each),
-    /// and 15 more for every document; none if the budget is 0.
+    /// and 15 more for every document; none if the budget is 0. Where sequences are compared, as many
+    /// bytes of characters or words are kept besides.
     pub fn sketches(&self, feature_budget: usize) -> Sketches {
         let slots = self.minhash.as_ref().map_or(0, MinHasher::slots);
         Sketches {
@@ -105,7 +165,7 @@ impl Sketcher {
         }
     }
 
-    /// Adds a document.
+    /// Adds a document, of which the analysis holds the [extras](Self::extras).
     pub fn add(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
         to.keys.push(analysis.key);
         to.states.push(analysis.state);
@@ -125,6 +185,32 @@ impl Sketcher {
         if let Some(simhash) = &self.simhash {
             to.fingerprints
                 .push(simhash.fingerprint(analysis).unwrap_or(0));
+        }
+        if self.plan.sentences().is_some() {
+            to.sentences.push(analysis.sentences().unwrap_or(0));
+        }
+        if let Some(smallest) = self.plan.smallest() {
+            if analysis.state == State::Rich {
+                smallest_features(analysis, smallest.kept, &mut to.smallest);
+            }
+            to.smallest_ends.push(to.smallest.len());
+        }
+        if self.plan.of_sequences().is_some() {
+            self.add_sequence(analysis, to);
+        }
+    }
+
+    fn add_sequence(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
+        let room = to.feature_room();
+        match self.plan.settings().unit {
+            Unit::Characters => {
+                to.outlines.push(Outline::new(analysis.characters()));
+                to.characters.push(analysis.characters(), 2 * room);
+            }
+            Unit::Words => {
+                to.outlines.push(Outline::new(analysis.tokens()));
+                to.words.push(analysis.tokens(), room);
+            }
         }
     }
 
@@ -181,6 +267,15 @@ impl Sketches {
         if fits {
             self.features.extend_from_slice(&other.features);
         }
+        let room = self.feature_room();
+        self.characters.append(&other.characters, 2 * room);
+        self.words.append(&other.words, room);
+        self.outlines.extend_from_slice(&other.outlines);
+        self.sentences.extend_from_slice(&other.sentences);
+        let smallest = self.smallest.len();
+        self.smallest_ends
+            .extend(other.smallest_ends.iter().map(|end| smallest + end));
+        self.smallest.extend_from_slice(&other.smallest);
         self.keys.extend_from_slice(&other.keys);
         self.states.extend_from_slice(&other.states);
         self.briefs.extend_from_slice(&other.briefs);
@@ -234,5 +329,40 @@ impl Sketches {
                 Some(&self.features[at as usize..][..self.briefs[document.index()].size as usize])
             }
         }
+    }
+
+    /// What decides most pairs of sequences, if the plan compares these.
+    #[inline]
+    pub(crate) fn outline(&self, document: DocId) -> Outline {
+        self.outlines[document.index()]
+    }
+
+    /// The normalised characters of a document, if they were kept.
+    pub(crate) fn characters(&self, document: DocId) -> Option<&[u32]> {
+        let length = self.outlines.get(document.index())?.length()?;
+        self.characters.get(document, length)
+    }
+
+    /// The tokens of a document, if they were kept.
+    pub(crate) fn words(&self, document: DocId) -> Option<&[u64]> {
+        let length = self.outlines.get(document.index())?.length()?;
+        self.words.get(document, length)
+    }
+
+    /// The signature of the longest sentences of a rich document, if the plan asked for it.
+    pub fn sentences(&self, document: DocId) -> Option<u64> {
+        let rich = self.state(document) == State::Rich;
+        self.sentences
+            .get(document.index())
+            .copied()
+            .filter(|_| rich)
+    }
+
+    /// The smallest hashes of a rich document, ascending, if the plan asked for them.
+    pub fn smallest(&self, document: DocId) -> Option<&[u64]> {
+        let end = *self.smallest_ends.get(document.index())?;
+        let before = document.index().checked_sub(1);
+        let start = before.map_or(0, |before| self.smallest_ends[before]);
+        (start < end).then(|| &self.smallest[start..end])
     }
 }

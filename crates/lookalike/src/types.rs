@@ -36,6 +36,11 @@ impl Similarity {
         }
     }
 
+    /// `part / whole`, both above 0, of which rounding may have made the whole too small.
+    pub(crate) fn quotient(part: f64, whole: f64) -> Self {
+        Self((part / whole).min(1.0))
+    }
+
     /// The value, in 0..=1.
     pub fn get(self) -> f64 {
         self.0
@@ -70,6 +75,11 @@ impl Threshold {
     /// The value, above 0 and at most 1.
     pub fn get(self) -> f64 {
         self.0
+    }
+
+    /// Whether a similarity reaches the threshold.
+    pub fn admits_similarity(self, similarity: Similarity) -> bool {
+        similarity.get() >= self.0
     }
 
     /// Whether `part / whole` reaches the threshold.

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lookalike::hamming::{Code, Search, Segment};
-use lookalike::text::{Analyzer, Scratch};
-use lookalike::verify::{containment, jaccard};
-use lookalike::{Distance, Recipe, Threshold};
+use lookalike::plan::Unit;
+use lookalike::text::{Analysis, Analyzer, Extras, Scratch};
+use lookalike::verify::{OfSequences, Weighted, containment, cosine, jaccard};
+use lookalike::{Distance, Recipe, Similarity, Threshold};
 use serde::Serialize;
 
 use super::manifest::Manifest;
@@ -64,8 +65,106 @@ pub enum Check {
     Jaccard(Threshold),
     /// The share of the features of the smaller text that the other has too.
     Containment(Threshold),
+    /// The cosine of the features with their weights.
+    Cosine(Threshold),
+    /// A similarity of the sequences of characters or words.
+    Sequences(OfSequences, Unit, Threshold),
     /// No check: similarity is 1 − distance/bits.
     None,
+}
+
+impl Check {
+    /// Whether texts are compared.
+    fn compares(self) -> bool {
+        self != Self::None
+    }
+
+    /// What the analyses of texts must hold.
+    fn extras(self) -> Extras {
+        Extras {
+            characters: matches!(self, Self::Sequences(_, Unit::Characters, _)),
+            sentences: None,
+        }
+    }
+
+    /// The similarity of two documents if it reaches the threshold.
+    fn similarity(
+        self,
+        a: (&Material, usize),
+        b: (&Material, usize),
+    ) -> Result<Option<Similarity>> {
+        let lists = || (a.0.values(a.1), b.0.values(b.1));
+        let (similarity, threshold) = match self {
+            Self::Jaccard(threshold) => (jaccard(lists().0, lists().1), threshold),
+            Self::Containment(threshold) => (containment(lists().0, lists().1), threshold),
+            Self::Cosine(threshold) => (cosine(a.0.weighted(a.1), b.0.weighted(b.1)), threshold),
+            Self::Sequences(of, Unit::Characters, threshold) => {
+                return Ok(of.similarity(a.0.characters(a.1), b.0.characters(b.1), threshold)?);
+            }
+            Self::Sequences(of, Unit::Words, threshold) => {
+                return Ok(of.similarity(lists().0, lists().1, threshold)?);
+            }
+            Self::None => return Ok(None),
+        };
+        Ok(Some(similarity).filter(|&similarity| threshold.admits_similarity(similarity)))
+    }
+}
+
+/// What documents are compared by, of one kind for all, one document after another.
+#[derive(Default)]
+struct Material {
+    values: Vec<u64>,
+    weighted: Vec<Weighted>,
+    characters: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+impl Material {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.weighted.clear();
+        self.characters.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, check: Check, analysis: &Analysis<'_>) {
+        let end = match check {
+            Check::Cosine(_) => {
+                analysis.weighted_features(&mut self.weighted);
+                self.weighted.len()
+            }
+            Check::Sequences(_, Unit::Characters, _) => {
+                self.characters.extend_from_slice(analysis.characters());
+                self.characters.len()
+            }
+            Check::Sequences(_, Unit::Words, _) => {
+                self.values.extend_from_slice(analysis.tokens());
+                self.values.len()
+            }
+            Check::Jaccard(_) | Check::Containment(_) | Check::None => {
+                analysis.features(&mut self.values);
+                self.values.len()
+            }
+        };
+        self.ends.push(end);
+    }
+
+    fn range(&self, at: usize) -> std::ops::Range<usize> {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[at]
+    }
+
+    fn values(&self, at: usize) -> &[u64] {
+        &self.values[self.range(at)]
+    }
+
+    fn weighted(&self, at: usize) -> &[Weighted] {
+        &self.weighted[self.range(at)]
+    }
+
+    fn characters(&self, at: usize) -> &[u32] {
+        &self.characters[self.range(at)]
+    }
 }
 
 /// What a person may choose of a search.
@@ -238,14 +337,13 @@ struct Worker<C> {
     /// Ids one after another, and where each ends.
     ids: String,
     id_ends: Vec<usize>,
-    /// Features of every query one after another, where candidates are checked.
-    features: Vec<u64>,
-    feature_ends: Vec<usize>,
+    /// What the queries are compared by, where candidates are checked.
+    material: Material,
     hits: Vec<Hit>,
     scratch: Scratch,
     number: String,
     unpacked: Vec<Unpacked>,
-    others: Vec<u64>,
+    other: Material,
 }
 
 impl<C> Default for Worker<C> {
@@ -254,13 +352,12 @@ impl<C> Default for Worker<C> {
             codes: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
-            features: Vec::new(),
-            feature_ends: Vec::new(),
+            material: Material::default(),
             hits: Vec::new(),
             scratch: Scratch::default(),
             number: String::new(),
             unpacked: Vec::new(),
-            others: Vec::new(),
+            other: Material::default(),
         }
     }
 }
@@ -270,8 +367,7 @@ impl<C> Worker<C> {
         self.codes.clear();
         self.ids.clear();
         self.id_ends.clear();
-        self.features.clear();
-        self.feature_ends.clear();
+        self.material.clear();
     }
 
     fn id(&self, query: usize) -> &str {
@@ -279,13 +375,6 @@ impl<C> Worker<C> {
             .checked_sub(1)
             .map_or(0, |before| self.id_ends[before]);
         &self.ids[start..self.id_ends[query]]
-    }
-
-    fn features(&self, query: usize) -> &[u64] {
-        let start = query
-            .checked_sub(1)
-            .map_or(0, |before| self.feature_ends[before]);
-        &self.features[start..self.feature_ends[query]]
     }
 }
 
@@ -332,10 +421,7 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         progress: job.progress,
     };
     let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
-    let compares = matches!(
-        settings.check,
-        Some(Check::Jaccard(_) | Check::Containment(_))
-    );
+    let compares = settings.check.filter(|check| check.compares());
     let searcher = Searcher {
         opened: &opened,
         settings,
@@ -346,7 +432,9 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
             },
             limit: usize::MAX,
         },
-        analyzer: recipe.filter(|_| compares).map(Analyzer::new),
+        analyzer: recipe
+            .zip(compares)
+            .map(|(recipe, check)| Analyzer::new(recipe).with_extras(check.extras())),
         template: table.rows(),
     };
     let mut counts = Counts::default();
@@ -384,10 +472,9 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
                             }
                         }
                         worker.id_ends.push(worker.ids.len());
-                        if let Some(analyzer) = &searcher.analyzer {
+                        if let (Some(analyzer), Some(check)) = (&searcher.analyzer, compares) {
                             let analysis = analyze(analyzer, &row, &mut worker.scratch);
-                            analysis.features(&mut worker.features);
-                            worker.feature_ends.push(worker.features.len());
+                            worker.material.push(check, &analysis);
                         }
                     }
                 }
@@ -444,10 +531,7 @@ impl<C: Code> Opened<C> {
                 manifest.plan
             )));
         }
-        let compares = matches!(
-            settings.check,
-            Some(Check::Jaccard(_) | Check::Containment(_))
-        );
+        let compares = settings.check.is_some_and(Check::compares);
         if compares && !manifest.texts {
             return Err(Error::usage(format!(
                 "similarities are those of texts, which the library {library} does not store: \
@@ -542,13 +626,13 @@ impl<C: Code> Searcher<'_, C> {
         };
         let bits = f64::from(self.opened.manifest.bits);
         let mut hits = std::mem::take(&mut worker.hits);
-        let (Check::Jaccard(threshold) | Check::Containment(threshold)) = check else {
+        if !check.compares() {
             for hit in &mut hits {
                 hit.rank = Hit::rank_of(1.0 - hit.rank as f64 / bits);
             }
             worker.hits = hits;
             return Ok(());
-        };
+        }
         let Some(analyzer) = &self.analyzer else {
             worker.hits = hits;
             return Ok(());
@@ -568,17 +652,12 @@ impl<C: Code> Searcher<'_, C> {
                     continue;
                 };
                 let text = texts.get(row, &mut worker.unpacked[segment])?;
-                worker.others.clear();
-                analyzer
-                    .analyze(text, &mut worker.scratch)
-                    .features(&mut worker.others);
+                worker.other.clear();
+                let analysis = analyzer.analyze(text, &mut worker.scratch);
+                worker.other.push(check, &analysis);
             }
-            let features = worker.features(hit.query as usize);
-            let similarity = match check {
-                Check::Containment(_) => containment(features, &worker.others),
-                _ => jaccard(features, &worker.others),
-            };
-            if similarity.get() >= threshold.get() {
+            let query = (&worker.material, hit.query as usize);
+            if let Some(similarity) = check.similarity(query, (&worker.other, 0))? {
                 kept.push(Hit {
                     rank: Hit::rank_of(similarity.get()),
                     ..hit

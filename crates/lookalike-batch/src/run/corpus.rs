@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use lookalike::matching::{self, Corpus, Texts};
 use lookalike::plan::Plan;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{Analysis, Analyzer, Scratch};
+use lookalike::verify::Weighted;
 use lookalike::{Cpu, DocId, Sketcher, Sketches};
 
 use super::documents::{Documents, Extra};
@@ -65,8 +66,8 @@ impl<'a> ReadCorpus<'a> {
         reject: &(dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let analyzer = Analyzer::new(&settings.recipe);
         let sketcher = Sketcher::new(&settings.recipe, plan, Cpu::best());
+        let analyzer = Analyzer::new(&settings.recipe).with_extras(sketcher.extras());
         let extra = opened.extra.clone();
         let reader = Reader {
             settings,
@@ -145,14 +146,15 @@ impl<'a> ReadCorpus<'a> {
         id_of(inputs, documents, index)
     }
 
-    fn features_again(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+    /// Reads a document again and calls back with its analysis.
+    fn again(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
         let (inputs, documents, index) = self.home(document);
         let (parse, text) = (&mut scratch.0, &mut scratch.1);
         let key = inputs.reread(documents.place(index), parse, |row| {
             let analysis = analyze(&self.analyzer, row, text);
-            analysis.features(into);
+            visit(&analysis);
             analysis.key
         })?;
         pool().push(scratch);
@@ -169,7 +171,26 @@ impl<'a> ReadCorpus<'a> {
 
 impl Texts for ReadCorpus<'_> {
     fn features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
-        self.features_again(document, into)
+        self.again(document, |analysis| analysis.features(into))
             .map_err(lookalike::Error::text)
+    }
+
+    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> lookalike::Result<()> {
+        self.again(document, |analysis| analysis.weighted_features(into))
+            .map_err(lookalike::Error::text)
+    }
+
+    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> lookalike::Result<()> {
+        self.again(document, |analysis| {
+            into.extend_from_slice(analysis.characters())
+        })
+        .map_err(lookalike::Error::text)
+    }
+
+    fn words(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
+        self.again(document, |analysis| {
+            into.extend_from_slice(analysis.tokens())
+        })
+        .map_err(lookalike::Error::text)
     }
 }

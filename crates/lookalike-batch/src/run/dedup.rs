@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use lookalike::matching::{self, Outcome, Route};
-use lookalike::plan::{Method, Plan};
+use lookalike::plan::{Measure, Method, Plan};
 use lookalike::text::State;
 use lookalike::{DocId, RecipeId};
 
@@ -151,6 +151,7 @@ impl<'a> Run<'a> {
             rejected,
             bytes: corpus.documents.bytes,
             method: method_name(self.plan.settings().method),
+            measure: measure_name(self.plan.settings().measure),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),
@@ -173,6 +174,21 @@ pub fn method_name(method: Method) -> &'static str {
         Method::SimHash => "simhash",
         Method::Exact => "exact",
         Method::Join => "join",
+        Method::Sentences => "sentences",
+        Method::BottomK => "bottomk",
+    }
+}
+
+/// The name of a measure on the command line and in reports.
+pub fn measure_name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::Jaccard => "jaccard",
+        Measure::Containment => "containment",
+        Measure::Cosine => "cosine",
+        Measure::Levenshtein => "levenshtein",
+        Measure::Indel => "indel",
+        Measure::Substring => "lcs",
+        Measure::Sketch => "none",
     }
 }
 
@@ -505,6 +521,8 @@ fn by_route(outcome: &Outcome) -> ByRoute {
             Route::Join => counts.join += 1,
             Route::MinHash => counts.minhash += 1,
             Route::SimHash => counts.simhash += 1,
+            Route::Sentences => counts.sentences += 1,
+            Route::BottomK => counts.bottomk += 1,
         }
     }
     counts

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use lookalike::sketch::{MinHasher, SimHasher};
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
+use lookalike::text::{Analyzer, Extras, Scratch, State};
 use lookalike::{Cpu, Recipe};
 use serde::Serialize;
 
@@ -26,6 +26,10 @@ pub enum Sketch {
     SimHash(Digits),
     /// A MinHash signature, a list of numbers.
     MinHash,
+    /// The smallest hashes of the features, as many as the recipe has slots: a list of numbers.
+    BottomK,
+    /// A name of so many of the longest sentences, 64 bits in hexadecimal digits.
+    Sentences(usize),
 }
 
 /// What a person may choose of a run that prints fingerprints.
@@ -56,9 +60,9 @@ pub struct FingerprintSummary {
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// `simhash` or `minhash`.
+    /// `simhash`, `minhash`, `bottomk` or `sentences`.
     pub method: &'static str,
-    /// Bits of a fingerprint, or slots of a signature.
+    /// Bits of a fingerprint, slots of a signature, hashes, or sentences.
     pub size: u32,
     /// Name of the recipe.
     pub recipe: String,
@@ -97,11 +101,14 @@ struct Worker {
     digits: String,
     number: String,
     signature: Vec<u32>,
+    hashes: Vec<u64>,
 }
 
 enum Hasher {
     SimHash(SimHasher, u32, Digits),
     MinHash(MinHasher),
+    BottomK(usize),
+    Sentences(usize),
 }
 
 fn run(
@@ -130,7 +137,13 @@ fn run(
         progress,
     };
     let recipe = &settings.recipe;
-    let analyzer = Analyzer::new(recipe);
+    let analyzer = Analyzer::new(recipe).with_extras(Extras {
+        characters: false,
+        sentences: match settings.sketch {
+            Sketch::Sentences(count) => Some(count),
+            _ => None,
+        },
+    });
     let hasher = Hasher::new(settings);
     let columns = [Column::Text("id"), hasher.column()];
     let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
@@ -194,13 +207,16 @@ impl Hasher {
                 Self::SimHash(hasher, recipe.simhash.bits, digits)
             }
             Sketch::MinHash => Self::MinHash(MinHasher::new(&recipe.minhash, cpu)),
+            Sketch::BottomK => Self::BottomK(recipe.minhash.slots as usize),
+            Sketch::Sentences(count) => Self::Sentences(count),
         }
     }
 
     fn column(&self) -> Column<'static> {
         match self {
-            Self::SimHash(..) => Column::Text("fingerprint"),
+            Self::SimHash(..) | Self::Sentences(_) => Column::Text("fingerprint"),
             Self::MinHash(_) => Column::Numbers("fingerprint"),
+            Self::BottomK(_) => Column::LongNumbers("fingerprint"),
         }
     }
 
@@ -208,6 +224,8 @@ impl Hasher {
         match self {
             Self::SimHash(..) => "simhash",
             Self::MinHash(_) => "minhash",
+            Self::BottomK(_) => "bottomk",
+            Self::Sentences(_) => "sentences",
         }
     }
 
@@ -215,6 +233,7 @@ impl Hasher {
         match self {
             Self::SimHash(_, bits, _) => *bits,
             Self::MinHash(hasher) => hasher.slots() as u32,
+            Self::BottomK(count) | Self::Sentences(count) => *count as u32,
         }
     }
 
@@ -242,13 +261,29 @@ impl Hasher {
                     .original(&analysis, &mut worker.signature)
                     .then_some(Cell::Numbers(&worker.signature))
             }
+            Self::BottomK(kept) => {
+                worker.hashes.clear();
+                let rich = analysis.state == State::Rich;
+                if rich {
+                    smallest_features(&analysis, *kept, &mut worker.hashes);
+                }
+                rich.then_some(Cell::LongNumbers(&worker.hashes))
+            }
+            Self::Sentences(_) => {
+                let rich = analysis.state == State::Rich;
+                analysis.sentences().filter(|_| rich).map(|signature| {
+                    digits.clear();
+                    Digits::Hex.write(signature.into(), u64::BITS, digits);
+                    Cell::Text(digits)
+                })
+            }
         };
         made.documents += 1;
         made.without += u64::from(cell.is_none());
         made.bytes += u64::from(row.place.length());
         let absent = match self {
-            Self::SimHash(..) => Cell::Text(crate::digits::NO_FINGERPRINT),
-            Self::MinHash(_) => Cell::Absent,
+            Self::SimHash(..) | Self::Sentences(_) => Cell::Text(crate::digits::NO_FINGERPRINT),
+            Self::MinHash(_) | Self::BottomK(_) => Cell::Absent,
         };
         let id = id_text(row, &mut worker.number);
         made.rows.push(&[Cell::Text(id), cell.unwrap_or(absent)])

@@ -19,7 +19,7 @@ mod summary;
 
 use crate::error::{Error, Result};
 
-pub use dedup::{dedup, method_name};
+pub use dedup::{dedup, measure_name, method_name};
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use pairs::pairs;
 pub use progress::{Progress, Silent, Stage};

@@ -6,7 +6,7 @@ use lookalike::matching::{self, Pair};
 use lookalike::plan::Plan;
 
 use super::corpus::{Opened, ReadCorpus};
-use super::dedup::method_name;
+use super::dedup::{measure_name, method_name};
 use super::progress::{Progress, Stage};
 use super::rejected::Rejected;
 use super::settings::{PairsOutputs, RunInputs, Settings};
@@ -83,6 +83,7 @@ fn run(
         bytes: corpus.documents.bytes,
         seconds: started.elapsed().as_secs_f64(),
         method: method_name(plan.settings().method),
+        measure: measure_name(plan.settings().measure),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.id().to_string(),

@@ -26,13 +26,15 @@ pub struct Summary {
     pub seconds: f64,
     /// `auto`, `minhash`, …
     pub method: &'static str,
+    /// `jaccard`, `levenshtein`, …
+    pub measure: &'static str,
     /// The least similarity that matched.
     pub threshold: f64,
     /// Name of the recipe.
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
-    /// Removed documents by route: texts equal after normalisation, exact join, MinHash, SimHash.
+    /// Removed documents by route: texts equal after normalisation, exact join, MinHash, and so on.
     pub by_route: ByRoute,
     /// Documents too short for an n-gram, documents of punctuation and symbols only, empty ones.
     pub states: States,
@@ -55,8 +57,12 @@ pub struct ByRoute {
     pub join: u64,
     /// Found by MinHash bands.
     pub minhash: u64,
-    /// Found by SimHash distance.
+    /// Found by SimHash distance or blocks.
     pub simhash: u64,
+    /// Found by their longest sentences.
+    pub sentences: u64,
+    /// Found by the smallest hashes of their features.
+    pub bottomk: u64,
 }
 
 /// Documents by what they offer, the rich ones left out.
@@ -107,6 +113,8 @@ pub struct PairsSummary {
     pub seconds: f64,
     /// `auto`, `minhash`, …
     pub method: &'static str,
+    /// `jaccard`, `levenshtein`, …
+    pub measure: &'static str,
     /// The least similarity that matched.
     pub threshold: f64,
     /// Name of the recipe.

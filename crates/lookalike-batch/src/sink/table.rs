@@ -40,8 +40,10 @@ pub enum Column<'a> {
     Integer(&'a str),
     /// Truth values.
     Bool(&'a str),
-    /// Lists of whole numbers.
+    /// Lists of whole numbers of 32 bits.
     Numbers(&'a str),
+    /// Lists of whole numbers of 64 bits.
+    LongNumbers(&'a str),
 }
 
 impl<'a> Column<'a> {
@@ -51,7 +53,8 @@ impl<'a> Column<'a> {
             | Self::Number(name)
             | Self::Integer(name)
             | Self::Bool(name)
-            | Self::Numbers(name) => name,
+            | Self::Numbers(name)
+            | Self::LongNumbers(name) => name,
         }
     }
 }
@@ -74,6 +77,8 @@ pub enum Cell<'a> {
     Bool(bool),
     /// A list of whole numbers: parted by spaces in lines, a list in JSON and Parquet.
     Numbers(&'a [u32]),
+    /// The same with numbers of 64 bits.
+    LongNumbers(&'a [u64]),
 }
 
 impl Cell<'_> {
@@ -82,6 +87,7 @@ impl Cell<'_> {
         match self {
             Self::Text(text) => text.len() + 8,
             Self::Numbers(numbers) => 4 * numbers.len() + 8,
+            Self::LongNumbers(numbers) => 8 * numbers.len() + 8,
             _ => 8,
         }
     }
@@ -433,6 +439,7 @@ fn put_line(cells: &[Cell<'_>], delimiter: u8, quoting: bool, out: &mut String) 
             Cell::Integer(number) => put_display(number, out),
             Cell::Bool(value) => put_display(value, out),
             Cell::Numbers(numbers) => put_numbers(numbers, " ", out),
+            Cell::LongNumbers(numbers) => put_numbers(numbers, " ", out),
         }
     }
     out.push('\n');
@@ -449,17 +456,20 @@ fn put_object(names: &[String], cells: &[Cell<'_>], out: &mut String) {
             Cell::Null | Cell::Absent | Cell::Number(_) => out.push_str("null"),
             Cell::Integer(number) => put_display(number, out),
             Cell::Bool(value) => put_display(value, out),
-            Cell::Numbers(numbers) => {
-                out.push('[');
-                put_numbers(numbers, ",", out);
-                out.push(']');
-            }
+            Cell::Numbers(numbers) => put_list(numbers, out),
+            Cell::LongNumbers(numbers) => put_list(numbers, out),
         }
     }
     out.push_str("}\n");
 }
 
-fn put_numbers(numbers: &[u32], between: &str, out: &mut String) {
+fn put_list(numbers: &[impl std::fmt::Display], out: &mut String) {
+    out.push('[');
+    put_numbers(numbers, ",", out);
+    out.push(']');
+}
+
+fn put_numbers(numbers: &[impl std::fmt::Display], between: &str, out: &mut String) {
     for (position, number) in numbers.iter().enumerate() {
         if position > 0 {
             out.push_str(between);
@@ -506,6 +516,7 @@ enum Builder {
     Integer(UInt64Builder),
     Bool(BooleanBuilder),
     Numbers(ListBuilder<UInt32Builder>),
+    LongNumbers(ListBuilder<UInt64Builder>),
 }
 
 impl Builder {
@@ -516,6 +527,7 @@ impl Builder {
             Column::Integer(_) => Self::Integer(UInt64Builder::new()),
             Column::Bool(_) => Self::Bool(BooleanBuilder::new()),
             Column::Numbers(_) => Self::Numbers(ListBuilder::new(UInt32Builder::new())),
+            Column::LongNumbers(_) => Self::LongNumbers(ListBuilder::new(UInt64Builder::new())),
         }
     }
 
@@ -527,6 +539,7 @@ impl Builder {
             Self::Integer(_) => Column::Integer(""),
             Self::Bool(_) => Column::Bool(""),
             Self::Numbers(_) => Column::Numbers(""),
+            Self::LongNumbers(_) => Column::LongNumbers(""),
         })
     }
 
@@ -538,6 +551,9 @@ impl Builder {
             Self::Bool(_) => DataType::Boolean,
             Self::Numbers(_) => {
                 DataType::List(Arc::new(Field::new_list_field(DataType::UInt32, true)))
+            }
+            Self::LongNumbers(_) => {
+                DataType::List(Arc::new(Field::new_list_field(DataType::UInt64, true)))
             }
         }
     }
@@ -553,11 +569,16 @@ impl Builder {
                 builder.values().append_slice(numbers);
                 builder.append(true);
             }
+            (Self::LongNumbers(builder), Cell::LongNumbers(numbers)) => {
+                builder.values().append_slice(numbers);
+                builder.append(true);
+            }
             (Self::Text(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             (Self::Number(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             (Self::Integer(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             (Self::Bool(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             (Self::Numbers(builder), Cell::Null | Cell::Absent) => builder.append_null(),
+            (Self::LongNumbers(builder), Cell::Null | Cell::Absent) => builder.append_null(),
             _ => return false,
         }
         true
@@ -570,6 +591,7 @@ impl Builder {
             Self::Integer(builder) => Arc::new(builder.finish()),
             Self::Bool(builder) => Arc::new(builder.finish()),
             Self::Numbers(builder) => Arc::new(builder.finish()),
+            Self::LongNumbers(builder) => Arc::new(builder.finish()),
         }
     }
 }

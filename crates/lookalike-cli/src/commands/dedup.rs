@@ -14,7 +14,7 @@ use crate::{plan, summary};
 pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
     let printer = Printer::new(args.running.quiet);
     if args.matching.explain_plan {
-        return plan::explain(&args.matching, args.running.json, &printer);
+        return plan::explain(&args.matching, &args.reading, args.running.json, &printer);
     }
     let DedupRun {
         inputs,

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use lookalike::sketch::{MinHasher, SimHasher, equal_slots};
-use lookalike::text::{Analysis, Analyzer, Scratch, State};
-use lookalike::{Cpu, Recipe, verify};
+use lookalike::plan::Unit;
+use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
+use lookalike::text::{Analysis, Analyzer, Extras, Scratch, State};
+use lookalike::{Cpu, Recipe, Threshold, verify};
 use lookalike_batch::source::{
     Fields, Format, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar,
 };
@@ -32,6 +33,7 @@ const SAME: f64 = 1e-12;
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let printer = Printer::new(false);
     let recipe = settings::load_recipe(&args.recipe)?;
+    settings::unit_of(args.verify, args.unit, &args.reading)?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     let table = Table::read(args)?;
     let known = table
@@ -339,10 +341,10 @@ impl<'a> Case<'a> {
             .flatten()
             .chain(in_inputs)
             .map(|kept| {
-                let now = Comparison::new(recipe, &kept, &removed);
-                (kept, now)
+                let now = Comparison::new(recipe, args, removal, &kept, &removed)?;
+                Ok((kept, now))
             })
-            .collect();
+            .collect::<Result<_>>()?;
         let fitting = candidates
             .iter()
             .position(|(_, now)| now.fits(removal, args.verify).is_some());
@@ -450,6 +452,8 @@ impl<'a> Case<'a> {
                 "equal": now.equal,
                 "jaccard": now.jaccard,
                 "containment": now.containment,
+                "cosine": now.cosine,
+                "of_sequences": now.sequences,
                 "shared_features": now.shared,
                 "kept_features": now.kept,
                 "removed_features": now.removed,
@@ -474,6 +478,13 @@ struct Comparison {
     shared: usize,
     jaccard: f64,
     containment: f64,
+    cosine: f64,
+    /// The similarity of sequences that was asked for, if it reaches the recorded threshold.
+    sequences: Option<f64>,
+    /// The estimate by the smallest hashes.
+    smallest: f64,
+    /// Whether the longest sentences are the same.
+    same_sentences: bool,
     /// The share of equal slots of the signatures.
     slots: Option<f64>,
     /// 1 − distance/bits of the fingerprints.
@@ -481,27 +492,44 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(recipe: &Recipe, kept: &Found, removed: &Found) -> Self {
-        let analyzer = Analyzer::new(recipe);
+    fn new(
+        recipe: &Recipe,
+        args: &ExplainArgs,
+        removal: &Removal,
+        kept: &Found,
+        removed: &Found,
+    ) -> Result<Self> {
+        let analyzer = Analyzer::new(recipe).with_extras(Extras {
+            characters: true,
+            sentences: Some(args.sentences),
+        });
         let (mut scratch_a, mut scratch_b) = (Scratch::default(), Scratch::default());
         let a = kept.analyze(&analyzer, &mut scratch_a);
         let b = removed.analyze(&analyzer, &mut scratch_b);
-        let features = |analysis: &Analysis<'_>| {
-            let mut features = Vec::new();
+        let listed = |analysis: &Analysis<'_>| {
+            let (mut features, mut weighted, mut smallest) = (Vec::new(), Vec::new(), Vec::new());
             analysis.features(&mut features);
-            features
+            analysis.weighted_features(&mut weighted);
+            smallest_features(analysis, recipe.minhash.slots as usize, &mut smallest);
+            (features, weighted, smallest)
         };
-        let (in_a, in_b) = (features(&a), features(&b));
-        Self {
+        let (in_a, weighted_a, smallest_a) = listed(&a);
+        let (in_b, weighted_b, smallest_b) = listed(&b);
+        Ok(Self {
             equal: a.state != State::Empty && a.key == b.key,
             kept: in_a.len(),
             removed: in_b.len(),
             shared: verify::intersection(&in_a, &in_b),
             jaccard: verify::jaccard(&in_a, &in_b).get(),
             containment: verify::containment(&in_a, &in_b).get(),
+            cosine: verify::cosine(&weighted_a, &weighted_b).get(),
+            sequences: of_sequences(args, removal, (&a, &b))?,
+            smallest: bottom_k_jaccard(&smallest_a, &smallest_b, recipe.minhash.slots as usize)
+                .get(),
+            same_sentences: a.sentences().is_some() && a.sentences() == b.sentences(),
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
-        }
+        })
     }
 
     /// The measure by which the record is right, if it is.
@@ -511,8 +539,17 @@ impl Comparison {
         } else {
             match (verify, &removal.method[..]) {
                 (Verify::Containment, _) => (self.containment, "containment"),
+                (Verify::Cosine, _) => (self.cosine, "cosine"),
+                (Verify::Levenshtein, _) => (self.sequences?, "Levenshtein similarity"),
+                (Verify::Indel, _) => (self.sequences?, "Indel similarity"),
+                (Verify::Lcs, _) => (self.sequences?, "share of the longest common substring"),
                 (Verify::None, "minhash") => (self.slots?, "share of equal MinHash slots"),
                 (Verify::None, "simhash") => (self.bits?, "share of equal SimHash bits"),
+                (Verify::None, "bottomk") => (self.smallest, "estimate by the smallest hashes"),
+                (Verify::None, "sentences") => {
+                    let same = f64::from(u8::from(self.same_sentences));
+                    (same, "same longest sentences")
+                }
                 (Verify::Jaccard | Verify::None, _) => (self.jaccard, "Jaccard index"),
             }
         };
@@ -534,8 +571,30 @@ impl Comparison {
             self.removed,
             self.jaccard,
             self.containment
-        )
+        ) + &self
+            .sequences
+            .map_or_else(String::new, |value| format!(", by sequences {value:.4}"))
     }
+}
+
+/// The similarity of sequences that was asked for, if it reaches the recorded threshold.
+fn of_sequences(
+    args: &ExplainArgs,
+    removal: &Removal,
+    (a, b): (&Analysis<'_>, &Analysis<'_>),
+) -> Result<Option<f64>> {
+    let Some(of) = settings::of_sequences(args.verify) else {
+        return Ok(None);
+    };
+    let Some(threshold) = removal.threshold else {
+        return Ok(None);
+    };
+    let threshold = Threshold::new(threshold)?;
+    let found = match settings::unit_of(args.verify, args.unit, &args.reading)? {
+        Unit::Characters => of.similarity(a.characters(), b.characters(), threshold)?,
+        Unit::Words => of.similarity(a.tokens(), b.tokens(), threshold)?,
+    };
+    Ok(found.map(|similarity| similarity.get()))
 }
 
 fn equal_share(recipe: &Recipe, a: &Analysis<'_>, b: &Analysis<'_>) -> Option<f64> {

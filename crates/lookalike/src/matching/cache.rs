@@ -1,83 +1,196 @@
-//! Features of documents, made again from the text when they are wanted.
+//! What documents are compared by, made again from the text when it is wanted.
 //!
 //! Features take more room than text, so only those of short documents are kept from the first
-//! reading, within a budget. All others are made from the text again, and those made last are
-//! remembered up to a second budget. Neither changes any result.
+//! reading, within a budget; likewise characters or words where sequences are compared. All others
+//! are made from the text again, and those made last are remembered up to a second budget. Neither
+//! changes any result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sketches::Sketches;
 use crate::types::DocId;
+use crate::verify::Weighted;
 
-/// Gives the features of a document again.
+/// Gives a document again, as it is compared.
 pub trait Texts: Sync {
     /// Appends the distinct features of a document, ascending, by the recipe of the run.
     ///
     /// # Errors
     /// If the text cannot be had any more.
     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()>;
+
+    /// Appends the distinct features with their weights, ascending, as
+    /// [`weighted_features`](crate::text::Analysis::weighted_features) does. Asked for by
+    /// [`Measure::Cosine`](crate::plan::Measure::Cosine) alone.
+    ///
+    /// # Errors
+    /// If the text cannot be had any more, or nothing but features is given.
+    fn weighted(&self, _document: DocId, _into: &mut Vec<Weighted>) -> Result<()> {
+        Err(only_features("weights"))
+    }
+
+    /// Appends the normalised characters, as
+    /// [`characters`](crate::text::Analysis::characters) has them. Asked for by measures of sequences
+    /// alone.
+    ///
+    /// # Errors
+    /// If the text cannot be had any more, or nothing but features is given.
+    fn characters(&self, _document: DocId, _into: &mut Vec<u32>) -> Result<()> {
+        Err(only_features("characters"))
+    }
+
+    /// Appends the values of the tokens in the order of the text. Asked for by measures of sequences
+    /// alone.
+    ///
+    /// # Errors
+    /// If the text cannot be had any more, or nothing but features is given.
+    fn words(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
+        Err(only_features("words"))
+    }
 }
 
-/// Looks up features.
-pub(super) struct FeatureCache<'a> {
-    sketches: &'a Sketches,
-    texts: &'a dyn Texts,
-    recent: Mutex<Recent>,
-    /// Features that are remembered at the most.
+fn only_features(what: &str) -> Error {
+    Error::text(format!(
+        "the measure compares {what}, and this source of texts gives features alone: take the \
+         Jaccard index or containment"
+    ))
+}
+
+/// What was made of documents last.
+pub(super) struct Cache<T> {
+    recent: Mutex<Recent<T>>,
+    /// Items that are remembered at the most.
     most: usize,
 }
 
-#[derive(Default)]
-struct Recent {
-    features: HashMap<DocId, Arc<[u64]>>,
+struct Recent<T> {
+    lists: HashMap<DocId, Arc<[T]>>,
     held: usize,
 }
 
-/// The features of a document.
-pub(super) enum Features<'a> {
-    Kept(&'a [u64]),
-    Made(Arc<[u64]>),
-}
-
-impl std::ops::Deref for Features<'_> {
-    type Target = [u64];
-
-    fn deref(&self) -> &[u64] {
-        match self {
-            Self::Kept(features) => features,
-            Self::Made(features) => features,
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Self {
+            lists: HashMap::new(),
+            held: 0,
         }
     }
 }
 
-impl<'a> FeatureCache<'a> {
-    pub(super) fn new(sketches: &'a Sketches, texts: &'a dyn Texts, most: usize) -> Self {
+/// A list of a document.
+pub(super) enum List<'a, T> {
+    Kept(&'a [T]),
+    Made(Arc<[T]>),
+}
+
+impl<T> std::ops::Deref for List<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Self::Kept(list) => list,
+            Self::Made(list) => list,
+        }
+    }
+}
+
+impl<T: Clone> Cache<T> {
+    pub(super) fn new(most: usize) -> Self {
         Self {
-            sketches,
-            texts,
             recent: Mutex::default(),
             most,
         }
     }
 
-    pub(super) fn get(&self, document: DocId) -> Result<Features<'a>> {
-        if let Some(features) = self.sketches.features(document) {
-            return Ok(Features::Kept(features));
+    /// The list of a document: as it was kept, as it is remembered, or made by `make`.
+    pub(super) fn get<'a>(
+        &self,
+        document: DocId,
+        kept: Option<&'a [T]>,
+        make: impl FnOnce(&mut Vec<T>) -> Result<()>,
+    ) -> Result<List<'a, T>> {
+        if let Some(list) = kept {
+            return Ok(List::Kept(list));
         }
-        if let Some(features) = self.recent().features.get(&document) {
-            return Ok(Features::Made(features.clone()));
+        if let Some(list) = self.recent().lists.get(&document) {
+            return Ok(List::Made(list.clone()));
         }
-        let mut features = Vec::new();
-        self.texts.features(document, &mut features)?;
-        let features: Arc<[u64]> = features.into();
-        self.remember(document, &features);
-        Ok(Features::Made(features))
+        let mut list = Vec::new();
+        make(&mut list)?;
+        let list: Arc<[T]> = list.into();
+        self.remember(document, &list);
+        Ok(List::Made(list))
+    }
+
+    fn remember(&self, document: DocId, list: &Arc<[T]>) {
+        if list.len() > self.most / 4 {
+            return;
+        }
+        let mut recent = self.recent();
+        if recent.held + list.len() > self.most {
+            *recent = Recent::default();
+        }
+        recent.held += list.len();
+        recent.lists.insert(document, list.clone());
+    }
+
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent<T>> {
+        // A panic elsewhere leaves the map usable: an insertion is its last step.
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Looks up what documents are compared by.
+pub(super) struct Material<'a> {
+    sketches: &'a Sketches,
+    texts: &'a dyn Texts,
+    features: Cache<u64>,
+    weighted: Cache<Weighted>,
+    characters: Cache<u32>,
+    words: Cache<u64>,
+}
+
+impl<'a> Material<'a> {
+    /// Up to `most` features are remembered, 8 bytes each, and as many bytes of each other kind that
+    /// is asked for.
+    pub(super) fn new(sketches: &'a Sketches, texts: &'a dyn Texts, most: usize) -> Self {
+        Self {
+            sketches,
+            texts,
+            features: Cache::new(most),
+            weighted: Cache::new(most / 2),
+            characters: Cache::new(2 * most),
+            words: Cache::new(most),
+        }
+    }
+
+    pub(super) fn features(&self, document: DocId) -> Result<List<'a, u64>> {
+        let kept = self.sketches.features(document);
+        let make = |into: &mut Vec<u64>| self.texts.features(document, into);
+        self.features.get(document, kept, make)
+    }
+
+    pub(super) fn weighted(&self, document: DocId) -> Result<List<'a, Weighted>> {
+        let make = |into: &mut Vec<Weighted>| self.texts.weighted(document, into);
+        self.weighted.get(document, None, make)
+    }
+
+    pub(super) fn characters(&self, document: DocId) -> Result<List<'a, u32>> {
+        let kept = self.sketches.characters(document);
+        let make = |into: &mut Vec<u32>| self.texts.characters(document, into);
+        self.characters.get(document, kept, make)
+    }
+
+    pub(super) fn words(&self, document: DocId) -> Result<List<'a, u64>> {
+        let kept = self.sketches.words(document);
+        let make = |into: &mut Vec<u64>| self.texts.words(document, into);
+        self.words.get(document, kept, make)
     }
 
     /// Calls back with the features of a document without remembering them.
-    pub(super) fn once(
+    pub(super) fn features_once(
         &self,
         document: DocId,
         buffer: &mut Vec<u64>,
@@ -91,22 +204,5 @@ impl<'a> FeatureCache<'a> {
             visit(buffer);
         }
         Ok(())
-    }
-
-    fn remember(&self, document: DocId, features: &Arc<[u64]>) {
-        if features.len() > self.most / 4 {
-            return;
-        }
-        let mut recent = self.recent();
-        if recent.held + features.len() > self.most {
-            *recent = Recent::default();
-        }
-        recent.held += features.len();
-        recent.features.insert(document, features.clone());
-    }
-
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
-        // A panic elsewhere leaves the map usable: an insertion is its last step.
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::hamming::Code;
 use crate::hamming::join::{Distinct, Near, near_values};
 use crate::hash::{fold, mix};
-use crate::plan::{Bands, Measure};
+use crate::plan::{Bands, Blocks, Measure};
 use crate::text::State;
 use crate::types::{Distance, DocId, Threshold};
 
@@ -42,7 +42,18 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> R
     }
     if let Some(distance) = corpus.plan.distance() {
         let rich = ranks_where(&|document| sketches.state(document) == State::Rich);
-        by_fingerprints(corpus, judge, distance, &rich, &mut builder)?;
+        match corpus.plan.blocks() {
+            Some(blocks) => by_blocks(corpus, blocks, &rich, &mut builder),
+            None => by_fingerprints(corpus, judge, distance, &rich, &mut builder)?,
+        }
+    }
+    if corpus.plan.sentences().is_some() {
+        let rich = ranks_where(&|document| sketches.sentences(document).is_some());
+        by_sentences(corpus, &rich, &mut builder);
+    }
+    if let Some(smallest) = corpus.plan.smallest() {
+        let rich = ranks_where(&|document| sketches.smallest(document).is_some());
+        by_smallest(corpus, judge, smallest.meeting, &rich, &mut builder)?;
     }
     Ok(builder.build())
 }
@@ -104,24 +115,75 @@ fn by_bands(
     signed: &[Rank],
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
-    let bands_at_once = (judge.portions.keys / signed.len().max(1)).clamp(1, bands.bands);
+    let at_once = (judge.portions.keys / signed.len().max(1)).clamp(1, bands.bands);
+    let keys = SketchKeys {
+        portions: bands.bands.div_ceil(at_once),
+        most: at_once,
+        of: &|document, portion, visit| {
+            let first = portion * at_once;
+            if let Some(signature) = corpus.sketches.signature(document) {
+                (first..(first + at_once).min(bands.bands))
+                    .for_each(|band| visit(band_key(bands, band, signature)));
+            }
+        },
+    };
+    by_sketches(corpus, judge, &keys, signed, builder)
+}
+
+/// Each of the smallest hashes is a key; where those of all documents are many, they come in portions
+/// of the hashes.
+fn by_smallest(
+    corpus: &Corpus<'_>,
+    judge: &Judge<'_>,
+    meeting: usize,
+    rich: &[Rank],
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
+    let portions = (rich.len() * meeting).div_ceil(judge.portions.keys.max(rich.len()).max(1));
+    let keys = SketchKeys {
+        portions,
+        most: meeting,
+        of: &|document, portion, visit| {
+            let hashes = corpus.sketches.smallest(document).unwrap_or_default();
+            let meeting = hashes.iter().take(meeting).map(|&hash| mix(hash));
+            meeting
+                .filter(|key| (key >> 32) as usize % portions == portion)
+                .for_each(visit);
+        },
+    };
+    by_sketches(corpus, judge, &keys, rich, builder)
+}
+
+/// The keys of sketches, in portions of which each has all keys that are equal.
+struct SketchKeys<'a> {
+    portions: usize,
+    /// Keys of a document in a portion, at the most.
+    most: usize,
+    /// Calls back with the keys of a document in a portion.
+    of: &'a (dyn Fn(DocId, usize, &mut dyn FnMut(u64)) + Sync),
+}
+
+fn by_sketches(
+    corpus: &Corpus<'_>,
+    judge: &Judge<'_>,
+    keys: &SketchKeys<'_>,
+    ranks: &[Rank],
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
     let refines = corpus.plan.settings().measure != Measure::Sketch;
     let mut hot = vec![false; if refines { corpus.len() } else { 0 }];
-    for first in (0..bands.bands).step_by(bands_at_once) {
-        let some = first..(first + bands_at_once).min(bands.bands);
-        let keys = |ranks: &[Rank]| {
-            let mut keys = Vec::with_capacity(ranks.len() * some.len());
+    for portion in 0..keys.portions {
+        let keyed = |ranks: &[Rank]| {
+            let mut keyed = Vec::with_capacity(ranks.len() * keys.most);
             for &rank in ranks {
-                if let Some(signature) = corpus.sketches.signature(corpus.document(rank)) {
-                    for band in some.clone() {
-                        let key = corpus.parted(band_key(bands, band, signature), rank);
-                        keys.push(Keyed { key, rank });
-                    }
-                }
+                (keys.of)(corpus.document(rank), portion, &mut |key| {
+                    let key = corpus.parted(key, rank);
+                    keyed.push(Keyed { key, rank });
+                });
             }
-            keys
+            keyed
         };
-        let mut keyed = shared(signed.len() * some.len(), signed, keys);
+        let mut keyed = shared(ranks.len() * keys.most, ranks, keyed);
         builder.add(&mut keyed, |members| {
             let is_hot = refines && members.len() > judge.portions.hot;
             if is_hot {
@@ -253,8 +315,8 @@ impl RareKeys<'_> {
                     for &rank in ranks {
                         let document = self.corpus.document(rank);
                         self.judge
-                            .features
-                            .once(document, &mut buffer, |features| {
+                            .material
+                            .features_once(document, &mut buffer, |features| {
                                 self.frequencies.rarest(features, threshold, &mut order);
                             })?;
                         let keys = order
@@ -298,8 +360,8 @@ impl Frequencies {
             let mut buffer = Vec::new();
             for &rank in ranks {
                 judge
-                    .features
-                    .once(corpus.document(rank), &mut buffer, |features| {
+                    .material
+                    .features_once(corpus.document(rank), &mut buffer, |features| {
                         for &feature in features {
                             frequencies.counter(feature).fetch_add(1, Ordering::Relaxed);
                         }
@@ -351,7 +413,11 @@ fn by_fingerprints(
         by_codes::<u128>(corpus, distance, rich, most, builder)
     };
     if !joined? {
-        by_blocks(corpus, distance.get(), rich, builder);
+        let blocks = Blocks {
+            count: distance.get() + 1,
+            bits: corpus.plan.bits(),
+        };
+        by_blocks(corpus, blocks, rich, builder);
     }
     Ok(())
 }
@@ -459,18 +525,13 @@ fn near_values_up_to<C: Code>(
 }
 
 /// Of two fingerprints within distance k, one of any k + 1 blocks of bits is equal.
-fn by_blocks(corpus: &Corpus<'_>, distance: u32, rich: &[Rank], builder: &mut GroupsBuilder) {
-    let bits = corpus.plan.bits();
-    let blocks = distance + 1;
-    for block in 0..blocks {
-        let (from, to) = (bits * block / blocks, bits * (block + 1) / blocks);
-        let mask = u128::MAX >> (128 - (to - from));
+fn by_blocks(corpus: &Corpus<'_>, blocks: Blocks, rich: &[Rank], builder: &mut GroupsBuilder) {
+    for (block, mask) in blocks.masks().enumerate() {
         let mut keyed: Vec<_> = rich
             .par_iter()
             .filter_map(|&rank| {
-                let fingerprint = corpus.sketches.fingerprint(corpus.document(rank))?;
-                let value = fingerprint >> from & mask;
-                let key = mix(value as u64 ^ mix((value >> 64) as u64 ^ u64::from(block)));
+                let value = corpus.sketches.fingerprint(corpus.document(rank))? & mask;
+                let key = mix(value as u64 ^ mix((value >> 64) as u64 ^ block as u64));
                 Some(Keyed {
                     key: corpus.parted(key, rank),
                     rank,
@@ -479,4 +540,19 @@ fn by_blocks(corpus: &Corpus<'_>, distance: u32, rich: &[Rank], builder: &mut Gr
             .collect();
         builder.add(&mut keyed, |_| true);
     }
+}
+
+/// Documents of the same longest sentences.
+fn by_sentences(corpus: &Corpus<'_>, rich: &[Rank], builder: &mut GroupsBuilder) {
+    let mut keyed: Vec<_> = rich
+        .par_iter()
+        .filter_map(|&rank| {
+            let key = corpus.sketches.sentences(corpus.document(rank))?;
+            Some(Keyed {
+                key: corpus.parted(key, rank),
+                rank,
+            })
+        })
+        .collect();
+    builder.add(&mut keyed, |_| true);
 }

@@ -25,7 +25,8 @@ pub(super) struct Portions {
     pub(super) near: usize,
     /// Pairs of near fingerprints that are remembered for every document besides.
     pub(super) neighbours: usize,
-    /// Features that are remembered once they were made from the text again, 8 bytes each.
+    /// Features that are remembered once they were made from the text again, 8 bytes each; of
+    /// characters, words and weights as many bytes each where they are asked for.
     pub(super) remembered: usize,
 }
 

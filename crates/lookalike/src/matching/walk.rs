@@ -28,7 +28,7 @@ pub struct Corpus<'a> {
     pub plan: &'a Plan,
     /// What is remembered of every document.
     pub sketches: &'a Sketches,
-    /// Gives features again.
+    /// Gives again what documents are compared by.
     pub texts: &'a dyn Texts,
     /// The documents in their total order; None if that is the order read.
     pub order: Option<&'a [DocId]>,
@@ -117,7 +117,7 @@ pub struct Pair {
 /// from time to time.
 ///
 /// # Errors
-/// If the features of a document cannot be had again.
+/// If what a document is compared by cannot be had again.
 pub fn find_verdicts(corpus: &Corpus<'_>, progress: &(dyn Fn(usize) + Sync)) -> Result<Outcome> {
     follow_verdicts(corpus, &|decided, _| progress(decided))
 }
@@ -127,7 +127,7 @@ pub fn find_verdicts(corpus: &Corpus<'_>, progress: &(dyn Fn(usize) + Sync)) -> 
 /// are final, unless an error follows.
 ///
 /// # Errors
-/// If the features of a document cannot be had again.
+/// If what a document is compared by cannot be had again.
 pub fn follow_verdicts(
     corpus: &Corpus<'_>,
     told: &(dyn Fn(usize, &[Removal]) + Sync),
@@ -141,7 +141,7 @@ pub(super) fn verdicts_in(
     told: &(dyn Fn(usize, &[Removal]) + Sync),
 ) -> Result<Outcome> {
     let judge = Judge::new(corpus, portions);
-    let nodes = Nodes::new(corpus);
+    let nodes = Nodes::alike(corpus);
     let groups = keys::groups(corpus, &judge, &nodes)?;
     let kept = vec![false; corpus.len()];
     told(0, &[]);
@@ -186,6 +186,16 @@ impl Nodes {
             });
         }
         nodes
+    }
+
+    /// Equal documents are one only where they match the same others: what punctuation makes of
+    /// sentences is not in the tokens.
+    fn alike(corpus: &Corpus<'_>) -> Self {
+        if corpus.plan.sentences().is_some() {
+            Self::apart(corpus)
+        } else {
+            Self::new(corpus)
+        }
     }
 
     /// Every document is its own.
@@ -443,7 +453,7 @@ impl Seen {
 /// Calls `progress` with the number of documents done.
 ///
 /// # Errors
-/// If the features of a document cannot be had again, or `visit` fails.
+/// If what a document is compared by cannot be had again, or `visit` fails.
 pub fn find_pairs<E: From<Error>>(
     corpus: &Corpus<'_>,
     all: bool,
@@ -558,7 +568,7 @@ impl PairFinder<'_> {
 /// components.
 ///
 /// # Errors
-/// If the features of a document cannot be had again.
+/// If what a document is compared by cannot be had again.
 pub fn find_components(corpus: &Corpus<'_>, outcome: &Outcome) -> Result<Vec<DocId>> {
     components_in(Portions::default(), corpus, outcome)
 }
@@ -569,7 +579,7 @@ pub(super) fn components_in(
     outcome: &Outcome,
 ) -> Result<Vec<DocId>> {
     let judge = Judge::new(corpus, portions);
-    let nodes = Nodes::new(corpus);
+    let nodes = Nodes::alike(corpus);
     let groups = keys::groups(corpus, &judge, &nodes)?;
     let mut rank_of = vec![0; corpus.sketches.len()];
     (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);

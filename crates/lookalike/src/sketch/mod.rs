@@ -1,9 +1,14 @@
 //! Fixed-size stand-ins for sets of features.
 
+mod bottomk;
 pub(crate) mod compat;
 mod minhash;
 mod simhash;
 
+pub use bottomk::{
+    bottom_k_containment, bottom_k_jaccard, shared_smallest, smallest_features, textbook_bottom_k,
+    textbook_k_minima,
+};
 pub use minhash::{MinHasher, equal_slots};
 pub(crate) use simhash::shuffle;
 pub use simhash::{SimHasher, vote};

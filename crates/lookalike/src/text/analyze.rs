@@ -9,7 +9,7 @@ use super::normalize::{self, Role, Token};
 use super::sort::sort_distinct;
 use super::terms::{self, Speller, Term, TermBuffers};
 use super::tokenize::{Buffers, Tokenize};
-use super::{markup, segment, shingle};
+use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
 use crate::recipe::{Markup, Recipe, Scheme, Tokens};
@@ -38,6 +38,7 @@ pub struct Scratch {
     terms: TermBuffers,
     features: Vec<u64>,
     weighed: Weighed,
+    symbols: Vec<u32>,
 }
 
 /// Turns texts into tokens under one recipe. Cheap to share between threads.
@@ -51,6 +52,16 @@ pub struct Analyzer {
     spelled: bool,
     weighting: Option<Arc<Weighting>>,
     cpu: Cpu,
+    extras: Extras,
+}
+
+/// What an analysis holds besides tokens, if it is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// The normalised characters.
+    pub characters: bool,
+    /// A signature of so many of the longest sentences.
+    pub sentences: Option<usize>,
 }
 
 /// The tokens of a text and what follows from them.
@@ -67,6 +78,8 @@ pub struct Analysis<'a> {
     ngram: usize,
     /// Another tool's rule, under which the tokens are the hashes that vote.
     original: Option<Original<'a>>,
+    characters: &'a [u32],
+    sentences: Option<u64>,
 }
 
 /// Texts with the same key in different domains are not the same.
@@ -100,7 +113,13 @@ impl Analyzer {
             map: Arc::new(map),
             ascii,
             cpu,
+            extras: Extras::default(),
         }
+    }
+
+    /// The same analyzer, whose analyses of texts hold more than tokens.
+    pub fn with_extras(self, extras: Extras) -> Self {
+        Self { extras, ..self }
     }
 
     /// The same analyzer, its tables shared, with chosen instructions.
@@ -128,10 +147,19 @@ impl Analyzer {
     /// tens of nanoseconds a byte otherwise and for words cut by jieba. Weights from a table, or
     /// the heaviest features alone, cost a sort of the features.
     pub fn analyze<'a>(&self, text: &str, scratch: &'a mut Scratch) -> Analysis<'a> {
-        if let Some(scheme) = self.recipe.scheme {
-            return self.analyze_by(scheme, text, &mut scratch.compat);
-        }
         let plain = self.without_markup(text);
+        self.read_extras(&plain, scratch);
+        let sentences = self.sentences(&plain);
+        if let Some(scheme) = self.recipe.scheme {
+            let Scratch {
+                compat, symbols, ..
+            } = scratch;
+            return Analysis {
+                characters: symbols,
+                sentences,
+                ..self.analyze_by(scheme, text, compat)
+            };
+        }
         if self.spelled {
             self.spell(&plain, scratch);
         } else {
@@ -141,6 +169,7 @@ impl Analyzer {
             buffers,
             features,
             weighed,
+            symbols,
             ..
         } = scratch;
         let analysis = self.analysis(text, &buffers.tokens);
@@ -153,8 +182,22 @@ impl Analyzer {
         });
         Analysis {
             weighted,
+            characters: symbols,
+            sentences,
             ..analysis
         }
+    }
+
+    fn read_extras(&self, plain: &str, scratch: &mut Scratch) {
+        scratch.symbols.clear();
+        if self.extras.characters {
+            characters::append(&self.recipe, &self.map, plain, &mut scratch.symbols);
+        }
+    }
+
+    fn sentences(&self, plain: &str) -> Option<u64> {
+        let count = self.extras.sentences?;
+        sentences::signature(&self.recipe, &self.map, plain, count)
     }
 
     fn tokenize(&self, plain: &str, scratch: &mut Scratch) {
@@ -346,6 +389,8 @@ impl Analyzer {
             weighted: None,
             ngram,
             original: None,
+            characters: &[],
+            sentences: None,
         }
     }
 }
@@ -411,6 +456,39 @@ impl Analysis<'_> {
     /// The value of every token, in the order of the text.
     pub fn tokens(&self) -> &[u64] {
         self.tokens
+    }
+
+    /// The normalised characters as code points, if the analyzer was asked for them: those of the
+    /// tokens, with one space between two words. Empty where features were given.
+    pub fn characters(&self) -> &[u32] {
+        self.characters
+    }
+
+    /// The signature of the longest sentences, if the analyzer was asked for it and there is one.
+    pub fn sentences(&self) -> Option<u64> {
+        self.sentences
+    }
+
+    /// Appends the distinct features with their weights, ascending by feature: the sum of the weights
+    /// that were given, in steps of 1/65,536, or else the number of occurrences.
+    pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
+        let start = into.len();
+        match self.weighted() {
+            Some(weighted) => into.extend(weighted),
+            None => self.chunks(|features| into.extend(features.iter().map(|&it| (it, 1)))),
+        }
+        into[start..].sort_unstable_by_key(|&(feature, _)| feature);
+        let mut kept = start;
+        for at in start..into.len() {
+            let (feature, weight) = into[at];
+            if kept > start && into[kept - 1].0 == feature {
+                into[kept - 1].1 = into[kept - 1].1.saturating_add(weight);
+            } else {
+                into[kept] = (feature, weight);
+                kept += 1;
+            }
+        }
+        into.truncate(kept);
     }
 
     /// The number of features, each counted as often as it occurs; 0 unless the text is rich.

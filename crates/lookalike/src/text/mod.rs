@@ -8,11 +8,13 @@
 //! jieba cuts (`segment`), filters and tables of terms, `layout` keeps it.
 
 mod analyze;
+mod characters;
 mod charmap;
 mod layout;
 mod markup;
 mod normalize;
 mod segment;
+mod sentences;
 mod shingle;
 mod sort;
 mod terms;
@@ -20,7 +22,7 @@ mod tokenize;
 pub(crate) mod unicode;
 
 pub(crate) use analyze::CHUNK;
-pub use analyze::{Analysis, Analyzer, Scratch, State};
+pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
 pub use normalize::Token;
 pub use terms::Term;
 

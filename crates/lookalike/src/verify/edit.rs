@@ -1,0 +1,552 @@
+//! Edit distances: how few edits turn one sequence of symbols into another.
+//!
+//! **Levenshtein** counts insertions, deletions and substitutions, **Indel** insertions and deletions
+//! alone. Both are exact, symmetric, and may be asked for only up to a limit, which is much faster
+//! for texts that are farther apart.
+//!
+//! What both have in common at the head and the tail is left aside. The rest is the textbook's table,
+//! 64 cells of a column at a time in one machine word (Myers 1999 and Hyyrö 2003 for Levenshtein,
+//! Crochemore et al. 2001 and Hyyrö 2004 for Indel), in strips of 64 rows that hand the differences
+//! along their lower edge to the next one. Only cells through which a path within the limit may lead
+//! are visited (Ukkonen 1985), and the limit grows by doubling, so that near texts cost what they
+//! differ by.
+//!
+//! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of some
+//! four nanoseconds; memory of one byte a symbol of the longer one. More than [`MOST_STEPS`] are
+//! refused.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// The most steps of 64 cells that a comparison may take: some minutes.
+pub const MOST_STEPS: u64 = 100_000_000_000;
+
+/// What a compared sequence is made of: code points, or the values of tokens.
+pub trait Symbol: Copy + Eq + Ord + Default {
+    /// Different for different symbols.
+    fn value(self) -> u64;
+
+    /// A number below 2^`bits` that spreads symbols evenly.
+    fn spread(self, bits: u32) -> u32 {
+        (self.value().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as u32
+    }
+}
+
+impl Symbol for u32 {
+    fn value(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Symbol for char {
+    fn value(self) -> u64 {
+        u64::from(u32::from(self))
+    }
+}
+
+impl Symbol for u64 {
+    fn value(self) -> u64 {
+        self
+    }
+}
+
+/// The fewest insertions, deletions and substitutions of symbols that turn one sequence into the
+/// other, if they are at most `most`.
+///
+/// # Errors
+/// If it takes more than [`MOST_STEPS`].
+pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+    distance::<Levenshtein, S>(a, b, most)
+}
+
+/// The fewest insertions and deletions of symbols that turn one sequence into the other, if they are
+/// at most `most`.
+///
+/// # Errors
+/// If it takes more than [`MOST_STEPS`].
+pub fn indel<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+    distance::<Indel, S>(a, b, most)
+}
+
+/// What decides most pairs at a glance: 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outline {
+    /// Symbols, as far as they can be counted.
+    length: u32,
+    /// Bit i says whether the number of symbols that fall on it is odd.
+    parities: u64,
+}
+
+impl Outline {
+    pub(crate) fn new<S: Symbol>(symbols: &[S]) -> Self {
+        let parities = symbols
+            .iter()
+            .fold(0, |bits, symbol| bits ^ 1 << symbol.spread(6));
+        Self {
+            length: u32::try_from(symbols.len()).unwrap_or(u32::MAX),
+            parities,
+        }
+    }
+
+    /// How many symbols, or None if they cannot be told.
+    pub(crate) fn length(self) -> Option<usize> {
+        (self.length < u32::MAX).then_some(self.length as usize)
+    }
+
+    /// The fewest symbols of the two that are in no pair of equal ones: every bit in which the
+    /// parities differ takes one, and so does every symbol that one text has more.
+    pub(crate) fn least_alone(self, other: Self) -> usize {
+        let odd = (self.parities ^ other.parities).count_ones();
+        odd.max(self.length.abs_diff(other.length)) as usize
+    }
+
+    /// The fewest edits of any kind: each of those by which the lengths differ changes one parity,
+    /// every other one at most two.
+    pub(crate) fn least_edits(self, other: Self) -> usize {
+        let longer = self.length.abs_diff(other.length);
+        let odd = (self.parities ^ other.parities).count_ones();
+        longer.max((odd + longer).div_ceil(2)) as usize
+    }
+}
+
+/// Rows of a strip: the bits of a machine word.
+const ROWS: usize = 64;
+
+/// The vertical differences between the cells of a column of a strip.
+trait Cells: Copy {
+    /// Every cell is one more than the cell above it: the cheapest way down a border.
+    const BORDER: Self;
+
+    /// The column to the right, where bit i of `equal` says whether row i has the symbol of the
+    /// column; `above` is the horizontal difference along the upper edge, 1, 0 or −1, and the
+    /// result that of row `last`.
+    fn step(&mut self, equal: u64, above: i8, last: usize) -> i8;
+
+    /// The largest distance of sequences of these lengths.
+    fn farthest(less: usize, more: usize) -> usize;
+
+    const NAME: &'static str;
+}
+
+#[derive(Clone, Copy)]
+struct Levenshtein {
+    rises: u64,
+    falls: u64,
+}
+
+impl Cells for Levenshtein {
+    const BORDER: Self = Self {
+        rises: u64::MAX,
+        falls: 0,
+    };
+    const NAME: &'static str = "Levenshtein";
+
+    #[inline(always)]
+    fn step(&mut self, equal: u64, above: i8, last: usize) -> i8 {
+        let (rises, falls) = (self.rises, self.falls);
+        let (above_rises, above_falls) = (u64::from(above > 0), u64::from(above < 0));
+        let no_cost_down = equal | falls;
+        let equal = equal | above_falls;
+        let no_cost_right = ((equal & rises).wrapping_add(rises) ^ rises) | equal;
+        let right_rises = falls | !(no_cost_right | rises);
+        let right_falls = rises & no_cost_right;
+        let below = (right_rises >> last & 1) as i8 - (right_falls >> last & 1) as i8;
+        let right_rises = right_rises << 1 | above_rises;
+        let right_falls = right_falls << 1 | above_falls;
+        self.rises = right_falls | !(no_cost_down | right_rises);
+        self.falls = right_rises & no_cost_down;
+        below
+    }
+
+    fn farthest(_: usize, more: usize) -> usize {
+        more
+    }
+}
+
+/// Differences are 1 or −1: where a cell is not one more than the one above, it is one less, and
+/// the longest common subsequence has become longer.
+#[derive(Clone, Copy)]
+struct Indel {
+    rises: u64,
+}
+
+impl Cells for Indel {
+    const BORDER: Self = Self { rises: u64::MAX };
+    const NAME: &'static str = "Indel";
+
+    /// A carry is a common subsequence that becomes longer by this column; rows behind the last one
+    /// are equal to nothing and pass it on.
+    #[inline(always)]
+    fn step(&mut self, equal: u64, above: i8, _: usize) -> i8 {
+        let met = self.rises & equal;
+        let (sum, carry) = self.rises.overflowing_add(met);
+        let (sum, carry_above) = sum.overflowing_add(u64::from(above < 0));
+        self.rises = sum | (self.rises - met);
+        1 - 2 * i8::from(carry | carry_above)
+    }
+
+    fn farthest(less: usize, more: usize) -> usize {
+        less + more
+    }
+}
+
+/// Which rows of a strip have a symbol.
+struct Masks<S> {
+    symbols: [S; 2 * ROWS],
+    rows: [u64; 2 * ROWS],
+}
+
+impl<S: Symbol> Masks<S> {
+    #[inline(always)]
+    fn new(strip: &[S]) -> Self {
+        let mut masks = Self {
+            symbols: [S::default(); 2 * ROWS],
+            rows: [0; 2 * ROWS],
+        };
+        for (row, &symbol) in strip.iter().enumerate() {
+            let at = masks.place(symbol);
+            masks.symbols[at] = symbol;
+            masks.rows[at] |= 1 << row;
+        }
+        masks
+    }
+
+    /// Half of the places stay empty, so that a search ends.
+    #[inline(always)]
+    fn place(&self, symbol: S) -> usize {
+        let mut at = symbol.spread(7) as usize;
+        while self.rows[at] != 0 && self.symbols[at] != symbol {
+            at = (at + 1) % (2 * ROWS);
+        }
+        at
+    }
+
+    #[inline(always)]
+    fn rows(&self, symbol: S) -> u64 {
+        self.rows[self.place(symbol)]
+    }
+}
+
+/// Two sequences without what they have in common at the head and the tail.
+fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
+    let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
+    let (a, b) = (&a[head..], &b[head..]);
+    let tail = a.iter().rev().zip(b.iter().rev());
+    let tail = tail.take_while(|(a, b)| a == b).count();
+    (&a[..a.len() - tail], &b[..b.len() - tail])
+}
+
+fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+    if a.len().abs_diff(b.len()) > most {
+        return Ok(None);
+    }
+    let (a, b) = trimmed(a, b);
+    // Of two of one length, the order of their symbols says which is which: the work is the same
+    // from both sides.
+    let swapped = (b.len(), b) < (a.len(), a);
+    let (less, more) = if swapped { (b, a) } else { (a, b) };
+    if less.is_empty() {
+        return Ok((more.len() <= most).then_some(more.len()));
+    }
+    if less.len() <= ROWS {
+        let mut steps = Steps::of::<C>(less.len(), more.len());
+        steps.take(more.len())?;
+        return Ok(in_one_strip::<C, S>(less, more, most));
+    }
+    let mut steps = Steps::of::<C>(less.len(), more.len());
+    let most = most.min(C::farthest(less.len(), more.len()));
+    let mut limit = more.len() - less.len() + ROWS;
+    loop {
+        let within = limit.min(most);
+        let found = in_strips::<C, S>(less, more, within, &mut steps)?;
+        if found.is_some() || within == most {
+            return Ok(found);
+        }
+        limit = limit.saturating_mul(2);
+    }
+}
+
+/// Counts the steps of a comparison.
+struct Steps {
+    taken: u64,
+    most: u64,
+    what: &'static str,
+    lengths: [usize; 2],
+}
+
+impl Steps {
+    fn of<C: Cells>(less: usize, more: usize) -> Self {
+        Self {
+            taken: 0,
+            most: MOST_STEPS,
+            what: C::NAME,
+            lengths: [less, more],
+        }
+    }
+
+    fn take(&mut self, steps: usize) -> Result<()> {
+        self.taken += steps as u64;
+        if self.taken <= self.most {
+            return Ok(());
+        }
+        let [less, more] = self.lengths;
+        Err(Error::new(
+            ErrorKind::Limit,
+            format!(
+                "the {} distance of two texts that differ over {less} and {more} symbols takes \
+                 more than {} steps: give a higher threshold, compare by words, or take a measure \
+                 of features, such as the Jaccard index",
+                self.what, self.most
+            ),
+        ))
+    }
+}
+
+/// Up to 64 rows.
+#[inline(always)]
+fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Option<usize> {
+    let masks = Masks::new(less);
+    let last = less.len() - 1;
+    let mut column = C::BORDER;
+    let mut value = less.len();
+    let mut left = more.len();
+    for &symbol in more {
+        let below = column.step(masks.rows(symbol), 1, last);
+        value = value.wrapping_add_signed(isize::from(below));
+        left -= 1;
+        // Every further column takes away one at the most.
+        if value > left.saturating_add(most) {
+            return None;
+        }
+    }
+    Some(value)
+}
+
+/// Any number of rows. Cells outside the strips count as if the way along the border of what is
+/// visited were the only one: never less than they are, and as they are where it matters.
+fn in_strips<C: Cells, S: Symbol>(
+    less: &[S],
+    more: &[S],
+    most: usize,
+    steps: &mut Steps,
+) -> Result<Option<usize>> {
+    let longer = more.len() - less.len();
+    let aside = (most - longer) / 2;
+    // The horizontal differences along the lower edge of the strip before.
+    let mut edge = vec![1i8; more.len()];
+    let (mut first, mut corner) = (0, 0);
+    let mut bottom = 0;
+    for strip in less.chunks(ROWS) {
+        bottom += strip.len();
+        let rows_left = less.len() - bottom;
+        let end = more.len().min(bottom + longer + aside);
+        steps.take(end - first)?;
+        // Whether a path within the limit may lead through a cell of the lower edge.
+        let may_lead =
+            |column: usize, value: usize| value + rows_left.abs_diff(more.len() - column) <= most;
+        let masks = Masks::new(strip);
+        let mut cells = C::BORDER;
+        let mut value = corner + strip.len();
+        let mut column = first;
+        let mut advance = |column: usize, value: usize| {
+            let symbol = more[column];
+            let below = cells.step(masks.rows(symbol), edge[column], strip.len() - 1);
+            edge[column] = below;
+            value.wrapping_add_signed(isize::from(below))
+        };
+        while !may_lead(column, value) {
+            if column == end {
+                return Ok(None);
+            }
+            value = advance(column, value);
+            column += 1;
+        }
+        (first, corner) = (column, value);
+        for column in column..end {
+            value = advance(column, value);
+        }
+        if rows_left == 0 {
+            return Ok((value <= most).then_some(value));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The textbook's table.
+    fn plain<S: Symbol>(a: &[S], b: &[S], substitution: usize) -> usize {
+        let mut row: Vec<usize> = (0..=b.len()).collect();
+        for (i, x) in a.iter().enumerate() {
+            let mut diagonal = row[0];
+            row[0] = i + 1;
+            for (j, y) in b.iter().enumerate() {
+                let changed = diagonal + if x == y { 0 } else { substitution };
+                diagonal = row[j + 1];
+                row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+            }
+        }
+        row[b.len()]
+    }
+
+    fn symbols(text: &str) -> Vec<char> {
+        text.chars().collect()
+    }
+
+    /// Both distances are the textbook's, with every limit around them, from both sides.
+    fn check<S: Symbol + std::fmt::Debug>(a: &[S], b: &[S]) {
+        type Distance<S> = fn(&[S], &[S], usize) -> Result<Option<usize>>;
+        for (within, substitution) in [(levenshtein as Distance<S>, 1), (indel, 2)] {
+            let expected = plain(a, b, substitution);
+            for most in [
+                0,
+                1,
+                expected / 2,
+                expected.saturating_sub(1),
+                expected,
+                expected + 1,
+                2 * expected + 70,
+                usize::MAX,
+            ] {
+                let found = (expected <= most).then_some(expected);
+                assert_eq!(within(a, b, most).unwrap(), found, "{a:?} {b:?} {most}");
+                assert_eq!(within(b, a, most).unwrap(), found, "{b:?} {a:?} {most}");
+            }
+        }
+    }
+
+    #[test]
+    fn examples() {
+        for (a, b, edits, indels) in [
+            ("", "", 0, 0),
+            ("", "abc", 3, 3),
+            ("kitten", "sitting", 3, 5),
+            ("flaw", "lawn", 2, 2),
+            ("一二三", "一三", 1, 1),
+            (
+                "你妈妈喊你回家吃饭哦，回家罗回家罗",
+                "你妈妈叫你回家吃饭啦，回家罗回家罗",
+                2,
+                4,
+            ),
+        ] {
+            let (a, b) = (symbols(a), symbols(b));
+            check(&a, &b);
+            assert_eq!(levenshtein(&a, &b, usize::MAX).unwrap(), Some(edits));
+            assert_eq!(indel(&a, &b, usize::MAX).unwrap(), Some(indels));
+        }
+    }
+
+    /// Symbols of a small or large alphabet, from a seed.
+    fn random(length: usize, alphabet: u64, seed: u64) -> Vec<u64> {
+        (0..length as u64)
+            .map(|at| crate::hash::mix(seed << 32 | at) % alphabet)
+            .collect()
+    }
+
+    #[test]
+    fn every_length_around_the_strips_is_the_textbook() {
+        for less in [0, 1, 2, 31, 63, 64, 65, 66, 127, 128, 129, 192, 200] {
+            for more in [0, 1, 62, 63, 64, 65, 100, 128, 130, 193, 400] {
+                for alphabet in [1, 2, 4, 50, 1 << 40] {
+                    check(&random(less, alphabet, 1), &random(more, alphabet, 2));
+                }
+            }
+        }
+    }
+
+    /// A long text and a copy with some edits.
+    fn edited(length: usize, alphabet: u64, edits: u64, seed: u64) -> [Vec<u64>; 2] {
+        let text = random(length, alphabet, seed);
+        let mut other = text.clone();
+        for edit in 0..edits {
+            let at = crate::hash::mix(seed ^ edit << 40) as usize % other.len().max(1);
+            match edit % 3 {
+                0 => other[at] = edit,
+                1 => other.insert(at, edit),
+                _ => {
+                    other.remove(at);
+                }
+            }
+        }
+        [text, other]
+    }
+
+    #[test]
+    fn edited_copies_are_the_textbook() {
+        for (length, edits) in [
+            (70, 3),
+            (300, 5),
+            (500, 120),
+            (1000, 40),
+            (1500, 0),
+            (2000, 700),
+        ] {
+            for alphabet in [3, 300] {
+                let [a, b] = edited(length, alphabet, edits, 7);
+                check(&a, &b);
+                check(&a, &b[..b.len() * 4 / 5]);
+                check(&a[length / 9..], &b);
+            }
+        }
+    }
+
+    #[test]
+    fn what_would_take_too_long_is_refused() {
+        let mut steps = Steps::of::<Levenshtein>(300, 400);
+        steps.most = 300;
+        let (a, b) = (random(300, 9, 1), random(400, 9, 2));
+        let error = in_strips::<Levenshtein, _>(&a, &b, 400, &mut steps).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        let said = error.to_string();
+        assert!(
+            said.contains("300 and 400 symbols takes more than 300 steps"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn near_texts_cost_what_they_differ_by() {
+        let [a, b] = edited(300_000, 5000, 30, 3);
+        let (less, more) = trimmed(&a, &b);
+        let (less, more) = if less.len() <= more.len() {
+            (less, more)
+        } else {
+            (more, less)
+        };
+        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len());
+        let within = more.len() - less.len() + ROWS;
+        let found = in_strips::<Levenshtein, _>(less, more, within, &mut steps).unwrap();
+        assert!(
+            found.is_some_and(|found| found <= 30 && found > 20),
+            "{found:?}"
+        );
+        assert!(steps.taken < 5 * 300_000, "{}", steps.taken);
+        assert_eq!(levenshtein(&a, &b, 60_000).unwrap(), found);
+    }
+
+    proptest! {
+        #[test]
+        fn any_two_are_the_textbook(
+            a in proptest::collection::vec(0u64..5, 0..150),
+            b in proptest::collection::vec(0u64..5, 0..150),
+        ) {
+            check(&a, &b);
+        }
+
+        #[test]
+        fn an_outline_never_promises_too_much(
+            a in proptest::collection::vec(0u32..200, 0..40),
+            b in proptest::collection::vec(0u32..200, 0..40),
+        ) {
+            let (one, other) = (Outline::new(&a), Outline::new(&b));
+            prop_assert!(one.least_edits(other) <= plain(&a, &b, 1));
+            prop_assert!(one.least_alone(other) <= plain(&a, &b, 2));
+            prop_assert_eq!(one.least_edits(other), other.least_edits(one));
+            prop_assert_eq!(one.least_alone(other), other.least_alone(one));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Exact similarity of two sets of features.
+//!
+//! Cost: linear in the two sets, about a nanosecond an element, without a branch that depends on
+//! the data.
+
+use crate::types::Similarity;
+
+/// How many features two ascending lists of distinct features share.
+pub fn intersection(a: &[u64], b: &[u64]) -> usize {
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        shared += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    shared
+}
+
+/// |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
+pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
+    let shared = intersection(a, b);
+    Similarity::ratio(shared, a.len() + b.len() - shared)
+}
+
+/// |A ∩ B| / min(|A|, |B|) of two ascending lists of distinct features; 0 if one is empty.
+pub fn containment(a: &[u64], b: &[u64]) -> Similarity {
+    Similarity::ratio(intersection(a, b), a.len().min(b.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn equals_the_textbook(
+            a in proptest::collection::btree_set(0u64..60, 0..40),
+            b in proptest::collection::btree_set(0u64..60, 0..40),
+        ) {
+            let list = |set: &BTreeSet<u64>| set.iter().copied().collect::<Vec<_>>();
+            let shared = a.intersection(&b).count();
+            let union = a.union(&b).count();
+            let (a, b) = (list(&a), list(&b));
+            prop_assert_eq!(intersection(&a, &b), shared);
+            let expected = if union == 0 { 0.0 } else { shared as f64 / union as f64 };
+            prop_assert_eq!(jaccard(&a, &b).get(), expected);
+            prop_assert_eq!(jaccard(&b, &a), jaccard(&a, &b));
+            prop_assert!(containment(&a, &b) >= jaccard(&a, &b));
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The longest common substring: the longest run of symbols that stands in both texts.
+//!
+//! Where it must have a least length L, every run of that length covers one of the places 0, L, 2L, …
+//! of the shorter text, and how far the texts agree before and behind such a place, at every position
+//! of the other text, is found in linear time (the Z algorithm; Main and Lorentz 1984). At a
+//! similarity of t that is at most 1/t + 1 places, so the cost is linear in the texts whatever they
+//! hold. Without a least length, the suffix automaton of the shorter text (Blumer et al. 1985) reads
+//! the other one, also in linear time but with some 120 bytes a symbol.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::edit::{MOST_STEPS, Symbol};
+use crate::error::{Error, ErrorKind, Result};
+use crate::hash::mix;
+
+/// The most symbols of the shorter of two texts whose longest common substring is asked for without
+/// a least length: some 2 GiB of memory.
+pub const MOST_SYMBOLS: usize = 1 << 24;
+
+/// The length of the longest common substring if it is at least `least`, which must not be 0.
+///
+/// # Errors
+/// If `least` is so small beside the texts that it takes more than [`MOST_STEPS`].
+pub(super) fn longest_of_at_least<S: Symbol>(
+    a: &[S],
+    b: &[S],
+    least: usize,
+) -> Result<Option<usize>> {
+    let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let least = least.max(1);
+    if less.len() < least {
+        return Ok(None);
+    }
+    let places = less.len() / least + 1;
+    let steps = places as u64 * (a.len() + b.len()) as u64;
+    if steps > MOST_STEPS {
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!(
+                "finding common substrings of {least} or more symbols of two texts of {} and {} \
+                 takes more than {MOST_STEPS} steps: give a higher threshold, or compare by words",
+                less.len(),
+                more.len()
+            ),
+        ));
+    }
+    let (less_reversed, more_reversed) = (reversed(less), reversed(more));
+    let (mut behind, mut before) = (Agreement::default(), Agreement::default());
+    let mut longest = 0;
+    for place in (0..less.len()).step_by(least) {
+        behind.find(&less[place..], more);
+        before.find(&less_reversed[less.len() - place..], &more_reversed);
+        for at in 0..=more.len() {
+            let run = behind.at(at) + before.at(more.len() - at);
+            longest = longest.max(run);
+        }
+    }
+    Ok((longest >= least).then_some(longest))
+}
+
+fn reversed<S: Symbol>(symbols: &[S]) -> Vec<S> {
+    symbols.iter().rev().copied().collect()
+}
+
+/// How far a text agrees with the beginning of another, at each of its positions.
+#[derive(Default)]
+struct Agreement {
+    /// The same of the beginning with itself.
+    own: Vec<usize>,
+    found: Vec<usize>,
+}
+
+impl Agreement {
+    fn find<S: Symbol>(&mut self, beginning: &[S], text: &[S]) {
+        let mut own = std::mem::take(&mut self.own);
+        own.clear();
+        own.resize(beginning.len(), 0);
+        if let Some(whole) = own.first_mut() {
+            *whole = beginning.len();
+        }
+        agreements(beginning, beginning, 1, &[], &mut own);
+        self.found.clear();
+        self.found.resize(text.len(), 0);
+        agreements(beginning, text, 0, &own, &mut self.found);
+        self.own = own;
+    }
+
+    fn at(&self, position: usize) -> usize {
+        self.found.get(position).copied().unwrap_or(0)
+    }
+}
+
+/// Fills `found[at]`, from `first` on, with the length of the longest common prefix of `beginning` and
+/// `text[at..]`. `own` is the same for the beginning itself; empty where that is what is being found.
+fn agreements<S: Symbol>(
+    beginning: &[S],
+    text: &[S],
+    first: usize,
+    own: &[usize],
+    found: &mut [usize],
+) {
+    // text[start..end] agrees with the beginning, and no known agreement reaches farther.
+    let (mut start, mut end) = (first, first);
+    for at in first..text.len() {
+        let known = if own.is_empty() { &*found } else { own };
+        let mut length = if at < end {
+            known
+                .get(at - start)
+                .map_or(0, |&length| length.min(end - at))
+        } else {
+            0
+        };
+        if at + length >= end {
+            while length < beginning.len()
+                && at + length < text.len()
+                && beginning[length] == text[at + length]
+            {
+                length += 1;
+            }
+            (start, end) = (at, at + length);
+        }
+        found[at] = length;
+    }
+}
+
+/// The length of the longest common substring.
+///
+/// # Errors
+/// If the shorter text has more than [`MOST_SYMBOLS`] symbols.
+pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
+    let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    if less.len() > MOST_SYMBOLS {
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!(
+                "the longest common substring of texts of {} and {} symbols is beyond the limit of \
+                 {MOST_SYMBOLS} symbols for the shorter one: compare by words, or ask for a least \
+                 similarity",
+                less.len(),
+                more.len()
+            ),
+        ));
+    }
+    let mut automaton = Automaton::with_capacity(less.len());
+    less.iter()
+        .for_each(|symbol| automaton.push(symbol.value()));
+    Ok(automaton.longest_in(more))
+}
+
+/// The suffix automaton of a text: its paths from the first state spell its substrings.
+struct Automaton {
+    states: Vec<State>,
+    edges: Vec<Edge>,
+    /// The edge of a state for a symbol.
+    at: HashMap<(u32, u64), u32, BuildHasherDefault<Mixed>>,
+    last: u32,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    length: u32,
+    link: u32,
+    /// The newest of the edges that leave it.
+    edge: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Edge {
+    symbol: u64,
+    to: u32,
+    /// The next older edge of the same state.
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Automaton {
+    fn with_capacity(symbols: usize) -> Self {
+        let mut automaton = Self {
+            states: Vec::with_capacity(2 * symbols + 1),
+            edges: Vec::new(),
+            at: HashMap::default(),
+            last: 0,
+        };
+        automaton.states.push(State {
+            length: 0,
+            link: NONE,
+            edge: NONE,
+        });
+        automaton
+    }
+
+    fn next(&self, state: u32, symbol: u64) -> Option<u32> {
+        let edge = self.at.get(&(state, symbol))?;
+        Some(self.edges[*edge as usize].to)
+    }
+
+    fn connect(&mut self, state: u32, symbol: u64, to: u32) {
+        if let Some(&edge) = self.at.get(&(state, symbol)) {
+            self.edges[edge as usize].to = to;
+            return;
+        }
+        let next = std::mem::replace(
+            &mut self.states[state as usize].edge,
+            self.edges.len() as u32,
+        );
+        self.at.insert((state, symbol), self.edges.len() as u32);
+        self.edges.push(Edge { symbol, to, next });
+    }
+
+    fn add(&mut self, length: u32, link: u32) -> u32 {
+        self.states.push(State {
+            length,
+            link,
+            edge: NONE,
+        });
+        self.states.len() as u32 - 1
+    }
+
+    fn push(&mut self, symbol: u64) {
+        let length = self.states[self.last as usize].length + 1;
+        let new = self.add(length, 0);
+        let mut at = std::mem::replace(&mut self.last, new);
+        while at != NONE && self.next(at, symbol).is_none() {
+            self.connect(at, symbol, new);
+            at = self.states[at as usize].link;
+        }
+        if at == NONE {
+            return;
+        }
+        let found = self.next(at, symbol).unwrap_or(0);
+        let length = self.states[at as usize].length + 1;
+        if self.states[found as usize].length == length {
+            self.states[new as usize].link = found;
+            return;
+        }
+        let copy = self.copy(found, length);
+        while at != NONE && self.next(at, symbol) == Some(found) {
+            self.connect(at, symbol, copy);
+            at = self.states[at as usize].link;
+        }
+        self.states[found as usize].link = copy;
+        self.states[new as usize].link = copy;
+    }
+
+    /// A state with the edges and the link of another.
+    fn copy(&mut self, state: u32, length: u32) -> u32 {
+        let State { link, mut edge, .. } = self.states[state as usize];
+        let copy = self.add(length, link);
+        while edge != NONE {
+            let Edge { symbol, to, next } = self.edges[edge as usize];
+            self.connect(copy, symbol, to);
+            edge = next;
+        }
+        copy
+    }
+
+    fn longest_in<S: Symbol>(&self, text: &[S]) -> usize {
+        let (mut state, mut length, mut longest) = (0, 0, 0);
+        for symbol in text.iter().map(|symbol| symbol.value()) {
+            loop {
+                if let Some(next) = self.next(state, symbol) {
+                    (state, length) = (next, length + 1);
+                    break;
+                }
+                let link = self.states[state as usize].link;
+                if link == NONE {
+                    length = 0;
+                    break;
+                }
+                (state, length) = (link, self.states[link as usize].length);
+            }
+            longest = longest.max(length);
+        }
+        longest as usize
+    }
+}
+
+/// A hasher of a state and a symbol; nothing but the time depends on it.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = mix(self.0.rotate_left(32) ^ value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn plain(a: &[u64], b: &[u64]) -> usize {
+        let mut longest = 0;
+        let mut row = vec![0; b.len() + 1];
+        for x in a {
+            for j in (0..b.len()).rev() {
+                row[j + 1] = if *x == b[j] { row[j] + 1 } else { 0 };
+                longest = longest.max(row[j + 1]);
+            }
+        }
+        longest
+    }
+
+    fn check(a: &[u64], b: &[u64]) {
+        let expected = plain(a, b);
+        assert_eq!(longest(a, b).unwrap(), expected);
+        assert_eq!(longest(b, a).unwrap(), expected);
+        for least in [
+            1,
+            2,
+            expected / 2,
+            expected.saturating_sub(1),
+            expected,
+            expected + 1,
+        ] {
+            let found = (expected >= least.max(1)).then_some(expected);
+            assert_eq!(
+                longest_of_at_least(a, b, least).unwrap(),
+                found,
+                "{a:?} {b:?} {least}"
+            );
+            assert_eq!(
+                longest_of_at_least(b, a, least).unwrap(),
+                found,
+                "{b:?} {a:?} {least}"
+            );
+        }
+    }
+
+    #[test]
+    fn examples() {
+        let symbols = |text: &str| text.chars().map(|c| c as u64).collect::<Vec<_>>();
+        for (a, b, length) in [
+            ("", "", 0),
+            ("a", "", 0),
+            ("a", "b", 0),
+            ("abcde", "xbcdy", 3),
+            ("aaaa", "aaaaaaa", 4),
+            ("abababab", "babababa", 7),
+            (
+                "你妈妈喊你回家吃饭哦，回家罗回家罗",
+                "你妈妈叫你回家吃饭啦，回家罗回家罗",
+                7,
+            ),
+        ] {
+            let (a, b) = (symbols(a), symbols(b));
+            assert_eq!(longest(&a, &b).unwrap(), length);
+            check(&a, &b);
+        }
+    }
+
+    #[test]
+    fn long_repetitive_texts_take_linear_time() {
+        let a = vec![7u32; 300_000];
+        let mut b = vec![7u32; 300_000];
+        b[150_000] = 8;
+        assert_eq!(longest_of_at_least(&a, &b, 100_000).unwrap(), Some(150_000));
+        assert_eq!(longest(&a, &b).unwrap(), 150_000);
+        assert_eq!(longest_of_at_least(&a, &b, 150_001).unwrap(), None);
+    }
+
+    #[test]
+    fn what_would_take_too_long_is_refused() {
+        let text = vec![1u32; 400_000];
+        let error = longest_of_at_least(&text, &text, 1).unwrap_err();
+        assert!(error.to_string().contains("400000"), "{error}");
+        let text = vec![1u32; MOST_SYMBOLS + 1];
+        let error = longest(&text, &text).unwrap_err();
+        assert!(error.to_string().contains("16777217"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_two_are_the_plain_table(
+            a in proptest::collection::vec(0u64..3, 0..60),
+            b in proptest::collection::vec(0u64..3, 0..60),
+        ) {
+            check(&a, &b);
+        }
+
+        #[test]
+        fn wide_alphabets_too(
+            a in proptest::collection::vec(0u64..40, 0..90),
+            b in proptest::collection::vec(0u64..40, 0..90),
+        ) {
+            check(&a, &b);
+        }
+    }
+}
