@@ -1,9 +1,10 @@
 """Times the packages whose fingerprints the recipes make, on the same texts, and compares the values.
 
-    bench/compare/compat.py TEXTS.jsonl… [--rows N] [-o bench/results/compat_peers.json]
+    bench/compare/compat.py TEXTS.jsonl… [-o bench/results/compat_peers.json]
 
-PyPI `simhash` and `datasketch` get the texts in memory and one thread; so does the command, which is
-timed from outside, with reading and writing. Every value is compared: one that differs ends the run.
+The documents are those that `lookalike-bench compat` takes. PyPI `simhash` and `datasketch` get the
+texts in memory and one thread; the command has one thread too and is timed from outside, with reading
+and writing. Every value is compared: one that differs ends the run.
 Run it in the environment of ./setup: `bench/compare/.venv/bin/python bench/compare/compat.py`.
 """
 
@@ -14,13 +15,14 @@ import sys
 import tempfile
 import time
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 
 from compare import ROOT, machine, unpack
 from datasketch import MinHash
 from simhash import Simhash
 
+# As in bench/src/compat.rs.
+SAMPLE_BYTES = 12_000_000
 COMMAND = ROOT / "target/release/lookalike"
 
 
@@ -78,10 +80,17 @@ def own_speed(corpus, recipe):
     return max(speeds, default=None)
 
 
-def measure(path, rows, folder):
-    """One line for every package."""
+def sample(path):
+    """Every so many-th document that about SAMPLE_BYTES of text remain."""
     with open(path, "rb") as lines:
-        documents = [json.loads(line) for line in islice(lines, rows)]
+        documents = [json.loads(line) for line in lines]
+    size = sum(len(document["text"].encode()) for document in documents)
+    return documents[:: -(-size // SAMPLE_BYTES)]
+
+
+def measure(path, folder):
+    """One line for every package."""
+    documents = sample(path)
     texts = [document["text"] for document in documents]
     part = folder / "part.jsonl"
     with open(part, "w") as out:
@@ -112,13 +121,12 @@ def measure(path, rows, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, help="JSONL with id and text, or .jsonl.zst")
-    parser.add_argument("--rows", type=int, default=4000, help="rows of every file (4000)")
     parser.add_argument("-o", "--output", default=ROOT / "bench/results/compat_peers.json", type=Path)
     arguments = parser.parse_args()
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for file in arguments.files:
-            for line in measure(unpack(file, Path(folder)), arguments.rows, Path(folder)):
+            for line in measure(unpack(file, Path(folder)), Path(folder)):
                 print(json.dumps(line), flush=True)
                 lines.append(line)
     done = {"machine": machine(), "measured": lines}
