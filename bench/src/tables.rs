@@ -65,6 +65,8 @@ fn table(name: &str) -> Result<String> {
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "live" => rows("live", &LIVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
+        "compat" => rows("compat", &COMPAT, |_| true),
+        "compat peers" => rows("compat_peers", &COMPAT_PEERS, |_| true),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "join" => rows("join", &JOIN, |_| true),
@@ -122,6 +124,24 @@ const SKETCH: Columns<6> = [
     ("instructions", "instructions", 0),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const COMPAT: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("recipe", "recipe", 0),
+    ("instructions", "instructions", 0),
+    ("MB/s", "megabytes_per_second", 0),
+    ("thousand documents/s", "thousand_documents_per_second", 0),
+];
+
+const COMPAT_PEERS: Columns<7> = [
+    ("corpus", "corpus", 0),
+    ("recipe", "recipe", 0),
+    ("package", "package", 0),
+    ("its MB/s", "package_megabytes_per_second", 2),
+    ("the command's MB/s", "command_megabytes_per_second", 0),
+    ("times", "command_times", 0),
+    ("times, the engine alone", "engine_times", 0),
 ];
 
 const HAMMING: Columns<10> = [

@@ -5,6 +5,7 @@
     reason = "helpers of tests stop where the tests stop"
 )]
 
+mod compat;
 mod explaining;
 mod failures;
 mod fingerprints;

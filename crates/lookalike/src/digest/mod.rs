@@ -12,6 +12,7 @@
 mod md5;
 mod sha1;
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 pub(crate) use md5::Md5;
@@ -45,6 +46,9 @@ pub(crate) const ONE_BLOCK: usize = BLOCK_BYTES - 9;
 
 /// Messages side by side: several vectors of lanes, so that one works while another waits.
 pub(crate) const LANES: usize = 64;
+
+/// Lanes that are computed together: the widest vector. Few messages cost no more than they need.
+const VECTOR: usize = 16;
 
 /// Words of many messages or states, one message in a lane.
 pub(crate) type Columns<const WORDS: usize> = [[u32; LANES]; WORDS];
@@ -123,35 +127,45 @@ fn side_by_side<D: Digest>(
             column[lane] = word;
         }
     }
-    let states = cpu.run(OneBlock::<D>(&messages, std::marker::PhantomData));
+    let states = cpu.run(OneBlock::<D> {
+        messages: &messages,
+        count: chosen.len(),
+        digest: PhantomData,
+    });
     for (lane, &at) in chosen.iter().enumerate() {
         emit(at, states.map(|column| column[lane]));
     }
 }
 
-struct OneBlock<'a, D>(&'a Columns<BLOCK_WORDS>, std::marker::PhantomData<D>);
+struct OneBlock<'a, D> {
+    messages: &'a Columns<BLOCK_WORDS>,
+    count: usize,
+    digest: PhantomData<D>,
+}
 
 impl<D: Digest> Kernel for OneBlock<'_, D> {
     type Output = Columns<5>;
 
     #[inline(always)]
     fn run<A: Arch>(self, _arch: A) -> Columns<5> {
-        one_block::<D>(|word, lane| self.0[word][lane])
+        one_block::<D>(self.count, |word, lane| self.messages[word][lane])
     }
 }
 
-/// The states after one block in every lane; `word` gives a word of the block of a lane. Words that
-/// are the same in every lane cost nothing if the compiler knows them.
+/// The states after one block in the first `count` lanes, of at most [`LANES`]; `word` gives a word of
+/// the block of a lane. Words that are the same in every lane cost nothing if the compiler knows them.
 ///
 /// The loop over lanes holds a whole block in one straight line, which is what compilers turn into
 /// vectors.
 #[inline(always)]
-pub(crate) fn one_block<D: Digest>(word: impl Fn(usize, usize) -> u32) -> Columns<5> {
+pub(crate) fn one_block<D: Digest>(count: usize, word: impl Fn(usize, usize) -> u32) -> Columns<5> {
     let mut states = [[0; LANES]; 5];
-    for lane in 0..LANES {
-        let state = D::block(D::START, std::array::from_fn(|at| word(at, lane)));
-        for (column, value) in states.iter_mut().zip(state) {
-            column[lane] = value;
+    for vector in 0..count.div_ceil(VECTOR).min(LANES / VECTOR) {
+        for lane in vector * VECTOR..(vector + 1) * VECTOR {
+            let state = D::block(D::START, std::array::from_fn(|at| word(at, lane)));
+            for (column, value) in states.iter_mut().zip(state) {
+                column[lane] = value;
+            }
         }
     }
     states

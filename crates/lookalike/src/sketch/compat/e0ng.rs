@@ -43,6 +43,7 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
             buffers.high.resize(lanes, 0);
             cpu.run(Windows {
                 content: &content,
+                count: windows,
                 is_ascii: bytes == characters,
                 low: &mut buffers.low,
                 high: &mut buffers.high,
@@ -106,10 +107,12 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
     }
 }
 
-/// Fills `low` and `high`, whose lengths are a multiple of [`LANES`], with the hashes of the windows of
-/// `content`, behind which there are zeros enough for as many windows.
+/// Fills the first `count` of `low` and `high`, whose lengths are that rounded up to a multiple of
+/// [`LANES`], with the hashes of the windows of `content`, behind which there are zeros enough for as
+/// many windows.
 struct Windows<'a> {
     content: &'a [u8],
+    count: usize,
     is_ascii: bool,
     low: &'a mut [u64],
     high: &'a mut [u64],
@@ -122,6 +125,7 @@ impl Kernel for Windows<'_> {
     fn run<A: Arch>(self, _arch: A) {
         let Self {
             content,
+            count,
             is_ascii,
             low,
             high,
@@ -130,10 +134,11 @@ impl Kernel for Windows<'_> {
         let (high, _) = high.as_chunks_mut::<LANES>();
         let mut window = Window::first(content);
         for (group, (low, high)) in low.iter_mut().zip(high).enumerate() {
+            let count = count - group * LANES;
             let states = if is_ascii {
-                ascii_windows(&content[group * LANES..][..LANES + WINDOW])
+                ascii_windows(count, &content[group * LANES..][..LANES + WINDOW])
             } else {
-                windows(content, &mut window)
+                windows(count, content, &mut window)
             };
             let [a, b, c, d, _] = &states;
             let join = |high: u32, low: u32| {
@@ -153,15 +158,15 @@ const END: u32 = 0x80;
 /// The word of a block that holds the length of a short message in bits.
 const LENGTH: usize = 14;
 
-/// The digests of the windows of four bytes from every byte on.
+/// The digests of the windows of four bytes from the first `count` bytes on.
 #[inline(always)]
-fn ascii_windows(content: &[u8]) -> Columns<5> {
+fn ascii_windows(count: usize, content: &[u8]) -> Columns<5> {
     let mut words = [0; LANES];
     for (lane, word) in words.iter_mut().enumerate() {
         let bytes = content[lane..][..WINDOW].try_into();
         *word = u32::from_le_bytes(bytes.expect("a window of ASCII is four bytes"));
     }
-    one_block::<Md5>(|at, lane| match at {
+    one_block::<Md5>(count, |at, lane| match at {
         0 => words[lane],
         1 => END,
         LENGTH => 8 * WINDOW as u32,
@@ -195,12 +200,12 @@ fn width(first: u8) -> usize {
     1 + (0xe500_0000_u32 >> (2 * (first >> 4)) & 3) as usize
 }
 
-/// The digests of so many windows from `window` on.
+/// The digests of `count` windows, or as many as there are lanes, from `window` on.
 #[inline(always)]
-fn windows(content: &[u8], window: &mut Window) -> Columns<5> {
+fn windows(count: usize, content: &[u8], window: &mut Window) -> Columns<5> {
     let mut words = [[0; LANES]; 1 + LONGEST / 4];
     let mut lengths = [0; LANES];
-    for lane in 0..LANES {
+    for lane in 0..count.min(LANES) {
         let bytes = content[window.start..][..LONGEST].try_into();
         let all = u128::from_le_bytes(bytes.expect("so many were asked for"));
         let length = window.end - window.start;
@@ -217,7 +222,7 @@ fn windows(content: &[u8], window: &mut Window) -> Columns<5> {
         lengths[lane] = bits;
         window.advance(content);
     }
-    one_block::<Md5>(|at, lane| match at {
+    one_block::<Md5>(count, |at, lane| match at {
         0..=4 => words[at][lane],
         LENGTH => lengths[lane],
         _ => 0,

@@ -1,0 +1,131 @@
+//! From text to other tools' fingerprints on one core.
+//!
+//! The answer is checked: every instruction set gives the fingerprints of the plain one, which the
+//! tests hold to those of the tools; `bench/compare/compat.py` compares with the tools on the same
+//! texts.
+
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use lookalike::recipe::Scheme;
+use lookalike::sketch::{MinHasher, SimHasher};
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, Recipe};
+use lookalike_oracle::generate::{self, Kind};
+use serde::Serialize;
+
+use crate::corpora::{Corpus, REAL};
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    corpus: String,
+    recipe: &'static str,
+    instructions: &'static str,
+    #[serde(serialize_with = "machine::rounded")]
+    megabytes_per_second: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    thousand_documents_per_second: f64,
+}
+
+/// Every so many-th document is taken that about this much remains: enough for a steady figure, and
+/// little enough for the tools themselves, which get the same documents.
+const SAMPLE_BYTES: usize = 12_000_000;
+
+fn total(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
+}
+
+/// Measures on the real corpora.
+pub fn run(data: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut rows = Vec::new();
+    for name in REAL {
+        let corpus = Corpus::real(data, name, folder.path())?;
+        let texts = corpus.texts()?;
+        let step = total(&texts).div_ceil(SAMPLE_BYTES);
+        let sample: Vec<String> = texts.into_iter().step_by(step).collect();
+        measure(&corpus.name, &sample, 3, &mut rows)?;
+    }
+    machine::write("compat", rows)
+}
+
+/// The same on little text, as a test.
+pub fn smoke() -> Result<()> {
+    let mut rows = Vec::new();
+    for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
+        let texts: Vec<_> = generate::corpus(kind, 100, 1)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
+        measure(name, &texts, 1, &mut rows)?;
+    }
+    ensure!(!rows.is_empty(), "nothing was measured");
+    Ok(())
+}
+
+fn measure(corpus: &str, texts: &[String], rounds: u32, rows: &mut Vec<Row>) -> Result<()> {
+    let bytes = total(texts);
+    for scheme in Scheme::ALL {
+        let recipe = Recipe::named(scheme.name())?;
+        let mut expected = None;
+        for cpu in Cpu::all() {
+            let (seconds, checksum) = timed(&recipe, cpu, texts, rounds);
+            let agreed = *expected.get_or_insert(checksum) == checksum;
+            ensure!(
+                agreed,
+                "{} of {corpus} differs with {}",
+                recipe.name,
+                cpu.name()
+            );
+            let row = Row {
+                corpus: corpus.to_owned(),
+                recipe: scheme.name(),
+                instructions: cpu.name(),
+                megabytes_per_second: bytes as f64 / 1e6 / seconds,
+                thousand_documents_per_second: texts.len() as f64 / 1e3 / seconds,
+            };
+            println!(
+                "{corpus:10} {:20} {:7} {:7.1} MB/s {:9.1} thousand documents/s",
+                row.recipe,
+                row.instructions,
+                row.megabytes_per_second,
+                row.thousand_documents_per_second
+            );
+            rows.push(row);
+        }
+    }
+    Ok(())
+}
+
+/// The best of some rounds over all texts, and a checksum of what came out.
+fn timed(recipe: &Recipe, cpu: Cpu, texts: &[String], rounds: u32) -> (f64, u64) {
+    let analyzer = Analyzer::with_cpu(recipe, cpu);
+    let simhash = SimHasher::new(&recipe.simhash, cpu);
+    let minhash = MinHasher::new(&recipe.minhash, cpu);
+    let signs = recipe
+        .scheme
+        .is_some_and(|scheme| scheme.family().is_some());
+    let mut signature = vec![0; minhash.slots()];
+    let mut scratch = Scratch::default();
+    let mut best = f64::INFINITY;
+    let mut checksum = 0u64;
+    for _ in 0..=rounds {
+        let started = Instant::now();
+        checksum = 0;
+        for text in texts {
+            let analysis = analyzer.analyze(text, &mut scratch);
+            let made = if signs {
+                minhash.original(&analysis, &mut signature);
+                let slots = signature.iter().map(|&slot| u64::from(slot));
+                slots.fold(0, |sum: u64, slot| sum.rotate_left(5) ^ slot)
+            } else {
+                simhash.original(&analysis).unwrap_or_default() as u64
+            };
+            checksum = checksum.rotate_left(1).wrapping_add(made);
+        }
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    (best, checksum)
+}
