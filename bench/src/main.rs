@@ -3,6 +3,8 @@
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
 //! - `sketch`, `compat`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
 //!   DIRECTORY`), each written to `bench/results/NAME.json`;
+//! - `sketch`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
+//!   DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`, which needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
@@ -14,6 +16,7 @@ mod hamming;
 mod join;
 mod live;
 mod machine;
+mod measures;
 mod quality;
 mod sketch;
 mod tables;
@@ -56,6 +59,8 @@ enum Command {
     Join,
     /// The live index: inserting, expiring and searching with 50 million in the window.
     Live,
+    /// Edit distance of two short sentences, a million times.
+    Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
     /// Puts the results into the documents.
@@ -80,6 +85,7 @@ fn main() -> Result<()> {
             | Command::Hamming { .. }
             | Command::Join
             | Command::Live
+            | Command::Measures
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -92,6 +98,7 @@ fn main() -> Result<()> {
             dedup::smoke()?;
             hamming::smoke()?;
             live::smoke()?;
+            measures::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
@@ -100,6 +107,7 @@ fn main() -> Result<()> {
         Command::Dedup => dedup::run(&data),
         Command::Hamming { large } => hamming::run(&data, large),
         Command::Live => live::run(&data),
+        Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -17,6 +17,7 @@
 //!
 //! - [`text`]: the default recipe's normalised text and its tokens
 //! - [`document`]: features, similarity, and what becomes of texts that have too few
+//! - [`sequence`]: edit distances, common substrings, the cosine
 //! - [`pairs`]: every pair at or above a threshold, exactly
 //! - [`verdict`]: who is kept, by the rule and nothing else
 //! - [`generate`]: corpora in English and Chinese with planted near-duplicates, from a seed
@@ -24,6 +25,7 @@
 pub mod document;
 pub mod generate;
 pub mod pairs;
+pub mod sequence;
 pub mod text;
 pub mod verdict;
 

@@ -47,7 +47,7 @@ fn contradictions_and_options_without_effect_are_refused() {
         ("dedup in.jsonl -o x --threshold 1.5", &["1.5"]),
         ("dedup in.jsonl -o x --threshold nan", &["nan"]),
         ("dedup in.jsonl -o x --method best", &["best", "minhash"]),
-        ("dedup in.jsonl -o x --verify cosine", &["cosine"]),
+        ("dedup in.jsonl -o x --verify sine", &["sine", "cosine"]),
         ("dedup in.jsonl -o x --threads 0", &["1 to 1024"]),
         ("dedup in.jsonl -o x --format xml", &["xml", "jsonl"]),
         ("dedup in.jsonl -o x --max-row 5G", &["5G", "4 GiB"]),

@@ -13,6 +13,7 @@ mod formats;
 mod interface;
 mod libraries;
 mod matching;
+mod measures;
 mod outputs;
 mod plain;
 mod scale;

@@ -160,8 +160,10 @@ struct SketchKeys<'a> {
     /// Keys of a document in a portion, at the most.
     most: usize,
     /// Calls back with the keys of a document in a portion.
-    of: &'a (dyn Fn(DocId, usize, &mut dyn FnMut(u64)) + Sync),
+    of: &'a KeysOf<'a>,
 }
+
+type KeysOf<'a> = dyn Fn(DocId, usize, &mut dyn FnMut(u64)) + Sync + 'a;
 
 fn by_sketches(
     corpus: &Corpus<'_>,

@@ -97,3 +97,79 @@ fn stops(before: Option<char>, last: Option<char>, next: Option<char>) -> bool {
     let single_letter = last.is_some_and(char::is_alphabetic) && !is(before, Class::Word);
     open_end && !single_letter
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Analyzer, Extras, Scratch};
+
+    #[test]
+    fn sentences_end_where_the_rules_say() {
+        for (text, expected) in [
+            ("", &[][..]),
+            ("没有标点", &["没有标点"]),
+            (
+                "第一句。第二句！第三句？第四句；第五句",
+                &["第一句。", "第二句！", "第三句？", "第四句；", "第五句"],
+            ),
+            ("你好.世界", &["你好.", "世界"]),
+            (
+                "One. Two! Three? Four; five",
+                &["One.", " Two!", " Three?", " Four;", " five"],
+            ),
+            (
+                "It cost 3.50 at example.com.",
+                &["It cost 3.50 at example.com."],
+            ),
+            (
+                "By J. R. Smith, e.g. today. The end",
+                &["By J. R. Smith, e.g. today.", " The end"],
+            ),
+            (
+                "He said \"no.\" Then left.",
+                &["He said \"no.", "\" Then left."],
+            ),
+            ("a line\nanother\r\n", &["a line\n", "another\r", "\n"]),
+        ] {
+            assert_eq!(sentences(text).collect::<Vec<_>>(), expected, "{text}");
+            assert_eq!(sentences(text).collect::<String>(), text);
+        }
+    }
+
+    fn signed(text: &str, count: usize) -> Option<u64> {
+        let extras = Extras {
+            characters: false,
+            sentences: Some(count),
+        };
+        let analyzer = Analyzer::new(&Recipe::default()).with_extras(extras);
+        analyzer.analyze(text, &mut Scratch::default()).sentences()
+    }
+
+    #[test]
+    fn the_longest_sentences_alone_count() {
+        let text = "Short one. This is the longest sentence of them all. A middling sentence here. \
+                    And one more that is quite long.";
+        let of = |other: &str, count| signed(text, count) == signed(other, count);
+        // Other short ones, another order, case, punctuation, repetition.
+        let other = "AND ONE MORE, that is quite long! This is the longest sentence of them all. \
+                     This is the longest sentence of them all. A middling sentence (here). Tiny.";
+        assert!(of(other, 1) && of(other, 2) && of(other, 3) && !of(other, 4));
+        let changed = text.replace("middling", "mediocre");
+        assert!(of(&changed, 2) && !of(&changed, 3));
+        assert_ne!(signed(text, 1), signed(text, 2));
+        // Fewer than are asked for: all there are.
+        assert_eq!(signed("One sentence.", 3), signed("one sentence", 5));
+        assert_eq!(
+            signed("One sentence.", 3),
+            signed("One sentence. One sentence!", 1)
+        );
+        for nothing in ["", " ", "!!! ... 。。"] {
+            assert_eq!(signed(nothing, 3), None);
+        }
+        // Of one length, the same one is taken wherever it stands.
+        assert_eq!(
+            signed("abc def. ghi jkl. mno pqr.", 2),
+            signed("mno pqr! abc def; ghi jkl.", 2)
+        );
+    }
+}

@@ -55,6 +55,13 @@ impl Bench {
             assert_eq!(chunked, features(&self.recipe, &values), "{}", what());
             keys.push(analysis.key);
         }
+        let extras = Extras {
+            characters: true,
+            sentences: None,
+        };
+        let extended = self.analyzers[0].clone().with_extras(extras);
+        let found = extended.analyze(text, scratch).characters().to_vec();
+        assert_eq!(found, joined(&tokens), "{text:?} by {}", self.recipe.name);
         assert!(
             keys.iter().all(|&key| key == keys[0]),
             "keys of {text:?} by {}",
@@ -65,6 +72,25 @@ impl Bench {
             assert_eq!(keys[0], crate::hash::sequence(1, &values), "{text:?}");
         }
     }
+}
+
+/// The characters of tokens, with a space between two words.
+fn joined(tokens: &[Token]) -> Vec<u32> {
+    let mut joined = Vec::new();
+    let mut after_word = false;
+    for token in tokens {
+        match token {
+            Token::Word(word) => {
+                if after_word {
+                    joined.push(' ' as u32);
+                }
+                joined.extend(word.chars().map(u32::from));
+            }
+            Token::Character(character) => joined.push(*character as u32),
+        }
+        after_word = matches!(token, Token::Word(_));
+    }
+    joined
 }
 
 /// The features of token values, window by window.

@@ -1,0 +1,123 @@
+//! Edit distance of two short sentences, beside the textbook's table; and every measure against its
+//! definition on strings.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use lookalike::text::{Analyzer, Extras, Scratch};
+use lookalike::verify::{OfSequences, cosine, indel, levenshtein};
+use lookalike::{Recipe, Threshold};
+use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::sequence;
+use serde_json::json;
+
+use crate::machine;
+
+const SENTENCES: [&str; 2] = [
+    "你妈妈喊你回家吃饭哦，回家罗回家罗",
+    "你妈妈叫你回家吃饭啦，回家罗回家罗",
+];
+
+/// Every measure of made texts is its definition.
+pub fn smoke() -> Result<()> {
+    let analyzer = Analyzer::new(&Recipe::default()).with_extras(Extras {
+        characters: true,
+        sentences: None,
+    });
+    let least = Threshold::new(0.05)?;
+    for (kind, count) in [(Kind::Short, 120), (Kind::English, 8), (Kind::Chinese, 8)] {
+        let texts = generate::corpus(kind, count, 11);
+        let read = |text: &str| {
+            let mut scratch = Scratch::default();
+            let analysis = analyzer.analyze(text, &mut scratch);
+            let mut weighted = Vec::new();
+            analysis.weighted_features(&mut weighted);
+            (analysis.characters().to_vec(), weighted)
+        };
+        let read: Vec<_> = texts.iter().map(|(_, text)| read(text)).collect();
+        for (at, (_, a)) in texts.iter().enumerate() {
+            for (of, (_, b)) in texts.iter().enumerate().take(at + 1) {
+                let (plain_a, plain_b) = (sequence::characters(a), sequence::characters(b));
+                let ((in_a, weights_a), (in_b, weights_b)) = (&read[at], &read[of]);
+                let found = cosine(weights_a, weights_b).get();
+                ensure!(
+                    (found - sequence::cosine(a, b, 2)).abs() < 1e-12,
+                    "{a}\n{b}"
+                );
+                for (measure, expected) in [
+                    (
+                        OfSequences::Levenshtein,
+                        sequence::levenshtein(&plain_a, &plain_b),
+                    ),
+                    (OfSequences::Indel, sequence::indel(&plain_a, &plain_b)),
+                    (
+                        OfSequences::Substring,
+                        sequence::common_substring(&plain_a, &plain_b),
+                    ),
+                ] {
+                    let found = measure.similarity(in_a, in_b, least)?;
+                    let found = found.map(lookalike::Similarity::get);
+                    let expected = Some(expected).filter(|&it| it >= least.get());
+                    ensure!(
+                        found == expected,
+                        "{measure:?}: {found:?}, {expected:?}\n{a}\n{b}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Times a million distances of the two sentences.
+pub fn run() -> Result<()> {
+    const TIMES: u32 = 1_000_000;
+    let [a, b] = SENTENCES.map(|text| text.chars().collect::<Vec<_>>());
+    let milliseconds = |distance: &dyn Fn(&[char], &[char]) -> usize, times: u32| {
+        let mut best = f64::INFINITY;
+        for _ in 0..4 {
+            let started = Instant::now();
+            for _ in 0..times {
+                assert_eq!(distance(black_box(&a), black_box(&b)), 2);
+            }
+            let all = started.elapsed().as_secs_f64() * f64::from(TIMES / times);
+            best = best.min(all * 1e3);
+        }
+        best
+    };
+    let ours = |a: &[char], b: &[char]| {
+        let found = levenshtein(a, b, usize::MAX).ok().flatten();
+        found.unwrap_or(usize::MAX)
+    };
+    let within = |a: &[char], b: &[char]| levenshtein(a, b, 3).ok().flatten().unwrap_or(99);
+    let by_indel = |a: &[char], b: &[char]| {
+        indel(a, b, usize::MAX)
+            .ok()
+            .flatten()
+            .map_or(99, |edits| edits / 2)
+    };
+    let of_strings = |_: &[char], _: &[char]| {
+        let [a, b] = SENTENCES.map(|text| black_box(text).chars().collect::<Vec<_>>());
+        ours(&a, &b)
+    };
+    let plain = |a: &[char], b: &[char]| {
+        let longer = a.len().max(b.len()) as f64;
+        ((1.0 - sequence::levenshtein(a, b)) * longer).round() as usize
+    };
+    let rounded = |milliseconds: f64| (milliseconds * 10.0).round() / 10.0;
+    machine::write(
+        "measures",
+        json!({
+            "sentences": SENTENCES,
+            "times": TIMES,
+            "milliseconds": {
+                "levenshtein": rounded(milliseconds(&ours, TIMES)),
+                "levenshtein, at most 3": rounded(milliseconds(&within, TIMES)),
+                "levenshtein of strings": rounded(milliseconds(&of_strings, TIMES)),
+                "indel": rounded(milliseconds(&by_indel, TIMES)),
+                "the textbook's table": rounded(milliseconds(&plain, TIMES / 10)),
+            },
+        }),
+    )
+}

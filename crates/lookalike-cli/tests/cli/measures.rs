@@ -1,0 +1,320 @@
+//! Measures besides the Jaccard index, and other ways to candidates.
+
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, rows};
+
+const SENTENCES: [&str; 4] = [
+    "你妈妈喊你回家吃饭哦，回家罗回家罗",
+    "你妈妈叫你回家吃饭啦，回家罗回家罗",
+    "清晨六点，老船长已经把缆绳解开了",
+    "你媽媽喊你回家吃飯哦 回家羅回家羅！",
+];
+
+/// The one command of the articles: blocks of fingerprints as candidates, then edit distance.
+#[test]
+fn short_posts_by_blocks_and_levenshtein() {
+    let place = Place::new();
+    place.write("short.txt", SENTENCES.join("\n") + "\n");
+    // Characters one by one: the fingerprints of the two sentences share a block.
+    let recipe = place.ok("recipe words-1").text().to_owned();
+    place.write("single.toml", recipe);
+    let by = "--method simhash --candidates blocks --distance 7 --recipe single.toml";
+    let command = format!("dedup short.txt {by} --verify levenshtein --threshold 0.8");
+    place.ok(&format!("{command} -o out.txt --removed removed.tsv"));
+    assert_eq!(
+        place.read("out.txt"),
+        [SENTENCES[0], SENTENCES[2]].join("\n") + "\n"
+    );
+    // Punctuation is no part of what is compared: 14 of 16 characters.
+    let expected = [
+        ["2", "1", "0.875", "simhash", "0.8", "1"],
+        ["4", "1", "1", "exact", "0.8", "1"],
+    ];
+    assert_eq!(place.table("removed.tsv"), expected);
+    for (threshold, kept) in [("0.875", 2), ("0.876", 3)] {
+        let ran = format!("dedup short.txt {by} --verify levenshtein --threshold {threshold}");
+        place.ok(&format!("{ran} -o out.txt"));
+        assert_eq!(place.read("out.txt").lines().count(), kept, "{threshold}");
+    }
+    let why = "explain removed.tsv 2 short.txt --recipe single.toml --verify levenshtein";
+    let said = place.ok(why).text().to_owned();
+    assert!(
+        said.contains("the record fits") && said.contains("0.8750"),
+        "{said}"
+    );
+    // With the defaults of everything else the command runs as it stands.
+    place.ok(
+        "dedup short.txt --method simhash --candidates blocks --verify levenshtein \
+         --threshold 0.8 -o out.txt",
+    );
+}
+
+/// The similarity of the second of two texts with the first, if it is removed.
+fn similarity(texts: [&str; 2], options: &str) -> Option<f64> {
+    let place = Place::new();
+    place.write("in.jsonl", jsonl([("a", texts[0]), ("b", texts[1])]));
+    place.ok(&format!("dedup in.jsonl {options} --removed removed.tsv"));
+    let pairs = place.ok(&format!("pairs in.jsonl {options}"));
+    let removed = place.table("removed.tsv").first().map(|row| row[2].clone());
+    let listed = rows(pairs.text()).first().map(|row| row[2].clone());
+    assert_eq!(removed, listed, "{options}");
+    removed.map(|value| value.parse().unwrap())
+}
+
+#[test]
+fn every_measure_says_what_it_means() {
+    let texts = [SENTENCES[0], SENTENCES[1]];
+    let of = |options: &str| {
+        similarity(
+            texts,
+            &format!("--recipe words-1 --method join --threshold 0.3 {options}"),
+        )
+    };
+    assert_eq!(of("--verify levenshtein"), Some(14.0 / 16.0));
+    assert_eq!(of("--verify levenshtein --unit words"), Some(14.0 / 16.0));
+    assert_eq!(of("--verify indel"), Some(28.0 / 32.0));
+    // 回家罗回家罗: 6 of 16 characters each.
+    assert_eq!(of("--verify lcs"), Some(12.0 / 32.0));
+    // 14 characters are common, and two of each its own: 32 of 34 by their squares.
+    assert_eq!(of("--verify cosine"), Some(32.0 / 34.0));
+    let english = ["the cat sat on the mat", "the cat sat on a mat"];
+    let of = |options: &str| {
+        similarity(
+            english,
+            &format!("--recipe words-1 --method join --threshold 0.3 {options}"),
+        )
+    };
+    assert_eq!(of("--verify levenshtein"), Some(19.0 / 22.0));
+    assert_eq!(of("--verify levenshtein --unit words"), Some(5.0 / 6.0));
+    assert_eq!(of("--verify indel --unit words"), Some(10.0 / 12.0));
+    assert_eq!(of("--verify lcs --unit words"), Some(8.0 / 12.0));
+    // the 2, cat, sat, on, mat and the, cat, sat, on, a, mat.
+    assert_eq!(of("--verify cosine"), Some(6.0 / 48f64.sqrt()));
+}
+
+#[test]
+fn a_threshold_of_edits_is_inclusive() {
+    let [a, b] = [
+        "abcdefghij klmnopqrs".to_owned(),
+        "abcdefghij klmnopxyz".to_owned(),
+    ];
+    for (threshold, found) in [
+        ("0.84", true),
+        ("0.85", true),
+        ("0.8500001", false),
+        ("0.9", false),
+    ] {
+        let options = format!(
+            "--recipe characters-3 --method join --verify levenshtein --threshold {threshold}"
+        );
+        assert_eq!(
+            similarity([&a, &b], &options),
+            found.then_some(0.85),
+            "{threshold}"
+        );
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_count() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(8).corpus(1500)));
+    for options in [
+        "--method simhash --candidates blocks --verify levenshtein --threshold 0.7",
+        "--method bottomk --threshold 0.7",
+        "--method bottomk --verify none",
+        "--method sentences --verify cosine --threshold 0.5",
+        "--verify indel --unit words --threshold 0.8",
+        "--verify lcs --unit words --threshold 0.6",
+    ] {
+        let run = |threads: usize| {
+            place.ok(&format!(
+                "dedup in.jsonl {options} --threads {threads} --removed r.tsv"
+            ));
+            place.read("r.tsv")
+        };
+        let one = run(1);
+        assert!(one.lines().count() > 50, "{options}");
+        assert_eq!((run(2), run(8)), (one.clone(), one), "{options}");
+    }
+}
+
+#[test]
+fn the_longest_sentences_find_reprints() {
+    let body = "The ferry left the island at seven in the morning as it always does. Nobody on \
+                the quay had seen the captain since the night before! What became of him is a \
+                matter that the company does not discuss.";
+    let place = Place::new();
+    let reprint = format!("By our own reporter. {} Read more.", body.to_uppercase());
+    place.write(
+        "in.jsonl",
+        jsonl([
+            ("a", body),
+            ("b", &reprint[..]),
+            ("c", "Something else. Entirely."),
+        ]),
+    );
+    place.ok("dedup in.jsonl --method sentences --verify none -o out.jsonl --removed r.tsv");
+    assert_eq!(place.ids("out.jsonl"), ["a", "c"]);
+    assert_eq!(place.table("r.tsv")[0][2..4], ["1", "sentences"]);
+    place.ok("dedup in.jsonl --method sentences --verify containment -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "c"]);
+    // The reporter's line is the fourth longest sentence.
+    place.ok("dedup in.jsonl --method sentences --sentences 4 --verify none -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "b", "c"]);
+    let printed = place.ok("fingerprint in.jsonl --method sentences");
+    let table = rows(printed.text());
+    assert_eq!(table[0][1], table[1][1]);
+    assert_eq!(table[0][1].len(), 16);
+    assert_ne!(table[0][1], table[2][1]);
+    let said = place.ok("explain r.tsv b in.jsonl --verify none");
+    assert!(said.text().contains("the record fits"), "{}", said.text());
+}
+
+#[test]
+fn the_smallest_hashes_find_what_minhash_finds() {
+    let place = Place::new();
+    let corpus = Numbers::new(4).corpus(1200);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.ok("dedup in.jsonl --method bottomk --removed b.tsv");
+    place.ok("dedup in.jsonl --method join --removed j.tsv");
+    let ids = |name: &str| {
+        let mut ids: Vec<_> = place
+            .table(name)
+            .into_iter()
+            .map(|row| row[0].clone())
+            .collect();
+        ids.sort();
+        ids
+    };
+    let (found, all) = (ids("b.tsv"), ids("j.tsv"));
+    let missed = all.iter().filter(|id| !found.contains(id)).count();
+    assert!(missed * 50 <= all.len(), "{missed} of {}", all.len());
+    assert!(place.read("b.tsv").contains("\tbottomk\t"));
+    let printed = place.ok("fingerprint in.jsonl --method bottomk -o f.jsonl");
+    assert!(
+        printed.err.contains("at most 128 smallest hashes"),
+        "{}",
+        printed.err
+    );
+    let first: serde_json::Value =
+        serde_json::from_str(place.read("f.jsonl").lines().next().unwrap()).unwrap();
+    let hashes: Vec<u64> = serde_json::from_value(first["fingerprint"].clone()).unwrap();
+    assert!(hashes.is_sorted() && !hashes.is_empty() && hashes.len() <= 128);
+}
+
+#[test]
+fn libraries_are_searched_by_every_measure() {
+    let place = Place::new();
+    place.write(
+        "lib.jsonl",
+        jsonl([("a", SENTENCES[0]), ("c", SENTENCES[2])]),
+    );
+    place.write("q.jsonl", jsonl([("b", SENTENCES[1])]));
+    place.ok("index build lib lib.jsonl --texts --plan blocks --distance 7 --recipe words-1");
+    for (options, expected) in [
+        ("--verify levenshtein", Some("0.875")),
+        ("--verify indel --unit words", Some("0.875")),
+        ("--verify lcs --threshold 0.375", Some("0.375")),
+        ("--verify lcs --threshold 0.376", None),
+        (
+            "--verify cosine --threshold 0.94",
+            Some("0.9411764705882353"),
+        ),
+        ("--verify levenshtein --threshold 0.876", None),
+    ] {
+        let found = place.ok(&format!("search lib q.jsonl --candidates blocks {options}"));
+        let row = rows(found.text()).first().map(|row| row[2].clone());
+        assert_eq!(row.as_deref(), expected, "{options}");
+    }
+    place.refused(
+        "search lib q.jsonl --verify cosine --unit words",
+        &["--unit", "lcs"],
+    );
+}
+
+#[test]
+fn poor_texts_match_only_what_is_equal() {
+    let place = Place::new();
+    let texts = [
+        ("a", ""),
+        ("b", "x"),
+        ("c", "X!"),
+        ("d", "y"),
+        ("e", "!!"),
+        ("f", "!!"),
+        ("g", "??"),
+    ];
+    place.write("in.jsonl", jsonl(texts));
+    for options in [
+        "--verify levenshtein --threshold 0.1",
+        "--method simhash --candidates blocks --verify indel --threshold 0.1",
+        "--method bottomk --verify cosine --threshold 0.5",
+        "--method sentences --verify none",
+        "--method join --verify lcs --threshold 0.1",
+    ] {
+        place.ok(&format!("dedup in.jsonl {options} -o out.jsonl"));
+        assert_eq!(
+            place.ids("out.jsonl"),
+            ["a", "b", "d", "e", "g"],
+            "{options}"
+        );
+    }
+}
+
+#[test]
+fn plans_say_what_is_compared() {
+    let place = Place::new();
+    for (options, said) in [
+        (
+            "--verify levenshtein --threshold 0.9",
+            "in characters, >= 0.9, for pairs with a Jaccard index >= 0.6667",
+        ),
+        (
+            "--verify levenshtein --threshold 0.5",
+            "the lowest that is looked for",
+        ),
+        (
+            "--method simhash --candidates blocks --verify cosine",
+            "share one of 4 blocks of their 64 bits",
+        ),
+        ("--method sentences", "the same 3 longest sentences"),
+        ("--method bottomk", "share one of their 3 smallest hashes"),
+    ] {
+        let text = place.ok(&format!("dedup --explain-plan {options}"));
+        assert!(text.text().contains(said), "{options}: {}", text.text());
+        let json = place.ok(&format!("dedup --explain-plan {options} --json"));
+        serde_json::from_slice::<serde_json::Value>(&json.out).unwrap();
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"text\":\"a\",\"f\":[\"x\"]}\n");
+    for (options, words) in [
+        ("--unit words", &["--unit", "levenshtein"][..]),
+        ("--candidates blocks", &["--method simhash"]),
+        (
+            "--method simhash --candidates blocks --verify none",
+            &["--verify none"],
+        ),
+        ("--sentences 2", &["--method sentences"]),
+        (
+            "--method sentences --verify none --threshold 0.5",
+            &["--threshold"],
+        ),
+        ("--features f --verify levenshtein", &["--unit words"]),
+        ("--features f --method sentences", &["--features"]),
+        (
+            "--method bottomk --threshold 0.01",
+            &["0.01", "smallest hashes"],
+        ),
+    ] {
+        place.refused(&format!("dedup in.jsonl --dry-run {options}"), words);
+    }
+    place.refused(
+        "fingerprint in.jsonl --sentences 2",
+        &["--method sentences"],
+    );
+    place.ok("dedup in.jsonl --dry-run --features f --verify levenshtein --unit words");
+}
