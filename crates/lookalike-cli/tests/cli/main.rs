@@ -16,3 +16,4 @@ mod outputs;
 mod plain;
 mod scale;
 mod support;
+mod words;
