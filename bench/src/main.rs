@@ -1,10 +1,9 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
-//!   DIRECTORY`), each written to `bench/results/NAME.json`;
-//! - `sketch`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
-//!   DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`, which needs none;
+//! - `sketch`, `compat`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora
+//!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`, which
+//!   needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.

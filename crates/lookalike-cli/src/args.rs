@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Pairs(Box<PairsArgs>),
     Explain(Box<ExplainArgs>),
     Fingerprint(Box<FingerprintArgs>),
+    Segment(Box<SegmentArgs>),
+    Idf(Box<IdfArgs>),
     Index(IndexArgs),
     Search(Box<SearchArgs>),
     Recipe(RecipeArgs),
@@ -242,6 +244,9 @@ pub(crate) struct ExplainArgs {
     )]
     pub(crate) recipe: String,
 
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
     /// What similarity meant in the dedup run
     #[arg(
         long,
@@ -361,6 +366,148 @@ pub(crate) struct FingerprintArgs {
     )]
     pub(crate) recipe: String,
 
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
+    pub(crate) input_format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Print the tokens of every document, or its terms with their weights
+///
+/// Writes a table with the columns id and tokens, the tokens in the order of the text, parted by
+/// spaces, as they are after normalisation. With --weights it is a row for each distinct term of a
+/// document that counts in its SimHash: id, term, count, weight and part (of speech, for words cut
+/// by jieba), the heaviest first.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike segment --literal 我来到北京清华大学
+  lookalike segment --literal 我来到北京清华大学 --recipe jieba-full
+  lookalike segment articles.jsonl --weights --set simhash.weights=tfidf --set simhash.table=idf.tsv
+  lookalike segment articles.jsonl --set filter.parts=content --set filter.stopwords=zh")]
+pub(crate) struct SegmentArgs {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --input-format says otherwise)
+    #[arg(value_name = "IN", required_unless_present = "literal")]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// A text given here instead of inputs; may be given many times, ids are then numbers
+    #[arg(
+        long,
+        value_name = "TEXT",
+        conflicts_with_all = ["inputs", "rejected"],
+        help_heading = "Input"
+    )]
+    pub(crate) literal: Vec<String>,
+
+    /// The table (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it,
+    /// TSV on standard output
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// A row for each distinct term with its count, weight and part of speech
+    #[arg(long, help_heading = "Output")]
+    pub(crate) weights: bool,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// How texts become tokens: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "jieba",
+        help_heading = "Recipe"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    /// The format of the inputs, whatever their extensions say
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
+    pub(crate) input_format: Option<Format>,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
+}
+
+/// Learn from documents how rare terms are: a table of weights
+///
+/// Writes a table with the columns term, documents and idf, the most frequent terms first: in how
+/// many documents a term occurs, and ln((1 + all documents) / (1 + documents with it)) + 1. A term
+/// is a feature of the recipe, such as a word, or three characters. The table is for recipes with
+/// the same terms: --set simhash.weights=tfidf --set simhash.table=TABLE. Memory is the vocabulary:
+/// some tens of bytes for each distinct term.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike idf articles.jsonl --recipe jieba -o idf.tsv --min-documents 2
+  lookalike idf today.jsonl --recipe jieba -o new.tsv --merge idf.tsv
+  lookalike fingerprint articles.jsonl --recipe jieba --set simhash.weights=tfidf \\
+    --set simhash.table=idf.tsv --set simhash.top=20")]
+pub(crate) struct IdfArgs {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --input-format says otherwise)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// The table (.tsv); without it, standard output
+    #[arg(short, long, value_name = "TABLE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Leave out terms that occur in fewer documents, from 1
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "Output"
+    )]
+    pub(crate) min_documents: u64,
+
+    /// Keep only so many terms, the most frequent; of equally frequent ones the first by their bytes
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_limit,
+        help_heading = "Output"
+    )]
+    pub(crate) top: Option<usize>,
+
+    /// Add the counts of tables that were learned under the same recipe. What they have left out is
+    /// not counted. Stands after IN, or before another option
+    #[arg(long, value_name = "TABLE", num_args = 1.., help_heading = "Input")]
+    pub(crate) merge: Vec<PathBuf>,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// How texts become terms: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "jieba",
+        help_heading = "Recipe"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
     /// The format of the inputs, whatever their extensions say
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
     pub(crate) input_format: Option<Format>,
@@ -425,6 +572,9 @@ pub(crate) struct IndexBuildArgs {
     /// The default for documents is default.
     #[arg(long, value_name = "NAME|FILE", help_heading = "Library")]
     pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
 
     /// The largest distance that can be searched for (≤), in bits, at most 16
     #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Library")]
@@ -734,6 +884,9 @@ pub(crate) struct SearchArgs {
     pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    #[command(flatten)]
     pub(crate) bare: Bare,
 
     #[command(flatten)]
@@ -831,6 +984,19 @@ pub(crate) struct RecipeArgs {
     /// The name of a recipe, or a TOML file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) recipe: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+}
+
+/// Fields of the recipe that are other than it says.
+#[derive(Debug, Args)]
+pub(crate) struct Changes {
+    /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf
+    /// or filter.stopwords=zh; lists and numbers as in TOML, files as seen from here. May be given
+    /// many times
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Recipe")]
+    pub(crate) set: Vec<String>,
 }
 
 /// What is read.
@@ -878,6 +1044,9 @@ pub(crate) struct Matching {
     /// How texts become features: a name (see `lookalike recipe`) or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
 
     /// What similarity means, and how candidates are checked
     #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]

@@ -9,6 +9,7 @@ mod diff;
 mod output;
 mod plan;
 mod progress;
+mod recipes;
 mod reference;
 mod settings;
 mod signals;
@@ -68,6 +69,8 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Pairs(args) => commands::pairs::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Fingerprint(args) => commands::fingerprint::run(args),
+        Command::Segment(args) => commands::segment::run(args),
+        Command::Idf(args) => commands::idf::run(args),
         Command::Index(args) => commands::index::run(args),
         Command::Search(args) => commands::search::run(args),
         Command::Recipe(args) => commands::recipe::run(args),

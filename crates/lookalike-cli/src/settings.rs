@@ -4,22 +4,25 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use lookalike::plan::{self, Measure, Plan, SENTENCES};
 use lookalike::verify::OfSequences;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
 use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
 use lookalike_batch::run::{
-    DedupOutputs, FingerprintSettings, Keep, PairsOutputs, RunInputs, Settings, Sketch, Window,
+    DedupOutputs, FingerprintSettings, IdfSettings, Keep, Listing, PairsOutputs, RunInputs,
+    SegmentSettings, SegmentTexts, Settings, Sketch, Window,
 };
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
 use crate::args::{
-    self, Bare, DedupArgs, FingerprintArgs, Format, IndexBuildArgs, InputFormat, Matching, Method,
-    Notation, PairsArgs, Reading, Running, SearchArgs, SketchMethod, Unit, Verify,
+    self, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs, InputFormat,
+    Matching, Method, Notation, PairsArgs, Reading, Running, SearchArgs, SegmentArgs, SketchMethod,
+    Unit, Verify,
 };
+use crate::recipes::load_recipe;
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {
@@ -156,7 +159,7 @@ impl FingerprintRun {
     pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         check_table(&table, args.rejected.as_deref(), args.running.json)?;
-        let recipe = load_recipe(&args.recipe)?;
+        let recipe = load_recipe(&args.recipe, &args.changes)?;
         let signs = recipe
             .scheme
             .is_some_and(|scheme| scheme.family().is_some());
@@ -208,6 +211,92 @@ impl FingerprintRun {
     }
 }
 
+/// Everything about one run that lists tokens.
+pub(crate) struct SegmentRun {
+    pub(crate) texts: SegmentTexts,
+    pub(crate) settings: SegmentSettings,
+    pub(crate) output: Output,
+    pub(crate) rejected: Option<Output>,
+}
+
+impl SegmentRun {
+    pub(crate) fn new(args: &SegmentArgs) -> Result<Self> {
+        let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        refuse_features(&args.reading)?;
+        let settings = SegmentSettings {
+            recipe: load_recipe(&args.recipe, &args.changes)?,
+            listing: if args.weights {
+                Listing::Weights
+            } else {
+                Listing::Tokens
+            },
+            read: read_options(args.input_format, &args.reading)?,
+            threads: threads(args.running.threads),
+            strict: args.running.strict,
+        };
+        let texts = if args.literal.is_empty() {
+            SegmentTexts::Inputs(args.inputs.clone())
+        } else {
+            SegmentTexts::Literal(args.literal.clone())
+        };
+        Ok(Self {
+            texts,
+            settings,
+            output: output(&table),
+            rejected: args.rejected.as_deref().map(output),
+        })
+    }
+}
+
+/// Everything about one run that learns document frequencies.
+pub(crate) struct IdfRun {
+    pub(crate) settings: IdfSettings,
+    pub(crate) output: Output,
+    pub(crate) rejected: Option<Output>,
+}
+
+impl IdfRun {
+    pub(crate) fn new(args: &IdfArgs) -> Result<Self> {
+        let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
+        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        refuse_features(&args.reading)?;
+        let settings = IdfSettings {
+            recipe: load_recipe(&args.recipe, &args.changes)?,
+            least_documents: args.min_documents,
+            top: args.top,
+            merge: args.merge.clone(),
+            read: read_options(args.input_format, &args.reading)?,
+            threads: threads(args.running.threads),
+            strict: args.running.strict,
+        };
+        Ok(Self {
+            settings,
+            output: output(&table),
+            rejected: args.rejected.as_deref().map(output),
+        })
+    }
+}
+
+/// Refuses features that come ready-made where terms are to be made.
+fn refuse_features(reading: &Reading) -> Result<()> {
+    match &reading.features {
+        None => Ok(()),
+        Some(field) => bail!(
+            "--features {field} holds features that are made already, and this command makes them \
+             of texts: leave it out"
+        ),
+    }
+}
+
+/// Refuses changes of a recipe where none is named.
+fn refuse_changes(changes: &Changes) -> Result<()> {
+    match changes.set.first() {
+        None => Ok(()),
+        Some(change) => bail!("--set {change} changes the recipe of --recipe, which is missing"),
+    }
+}
+
 /// Everything about building a library or adding to one.
 pub(crate) struct AddRun {
     pub(crate) reading: library::Reading,
@@ -218,9 +307,12 @@ pub(crate) struct AddRun {
 pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
     let bare = is_bare(&args.bare);
     let recipe = match (&args.recipe, bare) {
-        (Some(name), _) => Some(load_recipe(name)?),
-        (None, true) => None,
-        (None, false) => Some(load_recipe("default")?),
+        (Some(name), _) => Some(load_recipe(name, &args.changes)?),
+        (None, true) => {
+            refuse_changes(&args.changes)?;
+            None
+        }
+        (None, false) => Some(load_recipe("default", &args.changes)?),
     };
     if let (Some(recipe), Some(bits)) = (&recipe, args.bits)
         && recipe.simhash.bits != bits
@@ -353,7 +445,13 @@ impl SearchRun {
             (None, true) => Which::First,
             (None, false) => Which::All,
         };
-        let recipe = args.recipe.as_deref().map(load_recipe).transpose()?;
+        let recipe = match &args.recipe {
+            Some(name) => Some(load_recipe(name, &args.changes)?),
+            None => {
+                refuse_changes(&args.changes)?;
+                None
+            }
+        };
         let settings = SearchSettings {
             distance: args.distance,
             which,
@@ -507,7 +605,7 @@ pub(crate) fn plan_of(
     if matching.method == Method::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
-    let recipe = load_recipe(&matching.recipe)?;
+    let recipe = load_recipe(&matching.recipe, &matching.changes)?;
     let defaults = plan::Settings::default();
     let threshold = match matching.method {
         Method::Exact => Threshold::new(1.0)?,
@@ -603,25 +701,6 @@ fn check_matching(matching: &Matching) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// A recipe by its name, or from a TOML file.
-pub(crate) fn load_recipe(name: &str) -> Result<Recipe> {
-    if Recipe::NAMES.contains(&name) {
-        return Ok(Recipe::named(name)?);
-    }
-    let path = Path::new(name);
-    let is_file = path
-        .extension()
-        .is_some_and(|extension| extension == "toml")
-        || path.components().count() > 1
-        || path.exists();
-    if !is_file {
-        return Ok(Recipe::named(name)?);
-    }
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| anyhow!("cannot read the recipe {name}: {cause}"))?;
-    text.parse().map_err(|error| anyhow!("{name}: {error}"))
 }
 
 /// How inputs are read.

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
-use lookalike_batch::run::{FingerprintSummary, PairsSummary, Summary};
+use lookalike_batch::run::{FingerprintSummary, IdfSummary, PairsSummary, SegmentSummary, Summary};
 
-use crate::args::{DedupArgs, FingerprintArgs, PairsArgs, SearchArgs};
+use crate::args::{DedupArgs, FingerprintArgs, IdfArgs, PairsArgs, SearchArgs, SegmentArgs};
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
 
 /// The width of a bin of the histogram of a [`Summary`].
@@ -105,6 +105,38 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
         "made",
         &format!("{made}, recipe {recipe} ({id})"),
     );
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+/// What a run that listed tokens has done, for a person.
+pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    rejected(&mut text, done.rejected);
+    let recipe = format!("{} ({})", visible(&done.recipe), done.recipe_id);
+    line(&mut text, "recipe", &recipe);
+    if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
+        line(&mut text, "written to", &output.display().to_string());
+    }
+    text
+}
+
+/// What a run that learned document frequencies has done, for a person.
+pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    rejected(&mut text, done.rejected);
+    let of = plural(done.counted, "document", "documents");
+    line(
+        &mut text,
+        "terms",
+        &format!("{} of {of}", count(done.terms)),
+    );
+    let recipe = format!("{} (terms {})", visible(&done.recipe), done.terms_id);
+    line(&mut text, "recipe", &recipe);
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
         line(&mut text, "written to", &output.display().to_string());
     }

@@ -89,6 +89,7 @@
 //! 2. [`text`]: a text becomes tokens, and n-grams of tokens become features, 64 bits each. Texts
 //!    with too little in them for a feature have a [`State`](text::State) of their own and match
 //!    only what is equal.
+//!    [`weight`] says what a feature weighs, [`frequencies`] learns it from a corpus.
 //! 3. [`sketch`]: many features become a few numbers, SimHash or MinHash. [`Sketcher`] and
 //!    [`Sketches`] make and remember what a plan asks for.
 //! 4. [`plan`]: from recipe, threshold and method alone, never from the corpus, which pairs are
@@ -99,8 +100,8 @@
 //!
 //! # What it does not do
 //!
-//! It reads no documents from files, decodes no encodings and prints nothing: that is for the crates that build on
-//! it. It works in the `rayon` pool in which it is called. It knows no synonyms
+//! It reads no documents from files, decodes no encodings and prints nothing: that is for the crates
+//! that build on it. It works in the `rayon` pool in which it is called. It knows no synonyms
 //! and no translations: two texts are similar by the words they share. Its hashes withstand chance,
 //! not somebody who constructs collisions. A run numbers up to 2³² − 1 documents.
 
@@ -108,6 +109,7 @@ mod arch;
 pub mod bytes;
 mod digest;
 mod error;
+pub mod frequencies;
 pub mod hamming;
 mod hash;
 pub mod matching;

@@ -766,7 +766,7 @@ impl Recipe {
     /// What is no recipe; a file that cannot be read, is not what it should be (with the line), or
     /// has another digest than the recipe says.
     pub fn read(text: &str, locate: &dyn Fn(&str, &str) -> std::path::PathBuf) -> Result<Self> {
-        let mut recipe = Self::parse(text)?;
+        let mut recipe = Self::parse(text)?.without_stray_files()?;
         recipe.load(locate)?;
         Ok(recipe)
     }
@@ -816,7 +816,13 @@ impl FromStr for Recipe {
 
     /// Reads a TOML document that names no files; [`Recipe::read`] is for those that do.
     fn from_str(text: &str) -> Result<Self> {
-        Self::read(text, &|_, name| name.into())
+        let recipe = Self::parse(text)?;
+        if let Some((key, name)) = recipe.file_names().first() {
+            return Err(recipe.refusal(format!(
+                "{key} names the file {name}, and nothing says where it is"
+            )));
+        }
+        recipe.without_stray_files()
     }
 }
 

@@ -8,6 +8,7 @@
 //! logarithm of the machine that reads it. It is ln((1 + documents) / (1 + documents with the
 //! term)) + 1, so that a term of every document still counts.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
@@ -74,10 +75,19 @@ impl Head {
         )
     }
 
-    /// The line of a term.
-    pub fn row(&self, term: &str, documents: u64) -> String {
-        let idf = idf(self.documents, documents);
-        format!("{}\t{documents}\t{idf:.4}\n", escaped(term))
+    /// Appends the lines of terms with their documents; quickest where equal numbers follow one
+    /// another.
+    pub fn rows(&self, terms: &[(String, u64)], into: &mut String) {
+        let (mut before, mut tail) = (0, String::new());
+        for (term, documents) in terms {
+            if *documents != before {
+                before = *documents;
+                let idf = idf(self.documents, before);
+                tail = format!("\t{before}\t{idf:.4}\n");
+            }
+            into.push_str(&escaped(term));
+            into.push_str(&tail);
+        }
     }
 }
 
@@ -256,13 +266,14 @@ impl<'t> Lines<'t> {
 }
 
 /// A term on a line: tab, line feed, carriage return and backslash as `\t`, `\n`, `\r`, `\\`.
-fn escaped(term: &str) -> String {
+fn escaped(term: &str) -> Cow<'_, str> {
     if !term.contains(['\\', '\t', '\n', '\r']) {
-        return term.to_owned();
+        return term.into();
     }
-    (term.replace('\\', "\\\\").replace('\t', "\\t"))
+    let escaped = (term.replace('\\', "\\\\").replace('\t', "\\t"))
         .replace('\n', "\\n")
-        .replace('\r', "\\r")
+        .replace('\r', "\\r");
+    escaped.into()
 }
 
 /// The term of a line.
@@ -580,7 +591,11 @@ mod tests {
     #[test]
     fn frequencies_round_trip() {
         let head = Head::new(&Recipe::default(), 3);
-        let text = head.to_text() + &head.row("a\\b\tc", 3) + &head.row("大", 1);
+        let mut text = head.to_text();
+        head.rows(
+            &[("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)],
+            &mut text,
+        );
         let mut rows = Vec::new();
         let read = read_frequencies("x", &text, |term, documents| rows.push((term, documents)));
         assert_eq!(read.unwrap(), head);

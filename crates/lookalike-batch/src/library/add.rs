@@ -9,7 +9,7 @@ use lookalike::text::Scratch;
 
 use super::directory::{self, Kind, NewDirectory};
 use super::ids::{self, Ids, IdsWriter};
-use super::manifest::{Manifest, Seal, SegmentEntry, file_name};
+use super::manifest::{Manifest, Seal, SegmentEntry, TableEntry, file_name};
 use super::removed::Removed;
 use super::rows::Fingerprinter;
 use super::segments::{MOST_ROWS, Names, Part, Source, merge, open_part};
@@ -64,6 +64,7 @@ pub fn build(
         rejected,
         progress,
     };
+    copy_tables(library, &mut manifest)?;
     let summary = in_pool(reading.threads, || change.run(manifest, inputs))?;
     made.completed()?;
     Ok(summary)
@@ -132,7 +133,26 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
         next_row: 1,
         next_file: 1,
         segments: Vec::new(),
+        tables: Vec::new(),
+        loaded: settings.recipe.clone(),
     })
+}
+
+/// Copies the files that the recipe names into the library, which then needs no others.
+fn copy_tables(library: &Path, manifest: &mut Manifest) -> Result<()> {
+    let Some(recipe) = &manifest.loaded else {
+        return Ok(());
+    };
+    for (name, content) in recipe.files.contents() {
+        let file = manifest.next_file;
+        manifest.next_file += 1;
+        directory::write_file(&library.join(file_name(file, "table")), content)?;
+        manifest.tables.push(TableEntry {
+            name: name.to_owned(),
+            file,
+        });
+    }
+    Ok(())
 }
 
 fn refuse_to_replace(library: &Path, there: Kind, replace: bool) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::error::{Error, Result, shown};
 use crate::sink::{AtomicFile, ProvisionalDirectory};
 
 /// The extensions of a library's files.
-const EXTENSIONS: [&str; 4] = ["codes", "ids", "texts", "removed"];
+const EXTENSIONS: [&str; 5] = ["codes", "ids", "texts", "removed", "table"];
 
 /// The file that a writer locks. It stays when the writer is done.
 const LOCK: &str = "lock";
@@ -83,11 +83,28 @@ pub(super) fn lock(path: &Path) -> Result<Lock> {
     }
 }
 
-/// Reads the manifest.
+/// Reads the manifest with the tables of its recipe; once more if a writer has replaced both
+/// meanwhile.
 pub(super) fn read_manifest(path: &Path) -> Result<Manifest> {
     let place = path.join(manifest::NAME);
-    match fs::read(&place) {
-        Ok(bytes) => Manifest::parse(&bytes, &place),
+    let mut bytes = manifest_bytes(path, &place)?;
+    for _ in 0..ATTEMPTS {
+        let error = match Manifest::parse(&bytes, &place) {
+            Ok(manifest) => return Ok(manifest),
+            Err(error) => error,
+        };
+        let now = manifest_bytes(path, &place)?;
+        if now == bytes {
+            return Err(error);
+        }
+        bytes = now;
+    }
+    Manifest::parse(&bytes, &place)
+}
+
+fn manifest_bytes(path: &Path, place: &Path) -> Result<Vec<u8>> {
+    match fs::read(place) {
+        Ok(bytes) => Ok(bytes),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             let what = if path.is_dir() {
                 "it has no manifest"
@@ -99,8 +116,17 @@ pub(super) fn read_manifest(path: &Path) -> Result<Manifest> {
                 shown(path)
             )))
         }
-        Err(cause) => Err(Error::reading("read", shown(&place), cause)),
+        Err(cause) => Err(Error::reading("read", shown(place), cause)),
     }
+}
+
+/// Writes a file of a library that is complete at once.
+pub(super) fn write_file(place: &Path, content: &[u8]) -> Result<()> {
+    let file = AtomicFile::create(place)?;
+    file.file()
+        .write_all(content)
+        .map_err(|cause| Error::writing("write", shown(place), cause))?;
+    file.commit()
 }
 
 /// Reads the manifest and what it names; once more if a writer has replaced both meanwhile.
@@ -125,12 +151,7 @@ pub(super) fn read_consistently<T>(
 
 /// Puts a manifest in place of the one before and removes the files that it does not name.
 pub(super) fn replace_manifest(path: &Path, manifest: &Manifest) -> Result<()> {
-    let place = path.join(manifest::NAME);
-    let file = AtomicFile::create(&place)?;
-    file.file()
-        .write_all(manifest.to_text().as_bytes())
-        .map_err(|cause| Error::writing("write", shown(&place), cause))?;
-    file.commit()?;
+    write_file(&path.join(manifest::NAME), manifest.to_text().as_bytes())?;
     clean(path, Some(manifest));
     Ok(())
 }

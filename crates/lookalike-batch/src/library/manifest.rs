@@ -73,6 +73,22 @@ pub struct Manifest {
     pub(super) next_file: u64,
     /// The segments, in the order of their rows.
     pub(super) segments: Vec<SegmentEntry>,
+    /// The files that the recipe names. Their content is checked by the digests in the recipe.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(super) tables: Vec<TableEntry>,
+    /// The recipe with its files read.
+    #[serde(skip)]
+    pub(super) loaded: Option<Recipe>,
+}
+
+/// A file that the recipe names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableEntry {
+    /// Its name in the recipe.
+    pub(super) name: String,
+    /// The number in the name of its copy.
+    pub(super) file: u64,
 }
 
 /// A segment and its files, which are named by a number and an extension.
@@ -147,15 +163,38 @@ impl Manifest {
         if words.next() != Some(&checksum) || words.next().is_some() {
             return Err(damaged(path, "its text does not fit its checksum"));
         }
-        let manifest: Self =
+        let mut manifest: Self =
             serde_json::from_str(body).map_err(|error| damaged(path, &format!("{error}")))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        manifest
+            .load_recipe(directory)
+            .map_err(|what| damaged(path, &what))?;
         manifest.check().map_err(|what| damaged(path, &what))?;
         Ok(manifest)
     }
 
+    fn load_recipe(&mut self, directory: &Path) -> Result<(), String> {
+        let Some(recipe) = &self.recipe else {
+            return Ok(());
+        };
+        let locate = |_: &str, name: &str| {
+            let entry = self.tables.iter().find(|entry| entry.name == name);
+            // No file has the number 0: what is not here cannot be read.
+            directory.join(file_name(entry.map_or(0, |it| it.file), "table"))
+        };
+        let loaded = Recipe::read(recipe, &locate).map_err(|error| error.to_string())?;
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
-        if let Some(recipe) = &self.recipe {
-            let recipe: Recipe = recipe.parse().map_err(|error| format!("{error}"))?;
+        if let Some(table) = self.tables.iter().find(|it| it.file >= self.next_file) {
+            return Err(format!(
+                "the number of table {} is not given out",
+                table.file
+            ));
+        }
+        if let Some(recipe) = &self.loaded {
             let bits = recipe.simhash.bits;
             if bits != self.bits {
                 return Err(format!(
@@ -216,11 +255,7 @@ impl Manifest {
 
     /// The recipe, if it is known.
     pub(super) fn recipe(&self) -> Option<Recipe> {
-        let toml = self.recipe.as_ref()?;
-        Some(
-            toml.parse()
-                .expect("it was checked when the manifest was read"),
-        )
+        self.loaded.clone()
     }
 
     /// Rows that are not removed.
@@ -230,7 +265,8 @@ impl Manifest {
 
     /// The names of all files.
     pub(super) fn files(&self) -> Vec<String> {
-        let mut names = Vec::new();
+        let tables = self.tables.iter();
+        let mut names: Vec<_> = tables.map(|it| file_name(it.file, "table")).collect();
         for segment in &self.segments {
             names.push(file_name(segment.file, "codes"));
             if segment.ids.is_some() {

@@ -1,4 +1,4 @@
-//! Runs over files: dedup, pairs, fingerprints.
+//! Runs over files: dedup, pairs, fingerprints, terms and their document frequencies.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
@@ -8,12 +8,14 @@ mod corpus;
 mod dedup;
 mod documents;
 pub(crate) mod fingerprint;
+mod idf;
 pub(crate) mod ids;
 pub(crate) mod ordered;
 mod pairs;
 mod progress;
 pub(crate) mod read;
 pub(crate) mod rejected;
+mod segment;
 mod settings;
 mod summary;
 
@@ -21,8 +23,10 @@ use crate::error::{Error, Result};
 
 pub use dedup::{dedup, measure_name, method_name};
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
+pub use idf::{IdfSettings, IdfSummary, idf};
 pub use pairs::pairs;
 pub use progress::{Progress, Silent, Stage};
+pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
 pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
 

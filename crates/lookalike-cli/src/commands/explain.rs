@@ -22,6 +22,7 @@ use crate::Outcome;
 use crate::args::{ExplainArgs, Verify};
 use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
+use crate::recipes::load_recipe;
 use crate::settings;
 
 /// How many of the documents that were removed for a kept one are named.
@@ -32,7 +33,7 @@ const SAME: f64 = 1e-12;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let printer = Printer::new(false);
-    let recipe = settings::load_recipe(&args.recipe)?;
+    let recipe = load_recipe(&args.recipe, &args.changes)?;
     settings::unit_of(args.verify, args.unit, &args.reading)?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     let table = Table::read(args)?;

@@ -1,21 +1,22 @@
 //! `lookalike recipe`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lookalike::Recipe;
 use lookalike::recipe::{Mode, Tokens};
 
 use crate::Outcome;
 use crate::args::RecipeArgs;
 use crate::output::Printer;
-use crate::settings;
+use crate::recipes::load_recipe;
 
 pub(crate) fn run(args: &RecipeArgs) -> Result<Outcome> {
     let text = match &args.recipe {
         Some(name) => {
-            let recipe = settings::load_recipe(name)?;
+            let recipe = load_recipe(name, &args.changes)?;
             format!("# id {}\n{}", recipe.id(), recipe.to_toml())
         }
-        None => list()?,
+        None if args.changes.set.is_empty() => list()?,
+        None => bail!("--set changes a recipe: name one"),
     };
     Printer::new(false).data(&text)?;
     Ok(Outcome::Done)

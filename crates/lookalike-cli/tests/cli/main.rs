@@ -18,3 +18,4 @@ mod outputs;
 mod plain;
 mod scale;
 mod support;
+mod words;

@@ -97,19 +97,24 @@ impl Recipe {
         loaded.expect("a recipe that names files is made by Recipe::read, which reads them")
     }
 
+    /// The recipe, unless it has digests of files that it does not name.
+    pub(super) fn without_stray_files(self) -> Result<Self> {
+        let named = self.file_names();
+        let is_named = |name: &String| named.iter().any(|(_, named)| named == name);
+        match self.files.digests.keys().find(|name| !is_named(name)) {
+            None => Ok(self),
+            Some(stray) => Err(self.refusal(format!(
+                "[files] has '{stray}', which nothing in the recipe names"
+            ))),
+        }
+    }
+
     pub(super) fn load(&mut self, locate: &dyn Fn(&str, &str) -> PathBuf) -> Result<()> {
         let named: Vec<_> = self
             .file_names()
             .into_iter()
             .map(|(key, name)| (key, name.to_owned()))
             .collect();
-        if let Some(stray) =
-            (self.files.digests.keys()).find(|name| !named.iter().any(|(_, named)| named == *name))
-        {
-            return Err(self.refusal(format!(
-                "[files] has '{stray}', which nothing in the recipe names"
-            )));
-        }
         for (key, name) in &named {
             let content = self.read_file(key, name, &locate(key, name))?;
             self.files.contents.insert(name.clone(), content);

@@ -11,6 +11,7 @@ mod analyze;
 mod characters;
 mod charmap;
 mod layout;
+mod listing;
 mod markup;
 mod normalize;
 mod segment;
@@ -23,7 +24,10 @@ pub(crate) mod unicode;
 
 pub(crate) use analyze::CHUNK;
 pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
+pub use listing::ListedTerm;
+pub(crate) use listing::join_tokens;
 pub use normalize::Token;
+pub(crate) use shingle::shingle;
 pub use terms::Term;
 
 #[cfg(test)]

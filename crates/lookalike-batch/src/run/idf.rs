@@ -1,0 +1,278 @@
+//! Document frequencies of the terms of a corpus, as a table of weights.
+//!
+//! The inputs are read once, by all threads; what is counted does not depend on their number. The
+//! table is text, laid out in `docs/format.md`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Instant;
+
+use lookalike::Recipe;
+use lookalike::frequencies::{Frequencies, Tally};
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::weight::{Head, read_frequencies};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::ordered::blocks_in_order;
+use super::progress::Progress;
+use super::rejected::{BadRows, Rejected};
+use crate::error::{Error, Result, shown};
+use crate::sink::{ByteWriter, Output, check_output};
+use crate::source::{BadRow, Compression, Format, Inputs, ReadOptions};
+use crate::source::{compression_by_extension, format_by_extension};
+
+/// Terms whose lines are made at a time.
+const LINES: usize = 16 << 10;
+
+/// What a person may choose of a run that learns document frequencies.
+#[derive(Debug, Clone)]
+pub struct IdfSettings {
+    /// How texts become terms.
+    pub recipe: Recipe,
+    /// Terms in fewer documents are left out, from 1.
+    pub least_documents: u64,
+    /// Only so many terms are kept, the most frequent.
+    pub top: Option<usize>,
+    /// Tables of the same recipe whose counts are added.
+    pub merge: Vec<PathBuf>,
+    /// How inputs are read.
+    pub read: ReadOptions,
+    /// How many threads work, from 1.
+    pub threads: usize,
+    /// Stop at the first bad row.
+    pub strict: bool,
+}
+
+/// What a run that learned document frequencies has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct IdfSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Documents in the table, those of merged tables included; documents without terms are not.
+    pub counted: u64,
+    /// Terms in the table.
+    pub terms: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of what makes its terms.
+    pub terms_id: String,
+}
+
+/// Writes a table of document frequencies, the most frequent terms first and equally frequent ones
+/// by their bytes. Memory is the vocabulary of the inputs: some tens of bytes a distinct term.
+///
+/// # Errors
+/// What cannot be read or written; a table to merge that was learned under another recipe. The
+/// outputs are then as they were before.
+pub fn idf(
+    paths: &[PathBuf],
+    settings: &IdfSettings,
+    output: &Output,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<IdfSummary> {
+    super::in_pool(settings.threads, || {
+        run(paths, settings, output, rejected, progress)
+    })
+}
+
+/// What a thread counts; it gives it to the sum when it is dropped from the run.
+struct Worker<'f> {
+    scratch: Scratch,
+    tally: Tally,
+    frequencies: &'f Frequencies,
+}
+
+struct Part {
+    bad: Vec<BadRow>,
+    documents: u64,
+    bytes: u64,
+}
+
+fn run(
+    paths: &[PathBuf],
+    settings: &IdfSettings,
+    output: &Output,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<IdfSummary> {
+    let started = Instant::now();
+    refuse_other_formats(output)?;
+    let before = merged(settings)?;
+    let inputs = Inputs::open(
+        paths,
+        &ReadOptions {
+            again: rejected.is_some(),
+            ..settings.read.clone()
+        },
+    )?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    let rejected = Rejected::create(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: settings.strict,
+        progress,
+    };
+    let frequencies = Frequencies::new(&settings.recipe);
+    let total = read(&inputs, settings, &frequencies, &bad_rows, progress)?;
+    let (counted, terms) = frequencies.finish(before, settings.least_documents, settings.top);
+    write(&Head::new(&settings.recipe, counted), &terms, output)?;
+    Ok(IdfSummary {
+        documents: total.documents,
+        counted,
+        terms: terms.len() as u64,
+        rejected: rejected.finish()?,
+        bytes: total.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        recipe: settings.recipe.name.clone(),
+        terms_id: settings.recipe.terms_id().to_string(),
+    })
+}
+
+fn read(
+    inputs: &Inputs,
+    settings: &IdfSettings,
+    frequencies: &Frequencies,
+    bad_rows: &BadRows<'_>,
+    progress: &dyn Progress,
+) -> Result<Part> {
+    let analyzer = Analyzer::new(&settings.recipe);
+    let idle: Mutex<Vec<Worker<'_>>> = Mutex::default();
+    let lock = || {
+        idle.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    };
+    let mut total = Part {
+        bad: Vec::new(),
+        documents: 0,
+        bytes: 0,
+    };
+    blocks_in_order(
+        inputs,
+        progress,
+        |block, parse, (): &mut (), _| {
+            let free = lock().pop();
+            let mut worker = free.unwrap_or_else(|| Worker {
+                scratch: Scratch::default(),
+                tally: frequencies.tally(),
+                frequencies,
+            });
+            let mut made = Part {
+                bad: Vec::new(),
+                documents: 0,
+                bytes: 0,
+            };
+            inputs.parse(block, parse, &mut |row| {
+                match row {
+                    Err(bad) => {
+                        made.bytes += u64::from(bad.place.length());
+                        made.bad.push(bad);
+                    }
+                    Ok(row) => {
+                        made.bytes += u64::from(row.place.length());
+                        made.documents += 1;
+                        worker.count(&analyzer, row.text);
+                    }
+                }
+                Ok(())
+            })?;
+            lock().push(worker);
+            Ok(made)
+        },
+        |made| {
+            total.documents += made.documents;
+            total.bytes += made.bytes;
+            bad_rows.tell(&made.bad)
+        },
+    )?;
+    let workers = idle.into_inner();
+    for worker in workers.unwrap_or_else(std::sync::PoisonError::into_inner) {
+        frequencies.add_up(worker.tally);
+    }
+    Ok(total)
+}
+
+impl Worker<'_> {
+    fn count(&mut self, analyzer: &Analyzer, text: &str) {
+        self.frequencies
+            .count(analyzer, text, &mut self.scratch, &mut self.tally);
+    }
+}
+
+/// Documents and counts of the tables to merge.
+fn merged(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
+    let own = settings.recipe.terms_id().to_string();
+    let mut documents = 0;
+    let mut counts: HashMap<String, u64> = HashMap::new();
+    for path in &settings.merge {
+        let text = std::fs::read_to_string(path)
+            .map_err(|cause| Error::reading("read", shown(path), cause))?;
+        let head = read_frequencies(&shown(path), &text, |term, count| {
+            *counts.entry(term).or_default() += count;
+        })?;
+        if head.recipe_id != own {
+            return Err(Error::usage(format!(
+                "{} was learned under the recipe {} (terms {}), which makes other terms than {} \
+                 (terms {own}): counts of the two cannot be added",
+                shown(path),
+                head.recipe,
+                head.recipe_id,
+                settings.recipe.name
+            )));
+        }
+        documents += head.documents;
+    }
+    Ok((documents, counts))
+}
+
+fn refuse_other_formats(output: &Output) -> Result<()> {
+    let Output::Path(path) = output else {
+        return Ok(());
+    };
+    let is_text = |path: &Path| {
+        compression_by_extension(path) == Compression::None
+            && matches!(
+                format_by_extension(path),
+                None | Some(Format::Text | Format::TSV)
+            )
+    };
+    if is_text(path) {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{} would be of another format: a table of document frequencies is text, give it the \
+         extension .tsv",
+        shown(path)
+    )))
+}
+
+fn write(head: &Head, terms: &[(String, u64)], output: &Output) -> Result<()> {
+    let mut writer = ByteWriter::create(output)?;
+    writer.put(head.to_text().as_bytes())?;
+    for terms in terms.chunks(64 * LINES) {
+        let lots: Vec<String> = terms
+            .par_chunks(LINES)
+            .map(|terms| {
+                let mut lines = String::with_capacity(24 * terms.len());
+                head.rows(terms, &mut lines);
+                lines
+            })
+            .collect();
+        for lines in lots {
+            writer.put(lines.as_bytes())?;
+        }
+    }
+    writer.finish()?;
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! The tokens of every document, or its terms with their weights, in the order of the input.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use lookalike::Recipe;
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::weight::WEIGHT_STEPS;
+use serde::Serialize;
+
+use super::fingerprint::id_text;
+use super::ordered::blocks_in_order;
+use super::progress::Progress;
+use super::rejected::{BadRows, Rejected};
+use crate::error::Result;
+use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
+use crate::source::{BadRow, Inputs, ReadOptions};
+
+/// So many bytes of results of a block are handed on before its end.
+const PART_BYTES: usize = 8 << 20;
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// A row for each document: `id, tokens`, the tokens in the order of the text, parted by
+    /// spaces.
+    Tokens,
+    /// A row for each distinct term of a document: `id, term, count, weight, part`, the heaviest
+    /// first.
+    Weights,
+}
+
+/// What is segmented.
+#[derive(Debug, Clone)]
+pub enum SegmentTexts {
+    /// Files, directories, globs, `-`.
+    Inputs(Vec<PathBuf>),
+    /// Texts; their ids are numbers from 1 on.
+    Literal(Vec<String>),
+}
+
+/// What a person may choose of a run that lists tokens.
+#[derive(Debug, Clone)]
+pub struct SegmentSettings {
+    /// How texts become tokens and terms.
+    pub recipe: Recipe,
+    /// What is listed.
+    pub listing: Listing,
+    /// How inputs are read.
+    pub read: ReadOptions,
+    /// How many threads work, from 1.
+    pub threads: usize,
+    /// Stop at the first bad row.
+    pub strict: bool,
+}
+
+/// What a run that listed tokens has done.
+#[derive(Debug, Clone, Serialize)]
+pub struct SegmentSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Rows written.
+    pub rows: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+}
+
+/// Writes a table of tokens or of weighted terms. Memory does not grow with the input; ids are
+/// passed on as they are, repeated ones too.
+///
+/// # Errors
+/// What cannot be read or written; the outputs are then as they were before.
+pub fn segment(
+    texts: &SegmentTexts,
+    settings: &SegmentSettings,
+    output: &Output,
+    rejected: Option<&Output>,
+    progress: &dyn Progress,
+) -> Result<SegmentSummary> {
+    let started = Instant::now();
+    let lister = Lister {
+        analyzer: Analyzer::new(&settings.recipe),
+        listing: settings.listing,
+    };
+    let done = match texts {
+        SegmentTexts::Literal(texts) => literal(&lister, texts, output),
+        SegmentTexts::Inputs(paths) => super::in_pool(settings.threads, || {
+            files(&lister, paths, settings, (output, rejected), progress)
+        }),
+    }?;
+    Ok(SegmentSummary {
+        documents: done.documents,
+        rows: done.rows,
+        rejected: done.rejected,
+        bytes: done.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.id().to_string(),
+    })
+}
+
+#[derive(Default)]
+struct Done {
+    documents: u64,
+    rows: u64,
+    rejected: u64,
+    bytes: u64,
+}
+
+struct Lister {
+    analyzer: Analyzer,
+    listing: Listing,
+}
+
+#[derive(Default)]
+struct Worker {
+    scratch: Scratch,
+    number: String,
+    tokens: String,
+}
+
+impl Lister {
+    fn columns(&self) -> &'static [Column<'static>] {
+        match self.listing {
+            Listing::Tokens => &[Column::Text("id"), Column::Text("tokens")],
+            Listing::Weights => &[
+                Column::Text("id"),
+                Column::Text("term"),
+                Column::Integer("count"),
+                Column::Number("weight"),
+                Column::Text("part"),
+            ],
+        }
+    }
+
+    /// Adds the rows of a document; returns how many.
+    fn push(
+        &self,
+        id: &str,
+        text: &str,
+        (scratch, tokens): (&mut Scratch, &mut String),
+        rows: &mut TableRows,
+    ) -> Result<u64> {
+        if self.listing == Listing::Tokens {
+            tokens.clear();
+            self.analyzer.terms(text, scratch, false, &mut |term| {
+                if !tokens.is_empty() {
+                    tokens.push(' ');
+                }
+                tokens.push_str(term.text);
+            });
+            rows.push(&[Cell::Text(id), Cell::Text(tokens)])?;
+            return Ok(1);
+        }
+        let terms = self.analyzer.list(text, scratch);
+        for term in &terms {
+            rows.push(&[
+                Cell::Text(id),
+                Cell::Text(&term.text),
+                Cell::Integer(term.count),
+                Cell::Number(term.weight as f64 / WEIGHT_STEPS as f64),
+                term.part.as_deref().map_or(Cell::Null, Cell::Text),
+            ])?;
+        }
+        Ok(terms.len() as u64)
+    }
+}
+
+fn literal(lister: &Lister, texts: &[String], output: &Output) -> Result<Done> {
+    let mut table = TableWriter::create(output, lister.columns(), None)?;
+    let mut worker = Worker::default();
+    let mut done = Done::default();
+    for (at, text) in texts.iter().enumerate() {
+        let mut rows = table.rows();
+        let buffers = (&mut worker.scratch, &mut worker.tokens);
+        done.rows += lister.push(&(at + 1).to_string(), text, buffers, &mut rows)?;
+        done.documents += 1;
+        done.bytes += text.len() as u64;
+        table.append(rows)?;
+    }
+    table.finish()?;
+    Ok(done)
+}
+
+struct Part {
+    rows: TableRows,
+    bad: Vec<BadRow>,
+    done: Done,
+}
+
+fn files(
+    lister: &Lister,
+    paths: &[PathBuf],
+    settings: &SegmentSettings,
+    (output, rejected): (&Output, Option<&Output>),
+    progress: &dyn Progress,
+) -> Result<Done> {
+    let inputs = Inputs::open(
+        paths,
+        &ReadOptions {
+            again: rejected.is_some(),
+            ..settings.read.clone()
+        },
+    )?;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        check_output(output, &inputs)?;
+    }
+    let rejected = Rejected::create(rejected)?;
+    let bad_rows = BadRows {
+        inputs: &inputs,
+        rejected: &rejected,
+        strict: settings.strict,
+        progress,
+    };
+    let mut table = TableWriter::create(output, lister.columns(), Some(&inputs))?;
+    let template = table.rows();
+    let part = || Part {
+        rows: template.empty(),
+        bad: Vec::new(),
+        done: Done::default(),
+    };
+    let mut total = Done::default();
+    blocks_in_order(
+        &inputs,
+        progress,
+        |block, parse, worker: &mut Worker, emit| {
+            let mut made = part();
+            inputs.parse(block, parse, &mut |row| {
+                match row {
+                    Err(bad) => {
+                        made.done.bytes += u64::from(bad.place.length());
+                        made.bad.push(bad);
+                    }
+                    Ok(row) => {
+                        made.done.bytes += u64::from(row.place.length());
+                        made.done.documents += 1;
+                        let Worker {
+                            scratch,
+                            number,
+                            tokens,
+                        } = &mut *worker;
+                        let id = id_text(&row, number);
+                        let buffers = (scratch, tokens);
+                        made.done.rows += lister.push(id, row.text, buffers, &mut made.rows)?;
+                    }
+                }
+                if made.rows.bytes() >= PART_BYTES {
+                    emit(std::mem::replace(&mut made, part()))?;
+                }
+                Ok(())
+            })?;
+            Ok(made)
+        },
+        |made| {
+            bad_rows.tell(&made.bad)?;
+            total.documents += made.done.documents;
+            total.rows += made.done.rows;
+            total.bytes += made.done.bytes;
+            table.append(made.rows)
+        },
+    )?;
+    table.finish()?;
+    total.rejected = rejected.finish()?;
+    Ok(total)
+}

@@ -1,0 +1,204 @@
+//! Recipes as they are asked for: by name or file, with fields changed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow, bail};
+use lookalike::Recipe;
+use toml::{Table, Value};
+
+use crate::args::Changes;
+
+/// The keys whose values name files.
+const FILES: [&str; 3] = ["segment.user", "filter.stopwords", "simhash.table"];
+
+/// A recipe by its name, or from a TOML file, with changes. The files that a recipe names are
+/// where its own file is, those of changes as seen from the working directory.
+pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
+    let (toml, directory) = written(name)?;
+    let set = &changes.set;
+    if set.is_empty() && directory.is_none() {
+        return Ok(Recipe::named(name)?);
+    }
+    let directory = directory.unwrap_or_default();
+    if set.is_empty() {
+        return Recipe::read_in(&toml, &directory).map_err(|error| anyhow!("{name}: {error}"));
+    }
+    let mut table: Table = toml.parse().map_err(|error| anyhow!("{name}: {error}"))?;
+    let mut keys = Vec::new();
+    for change in set {
+        keys.push(apply(change, &mut table)?);
+    }
+    rename(&mut table, &keys);
+    let locate = |key: &str, file: &str| match keys.iter().any(|set| covers(set, key)) {
+        true => PathBuf::from(file),
+        false => directory.join(file),
+    };
+    let text = toml::to_string(&table)?;
+    Recipe::read(&text, &locate)
+        .map_err(|error| anyhow!("{name} with --set {}: {error}", set.join(" --set ")))
+}
+
+/// The TOML of a recipe, and the directory of its file if it has one.
+fn written(name: &str) -> Result<(String, Option<PathBuf>)> {
+    let path = Path::new(name);
+    let is_file = !Recipe::NAMES.contains(&name)
+        && (path.extension().is_some_and(|it| it == "toml")
+            || path.components().count() > 1
+            || path.exists());
+    if !is_file {
+        return Ok((Recipe::named(name)?.to_toml(), None));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| anyhow!("cannot read the recipe {name}: {cause}"))?;
+    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    Ok((text, Some(directory)))
+}
+
+/// Makes one change; returns its key.
+fn apply<'c>(change: &'c str, table: &mut Table) -> Result<&'c str> {
+    let Some((key, value)) = change
+        .split_once('=')
+        .filter(|(_, value)| !value.is_empty())
+    else {
+        bail!("--set {change}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary");
+    };
+    if FILES.iter().any(|file| covers(key, file)) {
+        forget_digests(table, key);
+    }
+    let (parents, last) = key
+        .rsplit_once('.')
+        .map_or((None, key), |(parents, last)| (Some(parents), last));
+    let mut into = table;
+    for parent in parents.into_iter().flat_map(|parents| parents.split('.')) {
+        let inner = into
+            .entry(parent)
+            .or_insert_with(|| Value::Table(Table::new()));
+        into = match inner {
+            Value::Table(inner) => inner,
+            _ => bail!("--set {change}: '{parent}' is no table of the recipe, it has a value"),
+        };
+    }
+    into.insert(last.to_owned(), typed(value));
+    Ok(key)
+}
+
+/// A value of TOML, or else a string.
+fn typed(value: &str) -> Value {
+    let parsed = format!("value = {value}").parse::<Table>();
+    let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
+    let parsed = parsed.ok().and_then(value_of);
+    parsed.unwrap_or_else(|| Value::String(value.to_owned()))
+}
+
+/// Whether setting a key sets another one, too.
+fn covers(set: &str, key: &str) -> bool {
+    key == set
+        || key
+            .strip_prefix(set)
+            .is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// Forgets the digests of the files that a key has named so far.
+fn forget_digests(table: &mut Table, key: &str) {
+    let mut value = Some(&*table).and_then(|table| table.get(key.split('.').next()?));
+    for part in key.split('.').skip(1) {
+        value = value.and_then(|value| value.get(part));
+    }
+    let mut names = Vec::new();
+    if let Some(value) = value {
+        collect(value, &mut names);
+    }
+    if let Some(Value::Table(files)) = table.get_mut("files") {
+        files.retain(|name, _| names.iter().all(|named| named != name));
+    }
+}
+
+fn collect(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::String(name) => names.push(name.clone()),
+        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+        Value::Table(table) => table.values().for_each(|value| collect(value, names)),
+        _ => {}
+    }
+}
+
+/// A changed recipe has a name that says so, unless it was given one.
+fn rename(table: &mut Table, keys: &[&str]) {
+    if let (false, Some(Value::String(name))) = (keys.contains(&"name"), table.get_mut("name")) {
+        name.push('+');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(name: &str, set: &[&str]) -> Result<Recipe> {
+        let set = set.iter().map(|&change| change.to_owned()).collect();
+        load_recipe(name, &Changes { set })
+    }
+
+    #[test]
+    fn fields_are_changed_by_their_path() {
+        let recipe = changed(
+            "default",
+            &["ngram=3", "minhash.slots=64", "tokens=characters"],
+        );
+        let recipe = recipe.unwrap();
+        assert_eq!((recipe.ngram, recipe.minhash.slots), (3, 64));
+        assert_eq!(recipe.name, "default-1+");
+        let same = changed("default", &["ngram=3"]).unwrap();
+        assert_eq!(same.id(), Recipe::named("words-3").unwrap().id());
+        let listed = changed("jieba", &["filter.stopwords=[\"zh\", \"en\"]", "name=mine"]).unwrap();
+        assert_eq!(listed.filter.stopwords, ["zh", "en"]);
+        assert_eq!(listed.name, "mine");
+        let one = changed("jieba", &["filter.stopwords=zh"]).unwrap();
+        assert_eq!(one.filter.stopwords, ["zh"]);
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_refused_with_the_change() {
+        for (set, said) in [
+            ("ngram", "--set ngram: give KEY=VALUE"),
+            ("ngram=", "--set ngram=: give KEY=VALUE"),
+            (
+                "ngram=9",
+                "default with --set ngram=9: recipe 'default-1+': ngram is 9",
+            ),
+            ("ngram=many", "invalid type: string \"many\""),
+            ("simhash.bit=3", "unknown field `bit`"),
+            ("ngram.x=3", "'ngram' is no table"),
+            ("simhash.weights=tfidf", "needs simhash.table"),
+            ("filter.stopwords=none.txt", "cannot read none.txt"),
+        ] {
+            let error = changed("default", &[set]).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn files_of_a_recipe_and_of_changes_are_where_they_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name).display().to_string();
+        std::fs::write(path("stop.txt"), "一\n").unwrap();
+        std::fs::write(path("other.txt"), "二\n").unwrap();
+        let recipe = changed(
+            "words-1",
+            &[&format!("filter.stopwords={}", path("stop.txt"))],
+        );
+        let recipe = recipe.unwrap();
+        let toml = recipe.to_toml().replace(&path("stop.txt"), "stop.txt");
+        std::fs::write(path("mine.toml"), toml).unwrap();
+        let again = changed(&path("mine.toml"), &[]).unwrap();
+        assert_eq!(again.id(), recipe.id());
+        let other = format!("filter.stopwords={}", path("other.txt"));
+        let other = changed(&path("mine.toml"), &[&other]).unwrap();
+        assert_ne!(other.id(), recipe.id());
+        std::fs::write(path("stop.txt"), "三\n").unwrap();
+        let error = changed(&path("mine.toml"), &[]).unwrap_err().to_string();
+        assert!(
+            error.contains("it is not the file that the recipe was made with"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,462 @@
+//! In how many documents every term of a corpus occurs.
+//!
+//! Any number of threads count, each with a [`Tally`] of its own, into shards by hash; the sums do
+//! not depend on who counted what. Memory is the vocabulary: 24 to 48 bytes a distinct term, its
+//! spelling on top unless terms are at most three characters, whose code points are the key
+//! themselves; and some 20 MB a thread. A document costs a look-up in a small table for each
+//! feature, and a term new to it one in a shard.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rayon::prelude::*;
+
+use crate::hash::mix;
+use crate::recipe::{Recipe, Tokens};
+use crate::text::{Analyzer, Scratch, join_tokens, shingle};
+
+const SHARDS: usize = 256;
+
+/// Terms that a tally collects for a shard before it counts them.
+const COLLECTED: usize = 4096;
+
+/// Bits of a code point.
+const POINT: u32 = 21;
+
+/// Tells a packed term from an empty slot.
+const PACKED: u64 = 1 << 63;
+
+/// Document frequencies of a corpus, while it is read.
+#[derive(Debug)]
+pub struct Frequencies {
+    shards: Vec<Mutex<Shard>>,
+    /// Spellings, where keys are hashes. Two terms of one hash would be counted as one, the
+    /// smaller.
+    spellings: Mutex<HashMap<u64, Box<str>>>,
+    documents: Mutex<u64>,
+    ngram: usize,
+    packed: bool,
+    characters: bool,
+}
+
+/// Counts documents on one thread.
+#[derive(Debug)]
+pub struct Tally {
+    waiting: Vec<Vec<u64>>,
+    distinct: Distinct,
+    known: HashSet<u64>,
+    spelled: Vec<(u64, Box<str>)>,
+    text: String,
+    ends: Vec<usize>,
+    tokens: Vec<u64>,
+    features: Vec<u64>,
+    documents: u64,
+}
+
+/// A term and the number of documents that have it.
+pub type Counted = (String, u64);
+
+impl Frequencies {
+    /// Nothing counted yet, for the terms of a recipe.
+    pub fn new(recipe: &Recipe) -> Self {
+        let characters = recipe.tokens == Tokens::Characters;
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            spellings: Mutex::default(),
+            documents: Mutex::new(0),
+            ngram: recipe.ngram as usize,
+            packed: characters && recipe.ngram <= 3,
+            characters,
+        }
+    }
+
+    /// A tally for a thread. What it has counted is in the sum once it is [given
+    /// back](Self::add_up).
+    pub fn tally(&self) -> Tally {
+        Tally {
+            waiting: (0..SHARDS).map(|_| Vec::new()).collect(),
+            distinct: Distinct::default(),
+            known: HashSet::new(),
+            spelled: Vec::new(),
+            text: String::new(),
+            ends: Vec::new(),
+            tokens: Vec::new(),
+            features: Vec::new(),
+            documents: 0,
+        }
+    }
+
+    /// Counts a document. One without terms does not count.
+    pub fn count(&self, analyzer: &Analyzer, text: &str, scratch: &mut Scratch, tally: &mut Tally) {
+        if self.packed {
+            let analysis = analyzer.analyze(text, scratch);
+            pack(analysis.tokens(), self.ngram, &mut tally.features);
+        } else {
+            tally.spell(analyzer, text, scratch);
+            let count = (tally.tokens.len() + 1).saturating_sub(self.ngram);
+            tally.features.clear();
+            tally.features.resize(count, 0);
+            shingle(self.ngram, &tally.tokens, &mut tally.features);
+        }
+        tally.documents += u64::from(!tally.features.is_empty());
+        self.take(tally);
+    }
+
+    fn take(&self, tally: &mut Tally) {
+        let features = std::mem::take(&mut tally.features);
+        tally.distinct.begin(features.len());
+        for (at, &feature) in features.iter().enumerate() {
+            if !tally.distinct.insert(feature) {
+                continue;
+            }
+            if !self.packed && tally.known.insert(feature) {
+                tally.remember(feature, at, self.ngram, self.characters);
+            }
+            let shard = shard_of(feature);
+            let waiting = &mut tally.waiting[shard];
+            waiting.push(feature);
+            if waiting.len() == COLLECTED {
+                lock(&self.shards[shard]).count(waiting);
+                waiting.clear();
+            }
+        }
+        tally.features = features;
+    }
+
+    /// Takes what a tally has counted.
+    pub fn add_up(&self, tally: Tally) {
+        for (shard, waiting) in self.shards.iter().zip(&tally.waiting) {
+            lock(shard).count(waiting);
+        }
+        let mut spellings = lock(&self.spellings);
+        for (feature, term) in tally.spelled {
+            let known = spellings.entry(feature).or_insert_with(|| term.clone());
+            if term < *known {
+                *known = term;
+            }
+        }
+        *lock(&self.documents) += tally.documents;
+    }
+
+    /// Documents with terms, and the terms in at least `least` of them, the most frequent first and
+    /// equally frequent ones by their bytes; `top` keeps so many. `before` are counts to add.
+    pub fn finish(
+        self,
+        (before_documents, before): (u64, HashMap<String, u64>),
+        least: u64,
+        top: Option<usize>,
+    ) -> (u64, Vec<Counted>) {
+        let documents = before_documents + unlocked(self.documents);
+        let shards: Vec<_> = self.shards.into_iter().map(unlocked).collect();
+        // Where counts are to be added, none is too small yet.
+        let enough = if before.is_empty() { least } else { 1 };
+        let mut counted: Vec<(u64, u64)> = shards
+            .into_par_iter()
+            .flat_map_iter(|shard| shard.into_counted(enough))
+            .collect();
+        let spellings = unlocked(self.spellings);
+        let spelled = |key: u64| match self.packed {
+            true => unpacked(key, self.ngram),
+            false => String::from(&*spellings[&key]),
+        };
+        if !before.is_empty() {
+            let mut sum = before;
+            for (key, count) in counted {
+                *sum.entry(spelled(key)).or_default() += count;
+            }
+            let rows = sum.into_iter().filter(|&(_, count)| count >= least);
+            return (documents, sorted(rows.collect(), top));
+        }
+        if !self.packed {
+            let rows = counted.into_par_iter();
+            let rows = rows.map(|(key, count)| (spelled(key), count)).collect();
+            return (documents, sorted(rows, top));
+        }
+        // Packed terms of one length are ordered as their bytes are.
+        counted.par_sort_unstable_by_key(|&(key, count)| (std::cmp::Reverse(count), key));
+        counted.truncate(top.unwrap_or(usize::MAX));
+        let rows = counted.into_par_iter();
+        let rows = rows.map(|(key, count)| (unpacked(key, self.ngram), count));
+        (documents, rows.collect())
+    }
+}
+
+fn sorted(mut rows: Vec<Counted>, top: Option<usize>) -> Vec<Counted> {
+    rows.par_sort_unstable_by(|(a, more), (b, less)| less.cmp(more).then_with(|| a.cmp(b)));
+    rows.truncate(top.unwrap_or(usize::MAX));
+    rows
+}
+
+impl Tally {
+    fn spell(&mut self, analyzer: &Analyzer, text: &str, scratch: &mut Scratch) {
+        self.text.clear();
+        self.ends.clear();
+        self.tokens.clear();
+        analyzer.terms(text, scratch, false, &mut |term| {
+            self.text.push_str(term.text);
+            self.ends.push(self.text.len());
+            self.tokens.push(term.value);
+        });
+    }
+
+    /// Remembers how the term of the window at `at` is spelled.
+    #[cold]
+    fn remember(&mut self, feature: u64, at: usize, ngram: usize, characters: bool) {
+        let start = |token: usize| token.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let tokens = (at..at + ngram).map(|token| &self.text[start(token)..self.ends[token]]);
+        let term = join_tokens(tokens, characters);
+        self.spelled.push((feature, term.into_boxed_str()));
+    }
+}
+
+/// The packed term of every window of `n` characters.
+fn pack(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
+    into.clear();
+    let mask = (1 << (n as u32 * POINT)) - 1;
+    let mut term = 0;
+    for (at, &token) in tokens.iter().enumerate() {
+        term = (term << POINT | token) & mask;
+        if at + 1 >= n {
+            into.push(term | PACKED);
+        }
+    }
+}
+
+fn unpacked(key: u64, n: usize) -> String {
+    let point = |at: u32| (key >> (at * POINT)) as u32 & ((1 << POINT) - 1);
+    let points = (0..n as u32).rev().map(point);
+    points.filter_map(char::from_u32).collect()
+}
+
+#[inline]
+fn shard_of(key: u64) -> usize {
+    (mix(key) >> 56) as usize
+}
+
+/// Tells the features of a document apart.
+#[derive(Debug, Default)]
+struct Distinct {
+    slots: Vec<(u64, u32)>,
+    mask: usize,
+    document: u32,
+}
+
+impl Distinct {
+    /// Makes room for so many features of a new document.
+    fn begin(&mut self, most: usize) {
+        let size = (2 * most).next_power_of_two().max(16);
+        self.document = self.document.wrapping_add(1);
+        if self.slots.len() < size || self.document == 0 {
+            self.slots.clear();
+            self.slots.resize(size, (0, 0));
+            self.document = 1;
+        }
+        self.mask = size - 1;
+    }
+
+    /// Whether the feature is new to the document.
+    #[inline]
+    fn insert(&mut self, feature: u64) -> bool {
+        let mut at = mix(feature) as usize & self.mask;
+        loop {
+            let slot = &mut self.slots[at];
+            if slot.1 != self.document {
+                *slot = (feature, self.document);
+                return true;
+            }
+            if slot.0 == feature {
+                return false;
+            }
+            at = (at + 1) & self.mask;
+        }
+    }
+}
+
+/// Counts by key, in open addressing at most three quarters full. A count of 0 is an empty slot.
+#[derive(Debug, Default)]
+struct Shard {
+    keys: Vec<u64>,
+    counts: Vec<u32>,
+    used: usize,
+}
+
+impl Shard {
+    fn count(&mut self, keys: &[u64]) {
+        let room = (self.used + keys.len()) * 4 / 3 + 16;
+        if room > self.keys.len() {
+            // Most of what comes is there already; at least double, and never fill up.
+            self.grow(room.next_power_of_two());
+        }
+        for &key in keys {
+            let at = self.place(key);
+            self.used += usize::from(self.counts[at] == 0);
+            self.keys[at] = key;
+            self.counts[at] = self.counts[at].saturating_add(1);
+        }
+    }
+
+    fn grow(&mut self, size: usize) {
+        let keys = std::mem::replace(&mut self.keys, vec![0; size]);
+        let counts = std::mem::replace(&mut self.counts, vec![0; size]);
+        for (key, count) in keys.into_iter().zip(counts).filter(|&(_, count)| count > 0) {
+            let at = self.place(key);
+            self.keys[at] = key;
+            self.counts[at] = count;
+        }
+    }
+
+    #[inline]
+    fn place(&self, key: u64) -> usize {
+        let mask = self.keys.len() - 1;
+        let mut at = mix(key) as usize & mask;
+        while self.counts[at] != 0 && self.keys[at] != key {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn into_counted(self, least: u64) -> impl Iterator<Item = (u64, u64)> {
+        let pairs = self.keys.into_iter().zip(self.counts);
+        pairs
+            .map(|(key, count)| (key, u64::from(count)))
+            .filter(move |&(_, count)| count >= least.max(1))
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic in another thread propagates at the end of the run anyway.
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unlocked<T>(value: Mutex<T>) -> T {
+    value.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn texts() -> Vec<String> {
+        let words = [
+            "清华大学",
+            "船长",
+            "ferry",
+            "leaves",
+            "的",
+            "café",
+            "，",
+            "x y",
+            "缆绳解开",
+        ];
+        let text = |at: u64| {
+            let word = |k: u64| words[(mix(at * 64 + k) % words.len() as u64) as usize];
+            (0..at % 60)
+                .map(word)
+                .collect::<Vec<_>>()
+                .join(if at % 2 == 0 { " " } else { "" })
+        };
+        (0..700).map(text).collect()
+    }
+
+    /// The same by the plainest means.
+    fn plain(recipe: &Recipe, texts: &[String]) -> (u64, Vec<Counted>) {
+        let analyzer = Analyzer::new(recipe);
+        let mut counts = BTreeMap::new();
+        let mut documents = 0;
+        for text in texts {
+            let mut tokens = Vec::new();
+            analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
+                tokens.push(term.text.to_owned());
+            });
+            let between = if recipe.tokens == Tokens::Characters {
+                ""
+            } else {
+                " "
+            };
+            let windows = tokens.windows(recipe.ngram as usize);
+            let terms: HashSet<_> = windows.map(|window| window.join(between)).collect();
+            documents += u64::from(!terms.is_empty());
+            for term in terms {
+                *counts.entry(term).or_default() += 1;
+            }
+        }
+        (documents, sorted(counts.into_iter().collect(), None))
+    }
+
+    fn counted(recipe: &Recipe, texts: &[String], threads: usize) -> Frequencies {
+        let analyzer = Analyzer::new(recipe);
+        let frequencies = Frequencies::new(recipe);
+        let (analyzer, all) = (&analyzer, &frequencies);
+        std::thread::scope(|scope| {
+            for part in texts.chunks(texts.len().div_ceil(threads)) {
+                scope.spawn(move || {
+                    let (mut tally, mut scratch) = (all.tally(), Scratch::default());
+                    for text in part {
+                        all.count(analyzer, text, &mut scratch, &mut tally);
+                    }
+                    all.add_up(tally);
+                });
+            }
+        });
+        frequencies
+    }
+
+    #[test]
+    fn counts_are_those_of_the_plain_way_at_any_number_of_threads() {
+        let texts = texts();
+        for name in [
+            "characters-3",
+            "default",
+            "words-5",
+            "jieba",
+            "jieba-search",
+        ] {
+            let recipe = Recipe::named(name).unwrap();
+            let expected = plain(&recipe, &texts);
+            for threads in [1, 3] {
+                let found = counted(&recipe, &texts, threads).finish(Default::default(), 1, None);
+                assert_eq!(found, expected, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn pruning_and_merging() {
+        let texts = texts();
+        for name in ["characters-3", "default"] {
+            let recipe = Recipe::named(name).unwrap();
+            let (documents, all) = plain(&recipe, &texts);
+            for least in [1, 2, 40] {
+                let expected: Vec<_> = all
+                    .iter()
+                    .filter(|(_, count)| *count >= least)
+                    .cloned()
+                    .collect();
+                let found = counted(&recipe, &texts, 1).finish(Default::default(), least, None);
+                assert_eq!(found, (documents, expected.clone()));
+                let top = counted(&recipe, &texts, 1).finish(Default::default(), least, Some(7));
+                assert_eq!(top.1, expected[..expected.len().min(7)]);
+                let (first, second) = texts.split_at(300);
+                let (earlier, counts) = plain(&recipe, first);
+                let before = (earlier, counts.into_iter().collect());
+                let found = counted(&recipe, second, 1).finish(before, least, None);
+                assert_eq!(found, (documents, expected));
+            }
+        }
+    }
+
+    #[test]
+    fn packed_terms_come_back() {
+        for text in ["a", "清", "\u{10ffff}", "\u{0}"] {
+            let point = u64::from(text.chars().next().unwrap() as u32);
+            for n in 1..=3 {
+                let mut packed = Vec::new();
+                pack(&vec![point; n], n, &mut packed);
+                assert_eq!(packed.len(), 1);
+                assert_eq!(unpacked(packed[0], n), text.repeat(n));
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The terms of one text, to be looked at.
+
+use std::collections::HashMap;
+
+use super::analyze::{Analyzer, Scratch};
+use super::shingle;
+use crate::recipe::{Tokens, Weights};
+use crate::weight::WEIGHT_STEPS;
+
+/// A feature of a text as it is spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedTerm {
+    /// Its tokens: single characters one behind the other, all else parted by spaces.
+    pub text: String,
+    /// How often it occurs.
+    pub count: u64,
+    /// What it weighs in SimHash, in steps of 1/65,536.
+    pub weight: i64,
+    /// The part of speech of a single token, where the recipe knows it.
+    pub part: Option<String>,
+}
+
+/// The spelling of a feature.
+pub(crate) fn join_tokens<'t>(tokens: impl Iterator<Item = &'t str>, characters: bool) -> String {
+    let mut term = String::new();
+    for token in tokens {
+        if !characters && !term.is_empty() {
+            term.push(' ');
+        }
+        term.push_str(token);
+    }
+    term
+}
+
+impl Analyzer {
+    /// The distinct features of a text that count in SimHash, the heaviest first and equally heavy
+    /// ones as they first occur. For people: it makes strings of everything.
+    pub fn list(&self, text: &str, scratch: &mut Scratch) -> Vec<ListedTerm> {
+        let recipe = self.recipe();
+        let (mut texts, mut values) = (Vec::new(), Vec::new());
+        self.terms(text, scratch, true, &mut |term| {
+            texts.push((term.text.to_owned(), term.part.map(str::to_owned)));
+            values.push(term.value);
+        });
+        let ngram = recipe.ngram as usize;
+        let mut features = vec![0; (values.len() + 1).saturating_sub(ngram)];
+        shingle::shingle(ngram, &values, &mut features);
+        let weights: Option<HashMap<u64, i64>> =
+            (self.analyze(text, scratch).weighted()).map(Iterator::collect);
+        let mut places = HashMap::new();
+        let mut listed: Vec<ListedTerm> = Vec::new();
+        for (at, &feature) in features.iter().enumerate() {
+            let place = *places.entry(feature).or_insert(listed.len());
+            if place < listed.len() {
+                listed[place].count += 1;
+                continue;
+            }
+            let tokens = &texts[at..at + ngram];
+            let characters = recipe.tokens == Tokens::Characters;
+            listed.push(ListedTerm {
+                text: join_tokens(tokens.iter().map(|(text, _)| text.as_str()), characters),
+                count: 1,
+                // The heaviest alone count: the others have no weight.
+                weight: weights
+                    .as_ref()
+                    .map_or(0, |all| all.get(&feature).copied().unwrap_or(-1)),
+                part: tokens[0].1.clone().filter(|_| ngram == 1),
+            });
+        }
+        if weights.is_none() {
+            for term in &mut listed {
+                let times = match recipe.simhash.weights {
+                    Weights::Binary => 1,
+                    _ => term.count as i64,
+                };
+                term.weight = times * WEIGHT_STEPS;
+            }
+        }
+        listed.retain(|term| term.weight >= 0);
+        listed.sort_by_key(|term| std::cmp::Reverse(term.weight));
+        listed
+    }
+}
