@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
     Pairs(Box<PairsArgs>),
     Explain(Box<ExplainArgs>),
+    Compare(Box<CompareArgs>),
     Fingerprint(Box<FingerprintArgs>),
     Segment(Box<SegmentArgs>),
     Idf(Box<IdfArgs>),
@@ -280,6 +281,61 @@ pub(crate) struct ExplainArgs {
     /// Print one JSON object instead of text
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// How many threads read; the default is one for each core
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_threads,
+        help_heading = "Running"
+    )]
+    pub(crate) threads: Option<usize>,
+}
+
+/// Show two texts through every step, and every similarity
+///
+/// Prints what the recipe makes of both texts: the normalised text, the tokens, the heaviest features
+/// with their hashes and signed votes, the sums, the bits, where the fingerprints differ, the
+/// estimates of MinHash, every similarity, and whether the texts match and why.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
+  lookalike compare essay.txt source.txt --html essay.html
+  lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json")]
+pub(crate) struct CompareArgs {
+    /// The first text: a file with one document, or FILE#ID for a document of a file
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+
+    /// The second text
+    #[arg(value_name = "B", allow_hyphen_values = true)]
+    pub(crate) b: String,
+
+    /// A and B are the texts themselves
+    #[arg(long, help_heading = "Input")]
+    pub(crate) literal: bool,
+
+    /// How many of the heaviest features are shown with their votes
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
+    pub(crate) top: usize,
+
+    /// Print one JSON object instead of text, with all features
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// Also write a page to look at in a browser
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) rule: Rule,
 
     #[command(flatten)]
     pub(crate) input_format: InputFormat,
@@ -1008,10 +1064,10 @@ pub(crate) struct Sources {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
-/// What matches.
+/// Which texts match.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
-pub(crate) struct Matching {
+pub(crate) struct Rule {
     /// How candidates for a match are found
     #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::Auto)]
     pub(crate) method: Method,
@@ -1057,6 +1113,14 @@ pub(crate) struct Matching {
     /// The default is characters.
     #[arg(long, value_enum, value_name = "UNIT")]
     pub(crate) unit: Option<Unit>,
+}
+
+/// What matches.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Matching")]
+pub(crate) struct Matching {
+    #[command(flatten)]
+    pub(crate) rule: Rule,
 
     /// Match only documents with equal values of this field
     #[arg(long, value_name = "FIELD")]

@@ -67,6 +67,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
     match &cli.command {
         Command::Dedup(args) => commands::dedup::run(args),
         Command::Pairs(args) => commands::pairs::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Fingerprint(args) => commands::fingerprint::run(args),
         Command::Segment(args) => commands::segment::run(args),

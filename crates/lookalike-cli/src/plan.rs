@@ -37,7 +37,7 @@ pub(crate) fn explain(
     json: bool,
     printer: &Printer,
 ) -> Result<Outcome> {
-    let (recipe, _, plan) = settings::plan_of(matching, reading)?;
+    let (recipe, _, plan) = settings::plan_of(&matching.rule, reading)?;
     let text = if json {
         format!("{}\n", as_json(&recipe, &plan))
     } else {

@@ -19,8 +19,8 @@ use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
 use crate::args::{
     self, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs, InputFormat,
-    Matching, Method, Notation, PairsArgs, Reading, Running, SearchArgs, SegmentArgs, SketchMethod,
-    Unit, Verify,
+    Matching, Method, Notation, PairsArgs, Reading, Rule, Running, SearchArgs, SegmentArgs,
+    SketchMethod, Unit, Verify,
 };
 use crate::recipes::load_recipe;
 
@@ -571,7 +571,7 @@ fn run_settings(
     running: &Running,
     keep: &Keep,
 ) -> Result<Settings> {
-    let (recipe, chosen, _) = plan_of(matching, reading)?;
+    let (recipe, chosen, _) = plan_of(&matching.rule, reading)?;
     let window = match (matching.window, &matching.time) {
         (Some(seconds), Some(field)) => Some(Window {
             seconds,
@@ -597,22 +597,19 @@ pub(crate) fn threads(given: Option<usize>) -> usize {
 }
 
 /// The recipe, what was chosen of the matching, and the plan that follows from both.
-pub(crate) fn plan_of(
-    matching: &Matching,
-    reading: &Reading,
-) -> Result<(Recipe, plan::Settings, Plan)> {
-    check_matching(matching)?;
-    if matching.method == Method::Sentences {
+pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings, Plan)> {
+    check_rule(rule)?;
+    if rule.method == Method::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
-    let recipe = load_recipe(&matching.recipe, &matching.changes)?;
+    let recipe = load_recipe(&rule.recipe, &rule.changes)?;
     let defaults = plan::Settings::default();
-    let threshold = match matching.method {
+    let threshold = match rule.method {
         Method::Exact => Threshold::new(1.0)?,
-        _ => matching.threshold.unwrap_or(defaults.threshold),
+        _ => rule.threshold.unwrap_or(defaults.threshold),
     };
     let chosen = plan::Settings {
-        method: match matching.method {
+        method: match rule.method {
             Method::Auto => plan::Method::Auto,
             Method::Minhash => plan::Method::MinHash,
             Method::Simhash => plan::Method::SimHash,
@@ -622,8 +619,8 @@ pub(crate) fn plan_of(
             Method::Bottomk => plan::Method::BottomK,
         },
         threshold,
-        distance: matching.distance.unwrap_or(defaults.distance),
-        measure: match matching.verify {
+        distance: rule.distance.unwrap_or(defaults.distance),
+        measure: match rule.verify {
             Verify::Jaccard => Measure::Jaccard,
             Verify::Containment => Measure::Containment,
             Verify::Cosine => Measure::Cosine,
@@ -632,20 +629,20 @@ pub(crate) fn plan_of(
             Verify::Lcs => Measure::Substring,
             Verify::None => Measure::Sketch,
         },
-        unit: unit_of(matching.verify, matching.unit, reading)?,
-        candidates: match matching.candidates {
+        unit: unit_of(rule.verify, rule.unit, reading)?,
+        candidates: match rule.candidates {
             None | Some(args::Candidates::Distance) => plan::Candidates::Distance,
             Some(args::Candidates::Blocks) => plan::Candidates::Blocks,
         },
-        sentences: matching.sentences.unwrap_or(defaults.sentences),
+        sentences: rule.sentences.unwrap_or(defaults.sentences),
     };
     let plan = Plan::new(&recipe, chosen)?;
     Ok((recipe, chosen, plan))
 }
 
 /// Refuses options that the method has no use for.
-fn check_matching(matching: &Matching) -> Result<()> {
-    let Matching {
+fn check_rule(rule: &Rule) -> Result<()> {
+    let Rule {
         method,
         threshold,
         distance,
@@ -653,7 +650,7 @@ fn check_matching(matching: &Matching) -> Result<()> {
         candidates,
         sentences,
         ..
-    } = matching;
+    } = rule;
     if candidates.is_some() && *method != Method::Simhash {
         bail!("--candidates is for fingerprints: add --method simhash, or leave it out");
     }

@@ -107,6 +107,7 @@
 
 mod arch;
 pub mod bytes;
+pub mod compare;
 mod digest;
 mod error;
 pub mod frequencies;

@@ -4,8 +4,7 @@
 //! again, so that the answer is about the texts as they are now and says so if that has changed.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
@@ -13,9 +12,7 @@ use lookalike::plan::Unit;
 use lookalike::sketch::{MinHasher, SimHasher, bottom_k_jaccard, equal_slots, smallest_features};
 use lookalike::text::{Analysis, Analyzer, Extras, Scratch, State};
 use lookalike::{Cpu, Recipe, Threshold, verify};
-use lookalike_batch::source::{
-    Fields, Format, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar,
-};
+use lookalike_batch::source::{Fields, Format, IdField, Inputs, ReadOptions, Row, Scalar};
 use serde_json::json;
 
 use crate::Outcome;
@@ -24,6 +21,8 @@ use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
 use crate::recipes::load_recipe;
 use crate::settings;
+
+use super::documents::{Found, lock, look_up, visit_rows};
 
 /// How many of the documents that were removed for a kept one are named.
 const NAMED: usize = 5;
@@ -170,138 +169,6 @@ fn removal(row: &Row<'_>) -> Removal {
         threshold: number(threshold),
         cluster: text(cluster),
     }
-}
-
-/// Calls back with every row, in any order and from several threads, until one answer is `false`.
-/// A bad row comes as a sentence.
-fn visit_rows(
-    inputs: &Inputs,
-    threads: usize,
-    visit: &(dyn Fn(Result<&Row<'_>, String>) -> bool + Sync),
-) -> lookalike_batch::Result<()> {
-    let enough = AtomicBool::new(false);
-    let work = || -> lookalike_batch::Result<()> {
-        let mut scratch = ParseScratch::default();
-        while !enough.load(Ordering::Relaxed) {
-            let Some(block) = inputs.next_block()? else {
-                break;
-            };
-            inputs.parse(&block, &mut scratch, &mut |row| {
-                let more = match row {
-                    Ok(row) => visit(Ok(&row)),
-                    Err(bad) => visit(Err(format!("{}:{}: {}", bad.file, bad.line, bad.reason))),
-                };
-                if !more {
-                    enough.store(true, Ordering::Relaxed);
-                }
-                Ok(())
-            })?;
-            inputs.recycle(block);
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = |worker: std::thread::ScopedJoinHandle<'_, _>| {
-            worker.join().expect("a panic ends the process")
-        };
-        workers
-            .into_iter()
-            .map(joined)
-            .fold(Ok(()), lookalike_batch::Result::and)
-    })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A document of the inputs.
-#[derive(Debug, Clone)]
-struct Found {
-    text: String,
-    features: Option<Vec<(String, f64)>>,
-    file: String,
-    number: u64,
-}
-
-impl Found {
-    fn new(row: &Row<'_>, inputs: &Inputs) -> Self {
-        let features = |features: lookalike_batch::source::Features<'_>| {
-            features
-                .iter()
-                .map(|(feature, weight)| (feature.to_owned(), weight))
-                .collect()
-        };
-        Self {
-            text: row.text.to_owned(),
-            features: row.features.map(features),
-            file: inputs.file_of(row.place).name().to_owned(),
-            number: row.number,
-        }
-    }
-
-    fn analyze<'s>(&self, analyzer: &Analyzer, scratch: &'s mut Scratch) -> Analysis<'s> {
-        match &self.features {
-            Some(features) => {
-                let features = features
-                    .iter()
-                    .map(|(feature, weight)| (&feature[..], *weight));
-                analyzer.analyze_features(features, scratch)
-            }
-            None => analyzer.analyze(&self.text, scratch),
-        }
-    }
-
-    /// The text as it is shown.
-    fn shown(&self) -> String {
-        match &self.features {
-            Some(features) if self.text.is_empty() => {
-                let features: Vec<_> = features.iter().map(|(feature, _)| &feature[..]).collect();
-                features.join(" ")
-            }
-            _ => self.text.clone(),
-        }
-    }
-
-    fn place(&self) -> String {
-        format!("{}, row {}", self.file, self.number)
-    }
-}
-
-/// Looks for the documents with any of several ids; the first row of each in input order.
-fn look_up(
-    paths: &[PathBuf],
-    options: &ReadOptions,
-    threads: usize,
-    is_wanted: &[&(dyn Fn(&str) -> bool + Sync)],
-) -> Result<Vec<Option<Found>>> {
-    let found = Mutex::new(vec![None::<Found>; is_wanted.len()]);
-    if paths.is_empty() {
-        return Ok(vec![None; is_wanted.len()]);
-    }
-    let inputs = Inputs::open(paths, options)?;
-    visit_rows(&inputs, threads, &|row| {
-        let Ok(row) = row else { return true };
-        let number = row.number.to_string();
-        let id = row.id.unwrap_or(&number);
-        for (at, is_wanted) in is_wanted.iter().enumerate() {
-            if is_wanted(id) {
-                let mut found = lock(&found);
-                if found[at]
-                    .as_ref()
-                    .is_none_or(|earlier| earlier.number > row.number)
-                {
-                    found[at] = Some(Found::new(row, &inputs));
-                }
-                if found.iter().all(Option::is_some) {
-                    return false;
-                }
-            }
-        }
-        true
-    })?;
-    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// A removal with both documents and what they have in common now.

@@ -1,6 +1,8 @@
 //! The commands, one module each.
 
+pub(crate) mod compare;
 pub(crate) mod dedup;
+mod documents;
 pub(crate) mod explain;
 pub(crate) mod fingerprint;
 pub(crate) mod generate;

@@ -11,7 +11,7 @@ pub use bottomk::{
 };
 pub use minhash::{MinHasher, equal_slots};
 pub(crate) use simhash::shuffle;
-pub use simhash::{SimHasher, vote};
+pub use simhash::{SimHasher, ballots, vote};
 
 #[cfg(test)]
 mod tests;

@@ -76,6 +76,23 @@ impl SimHasher {
     }
 }
 
+/// The hash of every feature of a text as it votes, in the order of the text: 64 bits, and 64 more
+/// above them for wider fingerprints.
+pub fn ballots(analysis: &Analysis<'_>) -> Vec<u128> {
+    let joined = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
+    if let Some(original) = analysis.original()
+        && original.tie().is_some()
+    {
+        let halves = analysis.tokens().iter().zip(original.high());
+        return halves.map(|(&low, &high)| joined(low, high)).collect();
+    }
+    let mut hashes = Vec::with_capacity(analysis.feature_count());
+    analysis.chunks(|features| {
+        hashes.extend(features.iter().map(|&low| joined(low, rehash(low, 1))));
+    });
+    hashes
+}
+
 /// The second 64 bits come from the features mixed once more.
 #[inline(always)]
 fn rehash(feature: u64, half: u64) -> u64 {

@@ -33,6 +33,14 @@ impl Token {
         }
     }
 
+    /// The text.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Word(word) => word.clone(),
+            Self::Character(character) => character.to_string(),
+        }
+    }
+
     /// The value that features are made from: of a character its code point, of a word the frozen
     /// hash of its UTF-8 bytes.
     pub fn value(&self) -> u64 {

@@ -1,0 +1,199 @@
+//! A comparison as a page: one file that needs nothing else.
+
+use std::fmt::Write as _;
+
+use lookalike::compare::{Kind, Steps};
+
+use super::{Case, Side, differing, kind, number};
+use crate::commands::recipe::features;
+use crate::diff::{self, passages};
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; --line: #8884; --a: #c0392b; --b: #1e8449; --one: #2e6bd6; }\n\
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }\n\
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }\n\
+table { border-collapse: collapse; width: 100%; } td, th { text-align: left; padding: .2rem .6rem; \
+border-bottom: 1px solid var(--line); vertical-align: top; }\n\
+td.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }\n\
+code, .bits { font: 13px/1.6 ui-monospace, monospace; overflow-wrap: anywhere; }\n\
+.verdict { padding: .6rem 1rem; border-left: .3rem solid var(--a); background: #8881; }\n\
+.verdict.yes { border-color: var(--b); }\n\
+del { color: var(--a); } ins { color: var(--b); }\n\
+.text { white-space: pre-wrap; }\n\
+.token { border: 1px solid var(--line); border-radius: .3rem; padding: 0 .3rem; margin: .1rem; \
+display: inline-block; }\n\
+.block { display: inline-block; margin-right: 1rem; }\n\
+.differs { outline: 2px solid var(--a); font-weight: bold; }\n\
+.bar { display: inline-block; height: .7rem; background: var(--one); }\n";
+
+/// The whole page.
+pub(super) fn page(case: &Case<'_>) -> String {
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>Two texts compared</title>\n\
+         <style>\n{STYLE}</style>\n<h1>Two texts compared</h1>\n"
+    );
+    verdict(case, &mut page);
+    texts(case, &mut page);
+    for (letter, side, steps) in case.sides() {
+        steps_of(case, letter, side, steps, &mut page);
+    }
+    bits(case, &mut page);
+    figures(case, &mut page);
+    page.push_str("</html>\n");
+    page
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            c if c.is_control() && c != '\n' && c != '\t' => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+fn verdict(case: &Case<'_>, page: &mut String) {
+    let verdict = &case.compared.verdict;
+    let (class, said) = match verdict.matched {
+        Some(_) => ("verdict yes", "They match"),
+        None => ("verdict", "They do not match"),
+    };
+    let recipe = case.recipe;
+    let _ = writeln!(
+        page,
+        "<p class=\"{class}\"><strong>{said}</strong>: {}.</p>\n\
+         <p>Recipe <code>{}</code> ({}): {}.</p>",
+        escaped(&verdict.why),
+        escaped(&recipe.name),
+        recipe.id(),
+        features(recipe)
+    );
+}
+
+fn texts(case: &Case<'_>, page: &mut String) {
+    let _ = writeln!(
+        page,
+        "<h2>Texts</h2>\n<p><del>only in A ({})</del> · <ins>only in B ({})</ins></p>",
+        escaped(&case.a.place),
+        escaped(&case.b.place)
+    );
+    page.push_str("<p class=\"text\">");
+    for passage in passages(&case.a.text, &case.b.text) {
+        let text = escaped(&passage.words.concat());
+        let _ = match passage.side {
+            diff::Side::Both => write!(page, "{text}"),
+            diff::Side::Kept => write!(page, "<del>{text}</del>"),
+            diff::Side::Removed => write!(page, "<ins>{text}</ins>"),
+        };
+    }
+    page.push_str("</p>\n");
+}
+
+fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mut String) {
+    let _ = writeln!(
+        page,
+        "<h2>{letter}: {}</h2>\n<p>{} bytes, {} tokens, {} features.</p>",
+        escaped(&side.place),
+        side.text.len(),
+        steps.tokens.len(),
+        steps.features.len()
+    );
+    page.push_str("<p>");
+    for token in &steps.tokens {
+        let _ = write!(page, "<span class=\"token\">{}</span>", escaped(token));
+    }
+    page.push_str(
+        "</p>\n<table><tr><th>feature<th>weight<th><th>hash<th>votes from the highest bit",
+    );
+    let heaviest = steps.features.first().map_or(1.0, |it| it.weight);
+    for feature in steps.features.iter().take(case.top) {
+        let share = (feature.weight / heaviest).clamp(0.0, 1.0);
+        let votes: String = feature
+            .votes(case.bits())
+            .into_iter()
+            .map(|vote| if vote > 0.0 { '+' } else { '−' })
+            .collect();
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td class=\"n\">{}<td><span class=\"bar\" style=\"width:{:.1}rem\"></span>\
+             <td><code>{}</code><td class=\"bits\">{votes}",
+            escaped(&feature.text),
+            number(feature.weight),
+            6.0 * share,
+            case.hex(feature.hash)
+        );
+    }
+    page.push_str("</table>\n");
+    if steps.fingerprint.is_some() {
+        let sums: Vec<_> = steps.sums.iter().map(|sum| number(*sum)).collect();
+        let _ = writeln!(
+            page,
+            "<p>Sums of all votes: <span class=\"bits\">{}</span></p>",
+            sums.join(" ")
+        );
+    }
+}
+
+fn bits(case: &Case<'_>, page: &mut String) {
+    let Some((a, b)) = case.fingerprints() else {
+        page.push_str("<p>One of the texts has no fingerprint.</p>\n");
+        return;
+    };
+    let (in_a, in_b) = (case.digits(a), case.digits(b));
+    let _ = writeln!(
+        page,
+        "<h2>Fingerprints: distance {}</h2>",
+        (a ^ b).count_ones()
+    );
+    for (letter, own, other, print) in [("A", &in_a, &in_b, a), ("B", &in_b, &in_a, b)] {
+        let _ = write!(page, "<p class=\"bits\">{letter} ");
+        for block in case.blocks() {
+            page.push_str("<span class=\"block\">");
+            for (own, other) in own[block.clone()].chars().zip(other[block].chars()) {
+                let _ = if own == other {
+                    write!(page, "{own}")
+                } else {
+                    write!(page, "<span class=\"differs\">{own}</span>")
+                };
+            }
+            page.push_str("</span>");
+        }
+        let _ = writeln!(page, "{}</p>", case.hex(print));
+    }
+    let apart: Vec<_> = case
+        .blocks()
+        .into_iter()
+        .map(|block| differing(&in_a[block.clone()], &in_b[block]).to_string())
+        .collect();
+    let _ = writeln!(page, "<p>Differing bits by block: {}</p>", apart.join(", "));
+}
+
+fn figures(case: &Case<'_>, page: &mut String) {
+    page.push_str("<h2>Similarities</h2>\n<table><tr><th>name<th>value<th><th>kind<th>how");
+    for figure in &case.compared.figures {
+        let value = figure
+            .value
+            .map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"));
+        let share = match figure.kind {
+            Kind::Distance => 0.0,
+            _ => figure.value.unwrap_or(0.0).clamp(0.0, 1.0),
+        };
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td class=\"n\">{value}\
+             <td><span class=\"bar\" style=\"width:{:.1}rem\"></span><td>{}<td>{}",
+            figure.name,
+            8.0 * share,
+            kind(figure.kind),
+            escaped(&figure.detail)
+        );
+    }
+    page.push_str("</table>\n");
+}

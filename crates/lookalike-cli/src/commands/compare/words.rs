@@ -1,0 +1,248 @@
+//! A comparison for a terminal.
+
+use std::fmt::Write as _;
+
+use lookalike::compare::{Feature, Kind, Steps};
+use lookalike::text::State;
+use unicode_width::UnicodeWidthStr;
+
+use super::{Case, differing, number};
+use crate::commands::recipe::features;
+use crate::diff::{marked, passages};
+use crate::output::{Printer, Tone, plural, visible};
+
+/// Tokens that are shown of a text.
+const TOKENS: usize = 40;
+
+/// Numbers in a line.
+const IN_A_LINE: usize = 16;
+
+/// Votes are written as numbers up to so many bits, as signs beyond.
+const BITS_AS_NUMBERS: u32 = 16;
+
+pub(super) fn in_words(case: &Case<'_>, printer: &Printer) -> String {
+    let mut sheet = Sheet {
+        case,
+        printer,
+        text: String::new(),
+    };
+    sheet.head();
+    sheet.texts();
+    sheet.tokens();
+    for (letter, _, steps) in case.sides() {
+        sheet.features(letter, steps);
+    }
+    sheet.sums();
+    sheet.bits();
+    sheet.figures();
+    sheet.verdict();
+    sheet.text
+}
+
+struct Sheet<'a> {
+    case: &'a Case<'a>,
+    printer: &'a Printer,
+    text: String,
+}
+
+impl Sheet<'_> {
+    fn heading(&mut self, heading: &str) {
+        let heading = self.printer.in_output(Tone::Heading, heading);
+        let _ = writeln!(self.text, "\n{heading}");
+    }
+
+    fn line(&mut self, label: &str, value: &str) {
+        let _ = writeln!(self.text, "  {label:<3} {}", visible(value));
+    }
+
+    fn head(&mut self) {
+        let recipe = self.case.recipe;
+        let _ = writeln!(
+            self.text,
+            "recipe {} ({}): {}",
+            recipe.name,
+            recipe.id(),
+            features(recipe)
+        );
+        for (letter, side, _) in self.case.sides() {
+            self.line(letter, &side.place);
+        }
+    }
+
+    fn texts(&mut self) {
+        self.heading("Texts: [-only in A-] {+only in B+}");
+        let Case { a, b, .. } = self.case;
+        let text = marked(&passages(&a.text, &b.text), false, self.printer);
+        for line in text.lines() {
+            let _ = writeln!(self.text, "  {line}");
+        }
+    }
+
+    fn tokens(&mut self) {
+        if self.case.compared.a.normalized.is_some() {
+            self.heading("Normalised");
+        }
+        for (letter, _, steps) in self.case.sides() {
+            if let Some(normalized) = &steps.normalized {
+                self.line(letter, &shortened(normalized));
+            }
+        }
+        self.heading("Tokens");
+        for (letter, _, steps) in self.case.sides() {
+            let shown = &steps.tokens[..steps.tokens.len().min(TOKENS)];
+            let more = steps.tokens.len() - shown.len();
+            let more = if more > 0 {
+                format!(" … and {}", plural(more as u64, "other", "others"))
+            } else {
+                String::new()
+            };
+            self.line(letter, &format!("{}{more}", shown.join(" | ")));
+        }
+    }
+
+    fn features(&mut self, letter: &str, steps: &Steps) {
+        let all = steps.features.len();
+        let shown = &steps.features[..all.min(self.case.top)];
+        match steps.state {
+            State::Rich => self.heading(&format!(
+                "Heaviest features of {letter} ({} of {all}): weight, hash, votes from the highest bit",
+                shown.len()
+            )),
+            State::Poor => self.heading(&format!("{letter} has too few tokens for a feature")),
+            State::Blank => self.heading(&format!("{letter} has no token")),
+            State::Empty => self.heading(&format!("{letter} is empty")),
+        }
+        let wide = shown
+            .iter()
+            .map(|feature| visible(&feature.text).width())
+            .max()
+            .unwrap_or(0);
+        for feature in shown {
+            let text = visible(&feature.text).into_owned();
+            let padding = " ".repeat(wide.saturating_sub(text.width()));
+            let _ = writeln!(
+                self.text,
+                "  {text}{padding}  {:>6}  {}  {}",
+                number(feature.weight),
+                self.case.hex(feature.hash),
+                self.votes(feature)
+            );
+        }
+    }
+
+    fn votes(&self, feature: &Feature) -> String {
+        let bits = self.case.bits();
+        let votes = feature.votes(bits);
+        if bits <= BITS_AS_NUMBERS {
+            let votes: Vec<_> = votes
+                .iter()
+                .map(|vote| format!("{:>4}", number(*vote)))
+                .collect();
+            return votes.concat();
+        }
+        votes
+            .iter()
+            .map(|vote| match vote.total_cmp(&0.0) {
+                std::cmp::Ordering::Greater => '+',
+                std::cmp::Ordering::Less if *vote < 0.0 => '-',
+                _ => '.',
+            })
+            .collect()
+    }
+
+    fn sums(&mut self) {
+        if self.case.fingerprints().is_none() {
+            return;
+        }
+        self.heading("Sums of the votes, from the highest bit; above 0 gives 1, 0 is a tie");
+        for (letter, _, steps) in self.case.sides() {
+            for (at, line) in steps.sums.chunks(IN_A_LINE).enumerate() {
+                let sums: Vec<_> = line
+                    .iter()
+                    .map(|sum| format!("{:>6}", number(*sum)))
+                    .collect();
+                let label = if at == 0 { letter } else { "" };
+                let _ = writeln!(self.text, "  {label:<3}{}", sums.concat());
+            }
+        }
+    }
+
+    fn bits(&mut self) {
+        let Some((a, b)) = self.case.fingerprints() else {
+            return;
+        };
+        let blocks = self.case.blocks();
+        self.heading(&format!(
+            "Fingerprints in {} blocks: distance {}",
+            blocks.len(),
+            (a ^ b).count_ones()
+        ));
+        let (in_a, in_b) = (self.case.digits(a), self.case.digits(b));
+        let parted = |digits: &str| {
+            let parts: Vec<_> = blocks.iter().map(|block| &digits[block.clone()]).collect();
+            parts.join(" ")
+        };
+        let marks: String = in_a
+            .bytes()
+            .zip(in_b.bytes())
+            .map(|(a, b)| if a == b { ' ' } else { '^' })
+            .collect();
+        let _ = writeln!(self.text, "  A   {}  {}", parted(&in_a), self.case.hex(a));
+        let _ = writeln!(self.text, "  B   {}  {}", parted(&in_b), self.case.hex(b));
+        if a != b {
+            let _ = writeln!(self.text, "      {}", parted(&marks).trim_end());
+        }
+        let apart: Vec<_> = blocks
+            .iter()
+            .map(|block| {
+                let width = block.len();
+                format!(
+                    "{:<width$}",
+                    differing(&in_a[block.clone()], &in_b[block.clone()])
+                )
+            })
+            .collect();
+        let _ = writeln!(self.text, "      {}", apart.join(" ").trim_end());
+    }
+
+    fn figures(&mut self) {
+        self.heading("Similarities");
+        let figures = &self.case.compared.figures;
+        let wide = figures.iter().map(|it| it.name.len()).max().unwrap_or(0);
+        for figure in figures {
+            let value = figure
+                .value
+                .map_or_else(|| "–".to_owned(), |value| format!("{value:.4}"));
+            let kind = match figure.kind {
+                Kind::Similarity => "",
+                Kind::Distance => "distance ",
+                Kind::Estimate => "estimate ",
+                Kind::Biased => "biased estimate ",
+            };
+            let _ = writeln!(
+                self.text,
+                "  {:<wide$}  {value:>8}  {kind}{}",
+                figure.name, figure.detail
+            );
+        }
+    }
+
+    fn verdict(&mut self) {
+        let verdict = &self.case.compared.verdict;
+        let said = if verdict.matched.is_some() {
+            "They match"
+        } else {
+            "They do not match"
+        };
+        self.heading(&format!("{said}: {}.", verdict.why));
+    }
+}
+
+/// The beginning of a long text.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 400;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{} …", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,450 @@
+//! Two texts, every step and every similarity: what a recipe makes of them, for people to see.
+//!
+//! The verdict is that of a run over the two texts alone, by the same code as any run; everything
+//! else is computed beside it, exactly unless it is called an estimate. The steps add up: the votes of
+//! the features are the sums, and the signs of the sums are the bits.
+//!
+//! Cost: for a few pairs, not for millions; every measure is computed, asked for or not.
+
+mod steps;
+
+pub use steps::{Feature, Steps};
+
+use crate::arch::Cpu;
+use crate::error::Result;
+use crate::matching::{Corpus, Route, Texts, find_pairs};
+use crate::plan::{Measure, Plan, Settings, Unit};
+use crate::recipe::Recipe;
+use crate::sketch::{
+    bottom_k_containment, bottom_k_jaccard, equal_slots, smallest_features, textbook_bottom_k,
+    textbook_k_minima,
+};
+use crate::sketches::Sketcher;
+use crate::text::{Analysis, Analyzer, Extras, Scratch, State};
+use crate::types::{DocId, Similarity};
+use crate::verify::{
+    Symbol, Weighted, containment, cosine, euclidean, indel, jaccard, levenshtein,
+    longest_common_substring,
+};
+use crate::weight::WEIGHT_STEPS;
+
+/// Two texts, compared.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What the recipe makes of the first text.
+    pub a: Steps,
+    /// What it makes of the second.
+    pub b: Steps,
+    /// Every similarity, distance and estimate.
+    pub figures: Vec<Figure>,
+    /// Whether the texts match, and why.
+    pub verdict: Verdict,
+}
+
+/// A number that says how alike two texts are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What kind of number it is.
+    pub kind: Kind,
+    /// The number; none if it cannot be had, for which `detail` gives the reason.
+    pub value: Option<f64>,
+    /// How it comes about, in words.
+    pub detail: String,
+}
+
+/// What a [`Figure`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Exact, from 0 for nothing in common to 1.
+    Similarity,
+    /// Exact, 0 for no difference.
+    Distance,
+    /// Of a similarity, from sketches, without bias.
+    Estimate,
+    /// Of a similarity, as textbooks have it, with a bias.
+    Biased,
+}
+
+/// What a run would say of the two texts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// How the pair was found and how similar it is, if it matches.
+    pub matched: Option<(Route, Similarity)>,
+    /// The reason, as a sentence without its full stop.
+    pub why: String,
+}
+
+impl Comparison {
+    /// Compares two texts under a recipe and what was chosen of the matching.
+    ///
+    /// # Errors
+    /// As for [`Plan::new`]; measures of sequences, if one is chosen and the texts are so long that
+    /// the verdict cannot be had.
+    pub fn new(recipe: &Recipe, settings: Settings, a: &str, b: &str) -> Result<Self> {
+        let plan = Plan::new(recipe, settings)?;
+        let analyzer = Analyzer::new(recipe).with_extras(Extras {
+            characters: true,
+            sentences: Some(settings.sentences),
+        });
+        let (mut scratch_a, mut scratch_b) = (Scratch::default(), Scratch::default());
+        let in_a = analyzer.analyze(a, &mut scratch_a);
+        let in_b = analyzer.analyze(b, &mut scratch_b);
+        let steps = [
+            Steps::new(&analyzer, a, &in_a),
+            Steps::new(&analyzer, b, &in_b),
+        ];
+        let figures = figures(recipe, [&in_a, &in_b], &steps);
+        let pair = Pair([&in_a, &in_b]);
+        let matched = pair.matched(recipe, &plan)?;
+        let why = pair.why(&plan, &figures, &steps, matched);
+        let [a, b] = steps;
+        Ok(Self {
+            a,
+            b,
+            figures,
+            verdict: Verdict { matched, why },
+        })
+    }
+
+    /// A figure by its name.
+    pub fn figure(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+/// Two analyses.
+struct Pair<'a, 't>([&'a Analysis<'t>; 2]);
+
+impl Texts for Pair<'_, '_> {
+    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.0[document.index()].features(into);
+        Ok(())
+    }
+
+    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
+        self.0[document.index()].weighted_features(into);
+        Ok(())
+    }
+
+    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+        into.extend_from_slice(self.0[document.index()].characters());
+        Ok(())
+    }
+
+    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        into.extend_from_slice(self.0[document.index()].tokens());
+        Ok(())
+    }
+}
+
+impl Pair<'_, '_> {
+    /// The match that a run over the two texts finds.
+    fn matched(&self, recipe: &Recipe, plan: &Plan) -> Result<Option<(Route, Similarity)>> {
+        let sketcher = Sketcher::new(recipe, plan, Cpu::best());
+        let mut sketches = sketcher.sketches(0);
+        for analysis in self.0 {
+            sketcher.add(analysis, &mut sketches);
+        }
+        let corpus = Corpus {
+            plan,
+            sketches: &sketches,
+            texts: self,
+            order: None,
+            parts: None,
+            window: None,
+            given: 0,
+        };
+        let mut found = None;
+        find_pairs(
+            &corpus,
+            true,
+            |pair| {
+                found = Some((pair.route, pair.similarity));
+                Ok::<_, crate::Error>(())
+            },
+            &|_| {},
+        )?;
+        Ok(found)
+    }
+
+    fn why(
+        &self,
+        plan: &Plan,
+        figures: &[Figure],
+        steps: &[Steps; 2],
+        matched: Option<(Route, Similarity)>,
+    ) -> String {
+        let threshold = plan.threshold().get();
+        let checked = deciding(plan, figures);
+        match matched {
+            Some((Route::Exact, _)) => return "they are equal after normalisation".into(),
+            Some((route, similarity)) => {
+                return format!(
+                    "found by {}; {} {:.4} ≥ the threshold {threshold}",
+                    route.name(),
+                    checked.map_or("similarity", |figure| figure.name),
+                    similarity.get()
+                );
+            }
+            None => {}
+        }
+        if self.0.iter().any(|text| text.state == State::Empty) {
+            return "a text without anything in it matches nothing".into();
+        }
+        if self.0.iter().any(|text| text.state != State::Rich) {
+            return "a text with too few tokens for a feature matches only what is equal to it \
+                    after normalisation"
+                .into();
+        }
+        if let (Some(distance), [Some(a), Some(b)]) =
+            (plan.distance(), steps.each_ref().map(|it| it.fingerprint))
+        {
+            let differing = (a ^ b).count_ones();
+            match plan.blocks() {
+                Some(blocks) if !blocks.share(a, b) => {
+                    return format!(
+                        "the fingerprints share none of {} blocks of bits",
+                        blocks.count
+                    );
+                }
+                None if differing > distance.get() => {
+                    return format!(
+                        "the fingerprints differ in {differing} bits, more than the distance {}",
+                        distance.get()
+                    );
+                }
+                _ => {}
+            }
+        }
+        if plan.sentences().is_some() && self.0[0].sentences() != self.0[1].sentences() {
+            return "their longest sentences differ".into();
+        }
+        match checked {
+            None => "they are not equal after normalisation".into(),
+            Some(figure) if figure.value.is_some_and(|value| value >= threshold) => format!(
+                "{} {:.4} reaches the threshold {threshold}, but the sketches did not bring the \
+                 texts together: that happens to about one pair in a hundred at the threshold, and \
+                 to others whose features differ more than this measure says",
+                figure.name,
+                figure.value.unwrap_or(0.0)
+            ),
+            Some(figure) => format!(
+                "{} {:.4} is below the threshold {threshold}",
+                figure.name,
+                figure.value.unwrap_or(0.0)
+            ),
+        }
+    }
+}
+
+/// The figure that a plan compares with its threshold; none if only equal texts match.
+fn deciding<'f>(plan: &Plan, figures: &'f [Figure]) -> Option<&'f Figure> {
+    use crate::plan::Method;
+    let settings = plan.settings();
+    let by_words = settings.unit == Unit::Words;
+    let name = match (settings.method, settings.measure) {
+        (Method::Exact, _) => return None,
+        (_, Measure::Containment) => "containment",
+        (_, Measure::Cosine) => "cosine of weights",
+        (_, Measure::Levenshtein) if by_words => "Levenshtein by words",
+        (_, Measure::Levenshtein) => "Levenshtein",
+        (_, Measure::Indel) if by_words => "Indel by words",
+        (_, Measure::Indel) => "Indel",
+        (_, Measure::Substring) if by_words => "longest common substring by words",
+        (_, Measure::Substring) => "longest common substring",
+        (Method::SimHash, Measure::Sketch) => "SimHash bits",
+        (Method::MinHash, Measure::Sketch) => "MinHash",
+        (Method::BottomK, Measure::Sketch) => "bottom-k",
+        (_, Measure::Jaccard | Measure::Sketch) => "Jaccard",
+    };
+    figures.iter().find(|figure| figure.name == name)
+}
+
+/// All figures, in the order in which they are shown.
+fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
+    let mut all = of_sets(analyses);
+    all.extend(of_weights(analyses, steps));
+    all.extend(of_sketches(recipe, analyses, steps));
+    let [a, b] = analyses.map(Analysis::characters);
+    of_sequences(NAMES_BY_CHARACTERS, "characters", a, b, &mut all);
+    let [a, b] = analyses.map(Analysis::tokens);
+    of_sequences(NAMES_BY_WORDS, "words", a, b, &mut all);
+    all
+}
+
+fn similarity(name: &'static str, value: Similarity, detail: String) -> Figure {
+    Figure {
+        name,
+        kind: Kind::Similarity,
+        value: Some(value.get()),
+        detail,
+    }
+}
+
+fn of_sets(analyses: [&Analysis<'_>; 2]) -> Vec<Figure> {
+    let [a, b] = analyses.map(|analysis| {
+        let mut features = Vec::new();
+        analysis.features(&mut features);
+        features
+    });
+    let shared = crate::verify::intersection(&a, &b);
+    let of = format!("features: {} and {}, {shared} shared", a.len(), b.len());
+    vec![
+        similarity("Jaccard", jaccard(&a, &b), of),
+        similarity(
+            "containment",
+            containment(&a, &b),
+            format!("{shared} of the {} of the smaller", a.len().min(b.len())),
+        ),
+    ]
+}
+
+fn of_weights(analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
+    let [counts_a, counts_b] = steps.each_ref().map(counts);
+    let [a, b] = analyses.map(|analysis| {
+        let mut weighted = Vec::new();
+        analysis.weighted_features(&mut weighted);
+        weighted
+    });
+    let weighed = analyses
+        .iter()
+        .any(|analysis| analysis.weighted().is_some());
+    let unit = if weighed { WEIGHT_STEPS as f64 } else { 1.0 };
+    vec![
+        similarity(
+            "cosine of counts",
+            cosine(&counts_a, &counts_b),
+            "of how often features occur".into(),
+        ),
+        similarity(
+            "cosine of weights",
+            cosine(&a, &b),
+            "of the weights of the recipe".into(),
+        ),
+        Figure {
+            name: "Euclidean distance",
+            kind: Kind::Distance,
+            value: Some(euclidean(&a, &b) / unit),
+            detail: "of the weights of the recipe".into(),
+        },
+    ]
+}
+
+/// How often every feature occurs, ascending by feature.
+fn counts(steps: &Steps) -> Vec<Weighted> {
+    let features = steps.features.iter();
+    let mut counts: Vec<Weighted> = features
+        .map(|feature| (feature.value, feature.count as i64))
+        .collect();
+    counts.sort_unstable();
+    counts
+}
+
+fn of_sketches(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    let mut add = |name, kind, value: f64, detail| {
+        all.push(Figure {
+            name,
+            kind,
+            value: Some(value),
+            detail,
+        });
+    };
+    if let [Some(a), Some(b)] = steps.each_ref().map(|steps| steps.fingerprint) {
+        let bits = f64::from(recipe.simhash.bits);
+        let differing = f64::from((a ^ b).count_ones());
+        let detail = format!("{differing} of {bits} differ");
+        add(
+            "SimHash bits",
+            Kind::Similarity,
+            1.0 - differing / bits,
+            detail,
+        );
+        let angle = std::f64::consts::PI * differing / bits;
+        let detail = "of the weights, by the angle that the differing bits stand for".into();
+        add("cosine by SimHash", Kind::Estimate, angle.cos(), detail);
+    }
+    if let [Some(a), Some(b)] = steps.each_ref().map(|steps| steps.signature.as_deref()) {
+        let equal = equal_slots(a, b);
+        let detail = format!("of Jaccard: {equal} of {} slots are equal", a.len());
+        add(
+            "MinHash",
+            Kind::Estimate,
+            equal as f64 / a.len() as f64,
+            detail,
+        );
+        let detail = "of Jaccard: minima in both by minima in either".into();
+        let value = textbook_k_minima(a, b).get();
+        add("MinHash, textbook", Kind::Biased, value, detail);
+    }
+    let kept = recipe.minhash.slots as usize;
+    let [a, b] = analyses.map(|analysis| {
+        let mut smallest = Vec::new();
+        smallest_features(analysis, kept, &mut smallest);
+        smallest
+    });
+    let of = |what: &str| format!("of {what}, by the {kept} smallest hashes");
+    let value = bottom_k_jaccard(&a, &b, kept).get();
+    add("bottom-k", Kind::Estimate, value, of("Jaccard"));
+    let contained = bottom_k_containment(&a, &b, kept).get();
+    let value = contained.max(bottom_k_containment(&b, &a, kept).get());
+    add(
+        "containment by bottom-k",
+        Kind::Estimate,
+        value,
+        of("containment"),
+    );
+    let value = textbook_bottom_k(&a, &b).get();
+    let detail = "of Jaccard: smallest hashes in both by those in either".into();
+    add("bottom-k, textbook", Kind::Biased, value, detail);
+    all
+}
+
+const NAMES_BY_CHARACTERS: [&str; 3] = ["Levenshtein", "Indel", "longest common substring"];
+const NAMES_BY_WORDS: [&str; 3] = [
+    "Levenshtein by words",
+    "Indel by words",
+    "longest common substring by words",
+];
+
+fn of_sequences<S: Symbol>(
+    names: [&'static str; 3],
+    unit: &str,
+    a: &[S],
+    b: &[S],
+    all: &mut Vec<Figure>,
+) {
+    let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
+    let edits = |found: Result<Option<usize>>| found.map(|edits| edits.unwrap_or(both));
+    let measured = [
+        edits(levenshtein(a, b, longer)).map(|edits| {
+            let detail = format!("{edits} edits, {longer} {unit} in the longer");
+            (longer.saturating_sub(edits), longer, detail)
+        }),
+        edits(indel(a, b, both)).map(|edits| {
+            let detail = format!("{edits} insertions and deletions, {both} {unit} in both");
+            (both.saturating_sub(edits), both, detail)
+        }),
+        longest_common_substring(a, b).map(|length| {
+            let detail = format!("{length} {unit} in a row, {both} in both");
+            (2 * length, both, detail)
+        }),
+    ];
+    for (name, measured) in names.into_iter().zip(measured) {
+        let (value, detail) = match measured {
+            Ok((part, whole, detail)) => (Some(Similarity::ratio(part, whole).get()), detail),
+            Err(error) => (None, error.to_string()),
+        };
+        all.push(Figure {
+            name,
+            kind: Kind::Similarity,
+            value,
+            detail,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

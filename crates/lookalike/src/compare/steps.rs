@@ -1,0 +1,161 @@
+//! One text, step by step.
+
+use std::collections::HashMap;
+
+use crate::arch::Cpu;
+use crate::recipe::{Recipe, Weights};
+use crate::sketch::{MinHasher, SimHasher, ballots, vote};
+use crate::text::{Analysis, Analyzer, State, Token};
+use crate::weight::WEIGHT_STEPS;
+
+/// What a recipe makes of a text, one step after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// How much the text offers.
+    pub state: State,
+    /// The normalised text as its tokens spell it: one space between two words. None under another
+    /// tool's scheme, which normalises in its own way.
+    pub normalized: Option<String>,
+    /// The tokens, in the order of the text.
+    pub tokens: Vec<String>,
+    /// The distinct features, the heaviest first, then in the order of the text.
+    pub features: Vec<Feature>,
+    /// For every bit of the fingerprint, the highest first, the sum of the votes.
+    pub sums: Vec<f64>,
+    /// The SimHash fingerprint, if the text has one.
+    pub fingerprint: Option<u128>,
+    /// The MinHash signature, if the text has one.
+    pub signature: Option<Vec<u32>>,
+}
+
+/// A feature and its vote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feature {
+    /// Its tokens as they are spelled.
+    pub text: String,
+    /// What stands for it in sets of features.
+    pub value: u64,
+    /// The hash that votes, in the lowest bits of the fingerprint's width.
+    pub hash: u128,
+    /// How often it occurs.
+    pub count: usize,
+    /// The weight of its vote: it is added where the hash has a 1, and taken away where it has a 0.
+    /// 0 if the recipe lets only heavier features vote.
+    pub weight: f64,
+}
+
+impl Feature {
+    /// The signed vote for every bit of a fingerprint, the highest first.
+    pub fn votes(&self, bits: u32) -> Vec<f64> {
+        let vote = |bit: u32| {
+            if self.hash >> bit & 1 == 1 {
+                self.weight
+            } else {
+                -self.weight
+            }
+        };
+        (0..bits).rev().map(vote).collect()
+    }
+}
+
+impl Steps {
+    /// The steps of a text whose analysis is `analysis`.
+    pub(super) fn new(analyzer: &Analyzer, text: &str, analysis: &Analysis<'_>) -> Self {
+        let recipe = analyzer.recipe();
+        let tokens = analyzer.tokens(text);
+        let features = features(recipe, &tokens, analysis);
+        let steps = |feature: &Feature| (feature.weight * WEIGHT_STEPS as f64) as i64;
+        let sums = vote(
+            recipe.simhash.bits,
+            features
+                .iter()
+                .map(|feature| (feature.hash, steps(feature))),
+        );
+        let minhash = MinHasher::new(&recipe.minhash, Cpu::best());
+        let mut signature = vec![0; minhash.slots()];
+        let signed = minhash.original(analysis, &mut signature);
+        Self {
+            state: analysis.state,
+            normalized: recipe.scheme.is_none().then(|| spelled(&tokens)),
+            tokens: tokens.iter().map(|token| token.text()).collect(),
+            features,
+            sums: sums
+                .into_iter()
+                .map(|sum| sum as f64 / WEIGHT_STEPS as f64)
+                .collect(),
+            fingerprint: SimHasher::new(&recipe.simhash, Cpu::best()).original(analysis),
+            signature: signed.then_some(signature),
+        }
+    }
+}
+
+/// Tokens in a row, with a space between two words.
+fn spelled(tokens: &[Token]) -> String {
+    let mut text = String::new();
+    let mut after_word = false;
+    for token in tokens {
+        let is_word = matches!(token, Token::Word(_));
+        if after_word && is_word {
+            text.push(' ');
+        }
+        text.push_str(&token.text());
+        after_word = is_word;
+    }
+    text
+}
+
+/// The distinct features of a text with their votes.
+fn features(recipe: &Recipe, tokens: &[Token], analysis: &Analysis<'_>) -> Vec<Feature> {
+    let ngram = if recipe.scheme.is_some() {
+        1
+    } else {
+        recipe.ngram as usize
+    };
+    let width = u128::MAX >> (128 - recipe.simhash.bits);
+    let mut values = Vec::new();
+    analysis.chunks(|some| values.extend_from_slice(some));
+    let mut found: Vec<Feature> = Vec::new();
+    let mut places = HashMap::new();
+    for ((&value, hash), tokens) in values
+        .iter()
+        .zip(ballots(analysis))
+        .zip(tokens.windows(ngram))
+    {
+        let place = *places.entry(value).or_insert_with(|| {
+            found.push(Feature {
+                text: spelled(tokens),
+                value,
+                hash: hash & width,
+                count: 0,
+                weight: 0.0,
+            });
+            found.len() - 1
+        });
+        found[place].count += 1;
+    }
+    weigh(recipe, analysis, &mut found, &places);
+    found.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    found
+}
+
+fn weigh(
+    recipe: &Recipe,
+    analysis: &Analysis<'_>,
+    features: &mut [Feature],
+    places: &HashMap<u64, usize>,
+) {
+    let Some(weighted) = analysis.weighted() else {
+        for feature in features {
+            feature.weight = match recipe.simhash.weights {
+                Weights::Binary => 1.0,
+                _ => feature.count as f64,
+            };
+        }
+        return;
+    };
+    for (value, weight) in weighted {
+        if let Some(&place) = places.get(&value) {
+            features[place].weight += weight as f64 / WEIGHT_STEPS as f64;
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use super::*;
+use crate::plan::Method;
+use crate::types::Threshold;
+
+fn compare(recipe: &str, settings: Settings, a: &str, b: &str) -> Comparison {
+    Comparison::new(&Recipe::named(recipe).unwrap(), settings, a, b).unwrap()
+}
+
+const CAT: &str = "the cat sat on the mat";
+const OTHER_CAT: &str = "the cat sat on a mat";
+
+#[test]
+fn the_steps_add_up() {
+    for name in Recipe::NAMES {
+        let recipe = Recipe::named(name).unwrap();
+        for text in [
+            CAT,
+            "你妈妈喊你回家吃饭哦，回家罗回家罗",
+            "Ⅻ, mixed 中文!",
+            "x",
+        ] {
+            let compared = compare(name, Settings::default(), text, CAT);
+            let steps = &compared.a;
+            let (Some(print), true) = (steps.fingerprint, !steps.features.is_empty()) else {
+                continue;
+            };
+            let bits = recipe.simhash.bits;
+            let mut sums = vec![0.0; bits as usize];
+            for feature in &steps.features {
+                let votes = feature.votes(bits);
+                sums.iter_mut()
+                    .zip(votes)
+                    .for_each(|(sum, vote)| *sum += vote);
+            }
+            assert_eq!(sums, steps.sums, "{name}: {text}");
+            for (at, sum) in sums.into_iter().enumerate() {
+                let bit = print >> (bits as usize - 1 - at) & 1;
+                assert!(sum == 0.0 || (sum > 0.0) == (bit == 1), "{name}: {text}");
+            }
+            let counted: usize = steps.features.iter().map(|feature| feature.count).sum();
+            let mut scratch = Scratch::default();
+            let analyzer = Analyzer::new(&recipe);
+            assert_eq!(
+                counted,
+                analyzer.analyze(text, &mut scratch).feature_count()
+            );
+        }
+    }
+}
+
+#[test]
+fn figures_of_the_cats_by_hand() {
+    let compared = compare("words-1", Settings::default(), CAT, OTHER_CAT);
+    let value = |name: &str| compared.figure(name).unwrap().value.unwrap();
+    // {the cat sat on mat} and {the cat sat on a mat}.
+    assert_eq!(value("Jaccard"), 5.0 / 6.0);
+    assert_eq!(value("containment"), 1.0);
+    // 2·1 + 4 by the lengths of (2, 1, 1, 1, 1) and six ones.
+    assert_eq!(value("cosine of counts"), 6.0 / 48f64.sqrt());
+    assert_eq!(value("cosine of weights"), value("cosine of counts"));
+    assert_eq!(value("Euclidean distance"), 2f64.sqrt());
+    assert_eq!(value("Levenshtein by words"), 5.0 / 6.0);
+    assert_eq!(value("Indel by words"), 10.0 / 12.0);
+    // "the" becomes "a": three edits of 22 characters.
+    assert_eq!(value("Levenshtein"), 19.0 / 22.0);
+    assert_eq!(value("longest common substring"), 2.0 * 15.0 / 42.0);
+    assert_eq!(value("bottom-k"), 5.0 / 6.0);
+    assert_eq!(compared.a.normalized.as_deref(), Some(CAT));
+    assert_eq!(compared.a.features[0].text, "the");
+    assert_eq!(compared.a.features[0].count, 2);
+}
+
+#[test]
+fn the_verdict_is_that_of_a_run_and_says_why() {
+    let settings = |method, threshold| Settings {
+        method,
+        threshold: Threshold::new(threshold).unwrap(),
+        ..Settings::default()
+    };
+    let why = |settings, a, b| {
+        let verdict = compare("words-1", settings, a, b).verdict;
+        (verdict.matched.map(|(route, _)| route), verdict.why)
+    };
+    let five_sixths = 5.0 / 6.0;
+    let (route, said) = why(settings(Method::Auto, five_sixths), CAT, OTHER_CAT);
+    assert_eq!(route, Some(Route::Join));
+    assert!(said.contains("Jaccard 0.8333"), "{said}");
+    let (route, said) = why(settings(Method::Auto, 0.84), CAT, OTHER_CAT);
+    assert_eq!(route, None);
+    assert!(said.contains("is below the threshold 0.84"), "{said}");
+    let (route, said) = why(settings(Method::Auto, 0.8), CAT, "The CAT sat, on the mat!");
+    assert_eq!(route, Some(Route::Exact));
+    assert!(said.contains("equal"), "{said}");
+    let (route, said) = why(
+        settings(Method::SimHash, 0.8),
+        CAT,
+        "we all scream for ice cream",
+    );
+    assert_eq!(route, None);
+    assert!(said.contains("bits, more than the distance 3"), "{said}");
+    let (route, said) = why(settings(Method::Exact, 1.0), CAT, OTHER_CAT);
+    assert_eq!(route, None);
+    assert!(said.contains("not equal"), "{said}");
+    for (a, b, expected) in [("", "", "matches nothing"), ("!", "?", "too few tokens")] {
+        let (route, said) = why(settings(Method::Auto, 0.8), a, b);
+        assert_eq!(route, None);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn every_measure_decides_by_the_figure_that_is_shown() {
+    for measure in [
+        Measure::Jaccard,
+        Measure::Containment,
+        Measure::Cosine,
+        Measure::Levenshtein,
+        Measure::Indel,
+        Measure::Substring,
+    ] {
+        for unit in [Unit::Characters, Unit::Words] {
+            let settings = Settings {
+                method: Method::Join,
+                measure,
+                unit,
+                threshold: Threshold::new(0.6).unwrap(),
+                ..Settings::default()
+            };
+            let compared = compare("words-1", settings, CAT, OTHER_CAT);
+            let plan = Plan::new(&Recipe::named("words-1").unwrap(), settings).unwrap();
+            let shown = deciding(&plan, &compared.figures).unwrap();
+            let (_, similarity) = compared.verdict.matched.unwrap();
+            assert_eq!(shown.value, Some(similarity.get()), "{measure:?} {unit:?}");
+        }
+    }
+}
