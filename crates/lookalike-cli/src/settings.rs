@@ -158,10 +158,17 @@ impl FingerprintRun {
         check_table(&table, args.rejected.as_deref(), args.running.json)?;
         let sketch = match (args.method, args.format) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
-            (_, Some(_)) => bail!(
-                "--format is for SimHash fingerprints; other methods have one form each: leave \
-                 --format or --method out"
-            ),
+            (method, Some(_)) => {
+                let name = match method {
+                    SketchMethod::Bottomk => "bottomk",
+                    SketchMethod::Sentences => "sentences",
+                    SketchMethod::Simhash | SketchMethod::Minhash => "minhash",
+                };
+                bail!(
+                    "--format is for SimHash fingerprints; --method {name} has one form: leave \
+                     one of them out"
+                )
+            }
             (SketchMethod::Minhash, None) => Sketch::MinHash,
             (SketchMethod::Bottomk, None) => Sketch::BottomK,
             (SketchMethod::Sentences, None) => {
