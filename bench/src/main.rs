@@ -1,12 +1,14 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora (`--data
+//! - `sketch`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora
+//!   (`--data
 //!   DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
+mod chinese;
 mod corpora;
 mod dedup;
 mod hamming;
@@ -41,6 +43,8 @@ enum Command {
     Smoke,
     /// Text to sketches, one core, by instruction set.
     Sketch,
+    /// Words cut by jieba, their weights and document frequencies.
+    Chinese,
     /// The whole command on whole corpora, by input format; time and memory.
     Dedup,
     /// Look-ups by Hamming distance.
@@ -71,7 +75,12 @@ fn main() -> Result<()> {
     } = Arguments::parse();
     let timed = matches!(
         command,
-        Command::Sketch | Command::Dedup | Command::Hamming { .. } | Command::Join | Command::Live
+        Command::Sketch
+            | Command::Chinese
+            | Command::Dedup
+            | Command::Hamming { .. }
+            | Command::Join
+            | Command::Live
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -79,6 +88,7 @@ fn main() -> Result<()> {
     match command {
         Command::Smoke => {
             sketch::smoke()?;
+            chinese::smoke()?;
             join::smoke()?;
             dedup::smoke()?;
             hamming::smoke()?;
@@ -86,6 +96,7 @@ fn main() -> Result<()> {
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
+        Command::Chinese => chinese::run(&data),
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Hamming { large } => hamming::run(&data, large),
