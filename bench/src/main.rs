@@ -1,13 +1,14 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora
-//!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`, which
-//!   needs none;
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real
+//!   corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`,
+//!   which needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
+mod chinese;
 mod compat;
 mod corpora;
 mod dedup;
@@ -46,6 +47,8 @@ enum Command {
     Sketch,
     /// Text to other tools' fingerprints, one core, by instruction set.
     Compat,
+    /// Words cut by jieba, their weights and document frequencies.
+    Chinese,
     /// The whole command on whole corpora, by input format; time and memory.
     Dedup,
     /// Look-ups by Hamming distance.
@@ -80,6 +83,7 @@ fn main() -> Result<()> {
         command,
         Command::Sketch
             | Command::Compat
+            | Command::Chinese
             | Command::Dedup
             | Command::Hamming { .. }
             | Command::Join
@@ -93,6 +97,7 @@ fn main() -> Result<()> {
         Command::Smoke => {
             sketch::smoke()?;
             compat::smoke()?;
+            chinese::smoke()?;
             join::smoke()?;
             dedup::smoke()?;
             hamming::smoke()?;
@@ -102,6 +107,7 @@ fn main() -> Result<()> {
         }
         Command::Sketch => sketch::run(&data),
         Command::Compat => compat::run(&data),
+        Command::Chinese => chinese::run(&data),
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Hamming { large } => hamming::run(&data, large),

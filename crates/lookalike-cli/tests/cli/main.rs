@@ -5,6 +5,7 @@
     reason = "helpers of tests stop where the tests stop"
 )]
 
+mod comparing;
 mod compat;
 mod explaining;
 mod failures;

@@ -1,0 +1,158 @@
+//! `lookalike compare`.
+
+use serde_json::Value;
+
+use crate::support::{Place, jsonl};
+
+const CATS: [&str; 2] = ["the cat sat on the mat", "the cat sat on a mat"];
+const DINNER: [&str; 2] = [
+    "你妈妈喊你回家吃饭哦，回家罗回家罗",
+    "你妈妈叫你回家吃饭啦，回家罗回家罗",
+];
+
+/// The files a.txt and b.txt, and what `compare` says of them as JSON.
+fn compared([a, b]: [&str; 2], options: &str) -> (Place, Value) {
+    let place = Place::new();
+    place.write("a.txt", a);
+    place.write("b.txt", b);
+    let ran = place.ok(&format!("compare a.txt b.txt --json {options}"));
+    let said = serde_json::from_slice(&ran.out).unwrap();
+    (place, said)
+}
+
+#[test]
+fn every_step_is_shown() {
+    let (place, _) = compared(CATS, "");
+    let said = place
+        .ok("compare a.txt b.txt --recipe words-1")
+        .text()
+        .to_owned();
+    for words in [
+        "recipe words-1",
+        "the cat sat on [-the-]{+a+} mat",
+        "the | cat | sat | on | a | mat",
+        "Heaviest features of A (5 of 5)",
+        "Sums of the votes",
+        "Fingerprints in 4 blocks: distance 6",
+        "Jaccard                              0.8333  features: 5 and 6, 5 shared",
+        "1 edits, 6 words in the longer",
+        "They match: found by join; Jaccard 0.8333 ≥ the threshold 0.8.",
+    ] {
+        assert!(said.contains(words), "no '{words}' in:\n{said}");
+    }
+}
+
+#[test]
+fn the_numbers_are_those_of_the_other_commands() {
+    let (place, said) = compared(DINNER, "--verify levenshtein");
+    assert_eq!(said["figures"]["levenshtein"]["value"], 0.875);
+    assert_eq!(
+        (&said["match"], &said["method"]),
+        (&true.into(), &"join".into())
+    );
+    assert_eq!(said["similarity"], 0.875);
+    place.write("both.jsonl", jsonl([("a", DINNER[0]), ("b", DINNER[1])]));
+    let prints = place.ok("fingerprint both.jsonl").text().to_owned();
+    for (id, side) in [("a", &said["a"]), ("b", &said["b"])] {
+        let line = format!("{id}\t{}\n", side["fingerprint"].as_str().unwrap());
+        assert!(prints.contains(&line), "no {line} in {prints}");
+        let sums: Vec<f64> = serde_json::from_value(side["sums"].clone()).unwrap();
+        let bits = side["bits"].as_str().unwrap();
+        for (sum, bit) in sums.into_iter().zip(bits.chars()) {
+            assert!(sum == 0.0 || (sum > 0.0) == (bit == '1'));
+        }
+    }
+    let pairs = place
+        .ok("pairs both.jsonl --threshold 0.5")
+        .text()
+        .to_owned();
+    let jaccard = said["figures"]["jaccard"]["value"].as_f64().unwrap();
+    assert!(pairs.contains(&format!("a\tb\t{jaccard}")), "{pairs}");
+    let apart = said["blocks"].as_array().unwrap().iter();
+    let apart: u64 = apart.map(|block| block["distance"].as_u64().unwrap()).sum();
+    assert_eq!(said["distance"], apart);
+}
+
+#[test]
+fn other_tools_recipes_show_their_own_steps() {
+    let (_, said) = compared(
+        ["How are you? I AM fine. Thanks. And you?", "x"],
+        "--recipe 1e0ng",
+    );
+    assert_eq!(said["a"]["fingerprint"], "bff3cd8a201e681a");
+    assert_eq!(said["a"]["normalized"], Value::Null);
+    assert_eq!(said["a"]["tokens"][0], "howa");
+    let (_, said) = compared(
+        [CATS[0], CATS[1]],
+        "--recipe datasketch-affine32 --method minhash",
+    );
+    assert_eq!(said["a"]["signature"].as_array().unwrap().len(), 128);
+}
+
+#[test]
+fn texts_come_from_arguments_files_and_rows() {
+    let place = Place::new();
+    place.write("some.jsonl", jsonl([("x#1", CATS[0]), ("y", CATS[1])]));
+    place.write("one.jsonl", jsonl([("x", CATS[0])]));
+    place.write("two#three.txt", CATS[1]);
+    let distance = |line: &str| {
+        let ran = place.ok(&format!("compare {line} --json"));
+        let said: Value = serde_json::from_slice(&ran.out).unwrap();
+        said["distance"].as_u64().unwrap()
+    };
+    let expected = distance("some.jsonl#x#1 some.jsonl#y");
+    assert!(expected > 0);
+    assert_eq!(distance("one.jsonl two#three.txt"), expected);
+    assert_eq!(distance("some.jsonl#y two#three.txt"), 0);
+    assert_eq!(distance("--literal same same-"), 0);
+    let ran = place.run_with("compare - two#three.txt --json", CATS[0].as_bytes());
+    let said: Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(said["distance"], expected);
+    place.refused(
+        "compare some.jsonl one.jsonl",
+        &["several documents", "some.jsonl#ID"],
+    );
+    place.refused(
+        "compare some.jsonl#z one.jsonl",
+        &["no document with the id z"],
+    );
+    place.refused(
+        "compare missing.txt one.jsonl",
+        &["there is no file missing.txt", "--literal"],
+    );
+    place.write("empty.jsonl", "");
+    place.refused(
+        "compare empty.jsonl one.jsonl",
+        &["empty.jsonl", "no document"],
+    );
+    place.write("bad.txt", b"\xff\xfe\xfd");
+    place.refused("compare bad.txt one.jsonl", &["bad.txt"]);
+}
+
+#[test]
+fn texts_with_little_in_them_are_no_trouble() {
+    for (a, b, why) in [
+        ("", "", "matches nothing"),
+        ("a", "b", "too few tokens"),
+        ("!", "!", "equal after normalisation"),
+    ] {
+        let (_, said) = compared([a, b], "");
+        let said_why = said["why"].as_str().unwrap();
+        assert!(said_why.contains(why), "{a:?} {b:?}: {said_why}");
+        assert_eq!(said["match"], Value::Bool(why.starts_with("equal")));
+    }
+}
+
+#[test]
+fn the_page_is_whole_and_harmless() {
+    let (place, _) = compared(["<script>alert('a')</script> & more", "\u{1b}[2J more"], "");
+    place.ok("compare a.txt b.txt --html page.html");
+    let page = place.read("page.html");
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
+    assert!(page.contains("&lt;script&gt;") && !page.contains("<script"));
+    assert!(!page.contains('\u{1b}') && !page.contains("http"));
+    place.refused(
+        "compare a.txt b.txt --html missing/page.html",
+        &["missing/page.html"],
+    );
+}
