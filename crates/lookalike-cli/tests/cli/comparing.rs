@@ -104,7 +104,7 @@ fn texts_come_from_arguments_files_and_rows() {
     assert!(expected > 0);
     assert_eq!(distance("one.jsonl two#three.txt"), expected);
     assert_eq!(distance("some.jsonl#y two#three.txt"), 0);
-    assert_eq!(distance("--literal same same-"), 0);
+    assert_eq!(distance("--recipe words-1 --literal same same-"), 0);
     let ran = place.run_with("compare - two#three.txt --json", CATS[0].as_bytes());
     let said: Value = serde_json::from_slice(&ran.out).unwrap();
     assert_eq!(said["distance"], expected);
