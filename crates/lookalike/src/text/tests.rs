@@ -121,6 +121,7 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
     let mut recipes: Vec<Recipe> = Recipe::NAMES
         .iter()
         .map(|name| Recipe::named(name).unwrap())
+        // A scheme has rules of its own, which its vectors hold.
         .filter(|recipe| recipe.scheme.is_none())
         .collect();
     let plain = Recipe {

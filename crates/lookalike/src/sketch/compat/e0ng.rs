@@ -7,8 +7,7 @@
 //! A window has at most 16 bytes, so it is always one block of MD5, of which at most five words and
 //! the length vary; of a window of ASCII a single word does.
 //!
-//! Cost: the block of MD5, 64 to 320 operations on vectors of 8 or 16 windows; all else is a tenth
-//! of it.
+//! Cost: a block of MD5 for every sixteen windows, and reading the text a character at a time.
 
 use super::python::{self, Lower};
 use super::{Buffers, md5_number};

@@ -28,7 +28,7 @@ pub(super) struct Lower {
     ascii: [u8; 128],
 }
 
-/// The tables, made when they are first asked for: about a millisecond.
+/// The tables, made when they are first asked for.
 pub(super) fn lower() -> &'static Lower {
     static TABLES: LazyLock<Lower> = LazyLock::new(Lower::new);
     &TABLES
