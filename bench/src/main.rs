@@ -2,8 +2,7 @@
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
 //! - `sketch`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real corpora
-//!   (`--data
-//!   DIRECTORY`), each written to `bench/results/NAME.json`;
+//!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
