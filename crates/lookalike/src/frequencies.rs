@@ -449,7 +449,7 @@ mod tests {
             (0..at % 60)
                 .map(word)
                 .collect::<Vec<_>>()
-                .join(if at % 2 == 0 { " " } else { "" })
+                .join(if at.is_multiple_of(2) { " " } else { "" })
         };
         (0..700).map(text).collect()
     }
