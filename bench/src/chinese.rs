@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use jieba_rs::Jieba;
-use lookalike::frequencies::Frequencies;
+use lookalike::frequencies::{Frequencies, Learned};
 use lookalike::sketch::{SimHasher, vote};
 use lookalike::text::{Analyzer, Scratch};
 use lookalike::weight::Head;
@@ -70,11 +70,13 @@ fn measure(texts: &[String], rounds: u32) -> Result<Vec<Row>> {
     });
     record("jieba-rs alone", "", 1, alone);
     let recipe = Recipe::named("jieba")?;
-    let plain = best(rounds, || fingerprints(&recipe, texts).0);
+    let analyzer = Analyzer::new(&recipe);
+    let plain = best(rounds, || fingerprints(&analyzer, texts).0);
     record("SimHash", &recipe.name, 1, plain);
     let weighted = weighted(&recipe, texts)?;
     check(&weighted, texts)?;
-    let heaviest = best(rounds, || fingerprints(&weighted, texts).0);
+    let analyzer = Analyzer::new(&weighted);
+    let heaviest = best(rounds, || fingerprints(&analyzer, texts).0);
     record("TF-IDF, top 20, SimHash", &recipe.name, 1, heaviest);
     for name in ["jieba", "characters-2", "characters-3"] {
         let mut recipe = Recipe::named(if name == "jieba" {
@@ -87,7 +89,7 @@ fn measure(texts: &[String], rounds: u32) -> Result<Vec<Row>> {
         }
         let one = frequencies(&recipe, texts, 1)?;
         let two = best(rounds, || {
-            frequencies(&recipe, texts, 2).map_or(0, |(_, terms)| terms.len() as u64)
+            frequencies(&recipe, texts, 2).map_or(0, |learned| learned.len() as u64)
         });
         ensure!(
             one == frequencies(&recipe, texts, 2)?,
@@ -111,9 +113,8 @@ fn best(rounds: u32, mut work: impl FnMut() -> u64) -> (f64, u64) {
 }
 
 /// How many texts have fingerprints, and a checksum of them.
-fn fingerprints(recipe: &Recipe, texts: &[String]) -> (u64, u64) {
-    let analyzer = Analyzer::new(recipe);
-    let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
+    let hasher = SimHasher::new(&analyzer.recipe().simhash, Cpu::best());
     let mut scratch = Scratch::default();
     let made = texts
         .iter()
@@ -125,10 +126,10 @@ fn fingerprints(recipe: &Recipe, texts: &[String]) -> (u64, u64) {
 
 /// The recipe with TF-IDF learned from the texts, and the twenty heaviest words.
 fn weighted(recipe: &Recipe, texts: &[String]) -> Result<Recipe> {
-    let (documents, terms) = frequencies(recipe, texts, 2)?;
-    let head = Head::new(recipe, documents);
+    let learned = frequencies(recipe, texts, 2)?;
+    let head = Head::new(recipe, learned.documents);
     let mut table = head.to_text();
-    head.rows(&terms, &mut table);
+    head.rows(&learned, 0..learned.len(), &mut table);
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("idf.tsv"), table)?;
     let mut weighted = recipe.clone();
@@ -165,11 +166,7 @@ fn check(recipe: &Recipe, texts: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn frequencies(
-    recipe: &Recipe,
-    texts: &[String],
-    threads: usize,
-) -> Result<(u64, Vec<(String, u64)>)> {
+fn frequencies(recipe: &Recipe, texts: &[String], threads: usize) -> Result<Learned> {
     let analyzer = Analyzer::new(recipe);
     let counts = Frequencies::new(recipe);
     let pool = rayon::ThreadPoolBuilder::new()

@@ -7,6 +7,8 @@
 //! feature, and a term new to it one in a shard.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
@@ -19,6 +21,9 @@ const SHARDS: usize = 256;
 
 /// Terms that a tally collects for a shard before it counts them.
 const COLLECTED: usize = 4096;
+
+/// Features that a tally finds again without a look into the set of all: 256 KiB.
+const RECENT: usize = 32 << 10;
 
 /// Bits of a code point.
 const POINT: u32 = 21;
@@ -44,7 +49,9 @@ pub struct Frequencies {
 pub struct Tally {
     waiting: Vec<Vec<u64>>,
     distinct: Distinct,
-    known: HashSet<u64>,
+    known: HashSet<u64, BuildHasherDefault<AsItIs>>,
+    /// Some of the known ones, each where its last bits say.
+    recent: Vec<u64>,
     spelled: Vec<(u64, Box<str>)>,
     text: String,
     ends: Vec<usize>,
@@ -76,7 +83,8 @@ impl Frequencies {
         Tally {
             waiting: (0..SHARDS).map(|_| Vec::new()).collect(),
             distinct: Distinct::default(),
-            known: HashSet::new(),
+            known: HashSet::default(),
+            recent: vec![0; RECENT],
             spelled: Vec::new(),
             text: String::new(),
             ends: Vec::new(),
@@ -109,7 +117,7 @@ impl Frequencies {
             if !tally.distinct.insert(feature) {
                 continue;
             }
-            if !self.packed && tally.known.insert(feature) {
+            if !self.packed && tally.is_new(feature) {
                 tally.remember(feature, at, self.ngram, self.characters);
             }
             let shard = shard_of(feature);
@@ -138,14 +146,14 @@ impl Frequencies {
         *lock(&self.documents) += tally.documents;
     }
 
-    /// Documents with terms, and the terms in at least `least` of them, the most frequent first and
+    /// The terms in at least `least` documents, the most frequent first and
     /// equally frequent ones by their bytes; `top` keeps so many. `before` are counts to add.
     pub fn finish(
         self,
         (before_documents, before): (u64, HashMap<String, u64>),
         least: u64,
         top: Option<usize>,
-    ) -> (u64, Vec<Counted>) {
+    ) -> Learned {
         let documents = before_documents + unlocked(self.documents);
         let shards: Vec<_> = self.shards.into_iter().map(unlocked).collect();
         // Where counts are to be added, none is too small yet.
@@ -165,19 +173,67 @@ impl Frequencies {
                 *sum.entry(spelled(key)).or_default() += count;
             }
             let rows = sum.into_iter().filter(|&(_, count)| count >= least);
-            return (documents, sorted(rows.collect(), top));
+            let terms = Terms::Spelled(sorted(rows.collect(), top));
+            return Learned { documents, terms };
         }
         if !self.packed {
             let rows = counted.into_par_iter();
             let rows = rows.map(|(key, count)| (spelled(key), count)).collect();
-            return (documents, sorted(rows, top));
+            let terms = Terms::Spelled(sorted(rows, top));
+            return Learned { documents, terms };
         }
         // Packed terms of one length are ordered as their bytes are.
-        counted.par_sort_unstable_by_key(|&(key, count)| (std::cmp::Reverse(count), key));
+        counted
+            .par_sort_unstable_by_key(|&(key, count)| u128::from(!count) << 64 | u128::from(key));
         counted.truncate(top.unwrap_or(usize::MAX));
-        let rows = counted.into_par_iter();
-        let rows = rows.map(|(key, count)| (unpacked(key, self.ngram), count));
-        (documents, rows.collect())
+        let terms = Terms::Packed(counted, self.ngram);
+        Learned { documents, terms }
+    }
+}
+
+/// What a corpus has taught.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// Documents with terms.
+    pub documents: u64,
+    terms: Terms,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Terms {
+    Spelled(Vec<Counted>),
+    Packed(Vec<(u64, u64)>, usize),
+}
+
+impl Learned {
+    /// The number of terms.
+    pub fn len(&self) -> usize {
+        match &self.terms {
+            Terms::Spelled(terms) => terms.len(),
+            Terms::Packed(terms, _) => terms.len(),
+        }
+    }
+
+    /// Whether there are no terms.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Calls back with terms and their documents, the most frequent first.
+    pub fn terms(&self, range: Range<usize>, mut visit: impl FnMut(&str, u64)) {
+        match &self.terms {
+            Terms::Spelled(terms) => terms[range]
+                .iter()
+                .for_each(|(term, count)| visit(term, *count)),
+            Terms::Packed(terms, ngram) => {
+                let mut term = String::new();
+                for &(key, count) in &terms[range] {
+                    term.clear();
+                    unpack(key, *ngram, &mut term);
+                    visit(&term, count);
+                }
+            }
+        }
     }
 }
 
@@ -197,6 +253,17 @@ impl Tally {
             self.ends.push(self.text.len());
             self.tokens.push(term.value);
         });
+    }
+
+    /// Whether the thread has not met the feature in any document.
+    #[inline]
+    fn is_new(&mut self, feature: u64) -> bool {
+        let recent = &mut self.recent[feature as usize % RECENT];
+        if *recent == feature && feature != 0 {
+            return false;
+        }
+        *recent = feature;
+        self.known.insert(feature)
     }
 
     /// Remembers how the term of the window at `at` is spelled.
@@ -223,14 +290,41 @@ fn pack(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
 }
 
 fn unpacked(key: u64, n: usize) -> String {
+    let mut term = String::new();
+    unpack(key, n, &mut term);
+    term
+}
+
+/// Appends the characters of a packed term.
+fn unpack(key: u64, n: usize, into: &mut String) {
     let point = |at: u32| (key >> (at * POINT)) as u32 & ((1 << POINT) - 1);
     let points = (0..n as u32).rev().map(point);
-    points.filter_map(char::from_u32).collect()
+    into.extend(points.filter_map(char::from_u32));
 }
 
 #[inline]
 fn shard_of(key: u64) -> usize {
     (mix(key) >> 56) as usize
+}
+
+/// Features are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = self.0.rotate_left(8) ^ value;
+    }
 }
 
 /// Tells the features of a document apart.
@@ -355,7 +449,7 @@ mod tests {
             (0..at % 60)
                 .map(word)
                 .collect::<Vec<_>>()
-                .join(if at % 2 == 0 { " " } else { "" })
+                .join(if at.is_multiple_of(2) { " " } else { "" })
         };
         (0..700).map(text).collect()
     }
@@ -383,6 +477,14 @@ mod tests {
             }
         }
         (documents, sorted(counts.into_iter().collect(), None))
+    }
+
+    fn all(learned: &Learned) -> (u64, Vec<Counted>) {
+        let mut terms = Vec::new();
+        learned.terms(0..learned.len(), |term, count| {
+            terms.push((term.to_owned(), count))
+        });
+        (learned.documents, terms)
     }
 
     fn counted(recipe: &Recipe, texts: &[String], threads: usize) -> Frequencies {
@@ -417,7 +519,7 @@ mod tests {
             let expected = plain(&recipe, &texts);
             for threads in [1, 3] {
                 let found = counted(&recipe, &texts, threads).finish(Default::default(), 1, None);
-                assert_eq!(found, expected, "{name}");
+                assert_eq!(all(&found), expected, "{name}");
             }
         }
     }
@@ -427,22 +529,22 @@ mod tests {
         let texts = texts();
         for name in ["characters-3", "default"] {
             let recipe = Recipe::named(name).unwrap();
-            let (documents, all) = plain(&recipe, &texts);
+            let (documents, terms) = plain(&recipe, &texts);
             for least in [1, 2, 40] {
-                let expected: Vec<_> = all
+                let expected: Vec<_> = terms
                     .iter()
                     .filter(|(_, count)| *count >= least)
                     .cloned()
                     .collect();
                 let found = counted(&recipe, &texts, 1).finish(Default::default(), least, None);
-                assert_eq!(found, (documents, expected.clone()));
+                assert_eq!(all(&found), (documents, expected.clone()));
                 let top = counted(&recipe, &texts, 1).finish(Default::default(), least, Some(7));
-                assert_eq!(top.1, expected[..expected.len().min(7)]);
+                assert_eq!(all(&top).1, expected[..expected.len().min(7)]);
                 let (first, second) = texts.split_at(300);
                 let (earlier, counts) = plain(&recipe, first);
                 let before = (earlier, counts.into_iter().collect());
                 let found = counted(&recipe, second, 1).finish(before, least, None);
-                assert_eq!(found, (documents, expected));
+                assert_eq!(all(&found), (documents, expected));
             }
         }
     }

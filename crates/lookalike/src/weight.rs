@@ -10,8 +10,10 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::frequencies::Learned;
 use crate::recipe::{Recipe, Weights};
 use crate::sketch::shuffle;
 
@@ -75,19 +77,18 @@ impl Head {
         )
     }
 
-    /// Appends the lines of terms with their documents; quickest where equal numbers follow one
-    /// another.
-    pub fn rows(&self, terms: &[(String, u64)], into: &mut String) {
+    /// Appends the lines of some terms of what was learned.
+    pub fn rows(&self, learned: &Learned, range: Range<usize>, into: &mut String) {
         let (mut before, mut tail) = (0, String::new());
-        for (term, documents) in terms {
-            if *documents != before {
-                before = *documents;
+        learned.terms(range, |term, documents| {
+            if documents != before {
+                before = documents;
                 let idf = idf(self.documents, before);
                 tail = format!("\t{before}\t{idf:.4}\n");
             }
             into.push_str(&escaped(term));
             into.push_str(&tail);
-        }
+        });
     }
 }
 
@@ -315,7 +316,43 @@ pub(crate) struct Weighting {
 pub(crate) struct Weighed {
     /// Distinct features with their weights.
     pub(crate) features: Vec<(u64, i64)>,
+    /// Where a feature is in `features`, by a few bits of it: the number of the text, and the
+    /// index.
+    places: Vec<(u32, u32)>,
+    text: u32,
     sorted: Vec<i64>,
+}
+
+impl Weighed {
+    /// Counts features.
+    fn count(&mut self, features: &[u64]) {
+        self.features.clear();
+        let size = (2 * features.len()).next_power_of_two().max(16);
+        self.text = self.text.wrapping_add(1);
+        if self.places.len() < size || self.text == 0 {
+            self.places.clear();
+            self.places.resize(size, (0, 0));
+            self.text = 1;
+        }
+        let mask = size - 1;
+        for &feature in features {
+            let mut at = feature as usize & mask;
+            loop {
+                let (text, place) = &mut self.places[at];
+                if *text != self.text {
+                    self.features.push((feature, 1));
+                    (*text, *place) = (self.text, self.features.len() as u32 - 1);
+                    break;
+                }
+                let known = &mut self.features[*place as usize];
+                if known.0 == feature {
+                    known.1 += 1;
+                    break;
+                }
+                at = (at + 1) & mask;
+            }
+        }
+    }
 }
 
 impl Weighting {
@@ -347,16 +384,13 @@ impl Weighting {
         })
     }
 
-    /// Replaces the features of a text, each as often as it occurs, by its distinct ones with their
-    /// weights in `weighed`: ascending, or with `top` in no order.
-    pub(crate) fn weigh(&self, features: &mut [u64], weighed: &mut Weighed) {
-        features.sort_unstable();
-        let counted = features.chunk_by(|a, b| a == b).map(|same| {
-            let count = same.len() as i64;
-            (same[0], self.weight(same[0], count))
-        });
-        weighed.features.clear();
-        weighed.features.extend(counted);
+    /// Makes of the features of a text, each as often as it occurs, the distinct ones with their
+    /// weights, in the order in which they first occur or, with `top`, in none.
+    pub(crate) fn weigh(&self, features: &[u64], weighed: &mut Weighed) {
+        weighed.count(features);
+        for (feature, weight) in &mut weighed.features {
+            *weight = self.weight(*feature, *weight);
+        }
         self.finish(weighed);
     }
 
@@ -373,7 +407,9 @@ impl Weighting {
 
     /// Levels and the heaviest, of features with their weights.
     fn finish(&self, weighed: &mut Weighed) {
-        let Weighed { features, sorted } = weighed;
+        let Weighed {
+            features, sorted, ..
+        } = weighed;
         let by_levels = self.weights == Weights::Levels && !self.levels_given;
         if by_levels {
             sorted.clear();
@@ -395,8 +431,9 @@ impl Weighting {
 /// no single bit decides.
 pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
     if features.len() > top {
-        let order = |&(feature, weight): &(u64, i64)| (std::cmp::Reverse(weight), shuffle(feature));
-        features.select_nth_unstable_by_key(top, order);
+        features.select_nth_unstable_by(top, |(a, heavy), (b, light)| {
+            light.cmp(heavy).then_with(|| shuffle(*a).cmp(&shuffle(*b)))
+        });
         features.truncate(top);
     }
 }
@@ -407,7 +444,7 @@ fn level(sorted: &[i64], weight: i64) -> i64 {
     1 + LEVELS * lighter as i64 / sorted.len() as i64
 }
 
-/// Values by 64-bit hashes, in open addressing at most half full.
+/// Values by 64-bit hashes, in open addressing at most two thirds full.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     slots: Box<[(u64, i64)]>,
@@ -418,7 +455,7 @@ pub(crate) struct Lookup {
 impl Lookup {
     /// Of two values of one key the first stays.
     pub(crate) fn new(entries: Vec<(u64, i64)>) -> Self {
-        let size = (2 * entries.len() + 2).next_power_of_two();
+        let size = (entries.len() * 3 / 2 + 2).next_power_of_two();
         let mut lookup = Self {
             slots: vec![(0, 0); size].into(),
             shift: 64 - size.trailing_zeros(),
@@ -475,7 +512,7 @@ mod tests {
 
     fn weighed(weighting: &Weighting, features: &[u64]) -> Vec<(u64, i64)> {
         let mut weighed = Weighed::default();
-        weighting.weigh(&mut features.to_vec(), &mut weighed);
+        weighting.weigh(features, &mut weighed);
         weighed.features.sort_unstable();
         weighed.features
     }
@@ -592,10 +629,10 @@ mod tests {
     fn frequencies_round_trip() {
         let head = Head::new(&Recipe::default(), 3);
         let mut text = head.to_text();
-        head.rows(
-            &[("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)],
-            &mut text,
-        );
+        let terms = [("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)];
+        let frequencies = crate::frequencies::Frequencies::new(&Recipe::default());
+        let learned = frequencies.finish((3, terms.into()), 1, None);
+        head.rows(&learned, 0..learned.len(), &mut text);
         let mut rows = Vec::new();
         let read = read_frequencies("x", &text, |term, documents| rows.push((term, documents)));
         assert_eq!(read.unwrap(), head);

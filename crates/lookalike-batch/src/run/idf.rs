@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
-use lookalike::frequencies::{Frequencies, Tally};
+use lookalike::frequencies::{Frequencies, Learned, Tally};
 use lookalike::text::{Analyzer, Scratch};
 use lookalike::weight::{Head, read_frequencies};
 use rayon::prelude::*;
@@ -126,12 +126,16 @@ fn run(
     };
     let frequencies = Frequencies::new(&settings.recipe);
     let total = read(&inputs, settings, &frequencies, &bad_rows, progress)?;
-    let (counted, terms) = frequencies.finish(before, settings.least_documents, settings.top);
-    write(&Head::new(&settings.recipe, counted), &terms, output)?;
+    let learned = frequencies.finish(before, settings.least_documents, settings.top);
+    write(
+        &Head::new(&settings.recipe, learned.documents),
+        &learned,
+        output,
+    )?;
     Ok(IdfSummary {
         documents: total.documents,
-        counted,
-        terms: terms.len() as u64,
+        counted: learned.documents,
+        terms: learned.len() as u64,
         rejected: rejected.finish()?,
         bytes: total.bytes,
         seconds: started.elapsed().as_secs_f64(),
@@ -257,15 +261,17 @@ fn refuse_other_formats(output: &Output) -> Result<()> {
     )))
 }
 
-fn write(head: &Head, terms: &[(String, u64)], output: &Output) -> Result<()> {
+fn write(head: &Head, learned: &Learned, output: &Output) -> Result<()> {
     let mut writer = ByteWriter::create(output)?;
     writer.put(head.to_text().as_bytes())?;
-    for terms in terms.chunks(64 * LINES) {
-        let lots: Vec<String> = terms
-            .par_chunks(LINES)
-            .map(|terms| {
-                let mut lines = String::with_capacity(24 * terms.len());
-                head.rows(terms, &mut lines);
+    let starts: Vec<usize> = (0..learned.len()).step_by(LINES).collect();
+    for starts in starts.chunks(64) {
+        let lots: Vec<String> = starts
+            .par_iter()
+            .map(|&start| {
+                let mut lines = String::with_capacity(24 * LINES);
+                let end = (start + LINES).min(learned.len());
+                head.rows(learned, start..end, &mut lines);
                 lines
             })
             .collect();

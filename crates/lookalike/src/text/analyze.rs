@@ -228,9 +228,8 @@ impl Analyzer {
         let tokens = &mut buffers.tokens;
         tokens.clear();
         let rules = (&*self.recipe, &*self.map);
-        self.speller.terms(rules, plain, terms, false, &mut |term| {
-            tokens.push(term.value)
-        });
+        self.speller
+            .terms(rules, plain, terms, false, |term| tokens.push(term.value));
     }
 
     /// Calls back with every token of a text as it is spelled, in the order of the text, with parts

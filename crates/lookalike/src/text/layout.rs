@@ -55,12 +55,33 @@ pub(super) fn is_ideograph(point: char) -> bool {
     )
 }
 
+/// How many bytes at the head are ideographs of the main block that the table leaves as they are.
+#[inline]
+fn settled(map: &CharMap, text: &str) -> usize {
+    let stays = |&&[first, second, third]: &&[u8; 3]| {
+        let point = (u32::from(first) & 0x0f) << 12
+            | (u32::from(second) & 0x3f) << 6
+            | u32::from(third) & 0x3f;
+        let entry = map.basic(point);
+        matches!(first, 0xe4..=0xe9)
+            && (0x4e00..=0x9fff).contains(&point)
+            && entry.kind() == Entry::CHARACTER
+            && entry.value() == point
+    };
+    3 * text
+        .as_bytes()
+        .as_chunks::<3>()
+        .0
+        .iter()
+        .take_while(stays)
+        .count()
+}
+
 impl Layout {
     /// Lays out a text without markup.
     pub(super) fn fill(&mut self, recipe: &Recipe, map: &CharMap, text: &str) {
         self.clear(recipe);
-        let complete = text.chars().all(|point| self.mapped(map, point));
-        if !complete {
+        if !self.all_mapped(map, text) {
             self.clear(recipe);
             let mut characters = Vec::new();
             normalize::characters(recipe, text, &mut characters);
@@ -87,6 +108,34 @@ impl Layout {
         (self.run, self.word, self.space_due) = (None, None, false);
         self.run_is_chinese = false;
         self.joins = recipe.tokens == Tokens::Jieba;
+    }
+
+    /// Takes a text by the table; false if it has to be composed as a whole.
+    fn all_mapped(&mut self, map: &CharMap, text: &str) -> bool {
+        let mut rest = text;
+        loop {
+            if self.joins {
+                let (stretch, behind) = rest.split_at(settled(map, rest));
+                self.ideographs(stretch);
+                rest = behind;
+            }
+            let mut points = rest.chars();
+            match points.next() {
+                None => return true,
+                Some(point) if !self.mapped(map, point) => return false,
+                Some(_) => rest = points.as_str(),
+            }
+        }
+    }
+
+    /// Takes ideographs that stay as they are.
+    fn ideographs(&mut self, stretch: &str) {
+        if !stretch.is_empty() {
+            self.close_word();
+            self.run.get_or_insert(self.text.len());
+            self.run_is_chinese = true;
+            self.text.push_str(stretch);
+        }
     }
 
     /// Takes a character by the table; false if the text has to be composed as a whole.

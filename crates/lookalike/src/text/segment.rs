@@ -14,6 +14,8 @@ use std::sync::{Arc, OnceLock};
 use jieba_rs::Jieba;
 
 use super::layout::{Kind, Layout, is_ideograph};
+use super::terms::value;
+use crate::hash;
 use crate::recipe::{Mode, UserWord};
 
 /// Cuts runs into words.
@@ -59,7 +61,7 @@ impl Segmenter {
         layout: &'l Layout,
         batch: &mut String,
         tags: bool,
-        visit: &mut dyn FnMut(&str, Kind, Option<&str>),
+        mut visit: impl FnMut(&str, u64, Option<&str>),
     ) {
         batch.clear();
         let mut aside: Vec<(&'l str, Kind)> = Vec::new();
@@ -72,54 +74,58 @@ impl Segmenter {
                 aside.push((piece, kind));
             }
             if batch.len() >= BATCH {
-                self.cut(batch, &aside, tags, visit);
+                self.cut(batch, &aside, tags, &mut visit);
                 batch.clear();
                 aside.clear();
             }
         }
-        self.cut(batch, &aside, tags, visit);
+        self.cut(batch, &aside, tags, &mut visit);
     }
 
     fn cut(
         &self,
-        batch: &str,
+        batch: &mut String,
         aside: &[(&str, Kind)],
         tags: bool,
-        visit: &mut dyn FnMut(&str, Kind, Option<&str>),
+        visit: &mut impl FnMut(&str, u64, Option<&str>),
     ) {
+        let length = batch.len();
+        batch.extend([BETWEEN; hash::WORD_PADDING]);
+        let (batch, padded) = (&batch[..length], batch.as_bytes());
         let mut aside = aside.iter();
-        let mut token = |word: &str, part: Option<&str>| match word.as_bytes() {
-            [0x2] => {}
-            [0x1] => {
+        let mut token = |word: &str, at: usize, part: Option<&str>| match padded[at] {
+            0x2 => {}
+            0x1 => {
                 let &(piece, kind) = aside.next().expect("every mark stands for a piece");
-                visit(piece, kind, tags.then(|| part_of_word(piece)));
+                visit(piece, value(piece, kind), tags.then(|| part_of_word(piece)));
             }
-            _ => visit(word, kind_of(word), part),
+            _ if word.len() <= 4 => visit(word, value(word, kind_of(word)), part),
+            _ => visit(word, hash::word_in(padded, at, word.len()), part),
         };
         match self.mode {
             Mode::Precise if tags => {
                 for tag in self.jieba.tag(batch, self.hmm) {
-                    token(tag.word, Some(tag.tag));
+                    token(tag.word, tag.byte_start, Some(tag.tag));
                 }
             }
             Mode::Precise => {
                 for cut in self.jieba.cut(batch, self.hmm) {
-                    token(cut.word, None);
+                    token(cut.word, cut.byte_start, None);
                 }
             }
             Mode::Search => {
                 for cut in self.jieba.cut_for_search(batch, self.hmm) {
-                    token(cut.word, None);
+                    token(cut.word, cut.byte_start, None);
                 }
             }
-            Mode::Full => full(&self.jieba, batch, &mut |word| token(word, None)),
+            Mode::Full => full(&self.jieba, batch, &mut |word, at| token(word, at, None)),
         }
     }
 }
 
 /// Every word of the dictionary, as jieba's full mode has it: from every character on the longer
 /// words; a single character, or the only word there is, only behind the word before.
-fn full(jieba: &Jieba, batch: &str, visit: &mut dyn FnMut(&str)) {
+fn full(jieba: &Jieba, batch: &str, visit: &mut impl FnMut(&str, usize)) {
     let words = jieba.cut_all(batch);
     let (mut next, mut at, mut end) = (0, 0, 0);
     while let Some(point) = batch[at..].chars().next() {
@@ -133,7 +139,7 @@ fn full(jieba: &Jieba, batch: &str, visit: &mut dyn FnMut(&str)) {
             let stretch = here
                 .first()
                 .map_or(point.len_utf8(), |word| word.word.len());
-            visit(&batch[at..at + stretch]);
+            visit(&batch[at..at + stretch], at);
             at += stretch;
             continue;
         }
@@ -141,11 +147,11 @@ fn full(jieba: &Jieba, batch: &str, visit: &mut dyn FnMut(&str)) {
         match here {
             [] | [_] if at >= end => {
                 end = here.first().map_or(after, |word| word.byte_end);
-                visit(&batch[at..end]);
+                visit(&batch[at..end], at);
             }
             _ => {
                 for word in here.iter().filter(|word| word.byte_end > after) {
-                    visit(word.word);
+                    visit(word.word, at);
                     end = word.byte_end;
                 }
             }

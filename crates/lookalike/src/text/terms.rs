@@ -35,6 +35,8 @@ pub(super) struct Speller {
     least_characters: usize,
     stopwords: Lookup,
     parts: Vec<String>,
+    /// Whether every token counts.
+    keeps_all: bool,
 }
 
 impl Speller {
@@ -50,6 +52,7 @@ impl Speller {
             least_characters: filter.least_characters as usize,
             stopwords: stopwords(recipe, map, &loaded),
             parts: parts.collect(),
+            keeps_all: filter.is_empty(),
         }
     }
 
@@ -61,22 +64,22 @@ impl Speller {
         text: &str,
         buffers: &mut TermBuffers,
         tags: bool,
-        visit: &mut dyn FnMut(Term<'_>),
+        mut visit: impl FnMut(Term<'_>),
     ) {
         let TermBuffers { layout, batch } = buffers;
         layout.fill(recipe, map, text);
-        let mut token = |text: &str, kind: Kind, part: Option<&str>| {
-            let value = value(text, kind);
+        let token = |text: &str, value: u64, part: Option<&str>| {
             if self.counts(text, value, part) {
                 visit(Term { text, value, part });
             }
         };
         let tags = tags || !self.parts.is_empty();
         match &self.segmenter {
-            Some(segmenter) => segmenter.tokens(layout, batch, tags, &mut token),
+            Some(segmenter) => segmenter.tokens(layout, batch, tags, token),
             None => {
+                let mut token = token;
                 for (piece, kind) in layout.pieces() {
-                    token(piece, kind, None);
+                    token(piece, value(piece, kind), None);
                 }
             }
         }
@@ -84,6 +87,9 @@ impl Speller {
 
     #[inline]
     fn counts(&self, text: &str, value: u64, part: Option<&str>) -> bool {
+        if self.keeps_all {
+            return true;
+        }
         let long =
             self.least_characters < 2 || text.chars().nth(self.least_characters - 1).is_some();
         long && self.stopwords.get(value).is_none()
