@@ -11,6 +11,7 @@ mod explaining;
 mod failures;
 mod fingerprints;
 mod formats;
+mod guide;
 mod interface;
 mod libraries;
 mod matching;

@@ -13,8 +13,8 @@ use crate::weight::WEIGHT_STEPS;
 pub struct Steps {
     /// How much the text offers.
     pub state: State,
-    /// The normalised text as its tokens spell it: one space between two words. None under another
-    /// tool's scheme, which normalises in its own way.
+    /// The normalised text, with one space between two words. None under another tool's scheme, which
+    /// normalises in its own way.
     pub normalized: Option<String>,
     /// The tokens, in the order of the text.
     pub tokens: Vec<String>,
@@ -59,7 +59,7 @@ impl Feature {
 }
 
 impl Steps {
-    /// The steps of a text whose analysis is `analysis`.
+    /// The steps of a text whose analysis, with its characters, is `analysis`.
     pub(super) fn new(analyzer: &Analyzer, text: &str, analysis: &Analysis<'_>) -> Self {
         let recipe = analyzer.recipe();
         let tokens = analyzer.tokens(text);
@@ -76,7 +76,7 @@ impl Steps {
         let signed = minhash.original(analysis, &mut signature);
         Self {
             state: analysis.state,
-            normalized: recipe.scheme.is_none().then(|| spelled(&tokens)),
+            normalized: recipe.scheme.is_none().then(|| normalized(analysis)),
             tokens: tokens.iter().map(|token| token.text()).collect(),
             features,
             sums: sums
@@ -87,6 +87,12 @@ impl Steps {
             signature: signed.then_some(signature),
         }
     }
+}
+
+/// The normalised characters, which the analysis must have been asked for.
+fn normalized(analysis: &Analysis<'_>) -> String {
+    let points = analysis.characters().iter();
+    points.filter_map(|&point| char::from_u32(point)).collect()
 }
 
 /// Tokens in a row, with a space between two words.
