@@ -65,6 +65,8 @@ fn table(name: &str) -> Result<String> {
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "live" => rows("live", &LIVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
+        "chinese" => rows("chinese", &CHINESE, |_| true),
+        "machine chinese" => machine("chinese"),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "join" => rows("join", &JOIN, |_| true),
@@ -121,6 +123,14 @@ const SKETCH: Columns<6> = [
     ("instructions", "instructions", 0),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
+];
+
+const CHINESE: Columns<5> = [
+    ("work", "work", 0),
+    ("recipe", "recipe", 0),
+    ("threads", "threads", 0),
+    ("MB/s", "megabytes_per_second", 0),
+    ("tokens, fingerprints, terms", "made", 0),
 ];
 
 const HAMMING: Columns<10> = [

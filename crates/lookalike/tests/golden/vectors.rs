@@ -9,8 +9,16 @@ use lookalike::{Cpu, Recipe};
 use serde::{Deserialize, Serialize};
 
 /// The recipes that have vectors: all that are built in.
-pub(crate) const RECIPES: [&str; 5] =
-    ["default-1", "words-1", "words-3", "words-5", "characters-3"];
+pub(crate) const RECIPES: [&str; 8] = [
+    "default-1",
+    "words-1",
+    "words-3",
+    "words-5",
+    "characters-3",
+    "jieba",
+    "jieba-full",
+    "jieba-search",
+];
 
 #[derive(Deserialize)]
 struct Text {
