@@ -65,8 +65,11 @@ fn table(name: &str) -> Result<String> {
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "live" => rows("live", &LIVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
+        "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),
         "compat peers" => rows("compat_peers", &COMPAT_PEERS, |_| true),
+        "chinese" => rows("chinese", &CHINESE, |_| true),
+        "machine chinese" => machine("chinese"),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "join" => rows("join", &JOIN, |_| true),
@@ -142,6 +145,14 @@ const COMPAT_PEERS: Columns<7> = [
     ("the command's MB/s", "command_megabytes_per_second", 0),
     ("times", "command_times", 0),
     ("times, the engine alone", "engine_times", 0),
+];
+
+const CHINESE: Columns<5> = [
+    ("work", "work", 0),
+    ("recipe", "recipe", 0),
+    ("threads", "threads", 0),
+    ("MB/s", "megabytes_per_second", 0),
+    ("tokens, fingerprints, terms", "made", 0),
 ];
 
 const HAMMING: Columns<10> = [

@@ -84,7 +84,7 @@ pub fn idf(
     })
 }
 
-/// What a thread counts; it gives it to the sum when it is dropped from the run.
+/// What counts a block of rows; a thread takes one that is idle.
 struct Worker<'f> {
     scratch: Scratch,
     tally: Tally,
