@@ -129,6 +129,11 @@ const SKETCH: Columns<6> = [
     ("M documents/s", "million_documents_per_second", 2),
 ];
 
+const MEASURES: Columns<2> = [
+    ("a million times", "what", 0),
+    ("milliseconds", "milliseconds", 0),
+];
+
 const COMPAT: Columns<5> = [
     ("corpus", "corpus", 0),
     ("recipe", "recipe", 0),

@@ -166,12 +166,17 @@ impl Lister {
                 Cell::Text(id),
                 Cell::Text(&term.text),
                 Cell::Integer(term.count),
-                Cell::Number(term.weight as f64 / WEIGHT_STEPS as f64),
+                Cell::Number(in_digits(term.weight)),
                 term.part.as_deref().map_or(Cell::Null, Cell::Text),
             ])?;
         }
         Ok(terms.len() as u64)
     }
+}
+
+/// A weight with four digits behind the point, as tables have them.
+fn in_digits(steps: i64) -> f64 {
+    (steps as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
 }
 
 fn literal(lister: &Lister, texts: &[String], output: &Output) -> Result<Done> {
