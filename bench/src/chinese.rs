@@ -127,7 +127,7 @@ fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
 /// The recipe with TF-IDF learned from the texts, and the twenty heaviest words.
 fn weighted(recipe: &Recipe, texts: &[String]) -> Result<Recipe> {
     let learned = frequencies(recipe, texts, 2)?;
-    let head = Head::new(recipe, learned.documents);
+    let head = Head::new(recipe, learned.documents, learned.len());
     let mut table = head.to_text();
     head.rows(&learned, 0..learned.len(), &mut table);
     let folder = tempfile::tempdir()?;

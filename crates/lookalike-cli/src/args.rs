@@ -517,7 +517,7 @@ Examples:
 pub(crate) struct IdfArgs {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
     /// --input-format says otherwise)
-    #[arg(value_name = "IN", required = true)]
+    #[arg(value_name = "IN", required_unless_present = "merge")]
     pub(crate) inputs: Vec<PathBuf>,
 
     /// The table (.tsv); without it, standard output
@@ -1158,7 +1158,8 @@ pub(crate) enum Method {
     Simhash,
     /// Only texts that are equal after normalisation
     Exact,
-    /// An exact join of all documents, by all threads: finds every pair; slow for long texts
+    /// An exact join of all documents, by all threads: finds every pair that shares enough features
+    /// for the measure (--explain-plan says how many); slow for long texts
     Join,
     /// Documents whose longest sentences are the same
     Sentences,

@@ -8,6 +8,9 @@ use toml::{Table, Value};
 
 use crate::args::Changes;
 
+/// The keys whose values are lists, for which commas part what is no TOML.
+const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
+
 /// The keys whose values name files.
 const FILES: [&str; 3] = ["segment.user", "filter.stopwords", "simhash.table"];
 
@@ -78,16 +81,20 @@ fn apply<'c>(change: &'c str, table: &mut Table) -> Result<&'c str> {
             _ => bail!("--set {change}: '{parent}' is no table of the recipe, it has a value"),
         };
     }
-    into.insert(last.to_owned(), typed(value));
+    into.insert(last.to_owned(), typed(value, LISTS.contains(&key)));
     Ok(key)
 }
 
-/// A value of TOML, or else a string.
-fn typed(value: &str) -> Value {
+/// A value of TOML, or else a string, or several in a list.
+fn typed(value: &str, list: bool) -> Value {
     let parsed = format!("value = {value}").parse::<Table>();
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
     let parsed = parsed.ok().and_then(value_of);
-    parsed.unwrap_or_else(|| Value::String(value.to_owned()))
+    let strings = || value.split(',').map(|one| Value::String(one.to_owned()));
+    parsed.unwrap_or_else(|| match list {
+        true => Value::Array(strings().collect()),
+        false => Value::String(value.to_owned()),
+    })
 }
 
 /// Whether setting a key sets another one, too.
@@ -152,6 +159,11 @@ mod tests {
         let listed = changed("jieba", &["filter.stopwords=[\"zh\", \"en\"]", "name=mine"]).unwrap();
         assert_eq!(listed.filter.stopwords, ["zh", "en"]);
         assert_eq!(listed.name, "mine");
+        let listed = changed("jieba", &["filter.stopwords=zh,en", "filter.parts=n,v"]).unwrap();
+        assert_eq!(listed.filter.stopwords, ["zh", "en"]);
+        assert_eq!(listed.filter.parts, ["n", "v"]);
+        let steps = changed("default", &["normalize=nfkc,fold"]).unwrap();
+        assert_eq!(steps.normalize.len(), 2);
         let one = changed("jieba", &["filter.stopwords=zh"]).unwrap();
         assert_eq!(one.filter.stopwords, ["zh"]);
     }
@@ -167,6 +179,7 @@ mod tests {
             ),
             ("ngram=many", "invalid type: string \"many\""),
             ("simhash.bit=3", "unknown field `bit`"),
+            ("normalize=nfkc,fald", "unknown variant `fald`"),
             ("ngram.x=3", "'ngram' is no table"),
             ("simhash.weights=tfidf", "needs simhash.table"),
             ("filter.stopwords=none.txt", "cannot read none.txt"),

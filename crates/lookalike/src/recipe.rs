@@ -156,6 +156,14 @@ pub struct FilterRecipe {
 /// abbreviations, words of state, foreign words.
 pub const CONTENT: [&str; 8] = ["n", "v", "a", "i", "l", "j", "z", "eng"];
 
+/// The parts of speech in jieba's dictionary and of what it cuts without one.
+const TAGS: [&str; 56] = [
+    "a", "ad", "ag", "an", "b", "c", "d", "df", "dg", "e", "eng", "f", "g", "h", "i", "j", "k",
+    "l", "m", "mg", "mq", "n", "ng", "nr", "nrfg", "nrt", "ns", "nt", "nz", "o", "p", "q", "r",
+    "rg", "rr", "rz", "s", "t", "tg", "u", "ud", "ug", "uj", "ul", "uv", "uz", "v", "vd", "vg",
+    "vi", "vn", "vq", "x", "y", "z", "zg",
+];
+
 /// The lists of stopwords that are built in.
 pub const STOPWORD_LISTS: [&str; 2] = ["zh", "en"];
 
@@ -629,6 +637,18 @@ impl Recipe {
         }
         if filter.parts.iter().any(String::is_empty) {
             return Err(self.refusal("filter.parts has an empty part of speech"));
+        }
+        // Those of a user dictionary may be any.
+        let has_own = self.segment.as_ref().is_some_and(|it| it.user.is_some());
+        let is_known =
+            |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
+        if let Some(part) = filter.parts.iter().find(|part| !has_own && !is_known(part)) {
+            return Err(self.refusal(format!(
+                "filter.parts has '{part}', but jieba has no part of speech that begins so: its \
+                 are {}, and content stands for {}",
+                TAGS.join(" "),
+                CONTENT.join(" ")
+            )));
         }
         Ok(())
     }

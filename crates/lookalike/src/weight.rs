@@ -45,8 +45,10 @@ pub struct Head {
     pub recipe: String,
     /// What makes its terms: [`Recipe::terms_id`].
     pub recipe_id: String,
-    /// Documents of the corpus.
+    /// Documents of the corpus that have a term.
     pub documents: u64,
+    /// Terms in the table.
+    pub rows: u64,
 }
 
 /// A table `term<TAB>…<TAB>weight`.
@@ -58,22 +60,24 @@ pub(crate) struct Table {
 }
 
 impl Head {
-    /// The head for a recipe and so many documents.
-    pub fn new(recipe: &Recipe, documents: u64) -> Self {
+    /// The head of a table of so many terms, learned from so many documents under a recipe.
+    pub fn new(recipe: &Recipe, documents: u64, rows: usize) -> Self {
         Self {
             recipe: recipe.name.clone(),
             recipe_id: recipe.terms_id().to_string(),
             documents,
+            rows: rows as u64,
         }
     }
 
     /// The lines in front of the rows.
     pub fn to_text(&self) -> String {
         format!(
-            "{MAGIC}{VERSION}\n# recipe {}\n# terms {}\n# documents {}\nterm\tdocuments\tidf\n",
+            "{MAGIC}{VERSION}\n# recipe {}\n# terms {}\n# documents {}\n# rows {}\nterm\tdocuments\tidf\n",
             escaped(&self.recipe),
             self.recipe_id,
-            self.documents
+            self.documents,
+            self.rows
         )
     }
 
@@ -113,10 +117,15 @@ pub fn read_frequencies(
     }
     let mut lines = Lines::new(name, text);
     let head = lines.head()?;
+    let mut seen = HashSet::new();
     while let Some(line) = lines.next() {
         let (term, documents, _) = lines.frequency(line, head.documents)?;
+        if !seen.insert(term.clone()) {
+            return Err(lines.refusal(format!("the term '{term}' was there before")));
+        }
         visit(term, documents);
     }
+    lines.check_rows(&head, seen.len())?;
     Ok(head)
 }
 
@@ -145,6 +154,9 @@ impl Table {
                 return Err(lines.refusal(format!("the term '{term}' was there before")));
             }
             rows.push((term.into_boxed_str(), weight, lines.number));
+        }
+        if let TableKind::Frequencies(head) = &kind {
+            lines.check_rows(head, rows.len())?;
         }
         Ok(Self { kind, rows })
     }
@@ -213,12 +225,28 @@ impl<'t> Lines<'t> {
         let documents = documents
             .parse()
             .map_err(|_| self.refusal(format!("'{documents}' is no number of documents")))?;
+        let rows = self.said("# rows ")?;
+        let rows = rows
+            .parse()
+            .map_err(|_| self.refusal(format!("'{rows}' is no number of rows")))?;
         self.said("term\tdocuments\tidf")?;
         Ok(Head {
             recipe,
             recipe_id,
             documents,
+            rows,
         })
+    }
+
+    /// Refuses a table that was cut short or lengthened.
+    fn check_rows(&self, head: &Head, rows: usize) -> Result<()> {
+        if head.rows == rows as u64 {
+            return Ok(());
+        }
+        Err(Error::recipe(format!(
+            "{} has {rows} terms, but says that it has {}: it is not whole, or was changed",
+            self.name, head.rows
+        )))
     }
 
     fn said(&mut self, what: &str) -> Result<&'t str> {
@@ -250,6 +278,7 @@ impl<'t> Lines<'t> {
         let (term, weight) = line
             .rsplit_once('\t')
             .or_else(|| line.trim_end().rsplit_once(' '))
+            .filter(|(term, _)| !term.trim_end().is_empty())
             .ok_or_else(|| self.refusal("a line is a term, a tab, its weight"))?;
         Ok((unescaped(term.trim_end()), self.steps(weight.trim())?))
     }
@@ -589,8 +618,7 @@ mod tests {
                 ("a\tb", 65_536, 5)
             ]
         );
-        let head =
-            "# lookalike idf 1\n# recipe x\n# terms 00\n# documents 9\nterm\tdocuments\tidf\n";
+        let head = "# lookalike idf 1\n# recipe x\n# terms 00\n# documents 9\n# rows 1\nterm\tdocuments\tidf\n";
         for (text, said) in [
             ("a\t1\nb", "t.tsv:2: a line is a term"),
             ("a\t1\na\t2", "t.tsv:2: the term 'a' was there before"),
@@ -607,15 +635,29 @@ mod tests {
             ),
             (
                 &format!("{head}a\t10\t1.5"),
-                "t.tsv:6: '10' is no number of documents from 1 to 9",
+                "t.tsv:7: '10' is no number of documents from 1 to 9",
             ),
             (
                 &format!("{head}a\t1"),
-                "t.tsv:6: a line is a term, a tab, its documents",
+                "t.tsv:7: a line is a term, a tab, its documents",
             ),
+            (head, "t.tsv has 0 terms, but says that it has 1"),
+            (
+                &format!("{head}a\t1\t1.5\nb\t1\t1.5"),
+                "t.tsv has 2 terms, but says that it has 1",
+            ),
+            (
+                &format!("{head}a\t1\t1.5\na\t1\t1.5"),
+                "t.tsv:8: the term 'a' was there before",
+            ),
+            ("\t5", "t.tsv:1: a line is a term, a tab, its weight"),
         ] {
             let error = Table::parse("t.tsv", text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");
+            if text.starts_with(head) {
+                let error = read_frequencies("t.tsv", text, |_, _| {}).unwrap_err();
+                assert!(error.to_string().contains(said), "{error}");
+            }
         }
         let levels = Table::parse("t.tsv", "a\t5\nb\t6").unwrap();
         let error = levels.refuse_other_levels("t.tsv").unwrap_err();
@@ -627,7 +669,7 @@ mod tests {
 
     #[test]
     fn frequencies_round_trip() {
-        let head = Head::new(&Recipe::default(), 3);
+        let head = Head::new(&Recipe::default(), 3, 2);
         let mut text = head.to_text();
         let terms = [("a\\b\tc".to_owned(), 3), ("大".to_owned(), 1)];
         let frequencies = crate::frequencies::Frequencies::new(&Recipe::default());

@@ -128,7 +128,7 @@ fn run(
     let total = read(&inputs, settings, &frequencies, &bad_rows, progress)?;
     let learned = frequencies.finish(before, settings.least_documents, settings.top);
     write(
-        &Head::new(&settings.recipe, learned.documents),
+        &Head::new(&settings.recipe, learned.documents, learned.len()),
         &learned,
         output,
     )?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use lookalike::Recipe;
-use lookalike::recipe::{Mode, Tokens};
+use lookalike::recipe::{Mode, Scheme, Tokens};
 
 use crate::Outcome;
 use crate::args::RecipeArgs;
@@ -36,8 +36,25 @@ fn list() -> Result<String> {
     Ok(text)
 }
 
+/// What a feature is to another tool, in words.
+fn of_scheme(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::E0ng => {
+            "runs of 4 characters, letters and digits alone, as the package simhash has it"
+        }
+        Scheme::Seomoz => "runs of 4 words, as the package simhash-py has it",
+        Scheme::NewsMd5 => "words parted by white space, as the script for news has it",
+        Scheme::JavaClassic => "words parted by blanks, as the Java class has it",
+        Scheme::DatasketchLegacy => "words parted by white space, hashed as datasketch 1 does",
+        Scheme::DatasketchAffine32 => "words parted by white space, hashed as datasketch 2 does",
+    }
+}
+
 /// What a feature is, in words.
 pub(crate) fn features(recipe: &Recipe) -> String {
+    if let Some(scheme) = recipe.scheme {
+        return of_scheme(scheme).to_owned();
+    }
     let (one, many) = match recipe.tokens {
         Tokens::Words => ("words", "words"),
         Tokens::Characters => ("characters", "characters"),

@@ -104,7 +104,7 @@ fn a_table_is_learned_alike_by_any_number_of_threads_and_weighs_terms() {
         );
     }
     let table = place.read("one.tsv");
-    let head: Vec<_> = table.lines().take(5).collect();
+    let head: Vec<_> = table.lines().take(6).collect();
     assert_eq!(
         (head[0], head[1]),
         ("# lookalike idf 1", "# recipe default-1")
@@ -114,9 +114,10 @@ fn a_table_is_learned_alike_by_any_number_of_threads_and_weighs_terms() {
         "{head:?}"
     );
     assert_eq!(
-        (head[3], head[4]),
+        (head[3], head[5]),
         ("# documents 400", "term\tdocuments\tidf")
     );
+    assert_eq!(head[4], format!("# rows {}", table.lines().count() - 6));
 }
 
 #[test]
@@ -134,13 +135,24 @@ fn tables_are_pruned_merged_and_refused_for_other_recipes() {
     let summary = place.summary("idf all.jsonl -o least.tsv --min-documents 100");
     assert_eq!(summary["counted"], 400);
     let least = place.read("least.tsv");
-    let terms: Vec<_> = least.lines().skip(5).collect();
+    let terms: Vec<_> = least.lines().skip(6).collect();
     assert_eq!(summary["terms"], terms.len() as u64);
-    assert!(place.read("all.tsv").starts_with(&least));
+    let all = place.read("all.tsv");
+    assert!(all.lines().skip(6).zip(&terms).all(|(a, b)| a == *b));
+    place.ok("idf --merge a.tsv -o alone.tsv");
+    assert_eq!(place.read("alone.tsv"), place.read("a.tsv"));
+    place.write("cut.tsv", all.trim_end().rsplit_once('\n').unwrap().0);
+    place.refused(
+        "idf --merge cut.tsv -o no.tsv",
+        &["cut.tsv has", "not whole"],
+    );
+    let cut =
+        "segment --literal x --weights --set simhash.weights=tfidf --set simhash.table=cut.tsv";
+    place.refused(cut, &["cut.tsv has", "not whole"]);
     let documents = |line: &&str| line.split('\t').nth(1).unwrap().parse::<u64>().unwrap();
     assert!(!terms.is_empty() && terms.iter().all(|line| documents(line) >= 100));
     place.ok("idf all.jsonl -o top.tsv --top 3");
-    assert_eq!(place.read("top.tsv").lines().count(), 8);
+    assert_eq!(place.read("top.tsv").lines().count(), 9);
     place.refused(
         "idf b.jsonl --merge a.tsv --recipe default -o no.tsv",
         &["a.tsv was learned under the recipe jieba", "default-1"],

@@ -11,7 +11,7 @@ mod steps;
 pub use steps::{Feature, Steps};
 
 use crate::arch::Cpu;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matching::{Corpus, Route, Texts, find_pairs};
 use crate::plan::{Measure, Plan, Settings, Unit};
 use crate::recipe::Recipe;
@@ -178,8 +178,23 @@ impl Pair<'_, '_> {
     ) -> String {
         let threshold = plan.threshold().get();
         let checked = deciding(plan, figures);
+        let by_sketch = plan.settings().measure == Measure::Sketch;
+        let differing = match steps.each_ref().map(|it| it.fingerprint) {
+            [Some(a), Some(b)] => (a ^ b).count_ones(),
+            _ => 0,
+        };
         match matched {
             Some((Route::Exact, _)) => return "they are equal after normalisation".into(),
+            Some((Route::Sentences, _)) if by_sketch => {
+                return "their longest sentences are the same".into();
+            }
+            Some((Route::SimHash, _)) if by_sketch => {
+                return format!(
+                    "the fingerprints differ in {}, at most the distance {}",
+                    bits(differing),
+                    plan.distance().map_or(0, |distance| distance.get())
+                );
+            }
             Some((route, similarity)) => {
                 return format!(
                     "found by {}; {} {:.4} ≥ the threshold {threshold}",
@@ -201,7 +216,6 @@ impl Pair<'_, '_> {
         if let (Some(distance), [Some(a), Some(b)]) =
             (plan.distance(), steps.each_ref().map(|it| it.fingerprint))
         {
-            let differing = (a ^ b).count_ones();
             match plan.blocks() {
                 Some(blocks) if !blocks.share(a, b) => {
                     return format!(
@@ -211,7 +225,8 @@ impl Pair<'_, '_> {
                 }
                 None if differing > distance.get() => {
                     return format!(
-                        "the fingerprints differ in {differing} bits, more than the distance {}",
+                        "the fingerprints differ in {}, more than the distance {}",
+                        bits(differing),
                         distance.get()
                     );
                 }
@@ -221,12 +236,23 @@ impl Pair<'_, '_> {
         if plan.sentences().is_some() && self.0[0].sentences() != self.0[1].sentences() {
             return "their longest sentences differ".into();
         }
+        let needed = plan.candidate_threshold().get();
+        let shared = figures.iter().find(|figure| figure.name == "Jaccard");
+        let shared = shared.and_then(|figure| figure.value).unwrap_or(0.0);
+        if plan.finds_by_features()
+            && shared < needed
+            && checked.is_some_and(|it| it.value.is_some_and(|value| value >= threshold))
+        {
+            return format!(
+                "they share too few features to be candidates: Jaccard {shared:.4} is below {needed:.4}, \
+                 which is what this measure leaves of it at the threshold {threshold}"
+            );
+        }
         match checked {
             None => "they are not equal after normalisation".into(),
             Some(figure) if figure.value.is_some_and(|value| value >= threshold) => format!(
                 "{} {:.4} reaches the threshold {threshold}, but the sketches did not bring the \
-                 texts together: that happens to about one pair in a hundred at the threshold, and \
-                 to others whose features differ more than this measure says",
+                 texts together, as happens to about one pair in a hundred at the threshold",
                 figure.name,
                 figure.value.unwrap_or(0.0)
             ),
@@ -237,6 +263,15 @@ impl Pair<'_, '_> {
             ),
         }
     }
+}
+
+fn bits(count: u32) -> String {
+    counted(count as usize, "bit", "bits")
+}
+
+/// A number with its noun.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The figure that a plan compares with its threshold; none if only equal texts match.
@@ -267,10 +302,12 @@ fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) ->
     let mut all = of_sets(analyses);
     all.extend(of_weights(analyses, steps));
     all.extend(of_sketches(recipe, analyses, steps));
-    let [a, b] = analyses.map(Analysis::characters);
-    of_sequences(NAMES_BY_CHARACTERS, "characters", a, b, &mut all);
-    let [a, b] = analyses.map(Analysis::tokens);
-    of_sequences(NAMES_BY_WORDS, "words", a, b, &mut all);
+    let texts = analyses.map(Analysis::characters);
+    let most = most_edits(texts.map(<[_]>::len));
+    of_sequences(NAMES_BY_CHARACTERS, "characters", texts, most, &mut all);
+    let texts = analyses.map(Analysis::tokens);
+    let most = most_edits(texts.map(<[_]>::len));
+    of_sequences(NAMES_BY_WORDS, "words", texts, most, &mut all);
     all
 }
 
@@ -402,6 +439,9 @@ fn of_sketches(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]
     all
 }
 
+/// Cells of the table of an edit distance that may be worth computing for people to look at.
+const CELLS: usize = 100_000_000_000;
+
 const NAMES_BY_CHARACTERS: [&str; 3] = ["Levenshtein", "Indel", "longest common substring"];
 const NAMES_BY_WORDS: [&str; 3] = [
     "Levenshtein by words",
@@ -409,22 +449,41 @@ const NAMES_BY_WORDS: [&str; 3] = [
     "longest common substring by words",
 ];
 
+/// As many edits of texts of these lengths as can be counted in some seconds.
+fn most_edits([a, b]: [usize; 2]) -> usize {
+    CELLS / a.max(b).max(1)
+}
+
 fn of_sequences<S: Symbol>(
     names: [&'static str; 3],
     unit: &str,
-    a: &[S],
-    b: &[S],
+    [a, b]: [&[S]; 2],
+    most: usize,
     all: &mut Vec<Figure>,
 ) {
     let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
-    let edits = |found: Result<Option<usize>>| found.map(|edits| edits.unwrap_or(both));
+    let edits = |found: Result<Option<usize>>| {
+        found?.ok_or_else(|| {
+            Error::text(format!(
+                "not computed: texts of {} and {} {unit} differ in more than {most} edits",
+                a.len(),
+                b.len()
+            ))
+        })
+    };
     let measured = [
-        edits(levenshtein(a, b, longer)).map(|edits| {
-            let detail = format!("{edits} edits, {longer} {unit} in the longer");
+        edits(levenshtein(a, b, longer.min(most))).map(|edits| {
+            let detail = format!(
+                "{}, {longer} {unit} in the longer",
+                counted(edits, "edit", "edits")
+            );
             (longer.saturating_sub(edits), longer, detail)
         }),
-        edits(indel(a, b, both)).map(|edits| {
-            let detail = format!("{edits} insertions and deletions, {both} {unit} in both");
+        edits(indel(a, b, both.min(most))).map(|edits| {
+            let detail = format!(
+                "{}, {both} {unit} in both",
+                counted(edits, "insertion or deletion", "insertions and deletions")
+            );
             (both.saturating_sub(edits), both, detail)
         }),
         longest_common_substring(a, b).map(|length| {

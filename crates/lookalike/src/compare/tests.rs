@@ -134,3 +134,75 @@ fn every_measure_decides_by_the_figure_that_is_shown() {
         }
     }
 }
+
+#[test]
+fn without_a_check_the_sketches_are_the_reason() {
+    let by = |method, distance| Settings {
+        method,
+        distance,
+        measure: Measure::Sketch,
+        ..Settings::default()
+    };
+    let why = |settings, a, b| compare("words-1", settings, a, b).verdict.why;
+    let differing = compare("words-1", Settings::default(), CAT, OTHER_CAT);
+    let differing = differing.a.fingerprint.unwrap() ^ differing.b.fingerprint.unwrap();
+    let distance = differing.count_ones();
+    let said = why(by(Method::SimHash, distance), CAT, OTHER_CAT);
+    assert!(said.contains("at most the distance"), "{said}");
+    let said = why(by(Method::SimHash, distance - 1), CAT, OTHER_CAT);
+    assert!(said.contains("more than the distance"), "{said}");
+    let [a, b] = [
+        "A short one. What a long sentence this is!",
+        "What a long sentence this is! No.",
+    ];
+    let one = Settings {
+        sentences: 1,
+        ..by(Method::Sentences, 3)
+    };
+    assert_eq!(why(one, a, b), "their longest sentences are the same");
+}
+
+#[test]
+fn too_few_shared_features_are_the_reason_where_they_are() {
+    let settings = Settings {
+        method: Method::Join,
+        measure: Measure::Levenshtein,
+        threshold: Threshold::new(0.9).unwrap(),
+        ..Settings::default()
+    };
+    // One letter in each of three words.
+    let [a, b] = [
+        "international cooperations notwithstanding",
+        "internationel cooperationz notwithstendin",
+    ];
+    let said = compare("words-1", settings, a, b).verdict;
+    assert_eq!(said.matched, None);
+    assert!(
+        said.why.contains("too few features to be candidates"),
+        "{}",
+        said.why
+    );
+}
+
+#[test]
+fn texts_that_differ_too_much_to_be_measured_say_so() {
+    let [a, b] = [1u32, 5].map(|from| (from..from + 6).collect::<Vec<_>>());
+    let levenshtein = |most| {
+        let mut figures = Vec::new();
+        of_sequences(
+            NAMES_BY_CHARACTERS,
+            "characters",
+            [&a, &b],
+            most,
+            &mut figures,
+        );
+        (figures[0].value, figures[0].detail.clone())
+    };
+    assert_eq!(
+        levenshtein(6),
+        (Some(0.0), "6 edits, 6 characters in the longer".into())
+    );
+    let (value, detail) = levenshtein(5);
+    assert_eq!(value, None);
+    assert!(detail.contains("differ in more than 5 edits"), "{detail}");
+}

@@ -6,7 +6,7 @@ mod words;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use lookalike::Recipe;
 use lookalike::compare::{Comparison, Feature, Figure, Kind, Steps};
 use lookalike::text::State;
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
     };
     if let Some(path) = &args.html {
         std::fs::write(path, page::page(&case))
-            .with_context(|| format!("cannot write the page {}", path.display()))?;
+            .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
     }
     let printer = Printer::new(false);
     let text = if args.json {

@@ -320,11 +320,11 @@ fn weights_come_from_tables() {
         weighted("北京\t2\n船\t5\n", "levels", text),
         steps(&[1.0, 2.0, 5.0])
     );
-    let head = Head::new(&Recipe::named("jieba").unwrap(), 10);
+    let head = Head::new(&Recipe::named("jieba").unwrap(), 10, 2);
     let table = format!("{}北京\t9\t1.5\n船\t1\t3.25\n", head.to_text());
     assert_eq!(weighted(&table, "tfidf", text), steps(&[1.5, 3.25, 6.5]));
     assert_eq!(weighted(&table, "levels", text), steps(&[1.0, 2.0, 4.0]));
-    let other = Head::new(&Recipe::named("words-1").unwrap(), 10).to_text();
+    let other = Head::new(&Recipe::named("words-1").unwrap(), 10, 0).to_text();
     for (table, weights, said) in [
         (other.as_str(), "tfidf", "makes other terms than this one"),
         (
@@ -360,12 +360,12 @@ fn learned_terms_lead_to_their_features() {
         analyzer.terms(text, &mut Scratch::default(), false, &mut |term| {
             tokens.push(term.text.to_owned());
         });
-        let mut table = Head::new(&recipe, 100).to_text();
         let mut terms: Vec<_> = (tokens.windows(recipe.ngram as usize))
             .map(|window| window.join(between))
             .collect();
         terms.sort();
         terms.dedup();
+        let mut table = Head::new(&recipe, 100, terms.len() + 1).to_text();
         for term in &terms {
             table += &format!("{}\t5\t2.0000\n", term.replace('\\', "\\\\"));
         }
