@@ -20,3 +20,4 @@ mod plain;
 mod scale;
 mod support;
 mod words;
+mod yanyiwu;
