@@ -67,7 +67,7 @@ pub fn smoke() -> Result<()> {
 
 fn measure(corpus: &str, texts: &[String], rounds: u32, rows: &mut Vec<Row>) -> Result<()> {
     let bytes = total(texts);
-    for scheme in Scheme::ALL {
+    for scheme in Scheme::BUILT_IN {
         let recipe = Recipe::named(scheme.name())?;
         let mut expected = None;
         for cpu in Cpu::all() {

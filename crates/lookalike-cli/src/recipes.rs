@@ -12,7 +12,16 @@ use crate::args::Changes;
 const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
 
 /// The keys whose values name files.
-const FILES: [&str; 3] = ["segment.user", "filter.stopwords", "simhash.table"];
+const FILES: [&str; 8] = [
+    "segment.user",
+    "filter.stopwords",
+    "simhash.table",
+    "yanyiwu.dictionary",
+    "yanyiwu.user",
+    "yanyiwu.hmm",
+    "yanyiwu.idf",
+    "yanyiwu.stopwords",
+];
 
 /// A recipe by its name, or from a TOML file, with changes. The files that a recipe names are
 /// where its own file is, those of changes as seen from the working directory.

@@ -243,11 +243,13 @@ pub enum Scheme {
     /// The Python package `datasketch` since 2.0.
     #[serde(rename = "datasketch-affine32")]
     DatasketchAffine32,
+    /// The C++ library `simhash` with cppjieba, given its tables: [`YanyiwuRecipe`].
+    Yanyiwu,
 }
 
 impl Scheme {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
+    /// Those that are built-in recipes: all that need no tables.
+    pub const BUILT_IN: [Self; 6] = [
         Self::E0ng,
         Self::Seomoz,
         Self::NewsMd5,
@@ -265,6 +267,7 @@ impl Scheme {
             Self::JavaClassic => "java-classic",
             Self::DatasketchLegacy => "datasketch-legacy",
             Self::DatasketchAffine32 => "datasketch-affine32",
+            Self::Yanyiwu => "yanyiwu",
         }
     }
 
@@ -273,7 +276,7 @@ impl Scheme {
         match self {
             Self::DatasketchLegacy => Some(MinHashFamily::DatasketchLegacy),
             Self::DatasketchAffine32 => Some(MinHashFamily::DatasketchAffine32),
-            Self::E0ng | Self::Seomoz | Self::NewsMd5 | Self::JavaClassic => None,
+            Self::E0ng | Self::Seomoz | Self::NewsMd5 | Self::JavaClassic | Self::Yanyiwu => None,
         }
     }
 
@@ -281,9 +284,67 @@ impl Scheme {
     fn bits(self) -> (std::ops::RangeInclusive<u32>, u32) {
         match self {
             Self::E0ng => (8..=128, 8),
-            Self::Seomoz => (64..=64, 1),
+            Self::Seomoz | Self::Yanyiwu => (64..=64, 1),
             Self::NewsMd5 => (8..=96, 1),
             Self::JavaClassic | Self::DatasketchLegacy | Self::DatasketchAffine32 => (8..=128, 1),
+        }
+    }
+}
+
+/// The tables of the scheme `yanyiwu`: files in the form of cppjieba, with a line for each word and
+/// spaces between its fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct YanyiwuRecipe {
+    /// The dictionary: `word frequency tag`.
+    pub dictionary: String,
+    /// Words of one's own: `word`, `word tag` or `word frequency tag`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The hidden Markov model: logarithms of the probabilities of four states at the start, of those
+    /// behind each, and of characters in each, `character:weight` with commas between.
+    pub hmm: String,
+    /// The inverse document frequencies: `word idf`.
+    pub idf: String,
+    /// The words that do not count.
+    pub stopwords: String,
+}
+
+impl YanyiwuRecipe {
+    /// The files, each with the key that names it.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let user = self.user.as_deref();
+        [("yanyiwu.dictionary", &*self.dictionary)]
+            .into_iter()
+            .chain(user.map(|name| ("yanyiwu.user", name)))
+            .chain([
+                ("yanyiwu.hmm", &*self.hmm),
+                ("yanyiwu.idf", &*self.idf),
+                ("yanyiwu.stopwords", &*self.stopwords),
+            ])
+    }
+
+    fn names(&mut self) -> impl Iterator<Item = &mut String> {
+        let Self {
+            dictionary,
+            user,
+            hmm,
+            idf,
+            stopwords,
+        } = self;
+        [dictionary, hmm, idf, stopwords].into_iter().chain(user)
+    }
+}
+
+impl Default for YanyiwuRecipe {
+    /// The names that the files have in cppjieba.
+    fn default() -> Self {
+        Self {
+            dictionary: "jieba.dict.utf8".into(),
+            user: Some("user.dict.utf8".into()),
+            hmm: "hmm_model.utf8".into(),
+            idf: "idf.utf8".into(),
+            stopwords: "stop_words.utf8".into(),
         }
     }
 }
@@ -375,6 +436,9 @@ pub struct Recipe {
     /// n-gram then say nothing, and are not in the TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
+    /// The tables of that scheme, if it has some.
+    #[serde(skip)]
+    pub yanyiwu: Option<YanyiwuRecipe>,
     /// Markup to take off.
     #[serde(default)]
     pub markup: Markup,
@@ -407,8 +471,12 @@ struct SchemeRecipe {
     name: String,
     version: u32,
     scheme: Scheme,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    yanyiwu: Option<YanyiwuRecipe>,
     simhash: SimHashRecipe,
     minhash: MinHashRecipe,
+    #[serde(default, skip_serializing_if = "Files::is_empty")]
+    files: Files,
 }
 
 impl From<SchemeRecipe> for Recipe {
@@ -417,13 +485,17 @@ impl From<SchemeRecipe> for Recipe {
             name,
             version,
             scheme,
+            yanyiwu,
             simhash,
             minhash,
+            files,
         } = recipe;
         Self {
             name,
             version,
             scheme: Some(scheme),
+            yanyiwu,
+            files,
             normalize: Vec::new(),
             tokens: Tokens::Whitespace,
             ngram: 1,
@@ -457,6 +529,7 @@ impl Default for Recipe {
             name: "default-1".into(),
             version: VERSION,
             scheme: None,
+            yanyiwu: None,
             markup: Markup::None,
             normalize: vec![Nfkc, Fold, ZeroWidth, Simplified, Punctuation, Whitespace],
             tokens: Tokens::Words,
@@ -499,7 +572,8 @@ impl Recipe {
     /// # Errors
     /// If there is none of that name.
     pub fn named(name: &str) -> Result<Self> {
-        if let Some(scheme) = Scheme::ALL.into_iter().find(|scheme| scheme.name() == name) {
+        let mut schemes = Scheme::BUILT_IN.into_iter();
+        if let Some(scheme) = schemes.find(|scheme| scheme.name() == name) {
             return Ok(Self::of_scheme(scheme));
         }
         let words = |ngram| Self {
@@ -528,11 +602,30 @@ impl Recipe {
             "jieba" => Ok(jieba(Mode::Precise)),
             "jieba-full" => Ok(jieba(Mode::Full)),
             "jieba-search" => Ok(jieba(Mode::Search)),
+            "yanyiwu" => Err(Self::needs_tables()),
             _ => Err(Error::recipe(format!(
                 "there is no recipe named '{name}'; built in are {}, or give a TOML file",
                 Self::NAMES.join(", ")
             ))),
         }
+    }
+
+    /// Why there is no recipe named `yanyiwu`, with one that can be had.
+    fn needs_tables() -> Error {
+        let example = Self {
+            name: "mine".into(),
+            yanyiwu: Some(YanyiwuRecipe::default()),
+            simhash: SimHashRecipe {
+                weights: Weights::Tfidf,
+                ..SimHashRecipe::default()
+            },
+            ..Self::of_scheme(Scheme::Yanyiwu)
+        };
+        Error::recipe(format!(
+            "yanyiwu is not built in: its tables are files, which come with cppjieba. Give a TOML \
+             file beside them:\n\n{}",
+            example.to_toml()
+        ))
     }
 
     fn of_scheme(scheme: Scheme) -> Self {
@@ -547,12 +640,14 @@ impl Recipe {
             name: scheme.name().into(),
             version,
             scheme,
+            yanyiwu: None,
             simhash,
             minhash: MinHashRecipe {
                 family: family.unwrap_or(minhash.family),
                 seed: family.map(|_| DEFAULT_SEED),
                 ..minhash
             },
+            files: Files::default(),
         }
         .into()
     }
@@ -655,6 +750,9 @@ impl Recipe {
 
     fn check_weights(&self) -> Result<()> {
         let SimHashRecipe { weights, table, .. } = &self.simhash;
+        if self.scheme == Some(Scheme::Yanyiwu) {
+            return self.check_tables();
+        }
         match (weights.needs_table(), table) {
             (true, None) => Err(self.refusal(format!(
                 "simhash.weights = \"{}\" needs simhash.table = \"FILE\"",
@@ -667,6 +765,24 @@ impl Recipe {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses other weights than those of the scheme with tables.
+    fn check_tables(&self) -> Result<()> {
+        let SimHashRecipe { weights, table, .. } = &self.simhash;
+        if *weights != Weights::Tfidf {
+            return Err(self.refusal(format!(
+                "simhash.weights is {}, but the scheme yanyiwu weighs words by tf-idf: set \
+                 simhash.weights = \"tfidf\"",
+                weights.name()
+            )));
+        }
+        if let Some(table) = table {
+            return Err(self.refusal(format!(
+                "simhash.table is '{table}', but the scheme yanyiwu has its weights in yanyiwu.idf"
+            )));
+        }
+        Ok(())
     }
 
     fn refusal(&self, what: impl fmt::Display) -> Error {
@@ -704,6 +820,9 @@ impl Recipe {
         let Some(scheme) = self.scheme else {
             return Ok(());
         };
+        if self.yanyiwu.is_some() != (scheme == Scheme::Yanyiwu) {
+            return refuse("[yanyiwu] and scheme = \"yanyiwu\" need each other".into());
+        }
         let (bits, divisor) = scheme.bits();
         if !bits.contains(&simhash.bits) || !simhash.bits.is_multiple_of(divisor) {
             let (least, most) = bits.into_inner();
@@ -718,7 +837,8 @@ impl Recipe {
                 scheme.name()
             ));
         }
-        if simhash.weights != Weights::Frequency || simhash.top.is_some() {
+        let is_plain = simhash.weights == Weights::Frequency && simhash.top.is_none();
+        if scheme != Scheme::Yanyiwu && !is_plain {
             return refuse(format!(
                 "simhash.weights is {}{}, but the scheme {} counts every feature as often as it occurs",
                 simhash.weights.name(),
@@ -744,8 +864,10 @@ impl Recipe {
                 name: self.name.clone(),
                 version: self.version,
                 scheme,
+                yanyiwu: self.yanyiwu.clone(),
                 simhash: self.simhash.clone(),
                 minhash: self.minhash,
+                files: self.files.clone(),
             }),
         };
         toml.expect("a recipe has only tables, strings and small numbers")

@@ -21,3 +21,4 @@ mod plain;
 mod scale;
 mod support;
 mod words;
+mod yanyiwu;

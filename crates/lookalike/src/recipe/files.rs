@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Recipe, Weights};
+use super::{Recipe, Weights, YanyiwuRecipe};
 use crate::error::{Error, Result};
 use crate::hash;
+use crate::sketch::compat::{File, Sources, Tables};
 use crate::weight::{Table, TableKind};
 
 /// The domain of digests.
@@ -33,6 +34,8 @@ pub(crate) struct Loaded {
     pub(crate) words: Vec<UserWord>,
     pub(crate) stopwords: Vec<String>,
     pub(crate) table: Option<Table>,
+    /// Those of the scheme `yanyiwu`.
+    pub(crate) tables: Option<Arc<Tables>>,
 }
 
 /// A line of a user dictionary.
@@ -85,6 +88,7 @@ impl Recipe {
         (user.map(|name| ("segment.user", name)).into_iter())
             .chain(stopwords)
             .chain(table.map(|name| ("simhash.table", name)))
+            .chain(self.yanyiwu.iter().flat_map(YanyiwuRecipe::files))
             .collect()
     }
 
@@ -146,21 +150,46 @@ impl Recipe {
     fn understand(&self) -> Result<Loaded> {
         let mut loaded = Loaded::default();
         for (key, name) in self.file_names() {
-            let content = std::str::from_utf8(&self.files.contents[name]);
-            let text = content.map_err(|cause| {
-                self.refusal(format!(
-                    "{key}: {name} is not UTF-8 from byte {} on",
-                    cause.valid_up_to()
-                ))
-            })?;
-            let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+            let text = self.text(key, name)?;
             match key {
                 "segment.user" => loaded.words = user_words(name, text)?,
                 "filter.stopwords" => loaded.stopwords.extend(stopwords(text)),
-                _ => loaded.table = Some(self.table(name, text)?),
+                "simhash.table" => loaded.table = Some(self.table(name, text)?),
+                // The tables of a scheme are read together.
+                _ => {}
             }
         }
+        if let Some(yanyiwu) = &self.yanyiwu {
+            let tables = Tables::read(&self.sources(yanyiwu)?)?;
+            loaded.tables = Some(Arc::new(tables));
+        }
         Ok(loaded)
+    }
+
+    fn text(&self, key: &str, name: &str) -> Result<&str> {
+        let content = std::str::from_utf8(&self.files.contents[name]);
+        let text = content.map_err(|cause| {
+            self.refusal(format!(
+                "{key}: {name} is not UTF-8 from byte {} on",
+                cause.valid_up_to()
+            ))
+        })?;
+        Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    }
+
+    fn sources<'r>(&'r self, yanyiwu: &'r YanyiwuRecipe) -> Result<Sources<'r>> {
+        let file = |key: &str, name: &'r String| {
+            let text = self.text(key, name)?;
+            Ok(File { name, text })
+        };
+        let user = yanyiwu.user.as_ref();
+        Ok(Sources {
+            dictionary: file("yanyiwu.dictionary", &yanyiwu.dictionary)?,
+            user: user.map(|name| file("yanyiwu.user", name)).transpose()?,
+            hmm: file("yanyiwu.hmm", &yanyiwu.hmm)?,
+            idf: file("yanyiwu.idf", &yanyiwu.idf)?,
+            stopwords: file("yanyiwu.stopwords", &yanyiwu.stopwords)?,
+        })
     }
 
     fn table(&self, name: &str, text: &str) -> Result<Table> {
@@ -205,6 +234,8 @@ impl Recipe {
         self.filter.stopwords.iter_mut().for_each(rename);
         self.filter.stopwords.sort_unstable();
         self.simhash.table.iter_mut().for_each(rename);
+        let tables = self.yanyiwu.iter_mut();
+        tables.flat_map(YanyiwuRecipe::names).for_each(rename);
     }
 }
 

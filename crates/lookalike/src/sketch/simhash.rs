@@ -12,6 +12,7 @@
 use std::cmp::Ordering;
 use std::ops::{AddAssign, Neg};
 
+use super::compat::vote_of_keywords;
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::recipe::{SimHashRecipe, Weights};
@@ -145,6 +146,9 @@ impl Kernel for Half<'_, '_> {
             weights,
             half,
         } = self;
+        if let Some(keywords) = analysis.original().and_then(|it| it.keywords()) {
+            return vote_of_keywords(keywords);
+        }
         if let Some(original) = analysis.original()
             && let Some(tie) = original.tie()
         {

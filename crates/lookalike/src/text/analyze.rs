@@ -13,7 +13,7 @@ use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
 use crate::recipe::{Markup, Recipe, Scheme, Tokens};
-use crate::sketch::compat::{self, Original, Rest};
+use crate::sketch::compat::{self, Original, Rest, Tool};
 use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, keep_heaviest};
 
 /// How much a text offers for comparison.
@@ -51,6 +51,7 @@ pub struct Analyzer {
     /// Whether tokens depend on their spelling, so that the fast path cannot make them.
     spelled: bool,
     weighting: Option<Arc<Weighting>>,
+    tool: Option<Tool>,
     cpu: Cpu,
     extras: Extras,
 }
@@ -110,6 +111,7 @@ impl Analyzer {
             speller: Arc::new(Speller::new(recipe, &map)),
             spelled: recipe.tokens == Tokens::Jieba || !recipe.filter.is_empty(),
             weighting: weighting.map(Arc::new),
+            tool: Tool::new(recipe),
             map: Arc::new(map),
             ascii,
             cpu,
@@ -150,14 +152,14 @@ impl Analyzer {
         let plain = self.without_markup(text);
         self.read_extras(&plain, scratch);
         let sentences = self.sentences(&plain);
-        if let Some(scheme) = self.recipe.scheme {
+        if let Some(tool) = &self.tool {
             let Scratch {
                 compat, symbols, ..
             } = scratch;
             return Analysis {
                 characters: symbols,
                 sentences,
-                ..self.analyze_by(scheme, text, compat)
+                ..self.analyze_by(tool, text, compat)
             };
         }
         if self.spelled {
@@ -243,9 +245,9 @@ impl Analyzer {
         tags: bool,
         visit: &mut dyn FnMut(Term<'_>),
     ) {
-        if let Some(scheme) = self.recipe.scheme {
+        if let Some(tool) = &self.tool {
             let values = self.analyze(text, scratch).tokens().to_vec();
-            for (text, value) in compat::features(scheme, text).iter().zip(values) {
+            for (text, value) in tool.features(text).iter().zip(values) {
                 let part = None;
                 visit(Term { text, value, part });
             }
@@ -277,16 +279,16 @@ impl Analyzer {
         weighed.clear();
         let features = features.into_iter().map(|(feature, weight)| {
             weighed.push((0, (weight * WEIGHT_STEPS as f64).round() as i64));
-            feature
+            (feature, weight)
         });
-        let (tokens, original) = match self.recipe.scheme {
+        let (tokens, original) = match &self.tool {
             None => {
-                tokens.extend(features.map(|feature| hash::word(feature.as_bytes())));
+                tokens.extend(features.map(|(feature, _)| hash::word(feature.as_bytes())));
                 (&tokens[..], None)
             }
-            Some(scheme) => {
-                compat::analyze_features(scheme, self.cpu, features, compat);
-                let original = Original::new(scheme, &compat.high, false);
+            Some(tool) => {
+                tool.analyze_features(self.cpu, features, compat);
+                let original = Original::new(tool.scheme, compat, false);
                 (&compat.low[..], Some(original))
             }
         };
@@ -294,7 +296,10 @@ impl Analyzer {
         for ((feature, _), token) in weighed.iter_mut().zip(tokens) {
             *feature = shingle::single(*token);
         }
-        if let Some(top) = self.recipe.simhash.top {
+        // Under a scheme it is about the words of texts.
+        if let Some(top) = self.recipe.simhash.top
+            && self.tool.is_none()
+        {
             weighted = true;
             sum_of_equal(weighed);
             keep_heaviest(weighed, top as usize);
@@ -317,13 +322,17 @@ impl Analyzer {
     /// The analysis under another tool's scheme: what the tool calls features are the tokens.
     fn analyze_by<'a>(
         &self,
-        scheme: Scheme,
+        tool: &Tool,
         text: &str,
         buffers: &'a mut compat::Buffers,
     ) -> Analysis<'a> {
-        let rest = compat::analyze(scheme, self.cpu, text, buffers);
-        let original = Some(Original::new(scheme, &buffers.high, true));
-        let analysis = self.analysis(text, &buffers.low);
+        let rest = tool.analyze(self.cpu, text, buffers);
+        let original = Some(Original::new(tool.scheme, buffers, true));
+        let weighs = tool.scheme == Scheme::Yanyiwu;
+        let analysis = Analysis {
+            weighted: weighs.then_some(&buffers.weighed),
+            ..self.analysis(text, &buffers.low)
+        };
         match rest {
             Rest::None => Analysis {
                 original,
@@ -341,8 +350,8 @@ impl Analyzer {
     /// The tokens as text, by the definition. Under a scheme these are its features, whose hashes
     /// are not [`Token::value`] but the scheme's.
     pub fn tokens(&self, text: &str) -> Vec<Token> {
-        if let Some(scheme) = self.recipe.scheme {
-            let features = compat::features(scheme, text);
+        if let Some(tool) = &self.tool {
+            let features = tool.features(text);
             return features.into_iter().map(Token::Word).collect();
         }
         let mut tokens = Vec::new();

@@ -27,7 +27,7 @@ pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::Token;
-pub(crate) use shingle::shingle;
+pub(crate) use shingle::{shingle, single};
 pub use terms::Term;
 
 #[cfg(test)]

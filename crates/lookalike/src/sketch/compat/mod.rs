@@ -13,6 +13,7 @@
 //! | `news-md5` | what stands between white space | MD5 | at least 0 |
 //! | `java-classic` | what stands between blanks | Python 2's of UTF-16 | at least 0 |
 //! | `datasketch-*` | what stands between white space | SHA-1 | – |
+//! | `yanyiwu` | words of cppjieba, weighted | lookup3 | above 0 |
 //!
 //! Features that somebody else has cut out are hashed as they are, by the bytes of their UTF-8.
 
@@ -22,14 +23,17 @@ mod java_classic;
 mod news_md5;
 mod python;
 mod seomoz;
+mod yanyiwu;
 
 use std::ops::Range;
 
 pub(super) use datasketch::{Permutations, finalized, legacy};
+pub(super) use yanyiwu::vote as vote_of_keywords;
+pub(crate) use yanyiwu::{File, Sources, Tables};
 
 use crate::arch::Cpu;
 use crate::digest::{Digest, Md5, Sha1, State, digests};
-use crate::recipe::Scheme;
+use crate::recipe::{Recipe, Scheme};
 
 /// Buffers that are used again from text to text.
 #[derive(Debug, Default)]
@@ -41,7 +45,17 @@ pub(crate) struct Buffers {
     /// The lowest 64 bits of the hash of every feature.
     pub(crate) low: Vec<u64>,
     /// The bits above them.
-    pub(crate) high: Vec<u64>,
+    high: Vec<u64>,
+    /// Distinct features with their weights in steps, under the scheme that weighs them.
+    pub(crate) weighed: Vec<(u64, i64)>,
+    yanyiwu: yanyiwu::Buffers,
+}
+
+/// A scheme with the tables that its recipe names.
+#[derive(Clone, Debug)]
+pub(crate) struct Tool {
+    pub(crate) scheme: Scheme,
+    extractor: Option<yanyiwu::Extractor>,
 }
 
 /// What a scheme sees in a text besides its features.
@@ -59,15 +73,22 @@ pub(crate) struct Original<'a> {
     scheme: Scheme,
     high: &'a [u64],
     of_text: bool,
+    keywords: &'a [(u64, f64)],
 }
 
 impl<'a> Original<'a> {
-    pub(crate) fn new(scheme: Scheme, high: &'a [u64], of_text: bool) -> Self {
+    pub(crate) fn new(scheme: Scheme, buffers: &'a Buffers, of_text: bool) -> Self {
         Self {
             scheme,
-            high,
+            high: &buffers.high,
             of_text,
+            keywords: &buffers.yanyiwu.keywords,
         }
+    }
+
+    /// What votes in doubles, in its order, if the tool votes so.
+    pub(crate) fn keywords(&self) -> Option<&'a [(u64, f64)]> {
+        (self.scheme == Scheme::Yanyiwu).then_some(self.keywords)
     }
 
     /// Bits 64 to 127 of every hash.
@@ -78,7 +99,7 @@ impl<'a> Original<'a> {
     /// The bit that a vote of exactly 0 gives, in every place; none if the scheme has no SimHash.
     pub(crate) fn tie(&self) -> Option<u64> {
         match self.scheme {
-            Scheme::E0ng | Scheme::Seomoz => Some(0),
+            Scheme::E0ng | Scheme::Seomoz | Scheme::Yanyiwu => Some(0),
             Scheme::NewsMd5 | Scheme::JavaClassic => Some(u64::MAX),
             Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => None,
         }
@@ -94,83 +115,119 @@ impl<'a> Original<'a> {
     }
 }
 
-/// Fills the hashes with those of the features of a text.
-pub(crate) fn analyze(scheme: Scheme, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
-    buffers.clear();
-    match scheme {
-        Scheme::E0ng => e0ng::analyze(cpu, text, buffers),
-        Scheme::Seomoz => return seomoz::analyze(cpu, text, buffers),
-        Scheme::NewsMd5 => news_md5::analyze(cpu, text, buffers),
-        Scheme::JavaClassic => java_classic::analyze(text, buffers),
-        Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
-            datasketch::analyze(cpu, text, buffers);
-        }
+impl Tool {
+    /// The tool of a recipe, if that has a scheme.
+    pub(crate) fn new(recipe: &Recipe) -> Option<Self> {
+        Some(Self {
+            scheme: recipe.scheme?,
+            extractor: yanyiwu::Extractor::new(recipe),
+        })
     }
-    Rest::None
-}
 
-/// Fills the hashes with those of features that come as they are, in their order.
-pub(crate) fn analyze_features<'f>(
-    scheme: Scheme,
-    cpu: Cpu,
-    features: impl Iterator<Item = &'f str>,
-    buffers: &mut Buffers,
-) {
-    buffers.clear();
-    if scheme == Scheme::JavaClassic {
-        features.for_each(|feature| buffers.push(java_classic::hash(feature)));
-        return;
+    fn extractor(&self) -> &yanyiwu::Extractor {
+        let extractor = self.extractor.as_ref();
+        extractor.expect("a recipe of this scheme names its tables, and Recipe::read reads them")
     }
-    let mut bytes = std::mem::take(&mut buffers.bytes);
-    for feature in features {
-        let start = bytes.len();
-        bytes.extend_from_slice(feature.as_bytes());
-        buffers.ranges.push(start..bytes.len());
-    }
-    match scheme {
-        Scheme::E0ng => buffers.hash::<Md5>(cpu, &bytes, e0ng::hash),
-        Scheme::Seomoz => buffers.hash::<Md5>(cpu, &bytes, seomoz::hash),
-        Scheme::NewsMd5 => buffers.hash::<Md5>(cpu, &bytes, news_md5::hash),
-        Scheme::JavaClassic | Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
-            buffers.hash::<Sha1>(cpu, &bytes, datasketch::hash);
-        }
-    }
-    buffers.bytes = bytes;
-}
 
-/// The features of a text as text, in order, by the definition.
-pub(crate) fn features(scheme: Scheme, text: &str) -> Vec<String> {
-    let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
-    match scheme {
-        Scheme::E0ng => e0ng::features(text),
-        Scheme::Seomoz => seomoz::features(text),
-        Scheme::NewsMd5 => owned(&mut python::split_like_python_2(text)),
-        Scheme::JavaClassic => owned(&mut java_classic::tokens(text)),
-        Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => owned(&mut python::split(text)),
+    /// Fills the hashes with those of the features of a text.
+    pub(crate) fn analyze(&self, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
+        buffers.clear();
+        match self.scheme {
+            Scheme::E0ng => e0ng::analyze(cpu, text, buffers),
+            Scheme::Seomoz => return seomoz::analyze(cpu, text, buffers),
+            Scheme::NewsMd5 => news_md5::analyze(cpu, text, buffers),
+            Scheme::JavaClassic => java_classic::analyze(text, buffers),
+            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
+                datasketch::analyze(cpu, text, buffers);
+            }
+            Scheme::Yanyiwu => self.extractor().analyze(text, buffers),
+        }
+        Rest::None
+    }
+
+    /// Fills the hashes with those of features that come as they are, in their order. Weights count
+    /// only where the tool has them.
+    pub(crate) fn analyze_features<'f>(
+        &self,
+        cpu: Cpu,
+        features: impl Iterator<Item = (&'f str, f64)>,
+        buffers: &mut Buffers,
+    ) {
+        buffers.clear();
+        let unweighted = match self.scheme {
+            Scheme::Yanyiwu => {
+                features.for_each(|(feature, weight)| buffers.push_keyword(feature, weight));
+                return;
+            }
+            _ => features.map(|(feature, _)| feature),
+        };
+        if self.scheme == Scheme::JavaClassic {
+            unweighted.for_each(|feature| buffers.push(java_classic::hash(feature)));
+            return;
+        }
+        let mut bytes = std::mem::take(&mut buffers.bytes);
+        for feature in unweighted {
+            let start = bytes.len();
+            bytes.extend_from_slice(feature.as_bytes());
+            buffers.ranges.push(start..bytes.len());
+        }
+        match self.scheme {
+            Scheme::E0ng => buffers.hash::<Md5>(cpu, &bytes, e0ng::hash),
+            Scheme::Seomoz => buffers.hash::<Md5>(cpu, &bytes, seomoz::hash),
+            Scheme::NewsMd5 => buffers.hash::<Md5>(cpu, &bytes, news_md5::hash),
+            _ => buffers.hash::<Sha1>(cpu, &bytes, datasketch::hash),
+        }
+        buffers.bytes = bytes;
+    }
+
+    /// The features of a text as text, in order, by the definition.
+    pub(crate) fn features(&self, text: &str) -> Vec<String> {
+        let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
+        match self.scheme {
+            Scheme::E0ng => e0ng::features(text),
+            Scheme::Seomoz => seomoz::features(text),
+            Scheme::NewsMd5 => owned(&mut python::split_like_python_2(text)),
+            Scheme::JavaClassic => owned(&mut java_classic::tokens(text)),
+            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
+                owned(&mut python::split(text))
+            }
+            Scheme::Yanyiwu => self.extractor().features(text),
+        }
     }
 }
 
 /// Buffers of more elements than this are given back before the next text.
 const KEPT: usize = 1 << 20;
 
+/// Empties a buffer, and gives it back if it has room for more than `kept` elements.
+fn clear<T>(values: &mut Vec<T>, kept: usize) {
+    values.clear();
+    if values.capacity() > kept {
+        *values = Vec::new();
+    }
+}
+
 impl Buffers {
     fn clear(&mut self) {
-        fn clear<T>(values: &mut Vec<T>) {
-            values.clear();
-            if values.capacity() > KEPT {
-                *values = Vec::new();
-            }
-        }
-        clear(&mut self.bytes);
-        clear(&mut self.ranges);
-        clear(&mut self.low);
-        clear(&mut self.high);
+        clear(&mut self.bytes, KEPT);
+        clear(&mut self.ranges, KEPT);
+        clear(&mut self.low, KEPT);
+        clear(&mut self.high, KEPT);
+        clear(&mut self.weighed, KEPT);
+        self.yanyiwu.clear(KEPT);
     }
 
     /// Adds the hash of a feature.
     fn push(&mut self, hash: u128) {
         self.low.push(hash as u64);
         self.high.push((hash >> 64) as u64);
+    }
+
+    /// Adds a feature that votes in doubles.
+    fn push_keyword(&mut self, feature: &str, weight: f64) {
+        let hash = yanyiwu::hash(feature.as_bytes());
+        self.push(hash.into());
+        self.yanyiwu.keywords.push((hash, weight));
     }
 
     /// Makes the ranges those of `parts` of `text`.

@@ -1,0 +1,489 @@
+//! Words as cppjieba 5.6.7 cuts them, in its mixed mode.
+//!
+//! Separators part a text into stretches. The likeliest way through the words of the dictionary cuts a
+//! stretch; characters that it leaves alone go, as many as stand together, through a hidden Markov
+//! model of where words begin and end, except ASCII, of which letters and digits stay together. It
+//! differs from jieba in what counts as a word character (all but five separators) and in what an unseen
+//! character does to the model, so that it cannot be had from `jieba-rs`.
+//!
+//! Sums and comparisons are those of the tool, in its order, in doubles; of equally likely ways the one
+//! with the shorter first word is taken. Logarithms are those of the platform.
+//!
+//! Cost: a look-up for every character and every beginning of a word at it, some tens of nanoseconds.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::weight::Lookup;
+
+/// What parts stretches.
+const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
+
+/// No word is longer, in characters.
+const LONGEST: usize = 512;
+
+/// The logarithm of a probability of nothing.
+const IMPOSSIBLE: f64 = -3.14e100;
+
+/// States of the model: a character begins a word, ends it, stands within, or is one.
+pub(super) const STATES: usize = 4;
+const END: usize = 1;
+const SINGLE: usize = 3;
+
+/// Words with the logarithms of their probabilities, as a tree of characters.
+#[derive(Debug)]
+pub(super) struct Dictionary {
+    /// The node behind a node and a character.
+    children: Lookup,
+    /// The word that ends at a node.
+    weights: Vec<Option<f64>>,
+    /// The weight of a character that is no word: that of the rarest word.
+    least: f64,
+    /// Single characters of the user, which the model does not see.
+    own: HashSet<char>,
+}
+
+/// A hidden Markov model, in logarithms of probabilities.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) start: [f64; STATES],
+    /// From a state to the next.
+    pub(super) steps: [[f64; STATES]; STATES],
+    emissions: Lookup,
+    weights: Vec<[f64; STATES]>,
+}
+
+/// Buffers of a [`Cutter`], which are used again.
+#[derive(Debug, Default)]
+pub(in crate::sketch::compat) struct Buffers {
+    points: Vec<char>,
+    /// Where every character begins, and the last ends.
+    starts: Vec<usize>,
+    /// For every character the weight of the likeliest way from it on, and the length of its first
+    /// word.
+    ways: Vec<(f64, usize)>,
+    /// For every character and state the state before.
+    before: Vec<[u8; STATES]>,
+}
+
+/// A dictionary and a model.
+#[derive(Debug)]
+pub(super) struct Cutter {
+    pub(super) dictionary: Dictionary,
+    pub(super) model: Model,
+}
+
+/// A word of a dictionary, with the logarithm of its probability.
+pub(super) type Entry<'t> = (&'t str, f64);
+
+fn edge(node: usize, point: char) -> u64 {
+    (node as u64) << 21 | u64::from(point)
+}
+
+impl Dictionary {
+    /// A dictionary of words, none of them empty, and words of a user. Of equal words the last counts.
+    pub(super) fn new(words: &[Entry<'_>], own: &[Entry<'_>]) -> Self {
+        let mut all = [words, own].concat();
+        all.sort_by_key(|&(word, _)| word);
+        let (mut edges, mut weights) = (Vec::new(), vec![None]);
+        let mut path: Vec<(char, usize)> = Vec::new();
+        for (word, weight) in all {
+            let shared = path.iter().zip(word.chars());
+            let shared = shared.take_while(|((a, _), b)| a == b).count();
+            path.truncate(shared);
+            let end = |path: &[(char, usize)]| path.last().map_or(0, |&(_, node)| node);
+            for point in word.chars().skip(shared) {
+                edges.push((edge(end(&path), point), weights.len() as i64));
+                path.push((point, weights.len()));
+                weights.push(None);
+            }
+            weights[end(&path)] = Some(weight);
+        }
+        let single = |&(word, _): &Entry<'_>| {
+            let mut points = word.chars();
+            points.next().filter(|_| points.next().is_none())
+        };
+        Self {
+            children: Lookup::new(edges),
+            weights,
+            least: words.iter().map(|&(_, weight)| weight).fold(0.0, f64::min),
+            own: own.iter().filter_map(single).collect(),
+        }
+    }
+
+    fn child(&self, node: usize, point: char) -> Option<usize> {
+        (self.children.get(edge(node, point))).map(|child| child as usize)
+    }
+
+    /// Finds the likeliest ways from every character to the end.
+    fn find_ways(&self, points: &[char], ways: &mut Vec<(f64, usize)>) {
+        ways.clear();
+        ways.resize(points.len(), (IMPOSSIBLE, 1));
+        for at in (0..points.len()).rev() {
+            let mut likeliest = (IMPOSSIBLE, 1);
+            let mut consider = |length: usize, weight: f64| {
+                let rest = ways.get(at + length).map_or(0.0, |&(rest, _)| rest);
+                if rest + weight > likeliest.0 {
+                    likeliest = (rest + weight, length);
+                }
+            };
+            let mut node = self.child(0, points[at]);
+            let single = node.and_then(|node| self.weights[node]);
+            consider(1, single.unwrap_or(self.least));
+            let longer = points[at..].iter().enumerate().take(LONGEST).skip(1);
+            for (index, &point) in longer {
+                node = node.and_then(|node| self.child(node, point));
+                let Some(node) = node else { break };
+                if let Some(weight) = self.weights[node] {
+                    consider(index + 1, weight);
+                }
+            }
+            ways[at] = likeliest;
+        }
+    }
+}
+
+impl Model {
+    /// A model with the weight of every character in every state. Of equal characters the last counts.
+    pub(super) fn new(
+        start: [f64; STATES],
+        steps: [[f64; STATES]; STATES],
+        emissions: [Vec<(char, f64)>; STATES],
+    ) -> Self {
+        let mut weights: Vec<[f64; STATES]> = Vec::new();
+        let mut places = std::collections::HashMap::new();
+        for (state, emissions) in emissions.into_iter().enumerate() {
+            for (point, weight) in emissions {
+                let place = *places.entry(point).or_insert_with(|| {
+                    weights.push([IMPOSSIBLE; STATES]);
+                    weights.len() - 1
+                });
+                weights[place][state] = weight;
+            }
+        }
+        let places = places.into_iter();
+        Self {
+            start,
+            steps,
+            emissions: Lookup::new(
+                places
+                    .map(|(point, place)| (u64::from(point), place as i64))
+                    .collect(),
+            ),
+            weights,
+        }
+    }
+
+    fn emission(&self, point: char) -> [f64; STATES] {
+        let place = self.emissions.get(u64::from(point));
+        place.map_or([IMPOSSIBLE; STATES], |place| self.weights[place as usize])
+    }
+
+    /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls back with the
+    /// places of each.
+    fn cut(
+        &self,
+        points: &[char],
+        before: &mut Vec<[u8; STATES]>,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let Some((&first, rest)) = points.split_first() else {
+            return;
+        };
+        let emission = self.emission(first);
+        let mut weights: [f64; STATES] =
+            std::array::from_fn(|state| self.start[state] + emission[state]);
+        before.clear();
+        before.push([END as u8; STATES]);
+        for &point in rest {
+            let emission = self.emission(point);
+            let mut from = [END as u8; STATES];
+            weights = std::array::from_fn(|state| {
+                let mut likeliest = IMPOSSIBLE;
+                for (earlier, (weight, steps)) in weights.iter().zip(&self.steps).enumerate() {
+                    let weight = weight + steps[state] + emission[state];
+                    if weight > likeliest {
+                        likeliest = weight;
+                        from[state] = earlier as u8;
+                    }
+                }
+                likeliest
+            });
+            before.push(from);
+        }
+        let mut state = if weights[END] >= weights[SINGLE] {
+            END
+        } else {
+            SINGLE
+        };
+        // From here on the first of the four says in which state the character is.
+        for from in before.iter_mut().rev() {
+            let earlier = from[state];
+            from[0] = state as u8;
+            state = earlier.into();
+        }
+        let mut start = 0;
+        for (at, states) in before.iter().enumerate() {
+            if [END, SINGLE].contains(&states[0].into()) {
+                visit(start..at + 1);
+                start = at + 1;
+            }
+        }
+    }
+}
+
+impl Cutter {
+    /// Calls back with the place of every word of more than one character, in the order of the text.
+    pub(super) fn words(
+        &self,
+        text: &str,
+        buffers: &mut Buffers,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let mut start = 0;
+        for stretch in text.split_inclusive(SEPARATORS) {
+            let end = start + stretch.len();
+            let stretch = stretch.trim_end_matches(SEPARATORS);
+            buffers.read(stretch, start);
+            self.cut(buffers, &mut visit);
+            start = end;
+        }
+    }
+
+    fn cut(&self, buffers: &mut Buffers, visit: &mut impl FnMut(Range<usize>)) {
+        let Buffers {
+            points,
+            starts,
+            ways,
+            before,
+        } = buffers;
+        self.dictionary.find_ways(points, ways);
+        let mut word = |word: Range<usize>| {
+            if word.len() > 1 {
+                visit(starts[word.start]..starts[word.end]);
+            }
+        };
+        let is_alone = |at: usize| ways[at].1 == 1 && !self.dictionary.own.contains(&points[at]);
+        let mut at = 0;
+        while at < points.len() {
+            let alone = (at..points.len()).take_while(|&at| is_alone(at)).count();
+            if alone == 0 {
+                word(at..at + ways[at].1);
+                at += ways[at].1;
+            } else {
+                self.cut_alone(&points[at..at + alone], before, |part| {
+                    word(at + part.start..at + part.end);
+                });
+                at += alone;
+            }
+        }
+    }
+
+    /// Cuts characters that the dictionary leaves alone.
+    fn cut_alone(
+        &self,
+        points: &[char],
+        before: &mut Vec<[u8; STATES]>,
+        mut visit: impl FnMut(Range<usize>),
+    ) {
+        let mut at = 0;
+        while at < points.len() {
+            let length = match points[at].is_ascii() {
+                true => ascii_length(&points[at..]),
+                false => points[at..]
+                    .iter()
+                    .take_while(|point| !point.is_ascii())
+                    .count(),
+            };
+            let here = at..at + length;
+            if points[at].is_ascii() {
+                visit(here);
+            } else {
+                self.model.cut(&points[here], before, |word| {
+                    visit(at + word.start..at + word.end);
+                });
+            }
+            at += length;
+        }
+    }
+}
+
+/// How many characters stay together from an ASCII one on: letters and digits with decimals behind
+/// them, or the one.
+fn ascii_length(points: &[char]) -> usize {
+    let whole = count(points, char::is_ascii_alphanumeric);
+    let decimals = match points[whole..].split_first() {
+        Some(('.', rest)) if whole > 0 => count(rest, char::is_ascii_digit),
+        _ => 0,
+    };
+    match (whole, decimals) {
+        (0, _) => 1,
+        (_, 0) => whole,
+        _ => whole + 1 + decimals,
+    }
+}
+
+fn count(points: &[char], is: impl Fn(&char) -> bool) -> usize {
+    points.iter().take_while(|point| is(point)).count()
+}
+
+impl Buffers {
+    fn read(&mut self, stretch: &str, start: usize) {
+        self.points.clear();
+        self.starts.clear();
+        for (at, point) in stretch.char_indices() {
+            self.points.push(point);
+            self.starts.push(start + at);
+        }
+        self.starts.push(start + stretch.len());
+    }
+
+    /// Gives back what is larger than `most` elements.
+    pub(in crate::sketch::compat) fn trim(&mut self, most: usize) {
+        if self.points.capacity() > most {
+            *self = Self::default();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The heaviest way among all.
+    fn plain_way(points: &[char], words: &[Entry<'_>], least: f64) -> f64 {
+        if points.is_empty() {
+            return 0.0;
+        }
+        let ways = (1..=points.len()).filter_map(|length| {
+            let word: String = points[..length].iter().collect();
+            let known = words.iter().rev().find(|&&(known, _)| known == word);
+            let weight = known.map(|&(_, weight)| weight);
+            let weight = weight.or((length == 1).then_some(least))?;
+            Some(plain_way(&points[length..], words, least) + weight)
+        });
+        ways.fold(f64::MIN, f64::max)
+    }
+
+    #[test]
+    fn the_way_taken_is_the_likeliest_of_all() {
+        let words = [
+            ("a", -2.0),
+            ("ab", -3.5),
+            ("abc", -5.25),
+            ("bc", -2.75),
+            ("cab", -4.5),
+            ("ab", -3.0),
+        ];
+        let own = [("ca", -1.5)];
+        let dictionary = Dictionary::new(&words, &own);
+        assert_eq!(dictionary.least, -5.25);
+        let all = [&words[..], &own].concat();
+        for number in 0..500 {
+            let points: Vec<char> = (0..number % 12)
+                .map(|at| ['a', 'b', 'c'][crate::hash::mix(number * 16 + at) as usize % 3])
+                .collect();
+            let mut ways = Vec::new();
+            dictionary.find_ways(&points, &mut ways);
+            let found = ways.first().map_or(0.0, |&(weight, _)| weight);
+            assert_eq!(found, plain_way(&points, &all, -5.25), "{points:?}");
+            let mut at = 0;
+            let mut sum = 0.0;
+            while at < points.len() {
+                let length = ways[at].1;
+                let word: String = points[at..at + length].iter().collect();
+                let known = all.iter().rev().find(|&&(known, _)| known == word);
+                sum += known.map_or(-5.25, |&(_, weight)| weight);
+                at += length;
+            }
+            assert_eq!(sum, found, "{points:?}");
+        }
+    }
+
+    #[test]
+    fn of_equally_likely_ways_the_one_with_the_shorter_first_word_is_taken() {
+        let dictionary = Dictionary::new(&[("ab", -2.0), ("a", -1.0), ("b", -1.0)], &[]);
+        let mut ways = Vec::new();
+        dictionary.find_ways(&['a', 'b'], &mut ways);
+        assert_eq!(ways, [(-2.0, 1), (-1.0, 1)]);
+    }
+
+    fn model() -> Model {
+        let no = IMPOSSIBLE;
+        let weight = |seed: u64| -((crate::hash::mix(seed) % 800) as f64) / 64.0;
+        let emissions: [Vec<(char, f64)>; STATES] = std::array::from_fn(|state| {
+            let points = ['甲', '乙', '丙', '丁'].into_iter();
+            points
+                .map(|point| (point, weight(u64::from(point) * 4 + state as u64)))
+                .collect()
+        });
+        Model::new(
+            [-0.25, no, no, -1.5],
+            [
+                [no, -0.5, -1.0, no],
+                [-0.5, no, no, -0.75],
+                [no, -0.25, -1.25, no],
+                [-0.75, no, no, -0.5],
+            ],
+            emissions,
+        )
+    }
+
+    fn cut(model: &Model, points: &[char]) -> Vec<Range<usize>> {
+        let mut words = Vec::new();
+        model.cut(points, &mut Vec::new(), |word| words.push(word));
+        words
+    }
+
+    /// The weight of the states that cut characters into words.
+    fn weight_of(model: &Model, points: &[char], words: &[Range<usize>]) -> f64 {
+        let states = words.iter().flat_map(|word| match word.len() {
+            1 => vec![SINGLE],
+            length => [&[0][..], &vec![2; length - 2], &[END]].concat(),
+        });
+        let mut before = None;
+        let mut sum = 0.0;
+        for (state, &point) in states.zip(points) {
+            sum += before.map_or(model.start[state], |from: usize| model.steps[from][state]);
+            sum += model.emission(point)[state];
+            before = Some(state);
+        }
+        sum
+    }
+
+    #[test]
+    fn the_model_cuts_by_the_likeliest_states() {
+        let model = model();
+        for number in 0..300u64 {
+            let count = 1 + number % 9;
+            let points: Vec<char> = (0..count)
+                .map(|at| ['甲', '乙', '丙', '丁'][crate::hash::mix(number * 16 + at) as usize % 4])
+                .collect();
+            let words = cut(&model, &points);
+            let covered: Vec<usize> = words.iter().cloned().flatten().collect();
+            assert_eq!(covered, (0..points.len()).collect::<Vec<_>>());
+            // Every way to put borders between the characters.
+            let best = (0..1u32 << (count - 1)).map(|borders| {
+                let mut all = Vec::new();
+                let mut start = 0;
+                for end in 1..=points.len() {
+                    if end == points.len() || borders >> (end - 1) & 1 == 1 {
+                        all.push(start..end);
+                        start = end;
+                    }
+                }
+                weight_of(&model, &points, &all)
+            });
+            let best = best.fold(f64::MIN, f64::max);
+            assert_eq!(weight_of(&model, &points, &words), best, "{points:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_the_model_has_not_seen_hide_what_it_knows() {
+        // All weights become one: so does the tool, whose fingerprints follow.
+        let model = model();
+        assert_eq!(cut(&model, &['！', '？']), [0..1, 1..2]);
+        assert_eq!(cut(&model, &[]), []);
+    }
+}

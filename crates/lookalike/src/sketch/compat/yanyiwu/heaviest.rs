@@ -1,0 +1,107 @@
+//! The heaviest of weighted words in the order in which this tool takes them.
+//!
+//! It asks the C++ library for the first of a partial sort, which may leave equally heavy words in any
+//! order, and of those at the cut any may stay. Words that are in no table all weigh the same, so this
+//! decides many fingerprints. Here it is what the GNU library does: a heap of the first words with the
+//! lightest at the top, which every later and heavier word replaces in turn; then the heap is taken
+//! apart, the lightest to the end.
+//!
+//! Cost: a comparison a word, and log(top) for every one that enters the heap.
+
+/// What is weighed.
+pub(super) type Weighed = (u64, f64);
+
+/// Keeps the `top` heaviest, heaviest first.
+pub(super) fn keep_heaviest(words: &mut Vec<Weighed>, top: usize) {
+    let top = top.min(words.len());
+    let (heap, rest) = words.split_at_mut(top);
+    for root in (0..top / 2).rev() {
+        let word = heap[root];
+        sink(heap, root, word);
+    }
+    for &word in &*rest {
+        if word.1 > heap[0].1 {
+            sink(heap, 0, word);
+        }
+    }
+    for last in (1..top).rev() {
+        let word = heap[last];
+        heap[last] = heap[0];
+        sink(&mut heap[..last], 0, word);
+    }
+    words.truncate(top);
+}
+
+/// Puts a word into the heap below an empty place: the lighter children move up along a way to the
+/// bottom, and the word rises from there as long as what is above is heavier. Of equal children the
+/// second moves up.
+fn sink(heap: &mut [Weighed], root: usize, word: Weighed) {
+    let mut place = root;
+    loop {
+        let (first, second) = (2 * place + 1, 2 * place + 2);
+        let child = match heap.len() {
+            length if second < length && heap[second].1 > heap[first].1 => first,
+            length if second < length => second,
+            length if first < length => first,
+            _ => break,
+        };
+        heap[place] = heap[child];
+        place = child;
+    }
+    while place > root {
+        let above = (place - 1) / 2;
+        if heap[above].1 <= word.1 {
+            break;
+        }
+        heap[place] = heap[above];
+        place = above;
+    }
+    heap[place] = word;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(weights: &[f64], top: usize) -> Vec<u64> {
+        let mut words: Vec<_> = (0..).zip(weights.iter().copied()).collect();
+        keep_heaviest(&mut words, top);
+        words.into_iter().map(|(word, _)| word).collect()
+    }
+
+    #[test]
+    fn the_heaviest_come_first_whatever_their_number() {
+        for count in 0..40 {
+            let weight = |at: u64| (crate::hash::mix(at) % 1000) as f64 + at as f64 / 1000.0;
+            let words: Vec<Weighed> = (0..count).map(|at| (at, weight(at))).collect();
+            let mut sorted = words.clone();
+            sorted.sort_by(|a, b| b.1.total_cmp(&a.1));
+            for top in 1..=count as usize + 1 {
+                let mut heaviest = words.clone();
+                keep_heaviest(&mut heaviest, top);
+                assert_eq!(heaviest, sorted[..top.min(sorted.len())]);
+            }
+        }
+    }
+
+    /// What `std::partial_sort` of GNU libstdc++ 12 leaves.
+    #[test]
+    fn equally_heavy_words_stay_and_stand_as_in_the_gnu_library() {
+        let halves = [2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
+        let thirds = [1.0, 2.0, 3.0, 3.0, 2.0, 1.0, 1.0, 2.0, 3.0, 3.0];
+        for (weights, expected) in [
+            (&[1.0; 7][..], &[0][..]),
+            (&[1.0; 7], &[0, 1, 2]),
+            (&[1.0; 7], &[3, 4, 1, 0, 2]),
+            (&[1.0; 7], &[3, 4, 1, 0, 5, 2, 6]),
+            (&halves, &[2, 0]),
+            (&halves, &[0, 4, 6, 8, 2]),
+            (&halves, &[8, 4, 0, 2, 6, 1, 3, 7, 5]),
+            (&thirds, &[8, 3, 2]),
+            (&thirds, &[3, 9, 8, 2, 1, 4, 7]),
+            (&thirds, &[8, 3, 9, 2, 7, 1, 4, 0, 5]),
+        ] {
+            assert_eq!(kept(weights, expected.len()), expected, "{weights:?}");
+        }
+    }
+}

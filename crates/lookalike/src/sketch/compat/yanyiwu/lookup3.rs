@@ -1,0 +1,95 @@
+//! The hash lookup3 of Bob Jenkins (2006), by which this tool names words.
+
+/// Bytes that are mixed at a time.
+const BLOCK: usize = 12;
+
+/// By how much the steps of mixing rotate, and those at the end.
+const MIXING: [u32; 6] = [4, 6, 8, 16, 19, 4];
+const FINISHING: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
+
+/// 64 bits of the hash without seeds, the better mixed half above.
+pub(in crate::sketch::compat) fn hash(bytes: &[u8]) -> u64 {
+    let [primary, secondary] = hashes(bytes, [0; 2]);
+    u64::from(primary) << 32 | u64::from(secondary)
+}
+
+/// The primary and the secondary hash from the seeds of both (`hashlittle2`).
+fn hashes(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
+    let start = (bytes.len() as u32)
+        .wrapping_add(0xdead_beef)
+        .wrapping_add(primary);
+    let mut state = [start, start, start.wrapping_add(secondary)];
+    if !bytes.is_empty() {
+        // The last block may be a full one, but never an empty one.
+        let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK * BLOCK);
+        for block in blocks.as_chunks::<BLOCK>().0 {
+            add(&mut state, block);
+            mix(&mut state);
+        }
+        let mut last = [0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        add(&mut state, &last);
+        finish(&mut state);
+    }
+    [state[2], state[1]]
+}
+
+fn add(state: &mut [u32; 3], block: &[u8; BLOCK]) {
+    for (word, bytes) in state.iter_mut().zip(block.as_chunks::<4>().0) {
+        *word = word.wrapping_add(u32::from_le_bytes(*bytes));
+    }
+}
+
+fn mix(state: &mut [u32; 3]) {
+    for (step, by) in MIXING.into_iter().enumerate() {
+        let (at, next, before) = (step % 3, (step + 1) % 3, (step + 2) % 3);
+        state[at] = state[at].wrapping_sub(state[before]) ^ state[before].rotate_left(by);
+        state[before] = state[before].wrapping_add(state[next]);
+    }
+}
+
+fn finish(state: &mut [u32; 3]) {
+    for (step, by) in FINISHING.into_iter().enumerate() {
+        let (at, before) = ((step + 2) % 3, (step + 1) % 3);
+        state[at] = (state[at] ^ state[before]).wrapping_sub(state[before].rotate_left(by));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_the_published_ones() {
+        let speech = "Four score and seven years ago";
+        for (text, seeds, expected) in [
+            ("", [0, 0], [0xdead_beef, 0xdead_beef]),
+            ("", [0, 0xdead_beef], [0xbd5b_7dde, 0xdead_beef]),
+            ("", [0xdead_beef, 0xdead_beef], [0x9c09_3ccd, 0xbd5b_7dde]),
+            (speech, [0, 0], [0x1777_0551, 0xce72_26e6]),
+            (speech, [0, 1], [0xe360_7cae, 0xbd37_1de4]),
+            (speech, [1, 0], [0xcd62_8161, 0x6cbe_a4b3]),
+        ] {
+            assert_eq!(
+                hashes(text.as_bytes(), seeds),
+                expected,
+                "{text} {seeds:x?}"
+            );
+        }
+        assert_eq!(hash(speech.as_bytes()), 0x1777_0551_ce72_26e6);
+    }
+
+    #[test]
+    fn every_byte_counts_at_every_length() {
+        let mut seen = std::collections::HashSet::new();
+        for length in 1..=40 {
+            let mut bytes = vec![7; length];
+            assert!(seen.insert(hash(&bytes)));
+            for at in 0..length {
+                bytes[at] ^= 1;
+                assert!(seen.insert(hash(&bytes)), "byte {at} of {length}");
+                bytes[at] ^= 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! `yanyiwu`: the fingerprints of the C++ library `simhash` with cppjieba 5.6.7, which it carries.
+//!
+//! Features are the words that cppjieba cuts a text into, without those of one character and the
+//! stopwords. Of the distinct ones the heaviest vote, heaviest first, with tf · idf in doubles; a word
+//! without an idf has the mean of all. How many vote is the caller's choice there; here it is the
+//! recipe's `simhash.top`, or else what the library advises: one for every 120 bytes of text, at least
+//! 5 and at most 200.
+//!
+//! Dictionary, model, idf and stopwords are files that the recipe names. With the same tables, texts
+//! have the fingerprints of the library as compiled with GNU's C++ library, on which it depends how
+//! equally heavy words stand. Ready-made features vote as they come, all of them, as in its
+//! `make_from_predefined_keywords`.
+//!
+//! Cost: cutting, some 10 MB/s; a sort of the words. The tables take some 60 MB, and half a second to
+//! read.
+
+mod cut;
+mod heaviest;
+mod lookup3;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) use lookup3::hash;
+pub(crate) use tables::{File, Sources, Tables};
+
+use crate::recipe::Recipe;
+use crate::text::single;
+use crate::weight::WEIGHT_STEPS;
+
+/// Makes the features of a text.
+#[derive(Clone, Debug)]
+pub(super) struct Extractor {
+    tables: Arc<Tables>,
+    top: Option<usize>,
+}
+
+/// Buffers that are used again from text to text.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    cut: cut::Buffers,
+    /// The words in the order of their bytes.
+    order: Vec<usize>,
+    /// What votes, in this order: hashes with weights.
+    pub(super) keywords: Vec<(u64, f64)>,
+}
+
+/// Bytes of a text for each word that votes, and how many do so at least and at most.
+const BYTES_A_WORD: usize = 120;
+const LEAST_WORDS: usize = 5;
+const MOST_WORDS: usize = 200;
+
+impl Extractor {
+    /// The extractor of a recipe whose tables have been read.
+    pub(super) fn new(recipe: &Recipe) -> Option<Self> {
+        Some(Self {
+            tables: recipe.loaded().tables.clone()?,
+            top: recipe.simhash.top.map(|top| top as usize),
+        })
+    }
+
+    /// The places and hashes of the words that count, in the order of the text.
+    fn words(&self, text: &str, cut: &mut cut::Buffers, mut visit: impl FnMut(Range<usize>, u64)) {
+        self.tables.cutter.words(text, cut, |place| {
+            let hash = hash(&text.as_bytes()[place.clone()]);
+            if !self.tables.is_stopword(hash) {
+                visit(place, hash);
+            }
+        });
+    }
+
+    pub(super) fn analyze(&self, text: &str, buffers: &mut super::Buffers) {
+        let super::Buffers {
+            ranges,
+            low,
+            high,
+            weighed,
+            yanyiwu,
+            ..
+        } = buffers;
+        self.words(text, &mut yanyiwu.cut, |place, hash| {
+            ranges.push(place);
+            low.push(hash);
+        });
+        high.resize(low.len(), 0);
+        self.weigh(text, (ranges, low), yanyiwu);
+        let steps = |weight: f64| (weight * WEIGHT_STEPS as f64).round() as i64;
+        let keywords = yanyiwu.keywords.iter();
+        weighed.extend(keywords.map(|&(hash, weight)| (single(hash), steps(weight))));
+    }
+
+    /// Finds what votes of the words of a text, which are given by their places and hashes.
+    fn weigh(&self, text: &str, (places, hashes): (&[Range<usize>], &[u64]), own: &mut Buffers) {
+        let Buffers {
+            order, keywords, ..
+        } = own;
+        let word = |&at: &usize| &text.as_bytes()[places[at].clone()];
+        order.extend(0..places.len());
+        order.sort_unstable_by(|a, b| word(a).cmp(word(b)));
+        keywords.extend(order.chunk_by(|a, b| word(a) == word(b)).map(|equal| {
+            let hash = hashes[equal[0]];
+            (hash, equal.len() as f64 * self.tables.idf(hash))
+        }));
+        let advised = (text.len() / BYTES_A_WORD).clamp(LEAST_WORDS, MOST_WORDS);
+        heaviest::keep_heaviest(keywords, self.top.unwrap_or(advised));
+    }
+
+    pub(super) fn features(&self, text: &str) -> Vec<String> {
+        let mut words = Vec::new();
+        self.words(text, &mut cut::Buffers::default(), |place, _| {
+            words.push(text[place].to_owned());
+        });
+        words
+    }
+}
+
+impl Buffers {
+    pub(super) fn clear(&mut self, kept: usize) {
+        self.cut.trim(kept);
+        super::clear(&mut self.order, kept);
+        super::clear(&mut self.keywords, kept);
+    }
+}
+
+/// The vote of hashes in their order, in doubles: a bit is set iff its sum is above 0.
+pub(in crate::sketch) fn vote(keywords: &[(u64, f64)]) -> u64 {
+    let mut sums = [0.0; 64];
+    for &(hash, weight) in keywords {
+        for (bit, sum) in sums.iter_mut().enumerate() {
+            *sum += if hash >> bit & 1 == 1 {
+                weight
+            } else {
+                -weight
+            };
+        }
+    }
+    let bits = sums.iter().enumerate();
+    bits.map(|(bit, &sum)| u64::from(sum > 0.0) << bit).sum()
+}
