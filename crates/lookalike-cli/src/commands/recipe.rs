@@ -45,6 +45,9 @@ fn of_scheme(scheme: Scheme) -> &'static str {
         Scheme::Seomoz => "runs of 4 words, as the package simhash-py has it",
         Scheme::NewsMd5 => "words parted by white space, as the script for news has it",
         Scheme::JavaClassic => "words parted by blanks, as the Java class has it",
+        Scheme::Yanyiwu => {
+            "words cut by jieba with tables of one's own, as yanyiwu's simhash has it"
+        }
         Scheme::DatasketchLegacy => "words parted by white space, hashed as datasketch 1 does",
         Scheme::DatasketchAffine32 => "words parted by white space, hashed as datasketch 2 does",
     }
