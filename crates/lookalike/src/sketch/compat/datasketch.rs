@@ -19,7 +19,7 @@ pub(super) fn hash(state: State) -> u128 {
 }
 
 pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
-    buffers.cut(text, python::split(text));
+    python::places(cpu, text, &mut buffers.ranges);
     buffers.hash::<Sha1>(cpu, text.as_bytes(), hash);
 }
 

@@ -230,13 +230,6 @@ impl Buffers {
         self.yanyiwu.keywords.push((hash, weight));
     }
 
-    /// Makes the ranges those of `parts` of `text`.
-    fn cut<'t>(&mut self, text: &'t str, parts: impl Iterator<Item = &'t str>) {
-        let start = |part: &str| part.as_ptr().addr() - text.as_ptr().addr();
-        self.ranges
-            .extend(parts.map(|part| start(part)..start(part) + part.len()));
-    }
-
     /// Adds the hash of what stands in every range of `bytes`.
     fn hash<D: Digest>(&mut self, cpu: Cpu, bytes: &[u8], number: impl Fn(State) -> u128) {
         let start = self.low.len();

@@ -15,6 +15,6 @@ pub(super) fn hash(state: State) -> u128 {
 }
 
 pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
-    buffers.cut(text, python::split_like_python_2(text));
+    python::places_like_python_2(cpu, text, &mut buffers.ranges);
     buffers.hash::<Md5>(cpu, text.as_bytes(), hash);
 }

@@ -5,9 +5,12 @@
 
 mod generated;
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use generated::{CASED, IGNORED, LOWER, WORD};
+
+use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 
 const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
@@ -150,8 +153,81 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
 
 /// The same in Python 2.7, of Unicode 5.2: U+180E parts words too.
 pub(super) fn split_like_python_2(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|character| is_space(character) || character == '\u{180e}')
+    text.split(is_space_of_python_2)
         .filter(|token| !token.is_empty())
+}
+
+/// Appends the places of what [`split`] gives.
+pub(super) fn places(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
+    cpu.run(Places {
+        text,
+        is_space,
+        ranges,
+    });
+}
+
+/// The same for [`split_like_python_2`].
+pub(super) fn places_like_python_2(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
+    cpu.run(Places {
+        text,
+        is_space: is_space_of_python_2,
+        ranges,
+    });
+}
+
+/// Finds what stands between white space. ASCII letters are passed over in blocks, and of other
+/// characters only those are looked at that begin as white space can.
+struct Places<'a, F> {
+    text: &'a str,
+    is_space: F,
+    ranges: &'a mut Vec<Range<usize>>,
+}
+
+impl<F: Fn(char) -> bool> Places<'_, F> {
+    /// The bytes of the white space that begins at byte `at`; none if none does.
+    #[inline(always)]
+    fn space(&self, at: usize) -> Option<usize> {
+        let first = match self.text.as_bytes()[at] {
+            byte if byte.is_ascii() => char::from(byte),
+            0xc2 | 0xe1..=0xe3 => self.text[at..].chars().next()?,
+            _ => return None,
+        };
+        (self.is_space)(first).then(|| first.len_utf8())
+    }
+}
+
+impl<F: Fn(char) -> bool> Kernel for Places<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, arch: A) {
+        let (blocks, rest) = self.text.as_bytes().as_chunks::<BLOCK>();
+        let mut last = [b'.'; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let mut copy = [0; BLOCK];
+        let mut start = 0;
+        for (number, block) in blocks.iter().chain([&last]).enumerate() {
+            let masks = arch.ascii_block::<false>(block, &mut copy);
+            let mut candidates = masks.space | masks.non_ascii;
+            while candidates != 0 {
+                let at = number * BLOCK + candidates.trailing_zeros() as usize;
+                candidates &= candidates - 1;
+                if let Some(width) = self.space(at) {
+                    if start < at {
+                        self.ranges.push(start..at);
+                    }
+                    start = at + width;
+                }
+            }
+        }
+        if start < self.text.len() {
+            self.ranges.push(start..self.text.len());
+        }
+    }
+}
+
+fn is_space_of_python_2(character: char) -> bool {
+    is_space(character) || character == '\u{180e}'
 }
 
 /// The information separators are white space to Python, and nothing else differs from Unicode's.
@@ -215,10 +291,41 @@ mod tests {
     }
 
     #[test]
+    fn places_are_those_of_the_parts_at_every_length() {
+        let alphabet: Vec<char> = "abcdefgh \t\n\0\u{1c}\u{7f}\u{85}\u{a0}é\u{1680}\u{180e}ᚁ\u{2003}\u{200b}\u{205f}、\u{3000}漢𝟘".chars().collect();
+        for number in 0..2000u64 {
+            // Some texts are mostly letters, some mostly not.
+            let letters = [8, 11, alphabet.len()][number as usize % 3];
+            let text: String = (0..number % 211)
+                .map(|at| alphabet[crate::hash::mix(number << 16 | at) as usize % letters])
+                .collect();
+            for cpu in Cpu::all() {
+                let mut ranges = Vec::new();
+                places(cpu, &text, &mut ranges);
+                let found = ranges.drain(..).map(|range| &text[range]);
+                assert!(found.eq(split(&text)), "{} {text:?}", cpu.name());
+                places_like_python_2(cpu, &text, &mut ranges);
+                let found = ranges.drain(..).map(|range| &text[range]);
+                assert!(
+                    found.eq(split_like_python_2(&text)),
+                    "{} {text:?}",
+                    cpu.name()
+                );
+            }
+        }
+    }
+
+    #[test]
     fn white_space_is_unicodes_and_the_information_separators() {
         for point in '\0'..=char::MAX {
             let expected = point.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&point);
             assert_eq!(is_space(point), expected, "{point:?}");
+            let place = Places {
+                text: &point.to_string(),
+                is_space,
+                ranges: &mut Vec::new(),
+            };
+            assert_eq!(place.space(0).is_some(), expected, "{point:?}");
         }
     }
 }

@@ -11,8 +11,8 @@
 //! equally heavy words stand. Ready-made features vote as they come, all of them, as in its
 //! `make_from_predefined_keywords`.
 //!
-//! Cost: cutting, some 10 MB/s; a sort of the words. The tables take some 60 MB, and half a second to
-//! read.
+//! Cost: cutting, some tens of nanoseconds a byte, and a sort of the words. The tables that come with
+//! cppjieba take some 80 MB and 0.2 s to read.
 
 mod cut;
 mod heaviest;
