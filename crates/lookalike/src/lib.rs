@@ -98,6 +98,8 @@
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
 //!    [`find_components`](matching::find_components).
 //!
+//! [`compare`] shows all of it for two texts, and [`hamming`] finds fingerprints within a distance.
+//!
 //! # What it does not do
 //!
 //! It reads no documents from files, decodes no encodings and prints nothing: that is for the crates

@@ -1,12 +1,27 @@
 //! Single documents of inputs, looked for by their ids.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 use lookalike::text::{Analysis, Analyzer, Scratch};
-use lookalike_batch::source::{Inputs, ParseScratch, ReadOptions, Row};
+use lookalike_batch::source::{Format, Inputs, ParseScratch, ReadOptions, Row};
+
+/// The format of a file whose name says nothing of one; None where the name, or what is in the
+/// directory, decides.
+pub(super) fn unless_known(path: &Path, usual: Format) -> Option<Format> {
+    let lower = path.to_string_lossy().to_lowercase();
+    let plain = [".gz", ".gzip", ".zst", ".zstd"]
+        .iter()
+        .find_map(|extension| lower.strip_suffix(extension))
+        .unwrap_or(&lower);
+    let known = [
+        ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab", ".parquet", ".pq",
+    ];
+    let is_known = known.iter().any(|extension| plain.ends_with(extension)) || path.is_dir();
+    (!is_known).then_some(usual)
+}
 
 /// Calls back with every row, in any order and from several threads, until one answer is `false`.
 /// A bad row comes as a sentence.

@@ -4,7 +4,6 @@
 //! again, so that the answer is about the texts as they are now and says so if that has changed.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail};
@@ -22,7 +21,7 @@ use crate::output::{Printer, Tone, plural, visible};
 use crate::recipes::load_recipe;
 use crate::settings;
 
-use super::documents::{Found, lock, look_up, visit_rows};
+use super::documents::{Found, lock, look_up, unless_known, visit_rows};
 
 /// How many of the documents that were removed for a kept one are named.
 const NAMED: usize = 5;
@@ -68,7 +67,8 @@ struct Table {
 
 impl Table {
     fn read(args: &ExplainArgs) -> Result<Self> {
-        let format = table_format(&args.removed);
+        // What is not known by its extension is TSV, as it was when it was written.
+        let format = unless_known(&args.removed, Format::TSV);
         let columns = ["similarity", "method", "threshold", "cluster"];
         let fields = Fields {
             text: vec!["kept".to_owned()],
@@ -128,18 +128,6 @@ impl Table {
     fn names(&self, in_table: &str, id: &str) -> bool {
         in_table == id || self.escaped && in_table == escape(id, true)
     }
-}
-
-/// What is not known by its extension is TSV, as it was when it was written.
-fn table_format(path: &Path) -> Option<Format> {
-    let lower = path.to_string_lossy().to_lowercase();
-    let plain = [".gz", ".gzip", ".zst", ".zstd"]
-        .iter()
-        .find_map(|extension| lower.strip_suffix(extension))
-        .unwrap_or(&lower);
-    let known = [".jsonl", ".ndjson", ".json", ".csv", ".parquet", ".pq"];
-    let is_known = known.iter().any(|extension| plain.ends_with(extension)) || path.is_dir();
-    (!is_known).then_some(Format::TSV)
 }
 
 fn escape(id: &str, escaped: bool) -> String {

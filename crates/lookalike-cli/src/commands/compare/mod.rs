@@ -13,7 +13,7 @@ use lookalike::text::State;
 use lookalike_batch::source::{Format, ReadOptions};
 use serde_json::{Value, json};
 
-use super::documents::{Found, lock, look_up, visit_rows};
+use super::documents::{Found, lock, look_up, unless_known, visit_rows};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::diff::passages;
@@ -93,7 +93,9 @@ impl Side {
 
 /// The document of a file that has no other.
 fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
-    let format = options.format.or_else(|| format_of(path));
+    let format = options
+        .format
+        .or_else(|| unless_known(Path::new(path), Format::Text));
     let options = ReadOptions {
         format,
         document_per_file: options.document_per_file || format == Some(Format::Text),
@@ -124,20 +126,6 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     }
 }
 
-/// What is no table by its name is plain text.
-fn format_of(path: &str) -> Option<Format> {
-    let lower = path.to_lowercase();
-    let plain = [".gz", ".gzip", ".zst", ".zstd"]
-        .iter()
-        .find_map(|extension| lower.strip_suffix(extension))
-        .unwrap_or(&lower);
-    let known = [
-        ".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".tab", ".parquet", ".pq",
-    ];
-    let is_known = known.iter().any(|extension| plain.ends_with(extension));
-    (!is_known && !Path::new(path).is_dir()).then_some(Format::Text)
-}
-
 /// The document that FILE#ID names. Both parts may have a `#` in them: the shortest name of a file
 /// that exists counts.
 fn document_by_id(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
@@ -152,7 +140,9 @@ fn document_by_id(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
         );
     };
     let options = ReadOptions {
-        format: options.format.or_else(|| format_of(file)),
+        format: options
+            .format
+            .or_else(|| unless_known(Path::new(file), Format::Text)),
         ..options.clone()
     };
     let is_wanted = |id: &str| id == wanted;
