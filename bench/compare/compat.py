@@ -5,7 +5,7 @@
 The documents are those that `lookalike-bench compat` takes. PyPI `simhash` and `datasketch` get the
 texts in memory and one thread; the command has one thread too and is timed from outside, with reading
 and writing. Every value is compared: one that differs ends the run.
-Run it in the environment of ./setup: `bench/compare/.venv/bin/python bench/compare/compat.py`.
+Run it in the environment of ./setup: `bench/compare/.venv-signatures/bin/python bench/compare/compat.py`.
 """
 
 import argparse

@@ -1,7 +1,6 @@
 """Chinese text to SimHash by the Python packages jieba and simhash, one core, on a sample.
 
-    pip install jieba simhash 'numpy<2'
-    python jieba_simhash.py zh_docs.jsonl [megabytes]
+    bench/compare/.venv-signatures/bin/python bench/compare/jieba_simhash.py zh_docs.jsonl [megabytes]
 
 The same work as `lookalike-bench chinese`: words by jieba, TF-IDF learned from the sample, the twenty
 heaviest words, 64 bits.

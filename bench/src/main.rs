@@ -14,6 +14,7 @@ mod corpora;
 mod dedup;
 mod hamming;
 mod join;
+mod labelled;
 mod live;
 mod machine;
 mod measures;
@@ -65,6 +66,11 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
+    /// Writes labelled pairs made from the real corpora into a folder.
+    Labelled {
+        /// The folder.
+        out: PathBuf,
+    },
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -114,6 +120,7 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
+        Command::Labelled { out } => labelled::run(&data, &out),
         Command::Tables { check } => tables::run(check),
     }
 }

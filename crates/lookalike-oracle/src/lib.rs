@@ -30,6 +30,6 @@ pub mod text;
 pub mod verdict;
 
 pub use document::{Document, containment, features, jaccard};
-pub use pairs::{all_pairs, all_pairs_by_double_loop};
+pub use pairs::{all_pairs, all_pairs_by_double_loop, all_pairs_of_sets};
 pub use text::{normalize, tokens};
 pub use verdict::{Verdict, verdicts, verdicts_from_pairs};

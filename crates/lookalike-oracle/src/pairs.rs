@@ -7,6 +7,7 @@
 //! documents that are mostly alike cost as many comparisons as there are pairs.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use rayon::prelude::*;
 
@@ -56,9 +57,36 @@ pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) ->
             }
         }
     }
-    numbers.order_by_rarity(&mut sets);
+    order_by_rarity(&numbers.frequency, &mut sets);
     let mut pairs = equal_pairs(&without_features);
     pairs.extend(join(&sets, threshold));
+    pairs.sort_by_key(|&(i, j, _)| (i, j));
+    pairs
+}
+
+/// The pairs of sets of anything with Jaccard index ≥ `threshold`, sorted by position. A set is a
+/// list without repetitions, in any order; empty ones match nothing.
+///
+/// # Panics
+/// If the threshold is not above 0 and at most 1.
+pub fn all_pairs_of_sets<T: Copy + Eq + Hash>(sets: &[Vec<T>], threshold: f64) -> Vec<Pair> {
+    check(threshold);
+    let mut numbers: HashMap<T, u32> = HashMap::new();
+    let mut frequency = Vec::new();
+    let mut numbered = Vec::with_capacity(sets.len());
+    for set in sets {
+        let mut list = Vec::with_capacity(set.len());
+        for element in set {
+            let next = numbers.len() as u32;
+            let number = *numbers.entry(*element).or_insert(next);
+            frequency.resize(numbers.len(), 0);
+            frequency[number as usize] += 1;
+            list.push(number);
+        }
+        numbered.push(list);
+    }
+    order_by_rarity(&frequency, &mut numbered);
+    let mut pairs = join(&numbered, threshold);
     pairs.sort_by_key(|&(i, j, _)| (i, j));
     pairs
 }
@@ -110,19 +138,20 @@ impl Numbers {
         set
     }
 
-    /// Numbers the features anew, the rarest first, and sorts every set.
-    fn order_by_rarity(self, sets: &mut [Vec<u32>]) {
-        let mut by_rarity: Vec<u32> = (0..self.frequency.len() as u32).collect();
-        by_rarity.sort_by_key(|&feature| (self.frequency[feature as usize], feature));
-        let mut rank = vec![0; by_rarity.len()];
-        for (new, &old) in (0..).zip(&by_rarity) {
-            rank[old as usize] = new;
-        }
-        for set in sets {
-            set.iter_mut()
-                .for_each(|feature| *feature = rank[*feature as usize]);
-            set.sort_unstable();
-        }
+}
+
+/// Numbers the features anew, the rarest first, and sorts every set.
+fn order_by_rarity(frequency: &[u32], sets: &mut [Vec<u32>]) {
+    let mut by_rarity: Vec<u32> = (0..frequency.len() as u32).collect();
+    by_rarity.sort_by_key(|&feature| (frequency[feature as usize], feature));
+    let mut rank = vec![0; by_rarity.len()];
+    for (new, &old) in (0..).zip(&by_rarity) {
+        rank[old as usize] = new;
+    }
+    for set in sets {
+        set.iter_mut()
+            .for_each(|feature| *feature = rank[*feature as usize]);
+        set.sort_unstable();
     }
 }
 
@@ -216,6 +245,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn sets_of_anything_are_joined_alike() {
+        let texts: Vec<String> = generate::corpus(Kind::Short, 300, 9)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
+        let documents: Vec<_> = texts.iter().map(|text| Document::new(text, 2)).collect();
+        let sets: Vec<Vec<u64>> = documents
+            .iter()
+            .map(|document| match document {
+                Document::Rich(features) => features.iter().map(numbered).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        let rich = |i: &usize| !sets[*i].is_empty();
+        for threshold in [0.2, 0.8] {
+            let mut expected = all_pairs_by_double_loop(&documents, threshold);
+            expected.retain(|(i, j, _)| rich(i) && rich(j));
+            assert!(!expected.is_empty());
+            assert_eq!(all_pairs_of_sets(&sets, threshold), expected);
+        }
+    }
+
+    /// Two tokens as one number, from their bytes.
+    fn numbered(feature: &Vec<String>) -> u64 {
+        let bytes = feature.join("\u{1}").into_bytes();
+        bytes
+            .iter()
+            .fold(7, |sum: u64, &byte| sum.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte))
     }
 
     #[test]

@@ -1,0 +1,422 @@
+//! Labelled pairs made from the real corpora, one form for every tool.
+//!
+//! Three layers of truth, never mixed: what people judged, what people edited and an exact measure
+//! graded, and what a conversion left alone. The exact measures are no recipe of ours: character
+//! 5-grams of the text without white space for documents, pairs of neighbouring letters and digits
+//! for titles, both as sets of strings. Pairs at .8 or more are positive, at .5 or less negative,
+//! between them ungraded; negatives are the nearest there are (siblings of one template), because
+//! random ones flatter every tool.
+//!
+//! The texts of a set are split in two, those of one group or one connected component of positive
+//! pairs together, and pairs across the split are left out: no text stands in both the half that settings are chosen
+//! on and the half they are judged on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lookalike_oracle::{all_pairs_of_sets, jaccard, normalize};
+use serde_json::{Value, json};
+
+/// Where a pair may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// To choose settings.
+    Tune,
+    /// To judge them.
+    Test,
+}
+
+/// Two texts and whether they are near-duplicates.
+pub struct Pair {
+    /// Positions in the set's texts.
+    pub texts: (usize, usize),
+    /// Near-duplicates.
+    pub positive: bool,
+    /// Kind of edit, where it is known.
+    pub kind: Option<String>,
+    /// Its half.
+    pub half: Half,
+}
+
+/// A labelled set.
+pub struct Set {
+    /// Name of the corpus.
+    pub name: &'static str,
+    /// What made the labels.
+    pub truth: &'static str,
+    /// Whether a near-duplicate is what its labels mean; others are reported only.
+    pub near_duplicates: bool,
+    /// The texts, each once for every row it stands in.
+    pub texts: Vec<String>,
+    /// The pairs.
+    pub pairs: Vec<Pair>,
+}
+
+const GRADED_BY_5_GRAMS: &str = "natural; character 5-grams: J ≥ .8 against J ≤ .5";
+const GRADED_BY_2_GRAMS: &str = "natural; character pairs: J ≥ .8 against J ≤ .5";
+
+/// At least this is positive, at most [`NEGATIVE`] negative.
+const POSITIVE: f64 = 0.8;
+const NEGATIVE: f64 = 0.5;
+
+/// Negatives are at least so similar, or they would be random ones.
+const NEAREST: f64 = 0.2;
+
+/// Most pairs of one label, drawn evenly.
+const MOST: usize = 10_000;
+
+/// All sets.
+pub fn sets(data: &Path) -> Result<Vec<Set>> {
+    Ok(vec![
+        versions(data, "en_doc_versions")?,
+        versions(data, "zh_doc_versions")?,
+        questions(data)?,
+        grammar(data)?,
+        scripts(data)?,
+        graded(
+            data,
+            "debian_descriptions",
+            0.4,
+            GRADED_BY_5_GRAMS,
+            shingles,
+        )?,
+        graded(data, "spdx_licences", NEAREST, GRADED_BY_5_GRAMS, shingles)?,
+        graded(data, "zh_laws", NEAREST, GRADED_BY_5_GRAMS, shingles)?,
+        graded(data, "zh_poems", NEAREST, GRADED_BY_2_GRAMS, bigrams)?,
+        answers(data)?,
+        semantic(data, "zh_semantic_lcqmc_dev")?,
+        semantic(data, "zh_semantic_pawsx_zh_dev_2k")?,
+    ])
+}
+
+/// Writes every set as `NAME/texts.jsonl` (`id, text`) and `NAME/tune.jsonl` and `NAME/test.jsonl`
+/// (`a, b, label`, and `kind` where there is one): what `lookalike eval --corpus` reads.
+pub fn run(data: &Path, out: &Path) -> Result<()> {
+    for set in sets(data)? {
+        let folder = out.join(set.name);
+        std::fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot make {}", folder.display()))?;
+        let create = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
+        let mut texts = create("texts.jsonl")?;
+        for (id, text) in set.texts.iter().enumerate() {
+            writeln!(texts, "{}", json!({ "id": id.to_string(), "text": text }))?;
+        }
+        texts.flush()?;
+        for (half, name) in [(Half::Tune, "tune.jsonl"), (Half::Test, "test.jsonl")] {
+            let mut pairs = create(name)?;
+            for pair in set.pairs.iter().filter(|pair| pair.half == half) {
+                writeln!(pairs, "{}", row(pair))?;
+            }
+            pairs.flush()?;
+        }
+        let positive = set.pairs.iter().filter(|pair| pair.positive).count();
+        println!(
+            "{:28} {:6} texts, {:6} positive and {:6} negative pairs: {}",
+            set.name,
+            set.texts.len(),
+            positive,
+            set.pairs.len() - positive,
+            set.truth
+        );
+    }
+    Ok(())
+}
+
+fn row(pair: &Pair) -> Value {
+    let (a, b) = pair.texts;
+    let mut row = json!({
+        "a": a.to_string(),
+        "b": b.to_string(),
+        "label": i32::from(pair.positive),
+    });
+    if let Some(kind) = &pair.kind {
+        row["kind"] = json!(kind);
+    }
+    row
+}
+
+/// Revisions of one page, graded in the file itself.
+fn versions(data: &Path, name: &'static str) -> Result<Set> {
+    let mut builder = Builder::default();
+    for group in rows(data, name)? {
+        let first = builder.texts.len();
+        for version in list(&group, "versions")? {
+            builder.texts.push(text(version, "text")?);
+            builder.together.push((first, builder.texts.len() - 1));
+        }
+        for graded in list(&group, "jaccard5")? {
+            let at = |i: usize| graded[i].as_u64().map(|n| first + n as usize);
+            let pair = at(0).zip(at(1)).context("a pair has two positions")?;
+            let similarity = graded[2].as_f64().context("a pair has an index")?;
+            builder.grade(pair, similarity);
+        }
+    }
+    Ok(builder.finish(name, GRADED_BY_5_GRAMS, true))
+}
+
+/// Titles of one question that keep half of their character pairs, against titles of others.
+fn questions(data: &Path) -> Result<Set> {
+    let mut builder = Builder::default();
+    let mut group_of = Vec::new();
+    for (group, row) in rows(data, "zh_question_edits")?.iter().enumerate() {
+        let first = builder.texts.len();
+        for title in list(row, "texts")? {
+            let title = title.as_str().context("a title is a string")?;
+            builder.texts.push(title.to_owned());
+            builder.together.push((first, builder.texts.len() - 1));
+            group_of.push(group);
+        }
+    }
+    let sets: Vec<_> = builder.texts.iter().map(|text| bigrams(text)).collect();
+    for (a, b, similarity) in all_pairs_of_sets(&sets, NEAREST) {
+        let same = group_of[a] == group_of[b];
+        if same && similarity >= 0.5 {
+            builder.push((a, b), true, None);
+        } else if !same && similarity < 0.5 {
+            builder.push((a, b), false, None);
+        }
+    }
+    let truth =
+        "people's edits that keep J ≥ .5 of character pairs, against other questions' titles";
+    Ok(builder.finish("zh_question_edits", truth, true))
+}
+
+/// Sentences and their corrections, against other sentences.
+fn grammar(data: &Path) -> Result<Set> {
+    let mut builder = Builder::default();
+    for row in rows(data, "zh_grammar_edits")? {
+        builder.texts.push(text(&row, "a")?);
+        builder.texts.push(text(&row, "b")?);
+    }
+    let sets: Vec<_> = builder.texts.iter().map(|text| bigrams(text)).collect();
+    for (a, b, similarity) in all_pairs_of_sets(&sets, 0.1) {
+        let same = a / 2 == b / 2;
+        if same && similarity >= 0.5 {
+            builder.push((a, b), true, None);
+        } else if !same && similarity < 0.5 {
+            builder.push((a, b), false, None);
+        }
+    }
+    let truth = "people's corrections that keep J ≥ .5 of character pairs, against other sentences";
+    Ok(builder.finish("zh_grammar_edits", truth, true))
+}
+
+/// One page in both scripts, against the other pages in the other script.
+fn scripts(data: &Path) -> Result<Set> {
+    let mut builder = Builder::default();
+    let mut simplified = Vec::new();
+    for row in rows(data, "zh_traditional_simplified")? {
+        simplified.push(shingles(&text(&row, "simplified")?));
+        builder.texts.push(text(&row, "simplified")?);
+        builder.texts.push(text(&row, "traditional")?);
+    }
+    for page in 0..simplified.len() {
+        builder.push((2 * page, 2 * page + 1), true, None);
+    }
+    for (a, b, similarity) in all_pairs_of_sets(&simplified, 0.05) {
+        if similarity <= NEGATIVE {
+            builder.push((2 * a, 2 * b + 1), false, None);
+        }
+    }
+    let truth = "one page in two scripts, against its nearest other pages";
+    Ok(builder.finish("zh_traditional_simplified", truth, true))
+}
+
+/// Documents whose pairs an exact measure grades, if it finds them as near as `nearest`.
+fn graded(
+    data: &Path,
+    name: &'static str,
+    nearest: f64,
+    truth: &'static str,
+    features: fn(&str) -> Vec<u128>,
+) -> Result<Set> {
+    let mut builder = Builder::default();
+    for row in rows(data, name)? {
+        builder.texts.push(text(&row, "text")?);
+    }
+    let sets: Vec<_> = builder.texts.iter().map(|text| features(text)).collect();
+    for (a, b, similarity) in all_pairs_of_sets(&sets, nearest) {
+        builder.grade((a, b), similarity);
+    }
+    Ok(builder.finish(name, truth, true))
+}
+
+/// Answers that people copied and revised, against ones they wrote by themselves.
+fn answers(data: &Path) -> Result<Set> {
+    let mut builder = Builder::default();
+    let rows = rows(data, "plagiarism_answers")?;
+    let mut originals = HashMap::new();
+    for (at, row) in rows.iter().enumerate() {
+        builder.texts.push(text(row, "text")?);
+        if text(row, "category")? == "orig" {
+            originals.insert(text(row, "task")?, at);
+        }
+    }
+    for (at, row) in rows.iter().enumerate() {
+        let kind = text(row, "category")?;
+        let original = originals.get(&text(row, "task")?).copied();
+        let original = original.context("a task has an original")?;
+        if original != at {
+            builder.push((original, at), kind != "non", Some(kind));
+        }
+    }
+    Ok(builder.finish(
+        "plagiarism_answers",
+        "people: copied or revised, against independent",
+        false,
+    ))
+}
+
+/// Pairs labelled for meaning; for the first corpus only where the surface agrees with the label.
+fn semantic(data: &Path, name: &'static str) -> Result<Set> {
+    let paraphrases = name.contains("lcqmc");
+    let mut builder = Builder::default();
+    for row in rows(data, name)? {
+        let (a, b) = (text(&row, "a")?, text(&row, "b")?);
+        let positive = text(&row, "label")? == "1";
+        let set = |text: &str| bigrams(text).into_iter().collect::<BTreeSet<_>>();
+        let similarity = jaccard(&set(&a), &set(&b));
+        let differs = similarity <= NEGATIVE;
+        let at = builder.texts.len();
+        builder.texts.extend([a, b]);
+        if !paraphrases || (!positive && differs) || (positive && similarity >= POSITIVE) {
+            builder.push((at, at + 1), positive, None);
+        }
+    }
+    let truth = if paraphrases {
+        "people: other meaning and J ≤ .5, against same meaning and J ≥ .8"
+    } else {
+        "people: same words, same or other meaning"
+    };
+    Ok(builder.finish(name, truth, false))
+}
+
+#[derive(Default)]
+struct Builder {
+    texts: Vec<String>,
+    pairs: Vec<((usize, usize), bool, Option<String>)>,
+    /// Texts that stay in one half, positive pairs apart.
+    together: Vec<(usize, usize)>,
+}
+
+impl Builder {
+    fn push(&mut self, pair: (usize, usize), positive: bool, kind: Option<String>) {
+        self.pairs.push((pair, positive, kind));
+    }
+
+    fn grade(&mut self, pair: (usize, usize), similarity: f64) {
+        if similarity >= POSITIVE || similarity <= NEGATIVE {
+            self.push(pair, similarity >= POSITIVE, None);
+        }
+    }
+
+    fn finish(self, name: &'static str, truth: &'static str, near_duplicates: bool) -> Set {
+        let halves = self.halves();
+        let (mut positive, mut negative): (Vec<_>, Vec<_>) = self
+            .pairs
+            .into_iter()
+            .filter(|&((a, b), ..)| halves[a] == halves[b])
+            .partition(|(_, positive, _)| *positive);
+        for pairs in [&mut positive, &mut negative] {
+            pairs.sort_by_key(|&((a, b), ..)| mix(mix(a as u64) ^ b as u64));
+            pairs.truncate(MOST);
+            pairs.sort_by_key(|&(pair, ..)| pair);
+        }
+        positive.append(&mut negative);
+        let pairs = positive.into_iter().map(|(texts, positive, kind)| Pair {
+            texts,
+            positive,
+            kind,
+            half: halves[texts.0],
+        });
+        Set {
+            name,
+            truth,
+            near_duplicates,
+            pairs: pairs.collect(),
+            texts: self.texts,
+        }
+    }
+
+    /// For every text its half: that of the first text of its component.
+    fn halves(&self) -> Vec<Half> {
+        let mut parent: Vec<usize> = (0..self.texts.len()).collect();
+        fn root(parent: &mut [usize], mut at: usize) -> usize {
+            while parent[at] != at {
+                parent[at] = parent[parent[at]];
+                at = parent[at];
+            }
+            at
+        }
+        // Near negatives would chain whole corpora together.
+        let positive = self.pairs.iter().filter(|(_, positive, _)| *positive);
+        for (a, b) in positive
+            .map(|&(pair, ..)| pair)
+            .chain(self.together.iter().copied())
+        {
+            let (a, b) = (root(&mut parent, a), root(&mut parent, b));
+            parent[a.max(b)] = a.min(b);
+        }
+        let half = |first: usize| match mix(first as u64) % 2 {
+            0 => Half::Tune,
+            _ => Half::Test,
+        };
+        (0..parent.len())
+            .map(|at| half(root(&mut parent, at)))
+            .collect()
+    }
+}
+
+/// The finaliser of SplitMix64: an even, fixed order.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Character 5-grams of the text without white space.
+fn shingles(text: &str) -> Vec<u128> {
+    windows(text.chars().filter(|c| !c.is_whitespace()), 5)
+}
+
+/// Pairs of neighbouring letters and digits, normalised.
+fn bigrams(text: &str) -> Vec<u128> {
+    windows(normalize(text).chars().filter(|c| c.is_alphanumeric()), 2)
+}
+
+/// The set of windows of `n` ≤ 6 characters, 21 bits each.
+fn windows(characters: impl Iterator<Item = char>, n: usize) -> Vec<u128> {
+    let characters: Vec<char> = characters.collect();
+    let pack = |window: &[char]| window.iter().fold(0, |packed, &c| packed << 21 | c as u128);
+    let mut windows: Vec<u128> = characters.windows(n).map(pack).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    windows
+}
+
+fn rows(data: &Path, name: &str) -> Result<Vec<Value>> {
+    let path = data.join(format!("{name}.jsonl.zst"));
+    let file = File::open(&path)
+        .with_context(|| format!("cannot open {}: give --data", path.display()))?;
+    let lines = BufReader::new(zstd::Decoder::new(file)?).lines();
+    lines
+        .map(|line| Ok(serde_json::from_str(&line?)?))
+        .collect()
+}
+
+fn list<'a>(row: &'a Value, field: &str) -> Result<&'a Vec<Value>> {
+    row[field]
+        .as_array()
+        .with_context(|| format!("'{field}' is a list"))
+}
+
+fn text(row: &Value, field: &str) -> Result<String> {
+    let text = row[field].as_str();
+    Ok(text
+        .with_context(|| format!("'{field}' is a string"))?
+        .to_owned())
+}
