@@ -923,7 +923,7 @@ pub(crate) struct SearchArgs {
 
     /// Compare the texts: the least similarity that matches (≥), above 0 and at most 1
     ///
-    /// The default with --verify is 0.8.
+    /// The default with --verify is 0.75.
     #[arg(
         long,
         value_name = "T",
@@ -1074,7 +1074,7 @@ pub(crate) struct Rule {
 
     /// The least similarity that matches (≥), above 0 and at most 1
     ///
-    /// The default is 0.8.
+    /// The default is 0.75.
     #[arg(long, value_name = "T", value_parser = settings::parse_threshold)]
     pub(crate) threshold: Option<Threshold>,
 

@@ -119,7 +119,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             method: Method::Auto,
-            threshold: Threshold::new(0.8).expect("0.8 is above 0 and at most 1"),
+            threshold: Threshold::DEFAULT,
             distance: 3,
             measure: Measure::Jaccard,
             unit: Unit::Characters,

@@ -58,6 +58,10 @@ impl fmt::Display for Similarity {
 pub struct Threshold(f64);
 
 impl Threshold {
+    /// Unless another is asked for. Revisions of documents and edits of titles chose it: the highest,
+    /// in steps of .05, at which the default recipe finds 95 in 100 of those that are mostly the same.
+    pub const DEFAULT: Self = Self(0.75);
+
     /// A threshold.
     ///
     /// # Errors

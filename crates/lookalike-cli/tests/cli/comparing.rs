@@ -36,7 +36,7 @@ fn every_step_is_shown() {
         "Fingerprints in 4 blocks: distance 6",
         "Jaccard                              0.8333  features: 5 and 6, 5 shared",
         "1 edit, 6 words in the longer",
-        "They match: found by join; Jaccard 0.8333 ≥ the threshold 0.8.",
+        "They match: found by join; Jaccard 0.8333 ≥ the threshold 0.75.",
     ] {
         assert!(said.contains(words), "no '{words}' in:\n{said}");
     }

@@ -62,7 +62,7 @@ fn the_same_as_json_and_from_every_format_of_the_table() {
         );
         assert_eq!(
             (&said["similarity"], &said["threshold"]),
-            (&(28.0 / 30.0).into(), &0.8.into())
+            (&(28.0 / 30.0).into(), &0.75.into())
         );
         assert_eq!(
             (&said["method"], &said["cluster"]),

@@ -369,7 +369,7 @@ fn texts_are_compared_when_they_are_stored() {
     };
     let near = rows(place.ok("search lib in.jsonl").text());
     for (option, least, threshold) in [
-        ("--verify jaccard", false, 0.8),
+        ("--verify jaccard", false, 0.75),
         ("--threshold 0.5", false, 0.5),
         ("--verify containment --threshold 0.9", true, 0.9),
     ] {

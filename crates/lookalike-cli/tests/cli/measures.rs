@@ -278,7 +278,7 @@ fn plans_say_what_is_compared() {
             "share one of 4 blocks of their 64 bits",
         ),
         ("--method sentences", "the same 3 longest sentences"),
-        ("--method bottomk", "share one of their 3 smallest hashes"),
+        ("--method bottomk", "share one of their 4 smallest hashes"),
     ] {
         let text = place.ok(&format!("dedup --explain-plan {options}"));
         assert!(text.text().contains(said), "{options}: {}", text.text());

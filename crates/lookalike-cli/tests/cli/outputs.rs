@@ -20,7 +20,7 @@ fn small() -> Place {
 fn the_removed_table_in_every_format() {
     let place = small();
     let tsv = "id\tkept\tsimilarity\tmethod\tthreshold\tcluster\n\
-               b\ta\t1\texact\t0.8\ta\nd\ta\t1\texact\t0.8\ta\n";
+               b\ta\t1\texact\t0.75\ta\nd\ta\t1\texact\t0.75\ta\n";
     place.ok("dedup in.jsonl --removed r.tsv");
     assert_eq!(place.read("r.tsv"), tsv);
     place.ok("dedup in.jsonl --removed r.csv");
@@ -45,13 +45,13 @@ fn the_removed_table_in_every_format() {
     }
     assert_eq!(
         (first["similarity"].as_f64(), first["threshold"].as_f64()),
-        (Some(1.0), Some(0.8))
+        (Some(1.0), Some(0.75))
     );
     place.ok("dedup in.jsonl --removed r.parquet");
     assert_eq!(read_parquet(&place.path("r.parquet"), "id"), ["b", "d"]);
     assert_eq!(
         read_parquet(&place.path("r.parquet"), "threshold"),
-        ["0.8", "0.8"]
+        ["0.75", "0.75"]
     );
     assert_eq!(place.ok("dedup in.jsonl --removed -").text(), tsv);
 }
@@ -211,9 +211,9 @@ fn the_plan_is_shown_without_reading() {
     for command in ["dedup", "pairs"] {
         let ran = place.ok(&format!("{command} missing.jsonl --explain-plan"));
         for word in [
-            "21 bands x 6 rows",
+            "25 bands x 5 rows",
             "default-1",
-            "0.800",
+            "0.750",
             "<- threshold",
             "up to 64",
             "bytes",
