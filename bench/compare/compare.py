@@ -80,6 +80,7 @@ def run_lookalike(binary, path, folder, threads, recipe):
     for old in (out, removed):
         old.unlink(missing_ok=True)
     command = [binary, "dedup", path, "-o", out, "--removed", removed, "--json", "--recipe", recipe]
+    command += ["--threshold", "0.8"]
     print(f"running lookalike on {path.name}, {threads} threads", file=sys.stderr)
     seconds, report = None, None
     for _ in range(3):

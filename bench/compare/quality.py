@@ -35,10 +35,11 @@ RESULTS = ROOT / "bench/results/quality_peers.json"
 WORD = re.compile(r"\w+")
 SPACE = re.compile(r"\s+")
 THRESHOLDS = [round(0.3 + 0.05 * i, 2) for i in range(14)]
+ESTIMATES = [round(0.3 + 0.01 * i, 2) for i in range(70)]
 DISTANCES = range(25)
 
 # The first texts of a set, as many as this; the peers take minutes for what we take a second for.
-MOST_BYTES = 6_000_000
+MOST_BYTES = 3_000_000
 
 
 def words(n):
@@ -174,7 +175,7 @@ def timed(call, *arguments):
 def minhash_settings(equal, bands_by_name):
     """Every way to decide by a signature: name and what it says of each half."""
     estimate = {half: slots.mean(axis=1) for half, slots in equal.items()}
-    for threshold in THRESHOLDS:
+    for threshold in ESTIMATES:
         yield f"estimate ≥ {threshold}", {h: e >= threshold for h, e in estimate.items()}
     for name, (bands, rows) in bands_by_name.items():
         meet = {half: bands_meet(slots, bands, rows) for half, slots in equal.items()}
@@ -328,10 +329,17 @@ def ours(labelled):
     scores = score(predicted["test"], labels)
     rows = [row(labelled, "lookalike", "defaults", "default-1, its threshold", scores, seconds)]
     best = Best(labelled)
+
+    def offer(threshold):
+        best.offer(threshold, *reported(labelled, "--threshold", str(threshold)))
+
     for threshold in THRESHOLDS:
-        predicted, seconds = reported(labelled, "--threshold", str(threshold))
-        best.offer(f"default-1, threshold {threshold}", predicted, seconds)
-    _, setting, scores, seconds = best.found
+        offer(threshold)
+    around = best.found[1]
+    for step in (-0.04, -0.03, -0.02, -0.01, 0.01, 0.02, 0.03, 0.04):
+        offer(round(around + step, 2))
+    _, threshold, scores, seconds = best.found
+    setting = f"default-1, threshold {threshold}"
     rows.append(row(labelled, "lookalike", "best setting", setting, scores, seconds))
     return rows
 
@@ -340,6 +348,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--set", action="append", help="only this one; others' rows stay")
+    parser.add_argument("--ours", action="store_true", help="only the command; peers' rows stay")
     arguments = parser.parse_args()
     folders = sorted(path for path in arguments.folder.iterdir() if path.is_dir())
     measured = []
@@ -349,7 +358,12 @@ def main():
         if arguments.set and folder.name not in arguments.set:
             continue
         labelled = Labelled(folder)
-        rows = ours(labelled) + peers(labelled)
+        rows = ours(labelled)
+        if arguments.ours:
+            before = [row for row in measured if row["set"] == folder.name]
+            rows += [row for row in before if row["tool"] != "lookalike"]
+        else:
+            rows += peers(labelled)
         measured = [row for row in measured if row["set"] != folder.name] + rows
         for found in rows:
             print(json.dumps(found, ensure_ascii=False), file=sys.stderr)

@@ -13,6 +13,7 @@ use lookalike::hamming::{Code, Codes, Layout, Match, Plan, Request, Search, Segm
 use lookalike::sketch::SimHasher;
 use lookalike::text::{Analyzer, Scratch};
 use lookalike::{Cpu, Distance, Recipe};
+use memmap2::{Advice, MmapOptions};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
@@ -91,6 +92,7 @@ pub fn run(data: &Path, large: bool) -> Result<()> {
     }
     baselines(1_000_000, &mut rows)?;
     pairs_of_fingerprints(&mut rows);
+    random_lines(1 << 30, &mut rows)?;
     machine::write("hamming", rows)
 }
 
@@ -103,7 +105,7 @@ pub fn smoke() -> Result<()> {
     }
     baselines(5_000, &mut rows)?;
     pairs_of_fingerprints(&mut rows);
-    Ok(())
+    random_lines(1 << 20, &mut rows)
 }
 
 /// Evenly distributed fingerprints that are computed when they are read.
@@ -419,4 +421,31 @@ fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
     let name = format!("distances of a million pairs: {:.2} ms", best * 1e3);
     println!("{name}");
     rows.push(Row::plain(name, PAIRS, 0, 8.0, best / PAIRS as f64));
+}
+
+/// What the machine gives: lines of 64 bytes at random in memory with large pages, read one after the
+/// other without waiting for any, so that as many are under way as one core can have. A look-up
+/// cannot take less than this for every line it touches.
+fn random_lines(bytes: usize, rows: &mut Vec<Row>) -> Result<()> {
+    const READS: usize = 10_000_000;
+    let mut memory = MmapOptions::new().len(bytes).map_anon()?;
+    #[cfg(target_os = "linux")]
+    memory.advise(Advice::HugePage)?;
+    memory.fill(1);
+    let lines = bytes / 64;
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let started = Instant::now();
+        let read = |at: usize| u64::from(memory[mix(at as u64) as usize % lines * 64]);
+        ensure!((0..READS).map(read).sum::<u64>() == READS as u64);
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    let name = format!(
+        "random lines of {} MiB: {:.1} ns each",
+        bytes >> 20,
+        best / READS as f64 * 1e9
+    );
+    println!("{name}");
+    rows.push(Row::plain(name, lines, 0, 64.0, best / READS as f64));
+    Ok(())
 }

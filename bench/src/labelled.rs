@@ -398,6 +398,12 @@ fn windows(characters: impl Iterator<Item = char>, n: usize) -> Vec<u128> {
     windows
 }
 
+/// The texts of a corpus of rows `text`.
+pub fn texts(data: &Path, name: &str) -> Result<Vec<String>> {
+    let rows = rows(data, name)?;
+    rows.iter().map(|row| text(row, "text")).collect()
+}
+
 fn rows(data: &Path, name: &str) -> Result<Vec<Value>> {
     let path = data.join(format!("{name}.jsonl.zst"));
     let file = File::open(&path)

@@ -19,6 +19,7 @@ mod live;
 mod machine;
 mod measures;
 mod quality;
+mod settings;
 mod sketch;
 mod tables;
 
@@ -66,6 +67,8 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
+    /// The default beside single settings, on labelled sets.
+    Settings,
     /// Writes labelled pairs made from the real corpora into a folder.
     Labelled {
         /// The folder.
@@ -120,6 +123,7 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
+        Command::Settings => settings::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Tables { check } => tables::run(check),
     }

@@ -1,21 +1,25 @@
-//! Recall and precision of `pairs` against an oracle that works on strings.
+//! Recall and precision of `pairs` against an oracle that works on strings: at every threshold, by
+//! script and length of the texts, and what each way to find candidates contributes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use lookalike::Threshold;
+use lookalike::evaluate::{LengthClass, Script, TextClass};
 use lookalike_oracle::all_pairs;
 use lookalike_oracle::generate::{self, Kind};
 use serde::Serialize;
 
 use crate::corpora::{Corpus, REAL};
+use crate::labelled;
 use crate::machine;
 
 #[derive(Serialize)]
 struct Row {
     corpus: String,
-    recipe: &'static str,
     threshold: f64,
     documents: usize,
     true_pairs: usize,
@@ -26,26 +30,73 @@ struct Row {
     largest_error: f64,
 }
 
+/// Recall of the pairs whose shorter text is of one class, all corpora together.
+#[derive(Serialize)]
+struct ClassRow {
+    script: &'static str,
+    length: String,
+    threshold: f64,
+    true_pairs: usize,
+    recall: f64,
+}
+
+/// What a method finds of the true pairs at the default threshold.
+#[derive(Serialize)]
+struct MethodRow {
+    corpus: String,
+    method: &'static str,
+    true_pairs: usize,
+    recall: f64,
+    seconds: f64,
+}
+
+#[derive(Default)]
+struct Rows {
+    corpora: Vec<Row>,
+    /// True pairs and how many of them were found, by class and threshold.
+    classes: BTreeMap<(Script, LengthClass, usize), [usize; 2]>,
+    methods: Vec<MethodRow>,
+}
+
 /// From low to high.
-const THRESHOLDS: [f64; 4] = [0.6, 0.7, 0.8, 0.9];
+const THRESHOLDS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
+
+/// What `auto` is made of, and the ways it is not.
+const METHODS: [&str; 5] = ["auto", "exact", "join", "minhash", "simhash"];
 
 /// Tokens in a feature of the default recipe.
 const NGRAM: usize = 2;
 
-/// Measures on 20,000 documents of every real corpus.
+/// Of every corpus so many documents, the last ones: near-duplicates stand near each other.
+const MOST: usize = 20_000;
+
+/// More corpora: siblings of one template, versions of one statute, short lines of verse.
+const MORE: [&str; 4] = [
+    "debian_descriptions",
+    "zh_laws",
+    "zh_poems",
+    "plagiarism_answers",
+];
+
+/// Measures on real corpora.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     for name in REAL {
         let corpus = Corpus::real(data, name, folder.path())?;
-        measure(&corpus.name, sample(corpus.texts()?, 20_000), &mut rows)?;
+        rows.measure(&corpus.name, last(corpus.texts()?))?;
     }
-    machine::write("quality", rows)
+    for name in MORE {
+        rows.measure(name, last(labelled::texts(data, name)?))?;
+    }
+    machine::write("quality_classes", rows.by_class())?;
+    machine::write("quality_methods", rows.methods)?;
+    machine::write("quality", rows.corpora)
 }
 
 /// The same on made corpora, as a test.
 pub fn smoke() -> Result<()> {
-    let mut rows = Vec::new();
+    let mut rows = Rows::default();
     let kinds = [
         ("english", Kind::English),
         ("chinese", Kind::Chinese),
@@ -53,13 +104,9 @@ pub fn smoke() -> Result<()> {
     ];
     for (name, kind) in kinds {
         let documents = generate::corpus(kind, 1500, 3);
-        measure(
-            name,
-            documents.into_iter().map(|(_, text)| text).collect(),
-            &mut rows,
-        )?;
+        rows.measure(name, documents.into_iter().map(|(_, text)| text).collect())?;
     }
-    for row in rows {
+    for row in &rows.corpora {
         ensure!(
             row.precision == 1.0,
             "precision of {} is {}",
@@ -77,65 +124,133 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-/// The last documents, which follow one another: near-duplicates stand near each other.
-fn sample(mut texts: Vec<String>, most: usize) -> Vec<String> {
-    texts.split_off(texts.len().saturating_sub(most))
+fn last(mut texts: Vec<String>) -> Vec<String> {
+    texts.split_off(texts.len().saturating_sub(MOST))
 }
 
-fn measure(corpus: &str, texts: Vec<String>, rows: &mut Vec<Row>) -> Result<()> {
-    let folder = tempfile::tempdir()?;
-    let documents: Vec<_> = (0..)
-        .map(|at: usize| at.to_string())
-        .zip(texts.clone())
-        .collect();
-    let file = Corpus::made(corpus, &documents, folder.path())?;
-    let all = all_pairs(&texts, NGRAM, THRESHOLDS[0]);
-    for threshold in THRESHOLDS {
-        let found = found_pairs(&file.path, threshold)?;
-        let truth: HashMap<_, _> = all
-            .iter()
-            .filter(|(_, _, exact)| *exact >= threshold)
-            .map(|&(a, b, exact)| ((a, b), exact))
+type Pair = (usize, usize);
+
+impl Rows {
+    fn measure(&mut self, corpus: &str, texts: Vec<String>) -> Result<()> {
+        let folder = tempfile::tempdir()?;
+        let documents: Vec<_> = (0..)
+            .map(|at: usize| at.to_string())
+            .zip(texts.clone())
             .collect();
-        let right = found.keys().filter(|pair| truth.contains_key(pair)).count();
-        let error = |(pair, similarity): (_, &f64)| {
-            truth
-                .get(pair)
-                .map_or(0.0, |exact| (exact - similarity).abs())
+        let file = Corpus::made(corpus, &documents, folder.path())?;
+        let all = all_pairs(&texts, NGRAM, THRESHOLDS[0]);
+        let truth = |threshold: f64| -> HashMap<Pair, f64> {
+            let true_ones = all.iter().filter(|(_, _, exact)| *exact >= threshold);
+            true_ones.map(|&(a, b, exact)| ((a, b), exact)).collect()
         };
-        let share = |part: usize, whole: usize| {
-            if whole == 0 {
-                1.0
-            } else {
-                part as f64 / whole as f64
-            }
-        };
-        let row = Row {
-            corpus: corpus.to_owned(),
-            recipe: "default-1",
-            threshold,
-            documents: texts.len(),
-            true_pairs: truth.len(),
-            found: found.len(),
-            recall: share(right, truth.len()),
-            precision: share(right, found.len()),
-            largest_error: found.iter().map(error).fold(0.0, f64::max),
-        };
-        println!(
-            "{corpus:10} at {threshold}: recall {:.5} precision {:.5} of {} pairs, error {:e}",
-            row.recall, row.precision, row.true_pairs, row.largest_error
-        );
-        rows.push(row);
+        for (at, threshold) in THRESHOLDS.into_iter().enumerate() {
+            let found = found_pairs(&file.path, threshold, "auto")?;
+            let truth = truth(threshold);
+            self.count_classes(at, &texts, &truth, &found);
+            self.corpora
+                .push(row(corpus, threshold, texts.len(), &truth, &found));
+        }
+        let threshold = Threshold::DEFAULT.get();
+        let truth = truth(threshold);
+        for method in METHODS {
+            let started = Instant::now();
+            let found = found_pairs(&file.path, threshold, method)?;
+            let seconds = started.elapsed().as_secs_f64();
+            let right = found.keys().filter(|pair| truth.contains_key(pair)).count();
+            self.methods.push(MethodRow {
+                corpus: corpus.to_owned(),
+                method,
+                true_pairs: truth.len(),
+                recall: share(right, truth.len()),
+                seconds,
+            });
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn count_classes(
+        &mut self,
+        threshold: usize,
+        texts: &[String],
+        truth: &HashMap<Pair, f64>,
+        found: &HashMap<Pair, f64>,
+    ) {
+        let classes: Vec<TextClass> = texts.iter().map(|text| TextClass::of(text)).collect();
+        for pair in truth.keys() {
+            let (a, b) = (classes[pair.0], classes[pair.1]);
+            let shorter = if a.tokens <= b.tokens { a } else { b };
+            let class = (shorter.script, shorter.length, threshold);
+            let [all, right] = self.classes.entry(class).or_default();
+            *all += 1;
+            *right += usize::from(found.contains_key(pair));
+        }
+    }
+
+    fn by_class(&self) -> Vec<ClassRow> {
+        let row =
+            |(&(script, length, threshold), &[all, right]): (&(_, LengthClass, usize), &_)| {
+                ClassRow {
+                    script: Script::name(script),
+                    length: length.name(),
+                    threshold: THRESHOLDS[threshold],
+                    true_pairs: all,
+                    recall: share(right, all),
+                }
+            };
+        self.classes.iter().map(row).collect()
+    }
 }
 
-fn found_pairs(input: &Path, threshold: f64) -> Result<HashMap<(usize, usize), f64>> {
+fn row(
+    corpus: &str,
+    threshold: f64,
+    documents: usize,
+    truth: &HashMap<Pair, f64>,
+    found: &HashMap<Pair, f64>,
+) -> Row {
+    let right = found.keys().filter(|pair| truth.contains_key(pair)).count();
+    let error = |(pair, similarity): (_, &f64)| {
+        truth
+            .get(pair)
+            .map_or(0.0, |exact| (exact - similarity).abs())
+    };
+    let row = Row {
+        corpus: corpus.to_owned(),
+        threshold,
+        documents,
+        true_pairs: truth.len(),
+        found: found.len(),
+        recall: share(right, truth.len()),
+        precision: share(right, found.len()),
+        largest_error: found.iter().map(error).fold(0.0, f64::max),
+    };
+    println!(
+        "{corpus:10} at {threshold}: recall {:.5} precision {:.5} of {} pairs, error {:e}",
+        row.recall, row.precision, row.true_pairs, row.largest_error
+    );
+    row
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        1.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn found_pairs(input: &Path, threshold: f64, method: &str) -> Result<HashMap<Pair, f64>> {
     let binary = std::env::current_exe()?.with_file_name("lookalike");
     let run = Command::new(binary)
         .arg("pairs")
         .arg(input)
-        .args(["--all", "--quiet", "--threshold", &threshold.to_string()])
+        .args(["--all", "--quiet", "--method", method])
+        .args(
+            (method != "exact")
+                .then(|| ["--threshold".to_owned(), threshold.to_string()])
+                .into_iter()
+                .flatten(),
+        )
         .output()?;
     ensure!(
         run.status.success(),
@@ -143,7 +258,7 @@ fn found_pairs(input: &Path, threshold: f64) -> Result<HashMap<(usize, usize), f
         String::from_utf8_lossy(&run.stderr)
     );
     let table = String::from_utf8(run.stdout)?;
-    let pair = |line: &str| -> Result<((usize, usize), f64)> {
+    let pair = |line: &str| -> Result<(Pair, f64)> {
         let mut cells = line.split('\t');
         let mut next = || cells.next().context("a row has three cells");
         Ok(((next()?.parse()?, next()?.parse()?), next()?.parse()?))

@@ -74,6 +74,16 @@ fn table(name: &str) -> Result<String> {
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
         "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
+        "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
+        "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
+        "settings" => settings(),
+        "settings all" => all_settings(),
+        "quality peers" => rows("quality_peers", &QUALITY_PEERS, |row| {
+            row["which"] != "our tokens, best threshold"
+        }),
+        "quality peers tokens" => rows("quality_peers", &QUALITY_PEERS, |row| {
+            row["which"] == "our tokens, best threshold"
+        }),
         "peers" => peers(),
         "faiss" => faiss(),
         _ => bail!("there is no table '{name}'"),
@@ -101,9 +111,10 @@ fn machine(of: &str) -> Result<String> {
 /// Heading, field, digits after the point.
 type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
 
-const DEDUP: Columns<9> = [
+const DEDUP: Columns<10> = [
     ("corpus", "corpus", 0),
     ("input", "format", 0),
+    ("threshold", "threshold", 2),
     ("threads", "threads", 0),
     ("documents", "documents", 0),
     ("removed", "removed", 0),
@@ -195,6 +206,33 @@ const QUALITY: Columns<6> = [
     ("precision", "precision", 5),
 ];
 
+const QUALITY_CLASSES: Columns<5> = [
+    ("script", "script", 0),
+    ("length", "length", 0),
+    ("threshold", "threshold", 1),
+    ("true pairs", "true_pairs", 0),
+    ("recall", "recall", 5),
+];
+
+const QUALITY_METHODS: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("method", "method", 0),
+    ("true pairs", "true_pairs", 0),
+    ("recall", "recall", 5),
+    ("seconds", "seconds", 2),
+];
+
+const QUALITY_PEERS: Columns<8> = [
+    ("set", "set", 0),
+    ("tool", "tool", 0),
+    ("with", "which", 0),
+    ("setting", "setting", 0),
+    ("precision", "precision", 3),
+    ("recall", "recall", 3),
+    ("F1", "f1", 3),
+    ("MB/s", "megabytes_per_second", 1),
+];
+
 fn rows<const N: usize>(
     name: &str,
     columns: &Columns<N>,
@@ -228,6 +266,101 @@ fn cell(value: &Value, digits: usize) -> String {
         Value::Null => String::new(),
         other => other.to_string(),
     }
+}
+
+/// The default beside the best single setting and the best peer, a row for every set.
+fn settings() -> Result<String> {
+    let settings = measured("settings")?;
+    let peers = measured("quality_peers")?;
+    let headings = [
+        "set",
+        "pairs",
+        "default: precision",
+        "recall",
+        "F1",
+        "`auto` at its best threshold: F1",
+        "best single setting",
+        "F1",
+        "best peer",
+        "F1",
+    ];
+    let mut table = header(headings.into_iter());
+    for of_set in settings.chunk_by(|a, b| a["set"] == b["set"]) {
+        let (untuned, tuned) = of_set.split_first().context("a set has rows")?;
+        let (auto, single) = tuned.split_first().context("a set has tuned rows")?;
+        let single = highest(single.iter()).context("a set has single settings")?;
+        let peer = highest(
+            peers
+                .iter()
+                .filter(|row| row["set"] == untuned["set"] && row["tool"] != "lookalike"),
+        );
+        let peer = peer.with_context(|| format!("no peers on {}", untuned["set"]))?;
+        let pairs = |label: &str| cell(&untuned[label], 0);
+        let _ = writeln!(
+            table,
+            "| {} | {} + {} | {} | {} | {} | {} ({}) | {} ({}) | {} | {}: {} | {} |",
+            cell(&untuned["set"], 0),
+            pairs("positive"),
+            pairs("negative"),
+            cell(&untuned["precision"], 3),
+            cell(&untuned["recall"], 3),
+            cell(&untuned["f1"], 3),
+            cell(&auto["f1"], 3),
+            auto["cut"],
+            cell(&single["setting"], 0),
+            single["cut"],
+            cell(&single["f1"], 3),
+            cell(&peer["tool"], 0),
+            cell(&peer["setting"], 0),
+            cell(&peer["f1"], 3),
+        );
+    }
+    Ok(table)
+}
+
+/// F1 of every setting on every set.
+fn all_settings() -> Result<String> {
+    let rows = measured("settings")?;
+    let tuned: Vec<&Value> = rows.iter().filter(|row| row["tuned"] == true).collect();
+    let distinct = |field: &str| {
+        let mut names: Vec<&str> = Vec::new();
+        for name in tuned.iter().filter_map(|row| row[field].as_str()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let sets = distinct("set");
+    let mut table = header(std::iter::once("setting").chain(sets.iter().copied()));
+    for setting in distinct("setting") {
+        let _ = write!(table, "| {setting} ");
+        for set in &sets {
+            let row = tuned
+                .iter()
+                .find(|row| row["set"] == *set && row["setting"] == setting);
+            let _ = write!(
+                table,
+                "| {} ",
+                row.map_or(String::new(), |row| cell(&row["f1"], 3))
+            );
+        }
+        table.push_str("|\n");
+    }
+    Ok(table)
+}
+
+fn measured(name: &str) -> Result<Vec<Value>> {
+    let mut results = read(name)?;
+    match results["measured"].take() {
+        Value::Array(rows) => Ok(rows),
+        _ => bail!("no rows in {name}"),
+    }
+}
+
+fn highest<'a>(rows: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
+    let f1 = |row: &Value| row["f1"].as_f64().unwrap_or(-1.0);
+    rows.reduce(|best, row| if f1(row) > f1(best) { row } else { best })
 }
 
 fn faiss() -> Result<String> {

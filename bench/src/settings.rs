@@ -1,0 +1,239 @@
+//! The experiment that chose the defaults: on every labelled set, the default method with the default
+//! recipe beside single settings, each with the threshold that does best on the tuning half, all
+//! judged on the other half.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lookalike::evaluate::{
+    Bootstrap, Estimate, Evaluation, Labelled, LabelledPair, Metrics, Options, Setting, Sweep,
+};
+use lookalike::plan::{self, Measure, Method, Unit};
+use lookalike::{DocId, Recipe, Threshold};
+use serde::Serialize;
+
+use crate::labelled::{self, Half, Set};
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    set: &'static str,
+    truth: &'static str,
+    setting: String,
+    /// What was chosen on the tuning half, or the default.
+    cut: f64,
+    tuned: bool,
+    positive: u64,
+    negative: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    precision: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    recall: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    f1: f64,
+    f1_interval: String,
+}
+
+/// The lowest threshold that is looked at, and the steps above it.
+const LOWEST: f64 = 0.3;
+const STEPS: usize = 13;
+
+/// The largest distance of 64 bits that is looked at.
+const DISTANCE: u32 = 24;
+
+/// Longer texts are not compared by edits: the time grows with the square of the length.
+const MOST_CHARACTERS: usize = 2000;
+
+/// Measures every setting on every set.
+pub fn run(data: &Path) -> Result<()> {
+    let mut rows = Vec::new();
+    for set in labelled::sets(data)? {
+        let [tune, test] = [Half::Tune, Half::Test].map(|half| of_half(&set, half));
+        let (tune, test) = (tune?, test?);
+        rows.push(row(
+            &set,
+            &test,
+            &default_setting()?,
+            Threshold::DEFAULT.get(),
+            false,
+        )?);
+        for setting in settings(&set)? {
+            let cut = chosen(&tune, &setting.setting)
+                .with_context(|| format!("{} on {}", setting.name, set.name))?;
+            rows.push(row(&set, &test, &setting, cut, true)?);
+        }
+    }
+    machine::write("settings", rows)
+}
+
+/// A setting and what it is called.
+struct Named {
+    name: String,
+    setting: Setting,
+}
+
+fn default_setting() -> Result<Named> {
+    named("auto, default-1", "default-1", plan::Settings::default())
+}
+
+fn named(name: &str, recipe: &str, matching: plan::Settings) -> Result<Named> {
+    let threshold = Threshold::new(LOWEST)?;
+    Ok(Named {
+        name: name.to_owned(),
+        setting: Setting {
+            recipe: Recipe::named(recipe)?,
+            matching: plan::Settings {
+                threshold,
+                ..matching
+            },
+        },
+    })
+}
+
+/// The default method and the single settings that stand beside it.
+fn settings(set: &Set) -> Result<Vec<Named>> {
+    let default = plan::Settings::default();
+    let by = |method| plan::Settings { method, ..default };
+    let alone = |method| plan::Settings {
+        method,
+        measure: Measure::Sketch,
+        distance: DISTANCE,
+        ..default
+    };
+    let checked = |measure, unit| plan::Settings {
+        method: Method::Join,
+        measure,
+        unit,
+        ..default
+    };
+    let mut settings = vec![default_setting()?];
+    let recipes = ["default-1", "words-1", "words-3", "characters-3", "jieba"];
+    for recipe in recipes {
+        settings.push(named(
+            &format!("Jaccard, {recipe}"),
+            recipe,
+            by(Method::Join),
+        )?);
+        settings.push(named(
+            &format!("SimHash, {recipe}"),
+            recipe,
+            alone(Method::SimHash),
+        )?);
+    }
+    for recipe in ["default-1", "characters-3"] {
+        settings.push(named(
+            &format!("MinHash, {recipe}"),
+            recipe,
+            alone(Method::MinHash),
+        )?);
+        settings.push(named(
+            &format!("bottom-k, {recipe}"),
+            recipe,
+            alone(Method::BottomK),
+        )?);
+    }
+    settings.push(named(
+        "longest sentences",
+        "default-1",
+        alone(Method::Sentences),
+    )?);
+    for (name, measure) in [
+        ("containment, default-1", Measure::Containment),
+        ("cosine, default-1", Measure::Cosine),
+    ] {
+        settings.push(named(
+            name,
+            "default-1",
+            checked(measure, Unit::Characters),
+        )?);
+    }
+    if set
+        .texts
+        .iter()
+        .all(|text| text.chars().count() <= MOST_CHARACTERS)
+    {
+        let edits = checked(Measure::Levenshtein, Unit::Characters);
+        settings.push(named("Levenshtein, default-1", "default-1", edits)?);
+        let edits = checked(Measure::Indel, Unit::Words);
+        settings.push(named("Indel by words, default-1", "default-1", edits)?);
+    }
+    Ok(settings)
+}
+
+fn of_half(set: &Set, half: Half) -> Result<Labelled> {
+    let pairs = set.pairs.iter().filter(|pair| pair.half == half);
+    let pairs = pairs.map(|pair| LabelledPair {
+        a: DocId(pair.texts.0 as u32),
+        b: DocId(pair.texts.1 as u32),
+        similar: pair.positive,
+        kind: None,
+    });
+    Labelled::of_pairs(set.texts.clone(), pairs.collect(), Vec::new())
+        .with_context(|| format!("a half of {}", set.name))
+}
+
+fn grid() -> Vec<f64> {
+    (0..=STEPS)
+        .map(|step| ((LOWEST + 0.05 * step as f64) * 100.0).round() / 100.0)
+        .collect()
+}
+
+/// The cut with the highest F1.
+fn chosen(tune: &Labelled, setting: &Setting) -> Result<f64> {
+    let options = Options {
+        thresholds: grid(),
+        bootstrap: Bootstrap {
+            resamples: 0,
+            ..Bootstrap::default()
+        },
+    };
+    let evaluation = Evaluation::new(tune, setting, &options)?;
+    let best = evaluation.best.unwrap_or_default();
+    Ok(evaluation.points[best].cut)
+}
+
+fn row(set: &Set, test: &Labelled, named: &Named, cut: f64, tuned: bool) -> Result<Row> {
+    let metrics = judged(test, &named.setting, cut)?;
+    let value = |estimate: Estimate| estimate.value.unwrap_or(f64::NAN);
+    let row = Row {
+        set: set.name,
+        truth: set.truth,
+        setting: named.name.clone(),
+        cut,
+        tuned,
+        positive: test.similar(),
+        negative: test.different(),
+        precision: value(metrics.precision),
+        recall: value(metrics.recall),
+        f1: value(metrics.f1),
+        f1_interval: metrics.f1.interval.map_or_else(String::new, |interval| {
+            format!("{:.3}–{:.3}", interval.low, interval.high)
+        }),
+    };
+    println!(
+        "{:26} {:26} at {:<6} precision {:.4} recall {:.4} F1 {:.4}",
+        row.set, row.setting, row.cut, row.precision, row.recall, row.f1
+    );
+    Ok(row)
+}
+
+/// What a setting does at one cut.
+fn judged(test: &Labelled, setting: &Setting, cut: f64) -> Result<Metrics> {
+    let options = Options {
+        thresholds: vec![cut],
+        bootstrap: Bootstrap::default(),
+    };
+    let setting = match setting.sweep() {
+        Sweep::Threshold => Setting {
+            matching: plan::Settings {
+                threshold: Threshold::new(cut)?,
+                ..setting.matching
+            },
+            ..setting.clone()
+        },
+        Sweep::Distance | Sweep::Nothing => setting.clone(),
+    };
+    let evaluation = Evaluation::new(test, &setting, &options)?;
+    let at_cut = evaluation.points.iter().find(|point| point.cut == cut);
+    Ok(*at_cut.context("the cut was looked at")?.decisive())
+}
