@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
 use lookalike::plan::SENTENCES;
 use lookalike_batch::run::Keep;
@@ -35,6 +35,11 @@ Exit codes:
 
 Standard output is data; messages and progress go to standard error. A reader that closes standard \
 output early is no failure. NO_COLOR turns colours off.";
+
+/// Leaves `--features` out of the help of commands that work on texts: they refuse it, with the reason.
+fn without_features(features: Arg) -> Arg {
+    features.hide(true)
+}
 
 /// Everything that can be typed.
 #[derive(Debug, Parser)]
@@ -249,16 +254,12 @@ pub(crate) struct ExplainArgs {
     pub(crate) changes: Changes,
 
     /// What similarity meant in the dedup run
-    #[arg(
-        long,
-        value_enum,
-        value_name = "MEASURE",
-        default_value_t = Verify::Jaccard,
-        help_heading = "Matching"
-    )]
-    pub(crate) verify: Verify,
+    ///
+    /// The default is jaccard or none, whichever the record fits.
+    #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
+    pub(crate) verify: Option<Verify>,
 
-    /// What edits were counted in in the dedup run
+    /// With --verify levenshtein, indel or lcs: what edits were counted in in the dedup run
     ///
     /// The default is characters.
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
@@ -304,6 +305,7 @@ pub(crate) struct ExplainArgs {
 /// with their hashes and signed votes, the sums, the bits, where the fingerprints differ, the
 /// estimates of MinHash, every similarity, and whether the texts match and why.
 #[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
 #[command(after_help = "\
 Examples:
   lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
@@ -443,6 +445,7 @@ pub(crate) struct FingerprintArgs {
 /// document that counts in its SimHash: id, term, count, weight and part (of speech, for words cut
 /// by jieba), the heaviest first.
 #[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
 #[command(after_help = "\
 Examples:
   lookalike segment --literal 我来到北京清华大学
@@ -508,6 +511,7 @@ pub(crate) struct SegmentArgs {
 /// the same terms: --set simhash.weights=tfidf --set simhash.table=TABLE. Memory is the vocabulary:
 /// some tens of bytes for each distinct term.
 #[derive(Debug, Args)]
+#[command(mut_arg("features", without_features))]
 #[command(after_help = "\
 Examples:
   lookalike idf articles.jsonl --recipe jieba -o idf.tsv --min-documents 2

@@ -604,10 +604,6 @@ pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::S
     }
     let recipe = load_recipe(&rule.recipe, &rule.changes)?;
     let defaults = plan::Settings::default();
-    let threshold = match rule.method {
-        Method::Exact => Threshold::new(1.0)?,
-        _ => rule.threshold.unwrap_or(defaults.threshold),
-    };
     let chosen = plan::Settings {
         method: match rule.method {
             Method::Auto => plan::Method::Auto,
@@ -618,7 +614,7 @@ pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::S
             Method::Sentences => plan::Method::Sentences,
             Method::Bottomk => plan::Method::BottomK,
         },
-        threshold,
+        threshold: rule.threshold.unwrap_or(defaults.threshold),
         distance: rule.distance.unwrap_or(defaults.distance),
         measure: match rule.verify {
             Verify::Jaccard => Measure::Jaccard,

@@ -15,7 +15,7 @@
 
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
-use crate::types::{Distance, Threshold};
+use crate::types::{Distance, Similarity, Threshold};
 use crate::verify::OfSequences;
 
 /// The least predicted recall of a pair whose similarity is the threshold.
@@ -98,7 +98,9 @@ pub enum Candidates {
 pub struct Settings {
     /// How candidates are found.
     pub method: Method,
-    /// The least similarity that matches.
+    /// The least similarity that matches. Where something else decides, a plan has what follows from
+    /// that instead: 1 with [`Method::Exact`]; with [`Measure::Sketch`], 1 − distance/bits for SimHash
+    /// and 1 for sentences.
     pub threshold: Threshold,
     /// The largest Hamming distance of SimHash candidates.
     pub distance: u32,
@@ -235,6 +237,16 @@ impl Plan {
     /// If the distance is not below the bits of the recipe's SimHash, or no bands of the recipe's
     /// signature reach [`RECALL`] at the threshold.
     pub fn new(recipe: &Recipe, settings: Settings) -> Result<Self> {
+        let bits = recipe.simhash.bits;
+        let distance = if settings.method == Method::SimHash {
+            Some(Distance::new(settings.distance, bits)?)
+        } else {
+            None
+        };
+        let settings = Settings {
+            threshold: deciding_threshold(&settings, bits)?,
+            ..settings
+        };
         let candidate_threshold = candidate_threshold(&settings, recipe.ngram)?;
         let slots = recipe.minhash.slots as usize;
         let (short, signs) = match settings.method {
@@ -262,12 +274,6 @@ impl Plan {
                 "0 sentences stand for nothing: give 1 or more",
             ));
         }
-        let bits = recipe.simhash.bits;
-        let distance = if settings.method == Method::SimHash {
-            Some(Distance::new(settings.distance, bits)?)
-        } else {
-            None
-        };
         Ok(Self {
             settings,
             candidate_threshold,
@@ -359,6 +365,19 @@ impl Plan {
 
 /// Candidates of a measure of sequences are looked for down to this Jaccard index, not below.
 pub const LEAST_CANDIDATES: f64 = 0.2;
+
+/// The least similarity with which documents match: as it was chosen, or as it follows from what
+/// decides instead.
+fn deciding_threshold(settings: &Settings, bits: u32) -> Result<Threshold> {
+    match (settings.method, settings.measure) {
+        (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => Threshold::new(1.0),
+        (Method::SimHash, Measure::Sketch) => {
+            let equal = bits - settings.distance;
+            Threshold::new(Similarity::ratio(equal as usize, bits as usize).get())
+        }
+        _ => Ok(settings.threshold),
+    }
+}
 
 /// The least Jaccard index for which candidates are found.
 ///

@@ -922,22 +922,44 @@ impl Recipe {
     }
 
     fn parse(text: &str) -> Result<Self> {
-        /// As much as decides which fields there may be.
-        #[derive(Deserialize)]
-        struct Kind {
-            scheme: Option<toml::Value>,
-        }
-
-        let has_scheme = toml::from_str(text).is_ok_and(|kind: Kind| kind.scheme.is_some());
-        let recipe = if has_scheme {
+        let table: toml::Table = text.parse().unwrap_or_default();
+        let recipe = if let Some(scheme) = table.get("scheme") {
+            refuse_replaced(scheme, &table)?;
             toml::from_str(text).map(SchemeRecipe::into)
         } else {
+            // What is no TOML at all is told here too.
             toml::from_str(text)
         };
         let recipe: Self =
             recipe.map_err(|error| Error::recipe(format!("this is not a recipe: {error}")))?;
         recipe.validated()
     }
+}
+
+/// The keys of a recipe that a scheme takes the place of.
+const REPLACED: [&str; 6] = [
+    "markup",
+    "normalize",
+    "tokens",
+    "ngram",
+    "segment",
+    "filter",
+];
+
+/// Refuses a recipe that says what its scheme decides.
+fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
+    let said: Vec<_> = (REPLACED.into_iter())
+        .filter(|key| table.contains_key(*key))
+        .collect();
+    if said.is_empty() {
+        return Ok(());
+    }
+    Err(Error::recipe(format!(
+        "scheme = {scheme} decides over all between a text and its features, but the recipe has {} \
+         as well: leave the one or the others out; built-in recipes with a scheme are {}",
+        said.join(", "),
+        Scheme::BUILT_IN.map(Scheme::name).join(", ")
+    )))
 }
 
 impl Weights {
@@ -1001,7 +1023,8 @@ mod tests {
                 "1e0ng",
                 "scheme = \"1e0ng\"",
                 "scheme = \"1e0ng\"\nngram = 4",
-                "unknown field `ngram`",
+                "scheme = \"1e0ng\" decides over all between a text and its features, but the recipe \
+                 has ngram as well",
             ),
             (
                 "1e0ng",

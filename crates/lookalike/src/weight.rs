@@ -9,7 +9,7 @@
 //! term)) + 1, so that a term of every document still counts.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -20,8 +20,9 @@ use crate::sketch::shuffle;
 /// Steps of a weight of 1.
 pub const WEIGHT_STEPS: i64 = 65_536;
 
-/// The largest weight of a table.
-const MOST: f64 = 1_000_000.0;
+/// The largest weight of a table, and of a feature that comes with one: as often as the longest text
+/// can have it, it does not overflow.
+pub const MOST_WEIGHT: f64 = 1_000_000.0;
 
 /// The first line of a table of document frequencies.
 const MAGIC: &str = "# lookalike idf ";
@@ -175,6 +176,31 @@ impl Table {
         }
     }
 
+    /// The table, if terms that are one to the recipe weigh the same; `features` are what the terms
+    /// stand for.
+    pub(crate) fn refuse_contradictions(
+        self,
+        name: &str,
+        features: &[Option<u64>],
+    ) -> Result<Self> {
+        let mut first = HashMap::new();
+        for (row, feature) in self.rows.iter().zip(features) {
+            let Some(feature) = feature else {
+                continue;
+            };
+            let (term, weight, line) = row;
+            let (before, other, above) = *first.entry(feature).or_insert(row);
+            if weight != other {
+                let [weight, other] = [weight, other].map(|it| *it as f64 / WEIGHT_STEPS as f64);
+                return Err(Error::recipe(format!(
+                    "{name}:{line}: '{term}' weighs {weight}, and '{before}' on line {above} weighs \
+                     {other}, but both are the same term after normalisation"
+                )));
+            }
+        }
+        Ok(self)
+    }
+
     /// The weight of a term that is not in the table.
     fn absent(&self) -> i64 {
         match self.kind {
@@ -285,10 +311,10 @@ impl<'t> Lines<'t> {
 
     fn steps(&self, weight: &str) -> Result<i64> {
         let number = weight.parse::<f64>().ok();
-        let number = number.filter(|number| (0.0..=MOST).contains(number));
+        let number = number.filter(|number| (0.0..=MOST_WEIGHT).contains(number));
         let number = number.ok_or_else(|| {
             self.refusal(format!(
-                "'{weight}' is no weight: it is a number from 0 to {MOST}"
+                "'{weight}' is no weight: it is a number from 0 to {MOST_WEIGHT}"
             ))
         })?;
         Ok((number * WEIGHT_STEPS as f64).round() as i64)
@@ -482,7 +508,8 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// Of two values of one key the first stays.
+    /// A key that is there twice has the same value both times, or one that no table has by itself
+    /// (a collision of hashes): the first stays.
     pub(crate) fn new(entries: Vec<(u64, i64)>) -> Self {
         let size = (entries.len() * 3 / 2 + 2).next_power_of_two();
         let mut lookup = Self {

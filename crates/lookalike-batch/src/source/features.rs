@@ -4,7 +4,7 @@
 ///
 /// Read from a list of strings or of `[string, weight]`, from an object `{string: weight}`, or from
 /// a string (any CSV cell), which is split at white space. A feature without a weight weighs 1;
-/// weights are finite and above 0. The same string may occur more than once.
+/// weights are above 0 and at most [`MOST_WEIGHT`](lookalike::weight::MOST_WEIGHT). The same string may occur more than once.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     pub(super) text: &'a str,

@@ -9,6 +9,7 @@
 use std::fmt;
 
 use lookalike::bytes;
+use lookalike::weight::MOST_WEIGHT;
 use memchr::{memchr, memchr2};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -662,11 +663,11 @@ impl<'de> Visitor<'de> for FeatureList<'_> {
 }
 
 fn checked_weight<E: serde::de::Error>(weight: f64) -> Result<f64, E> {
-    if weight.is_finite() && weight > 0.0 {
+    if weight > 0.0 && weight <= MOST_WEIGHT {
         return Ok(weight);
     }
     Err(E::custom(format_args!(
-        "the weight {weight} is not a finite number above 0"
+        "the weight {weight} is not a number above 0 and at most {MOST_WEIGHT}"
     )))
 }
 

@@ -32,7 +32,11 @@ const SAME: f64 = 1e-12;
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let printer = Printer::new(false);
     let recipe = load_recipe(&args.recipe, &args.changes)?;
-    settings::unit_of(args.verify, args.unit, &args.reading)?;
+    settings::unit_of(
+        args.verify.unwrap_or(Verify::Jaccard),
+        args.unit,
+        &args.reading,
+    )?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     let table = Table::read(args)?;
     let known = table
@@ -163,7 +167,6 @@ fn removal(row: &Row<'_>) -> Removal {
 struct Case<'a> {
     removal: &'a Removal,
     recipe: &'a Recipe,
-    verify: Verify,
     removed: Found,
     kept: Found,
     now: Comparison,
@@ -203,7 +206,7 @@ impl<'a> Case<'a> {
             .collect::<Result<_>>()?;
         let fitting = candidates
             .iter()
-            .position(|(_, now)| now.fits(removal, args.verify).is_some());
+            .position(|(_, now)| now.fits(removal).is_some());
         if candidates.is_empty() {
             return Err(missing(&removal.kept, "kept", " and --against"));
         }
@@ -211,7 +214,6 @@ impl<'a> Case<'a> {
         Ok(Self {
             removal,
             recipe,
-            verify: args.verify,
             removed,
             kept,
             now,
@@ -273,7 +275,7 @@ impl<'a> Case<'a> {
 
     /// Whether the record fits the texts as they are now.
     fn verdict(&self) -> String {
-        match self.now.fits(self.removal, self.verify) {
+        match self.now.fits(self.removal) {
             Some(measure) => format!("the record fits the texts as they are now ({measure})"),
             None => {
                 "the record does not fit: the texts have changed since, or the run had another \
@@ -313,7 +315,7 @@ impl<'a> Case<'a> {
                 "shared_features": now.shared,
                 "kept_features": now.kept,
                 "removed_features": now.removed,
-                "fits": now.fits(removal, self.verify).is_some(),
+                "fits": now.fits(removal).is_some(),
             },
             "kept_document": document(kept, &kept_text),
             "removed_document": document(removed, &removed_text),
@@ -326,6 +328,8 @@ impl<'a> Case<'a> {
 /// What two documents have in common under a recipe.
 #[derive(Debug)]
 struct Comparison {
+    /// What similarity is taken to have meant.
+    measure: Verify,
     /// Equal after normalisation.
     equal: bool,
     /// Distinct features of each, and of both.
@@ -335,7 +339,7 @@ struct Comparison {
     jaccard: f64,
     containment: f64,
     cosine: f64,
-    /// The similarity of sequences that was asked for, if it reaches the recorded threshold.
+    /// The similarity of sequences that is meant, if one is and it reaches the recorded threshold.
     sequences: Option<f64>,
     /// The estimate by the smallest hashes.
     smallest: f64,
@@ -371,7 +375,10 @@ impl Comparison {
         };
         let (in_a, weighted_a, smallest_a) = listed(&a);
         let (in_b, weighted_b, smallest_b) = listed(&b);
-        Ok(Self {
+        let measure = args.verify.unwrap_or(Verify::Jaccard);
+        let unit = settings::unit_of(measure, args.unit, &args.reading)?;
+        let mut comparison = Self {
+            measure,
             equal: a.state != State::Empty && a.key == b.key,
             kept: in_a.len(),
             removed: in_b.len(),
@@ -379,21 +386,26 @@ impl Comparison {
             jaccard: verify::jaccard(&in_a, &in_b).get(),
             containment: verify::containment(&in_a, &in_b).get(),
             cosine: verify::cosine(&weighted_a, &weighted_b).get(),
-            sequences: of_sequences(args, removal, (&a, &b))?,
+            sequences: of_sequences((measure, unit), removal, (&a, &b))?,
             smallest: bottom_k_jaccard(&smallest_a, &smallest_b, recipe.minhash.slots as usize)
                 .get(),
             same_sentences: a.sentences().is_some() && a.sentences() == b.sentences(),
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
-        })
+        };
+        // A run without a check of the features says so nowhere else than in its numbers.
+        if args.verify.is_none() && comparison.fits(removal).is_none() {
+            comparison.measure = Verify::None;
+        }
+        Ok(comparison)
     }
 
     /// The measure by which the record is right, if it is.
-    fn fits(&self, removal: &Removal, verify: Verify) -> Option<&'static str> {
+    fn fits(&self, removal: &Removal) -> Option<&'static str> {
         let (value, name) = if removal.method == "exact" || self.equal {
             (f64::from(u8::from(self.equal)), "equal after normalisation")
         } else {
-            match (verify, &removal.method[..]) {
+            match (self.measure, &removal.method[..]) {
                 (Verify::Containment, _) => (self.containment, "containment"),
                 (Verify::Cosine, _) => (self.cosine, "cosine"),
                 (Verify::Levenshtein, _) => (self.sequences?, "Levenshtein similarity"),
@@ -433,20 +445,21 @@ impl Comparison {
     }
 }
 
-/// The similarity of sequences that was asked for, if it reaches the recorded threshold.
+/// The similarity of sequences that a measure means, if it means one and that reaches the recorded
+/// threshold.
 fn of_sequences(
-    args: &ExplainArgs,
+    (measure, unit): (Verify, Unit),
     removal: &Removal,
     (a, b): (&Analysis<'_>, &Analysis<'_>),
 ) -> Result<Option<f64>> {
-    let Some(of) = settings::of_sequences(args.verify) else {
+    let Some(of) = settings::of_sequences(measure) else {
         return Ok(None);
     };
     let Some(threshold) = removal.threshold else {
         return Ok(None);
     };
     let threshold = Threshold::new(threshold)?;
-    let found = match settings::unit_of(args.verify, args.unit, &args.reading)? {
+    let found = match unit {
         Unit::Characters => of.similarity(a.characters(), b.characters(), threshold)?,
         Unit::Words => of.similarity(a.tokens(), b.tokens(), threshold)?,
     };

@@ -156,3 +156,30 @@ fn the_page_is_whole_and_harmless() {
         &["missing/page.html"],
     );
 }
+
+#[test]
+fn texts_that_do_not_match_have_a_similarity_too() {
+    let (_, said) = compared([CATS[0], CATS[1]], "--threshold 0.9");
+    assert_eq!(
+        (&said["match"], &said["similarity"]),
+        (&false.into(), &said["figures"]["jaccard"]["value"])
+    );
+    let (_, said) = compared([CATS[0], CATS[1]], "--threshold 0.9 --verify levenshtein");
+    assert_eq!(said["similarity"], said["figures"]["levenshtein"]["value"]);
+    for (texts, options) in [
+        ([CATS[0], CATS[1]], "--method exact"),
+        ([CATS[0], "cat"], ""),
+        ([CATS[0], ""], ""),
+        (
+            [CATS[0], "we all scream for ice cream"],
+            "--method sentences --verify none",
+        ),
+    ] {
+        let (_, said) = compared(texts, options);
+        assert_eq!(
+            (&said["match"], &said["similarity"]),
+            (&false.into(), &0.0.into()),
+            "{options}"
+        );
+    }
+}

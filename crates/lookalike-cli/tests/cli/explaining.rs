@@ -190,7 +190,7 @@ fn features_and_sketches() {
         "--method simhash --distance 20 --verify none",
     ] {
         place.ok(&format!("dedup long.jsonl {options} --removed r.tsv"));
-        let ran = place.ok("explain r.tsv b long.jsonl --verify none");
+        let ran = place.ok("explain r.tsv b long.jsonl");
         assert!(
             ran.text().contains("the record fits"),
             "{options}: {}",
@@ -224,4 +224,35 @@ fn every_removal_of_a_corpus_can_be_explained() {
             (&row[1][..].into(), &true.into())
         );
     }
+}
+
+#[test]
+fn runs_without_a_check_need_not_be_named() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(13);
+    let text = numbers.text(300);
+    let near = numbers.edited(&text, 3);
+    place.write("in.jsonl", jsonl([("a", &text[..]), ("b", &near)]));
+    for (options, measure) in [
+        ("", "Jaccard index"),
+        (
+            "--method minhash --verify none",
+            "share of equal MinHash slots",
+        ),
+        (
+            "--method bottomk --verify none",
+            "estimate by the smallest hashes",
+        ),
+        (
+            "--method simhash --distance 20 --verify none",
+            "share of equal SimHash bits",
+        ),
+    ] {
+        place.ok(&format!("dedup in.jsonl {options} --removed r.tsv"));
+        let ran = place.ok("explain r.tsv b in.jsonl");
+        let fits = format!("the record fits the texts as they are now ({measure})");
+        assert!(ran.text().contains(&fits), "{options}: {}", ran.text());
+    }
+    let ran = place.ok("explain r.tsv b in.jsonl --verify jaccard");
+    assert!(ran.text().contains("does not fit"), "{}", ran.text());
 }

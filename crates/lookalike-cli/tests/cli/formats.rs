@@ -237,6 +237,22 @@ fn other_encodings_and_malformed_text() {
 }
 
 #[test]
+fn weights_beyond_the_limit_are_bad_rows() {
+    let place = Place::new();
+    let row = |weight: &str| format!("{{\"id\":\"{weight}\",\"f\":{{\"x\":{weight},\"y\":1}}}}\n");
+    let rows = ["999999.5", "1000000", "1000000.5", "1e300", "0", "-1"].map(row);
+    place.write("in.jsonl", rows.concat());
+    let ran = place.run("fingerprint in.jsonl --features f");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.text().lines().count(), 3);
+    for weight in ["1000000.5", "1e300", "0", "-1"] {
+        let number: f64 = weight.parse().unwrap();
+        let said = format!("the weight {number} is not a number above 0 and at most 1000000");
+        assert!(ran.err.contains(&said), "{said}: {}", ran.err);
+    }
+}
+
+#[test]
 fn features_may_be_given() {
     let place = Place::new();
     place.write(

@@ -54,6 +54,36 @@ fn measures() {
 }
 
 #[test]
+fn the_threshold_on_record_is_the_one_that_decides() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(1);
+    let text = numbers.text(400);
+    let near = numbers.edited(&text, 2);
+    place.write("in.jsonl", jsonl([("a", &text[..]), ("b", &near)]));
+    for (options, expected) in [
+        ("--threshold 0.5", "0.5"),
+        ("--method minhash --verify none --threshold 0.5", "0.5"),
+        ("--method simhash --distance 16 --verify none", "0.75"),
+        ("--method simhash --distance 32 --verify none", "0.5"),
+        ("--method simhash --distance 32", "0.8"),
+        ("--method sentences --verify none", "1"),
+        ("--method exact", "1"),
+    ] {
+        let command = format!("dedup in.jsonl {options} --removed removed.tsv");
+        let summary = place.summary(&command);
+        assert_eq!(
+            summary["threshold"].to_string().parse::<f64>(),
+            expected.parse()
+        );
+        for row in place.table("removed.tsv") {
+            assert_eq!(row[4], expected, "{options}");
+            let similarity: f64 = row[2].parse().unwrap();
+            assert!(similarity >= expected.parse().unwrap(), "{options}");
+        }
+    }
+}
+
+#[test]
 fn fingerprints_by_distance() {
     let place = Place::new();
     let mut numbers = Numbers::new(1);

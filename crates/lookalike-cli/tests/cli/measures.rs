@@ -92,6 +92,16 @@ fn every_measure_says_what_it_means() {
 }
 
 #[test]
+fn binary_weights_count_in_the_cosine() {
+    let texts = ["the cat and the dog and the bird", "the cat and a dog"];
+    let by = "--recipe words-1 --method join --threshold 0.3 --verify cosine";
+    // the 3, cat, and 2, dog, bird; the, cat, and, a, dog: 7 / √(16 · 5), and 4 / √(5 · 5).
+    assert_eq!(similarity(texts, by), Some(7.0 / 80f64.sqrt()));
+    let binary = format!("{by} --set simhash.weights=binary");
+    assert_eq!(similarity(texts, &binary), Some(4.0 / 5.0));
+}
+
+#[test]
 fn a_threshold_of_edits_is_inclusive() {
     let [a, b] = [
         "abcdefghij klmnopqrs".to_owned(),

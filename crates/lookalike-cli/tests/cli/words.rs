@@ -252,3 +252,63 @@ fn a_library_carries_its_tables() {
     place.ok("index build elsewhere/news.lib in.jsonl --force");
     assert!(!tables[0].exists() && !tables[1].exists());
 }
+
+#[test]
+fn terms_of_a_table_that_are_one_term_must_agree() {
+    let place = Place::new();
+    let by = "segment --literal x --weights --recipe words-1 --set simhash.weights=given";
+    let list = format!("{by} --set simhash.table=t.tsv");
+    place.write("t.tsv", "Ferry\t2\nother\t3\nFERRY\t2\n");
+    place.ok(&list);
+    place.write("t.tsv", "# mine\nFerry\t2\nother\t3\nferry\t2.5\n");
+    place.refused(
+        &list,
+        &["t.tsv:4: 'ferry' weighs 2.5, and 'Ferry' on line 2 weighs 2"],
+    );
+    let levels = list.replace("given", "levels");
+    place.write("t.tsv", "學\t2\n学\t2\n");
+    place.ok(&levels);
+    place.write("t.tsv", "學\t2\n学\t4\n");
+    place.refused(
+        &levels,
+        &["t.tsv:2: '学' weighs 4, and '學' on line 1 weighs 2"],
+    );
+}
+
+#[test]
+fn schemes_and_what_they_replace_are_not_mixed() {
+    let place = Place::new();
+    for (line, said) in [
+        (
+            "recipe default --set scheme=1e0ng",
+            "has markup, normalize, tokens, ngram as well",
+        ),
+        (
+            "recipe seomoz --set tokens=words --set ngram=2",
+            "scheme = \"seomoz\" decides over all between a text and its features, but the recipe \
+             has tokens, ngram as well",
+        ),
+    ] {
+        place.refused(
+            line,
+            &[said, "built-in recipes with a scheme are 1e0ng, seomoz"],
+        );
+    }
+}
+
+#[test]
+fn commands_that_take_no_features_do_not_list_them() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"id\":\"a\",\"text\":\"x\"}\n");
+    for (command, inputs) in [
+        ("segment", "in.jsonl"),
+        ("idf", "in.jsonl"),
+        ("compare", "in.jsonl in.jsonl"),
+    ] {
+        let help = place.ok(&format!("{command} --help"));
+        assert!(!help.text().contains("--features"), "{command}");
+        let refused = format!("{command} {inputs} --features f");
+        place.refused(&refused, &["--features", "leave it out"]);
+    }
+    assert!(place.ok("dedup --help").text().contains("--features"));
+}

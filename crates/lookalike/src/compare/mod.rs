@@ -72,6 +72,9 @@ pub enum Kind {
 pub struct Verdict {
     /// How the pair was found and how similar it is, if it matches.
     pub matched: Option<(Route, Similarity)>,
+    /// The similarity that decides, whether it reaches the threshold or not: 0 of texts that only
+    /// equality could make match. None if it cannot be had, as its [`Figure`] says.
+    pub similarity: Option<f64>,
     /// The reason, as a sentence without its full stop.
     pub why: String,
 }
@@ -99,12 +102,20 @@ impl Comparison {
         let pair = Pair([&in_a, &in_b]);
         let matched = pair.matched(recipe, &plan)?;
         let why = pair.why(&plan, &figures, &steps, matched);
+        let similarity = match matched {
+            Some((_, similarity)) => Some(similarity.get()),
+            None => pair.short_of_a_match(&plan, &figures),
+        };
         let [a, b] = steps;
         Ok(Self {
             a,
             b,
             figures,
-            verdict: Verdict { matched, why },
+            verdict: Verdict {
+                matched,
+                similarity,
+                why,
+            },
         })
     }
 
@@ -167,6 +178,15 @@ impl Pair<'_, '_> {
             &|_| {},
         )?;
         Ok(found)
+    }
+
+    /// The similarity of texts that do not match.
+    fn short_of_a_match(&self, plan: &Plan, figures: &[Figure]) -> Option<f64> {
+        let by_name = plan.sentences().is_some() && plan.settings().measure == Measure::Sketch;
+        if by_name || self.0.iter().any(|text| text.state != State::Rich) {
+            return Some(0.0);
+        }
+        deciding(plan, figures).map_or(Some(0.0), |figure| figure.value)
     }
 
     fn why(

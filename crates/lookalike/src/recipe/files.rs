@@ -11,6 +11,7 @@ use super::{Recipe, Weights, YanyiwuRecipe};
 use crate::error::{Error, Result};
 use crate::hash;
 use crate::sketch::compat::{File, Sources, Tables};
+use crate::text::features_of_terms;
 use crate::weight::{Table, TableKind};
 
 /// The domain of digests.
@@ -215,9 +216,17 @@ impl Recipe {
                 "simhash.table: {name} is no table of document frequencies, which simhash.weights \
                  = \"tfidf\" needs: learn one with `lookalike idf`"
             ))),
-            (TableKind::Plain, Weights::Levels) => table.refuse_other_levels(name),
-            (TableKind::Plain, _) => Ok(table),
+            (TableKind::Plain, Weights::Levels) => {
+                self.without_contradictions(name, table.refuse_other_levels(name)?)
+            }
+            (TableKind::Plain, _) => self.without_contradictions(name, table),
         }
+    }
+
+    fn without_contradictions(&self, name: &str, table: Table) -> Result<Table> {
+        let terms = table.rows.iter().map(|(term, ..)| &**term);
+        let features = features_of_terms(self, terms);
+        table.refuse_contradictions(name, &features)
     }
 
     /// Puts digests where the names of files are, for the identity.

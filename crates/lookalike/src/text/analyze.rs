@@ -12,7 +12,7 @@ use super::tokenize::{Buffers, Tokenize};
 use super::{characters, markup, segment, sentences, shingle};
 use crate::arch::Cpu;
 use crate::hash;
-use crate::recipe::{Markup, Recipe, Scheme, Tokens};
+use crate::recipe::{Markup, Recipe, Scheme, Tokens, Weights};
 use crate::sketch::compat::{self, Original, Rest, Tool};
 use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, keep_heaviest};
 
@@ -76,6 +76,8 @@ pub struct Analysis<'a> {
     tokens: &'a [u64],
     /// Features with their weights, where these are not just how often they occur.
     weighted: Option<&'a [(u64, i64)]>,
+    /// Whether a feature without a weight of its own weighs 1, however often it occurs.
+    binary: bool,
     ngram: usize,
     /// Another tool's rule, under which the tokens are the hashes that vote.
     original: Option<Original<'a>>,
@@ -260,8 +262,9 @@ impl Analyzer {
     }
 
     /// The same for text that somebody else has cut into features: every string is one feature,
-    /// whatever the n-gram of the recipe. Weights count in SimHash alone; they are rounded to
-    /// steps of 1/65,536. Tables of the recipe are about its own terms and say nothing of these.
+    /// whatever the n-gram of the recipe. Weights count in SimHash and the cosine; they are above 0
+    /// and at most [`MOST_WEIGHT`](crate::weight::MOST_WEIGHT), and rounded to steps of 1/65,536.
+    /// Tables of the recipe are about its own terms and say nothing of these.
     pub fn analyze_features<'a, 'f>(
         &self,
         features: impl IntoIterator<Item = (&'f str, f64)>,
@@ -395,6 +398,7 @@ impl Analyzer {
             key,
             tokens,
             weighted: None,
+            binary: self.recipe.simhash.weights == Weights::Binary,
             ngram,
             original: None,
             characters: &[],
@@ -413,6 +417,16 @@ fn sum_of_equal(weighed: &mut Vec<(u64, i64)>) {
         }
         same
     });
+}
+
+/// The features that terms of a table which was not learned stand for under a recipe.
+pub(crate) fn features_of_terms<'t>(
+    recipe: &Recipe,
+    terms: impl Iterator<Item = &'t str>,
+) -> Vec<Option<u64>> {
+    let map = CharMap::new(recipe);
+    let mut feature = term_to_feature(recipe, &map);
+    terms.map(|term| feature(term, false)).collect()
 }
 
 /// The feature that a term of a table stands for. Terms of a table that was learned under the recipe
@@ -478,9 +492,10 @@ impl Analysis<'_> {
     }
 
     /// Appends the distinct features with their weights, ascending by feature: the sum of the weights
-    /// that were given, in steps of 1/65,536, or else the number of occurrences.
+    /// that were given, in steps of 1/65,536, or else the number of occurrences; 1 with binary weights.
     pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
         let start = into.len();
+        let once = self.binary && self.weighted.is_none();
         match self.weighted() {
             Some(weighted) => into.extend(weighted),
             None => self.chunks(|features| into.extend(features.iter().map(|&it| (it, 1)))),
@@ -490,7 +505,8 @@ impl Analysis<'_> {
         for at in start..into.len() {
             let (feature, weight) = into[at];
             if kept > start && into[kept - 1].0 == feature {
-                into[kept - 1].1 = into[kept - 1].1.saturating_add(weight);
+                let more = if once { 0 } else { weight };
+                into[kept - 1].1 = into[kept - 1].1.saturating_add(more);
             } else {
                 into[kept] = (feature, weight);
                 kept += 1;

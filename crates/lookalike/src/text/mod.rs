@@ -22,8 +22,8 @@ mod terms;
 mod tokenize;
 pub(crate) mod unicode;
 
-pub(crate) use analyze::CHUNK;
 pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
+pub(crate) use analyze::{CHUNK, features_of_terms};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::Token;

@@ -225,7 +225,7 @@ impl Case<'_> {
             "figures": figures,
             "match": matched.is_some(),
             "method": matched.map(|(route, _)| route.name()),
-            "similarity": matched.map(|(_, similarity)| similarity.get()),
+            "similarity": verdict.similarity,
             "why": verdict.why,
             "differences": passages(&self.a.text, &self.b.text),
         })
