@@ -3,6 +3,8 @@
 //! Help, man page, completions and `docs/reference.md` are all made from these definitions. What
 //! the options mean together is decided in [`crate::settings`].
 
+mod evaluation;
+
 use std::path::PathBuf;
 
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
@@ -11,6 +13,8 @@ use lookalike::plan::SENTENCES;
 use lookalike_batch::run::Keep;
 
 use crate::settings;
+
+pub(crate) use evaluation::{EvalArgs, Labels, Resampling, Ways};
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
 
@@ -71,6 +75,7 @@ pub(crate) enum Command {
     Idf(Box<IdfArgs>),
     Index(IndexArgs),
     Search(Box<SearchArgs>),
+    Eval(Box<EvalArgs>),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
@@ -1050,7 +1055,7 @@ pub(crate) struct RecipeArgs {
 }
 
 /// Fields of the recipe that are other than it says.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Changes {
     /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf
     /// or filter.stopwords=zh; lists and numbers as in TOML, files as seen from here. May be given

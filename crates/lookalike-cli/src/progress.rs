@@ -99,6 +99,7 @@ impl Progress for Reporter {
             (Stage::Candidates, _) => ("finding candidates", UNMEASURED),
             (Stage::Decide, Some(_)) => ("comparing", DOCUMENTS),
             (Stage::Decide, None) => ("comparing", UNMEASURED),
+            (Stage::Measure, _) => ("measuring", SETTINGS),
             (Stage::Open, _) => ("reading library", UNMEASURED),
             (Stage::Index, _) => ("indexing", UNMEASURED),
             (Stage::Write, Some(_)) => ("writing", DOCUMENTS),
@@ -137,4 +138,6 @@ const BYTES: &str = "{msg:18} [{bar:24}] {percent:>3} %  {decimal_bytes} of {dec
 const BYTES_WITHOUT_END: &str = "{msg:18} {spinner} {decimal_bytes}, {decimal_bytes_per_sec}";
 const DOCUMENTS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} documents, \
                          {rate} a second, {eta} left";
+const SETTINGS: &str = "{msg:18} [{bar:24}] {percent:>3} %  {human_pos} of {human_len} settings, \
+                        {elapsed}";
 const UNMEASURED: &str = "{msg:18} {spinner} {elapsed}";

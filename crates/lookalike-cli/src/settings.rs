@@ -2,6 +2,8 @@
 //!
 //! Refuses what contradicts itself and what would have no effect; nothing is clamped or ignored.
 
+mod evaluation;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -23,6 +25,8 @@ use crate::args::{
     SketchMethod, Unit, Verify,
 };
 use crate::recipes::load_recipe;
+
+pub(crate) use evaluation::{ClustersRun, EvalRun};
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {
@@ -598,6 +602,13 @@ pub(crate) fn threads(given: Option<usize>) -> usize {
 
 /// The recipe, what was chosen of the matching, and the plan that follows from both.
 pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings, Plan)> {
+    let (recipe, chosen) = chosen(rule, reading)?;
+    let plan = Plan::new(&recipe, chosen)?;
+    Ok((recipe, chosen, plan))
+}
+
+/// The recipe, and what was chosen of the matching.
+fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
     check_rule(rule)?;
     if rule.method == Method::Sentences {
         check_has_text(reading, "--method sentences")?;
@@ -632,8 +643,7 @@ pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::S
         },
         sentences: rule.sentences.unwrap_or(defaults.sentences),
     };
-    let plan = Plan::new(&recipe, chosen)?;
-    Ok((recipe, chosen, plan))
+    Ok((recipe, chosen))
 }
 
 /// Refuses options that the method has no use for.
@@ -735,7 +745,7 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
             text,
             id,
             features: reading.features.clone(),
-            extra: Vec::new(),
+            ..Fields::default()
         },
         max_row_bytes: reading.max_row,
         scratch: reading.scratch.clone(),

@@ -98,7 +98,8 @@
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
 //!    [`find_components`](matching::find_components).
 //!
-//! [`compare`] shows all of it for two texts, and [`hamming`] finds fingerprints within a distance.
+//! [`compare`] shows all of it for two texts, [`hamming`] finds fingerprints within a distance, and
+//! [`evaluate`] measures how well a recipe and a plan do on texts with labels.
 //!
 //! # What it does not do
 //!
@@ -112,6 +113,7 @@ pub mod bytes;
 pub mod compare;
 mod digest;
 mod error;
+pub mod evaluate;
 pub mod frequencies;
 pub mod hamming;
 mod hash;

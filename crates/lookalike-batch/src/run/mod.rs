@@ -1,4 +1,5 @@
-//! Runs over files: dedup, pairs, fingerprints, terms and their document frequencies.
+//! Runs over files: dedup, pairs, fingerprints, terms and their document frequencies, and how well
+//! settings do on labelled texts.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
@@ -7,9 +8,11 @@
 mod corpus;
 mod dedup;
 mod documents;
+mod evaluate;
 pub(crate) mod fingerprint;
 mod idf;
 pub(crate) mod ids;
+mod labelled;
 pub(crate) mod ordered;
 mod pairs;
 mod progress;
@@ -22,8 +25,15 @@ mod summary;
 use crate::error::{Error, Result};
 
 pub use dedup::{dedup, measure_name, method_name};
+pub use evaluate::{
+    ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
+    clusters, evaluate,
+};
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use idf::{IdfSettings, IdfSummary, idf};
+pub use labelled::{
+    Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read, read_labelled,
+};
 pub use pairs::pairs;
 pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};

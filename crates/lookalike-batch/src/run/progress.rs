@@ -11,6 +11,8 @@ pub enum Stage {
     Candidates,
     /// Verifying and deciding; measured in documents.
     Decide,
+    /// Measuring settings on labelled texts; measured in settings.
+    Measure,
     /// Opening or checking a library; not measured.
     Open,
     /// Building an index; not measured.

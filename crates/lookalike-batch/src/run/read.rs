@@ -10,7 +10,7 @@ use super::documents::{Documents, Extra};
 use super::progress::{Progress, Stage};
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::{BadRow, Block, Inputs, ParseScratch, Row};
+use crate::source::{BadRow, Block, Inputs, ParseScratch, Place, Row};
 
 /// Everything that turns a row into a sketch.
 pub(super) struct Reader<'a> {
@@ -155,16 +155,22 @@ impl Reader<'_> {
 
 /// A good row that cannot be used for a reason of the run's own.
 pub(crate) fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
-    let file = inputs.file_of(row.place);
-    let header = u64::from(file.header().is_some());
-    let line = row.number - file.first_number().unwrap_or(1) + 1 + header;
+    let (file, line) = position(inputs, row.place, row.number);
     BadRow {
-        file: file.name().to_owned(),
+        file: file.to_owned(),
         line,
         number: row.number,
         reason,
         place: row.place,
     }
+}
+
+/// The input and the line of a row that is known by its place and its number.
+pub(super) fn position(inputs: &Inputs, place: Place, number: u64) -> (&str, u64) {
+    let file = inputs.file_of(place);
+    let header = u64::from(file.header().is_some());
+    let line = number - file.first_number().unwrap_or(1) + 1 + header;
+    (file.name(), line)
 }
 
 fn lock(joined: &Mutex<Joined>) -> std::sync::MutexGuard<'_, Joined> {

@@ -237,8 +237,8 @@ mod tests {
         let fields = Fields {
             text: vec!["1".to_owned()],
             id: IdField::RowNumber,
-            features: None,
             extra: (2..=width).map(|number| number.to_string()).collect(),
+            ..Fields::default()
         };
         let plan = Plan::new(&fields, None);
         let mut columns = Columns::numbered(&vec!["x"; width].join(","), b',', quoting);

@@ -106,8 +106,8 @@ impl FieldProbe {
         let fields = Fields {
             text: Vec::new(),
             id: IdField::RowNumber,
-            features: None,
             extra,
+            ..Fields::default()
         };
         let plan = Plan::new(&fields, None);
         let paths = Paths::new(&plan);
@@ -718,8 +718,8 @@ mod tests {
         let fields = Fields {
             text: vec!["text".to_owned()],
             id: IdField::Named("id".to_owned()),
-            features: None,
             extra: vec!["a".to_owned(), "a.b".to_owned(), "a.b.c".to_owned()],
+            ..Fields::default()
         };
         let plan = Plan::new(&fields, Some("id"));
         let paths = Paths::new(&plan);

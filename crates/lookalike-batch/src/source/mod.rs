@@ -165,6 +165,8 @@ pub struct Fields {
     /// A field that holds the text as features already; see [`Features`]. Where it is given, the
     /// text may be missing and is then empty.
     pub features: Option<String>,
+    /// Whether a string in that field is refused, so that lists and objects alone are features.
+    pub lists_only: bool,
     /// Further fields wanted as [`Scalar`]s, given back in this order.
     pub extra: Vec<String>,
 }
@@ -175,6 +177,7 @@ impl Default for Fields {
             text: vec!["text".to_owned()],
             id: IdField::default(),
             features: None,
+            lists_only: false,
             extra: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ pub(super) struct Plan {
     text: Vec<usize>,
     id: Option<usize>,
     pub(super) features: Option<usize>,
+    lists_only: bool,
     extra: Vec<usize>,
 }
 
@@ -35,6 +36,7 @@ impl Plan {
             text,
             id,
             features,
+            lists_only: fields.lists_only,
             extra,
         }
     }
@@ -271,6 +273,7 @@ impl Values {
         self.features.clear();
         let value = self.slots[slot];
         match value.kind {
+            Kind::Text if plan.lists_only => Err(wrong(plan, slot, Kind::Text, "a list")),
             Kind::Text => {
                 self.split_features(value, row);
                 Ok(value.in_arena)

@@ -77,8 +77,8 @@ impl Table {
         let fields = Fields {
             text: vec!["kept".to_owned()],
             id: IdField::Named("id".to_owned()),
-            features: None,
             extra: columns.map(str::to_owned).to_vec(),
+            ..Fields::default()
         };
         let scratch = args.reading.scratch.clone();
         let options = ReadOptions {

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod dedup;
 mod documents;
+pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod fingerprint;
 pub(crate) mod generate;

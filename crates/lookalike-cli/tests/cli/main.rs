@@ -7,6 +7,7 @@
 
 mod comparing;
 mod compat;
+mod evaluating;
 mod explaining;
 mod failures;
 mod fingerprints;

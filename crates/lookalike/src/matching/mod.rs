@@ -7,6 +7,7 @@
 //! decided by `judge` from the two documents alone.
 
 mod cache;
+mod decide;
 mod groups;
 mod judge;
 mod keys;
@@ -14,6 +15,7 @@ mod portions;
 mod walk;
 
 pub use cache::Texts;
+pub use decide::decide_pairs;
 pub use judge::{Match, Route};
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,

@@ -1,0 +1,579 @@
+//! Labelled texts from files: pairs with labels, texts or ids, and groups of texts.
+//!
+//! A row that cannot be used stops the reading: figures over a file of which rows were left out would
+//! be those of another file. All texts that have a label are held in memory; of a corpus, those that
+//! a label names.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use lookalike::DocId;
+use lookalike::evaluate::{Labelled, LabelledPair};
+
+use super::ordered::blocks_in_order;
+use super::progress::Progress;
+use super::read::position;
+use crate::error::{Error, Result};
+use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar};
+
+/// Files with labels, and what their rows are.
+#[derive(Debug, Clone)]
+pub struct LabelledInputs {
+    /// Files, directories, globs, `-`.
+    pub paths: Vec<PathBuf>,
+    /// What their rows are.
+    pub rows: LabelledRows,
+    /// How they are read; the fields of text and id are those of the corpus.
+    pub read: ReadOptions,
+}
+
+/// What rows with labels are.
+#[derive(Debug, Clone)]
+pub enum LabelledRows {
+    /// Pairs with a label.
+    Pairs(PairFields),
+    /// Texts with their group: all pairs within a group are similar, all others are not.
+    Groups {
+        /// The field with the name of the group.
+        group: String,
+        /// Where the texts are.
+        texts: GroupTexts,
+    },
+}
+
+/// The fields of a pair.
+#[derive(Debug, Clone)]
+pub struct PairFields {
+    /// One text, or its id.
+    pub a: String,
+    /// The other one.
+    pub b: String,
+    /// The label.
+    pub label: String,
+    /// The kind of edit, if there is one.
+    pub kind: Option<String>,
+    /// What a label means that is a number; without it, labels say yes or no.
+    pub grades: Option<Grades>,
+    /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
+    pub corpus: Vec<PathBuf>,
+}
+
+/// What graded labels mean: those between the two are left out, and counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grades {
+    /// A pair with at least this grade is similar.
+    pub positive: f64,
+    /// A pair with at most this grade is not.
+    pub negative: f64,
+}
+
+/// Where the texts of groups are.
+#[derive(Debug, Clone)]
+pub enum GroupTexts {
+    /// A text a row, in the fields of text.
+    InRows,
+    /// A list a row, in this field; a row without a name is a group of its own.
+    InList(String),
+}
+
+/// What was read.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// The texts and their labels.
+    pub labelled: Labelled,
+    /// Pairs whose grade lies between similar and not.
+    pub ungraded: u64,
+    /// Rows that repeat a pair with the label it has already; they count once.
+    pub repeated: u64,
+}
+
+/// Reads labelled texts.
+///
+/// # Errors
+/// What cannot be read; a row without a side or a label, with a label that is none, or with another
+/// label for the same pair, in either order; ids that the corpus does not have; labels that are all
+/// the same.
+pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result<Read> {
+    match &inputs.rows {
+        LabelledRows::Pairs(fields) => read_pairs(inputs, fields, progress),
+        LabelledRows::Groups { group, texts } => read_groups(inputs, group, texts, progress),
+    }
+}
+
+/// Opens files for their own fields.
+fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
+    let options = ReadOptions {
+        fields,
+        again: false,
+        ..inputs.read.clone()
+    };
+    Inputs::open(&inputs.paths, &options)
+}
+
+/// Makes something of every row, in their order; the first bad row is the error.
+fn rows<T: Send>(
+    inputs: &Inputs,
+    progress: &dyn Progress,
+    make: impl Fn(&Row<'_>) -> Result<T, String> + Sync,
+    mut take: impl FnMut(T, At) -> Result<()> + Send,
+) -> Result<()> {
+    blocks_in_order(
+        inputs,
+        progress,
+        |block, parse, (): &mut (), _| {
+            let mut made = Vec::new();
+            inputs.parse(block, parse, &mut |row| {
+                made.push(match row {
+                    Ok(row) => {
+                        let at = At(row.place, row.number);
+                        let row = make(&row).map_err(|reason| at.error(inputs, &reason));
+                        row.map(|row| (row, at))
+                    }
+                    Err(bad) => {
+                        let reason = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                        Err(Error::input(reason))
+                    }
+                });
+                Ok(())
+            })?;
+            Ok(made)
+        },
+        |made: Vec<Result<(T, At)>>| {
+            let mut made = made.into_iter();
+            made.try_for_each(|row| row.and_then(|(row, at)| take(row, at)))
+        },
+    )
+}
+
+/// Where a row is.
+#[derive(Debug, Clone, Copy)]
+struct At(Place, u64);
+
+impl At {
+    fn shown(self, inputs: &Inputs) -> String {
+        let (file, line) = position(inputs, self.0, self.1);
+        format!("{file}:{line}")
+    }
+
+    fn error(self, inputs: &Inputs, reason: &str) -> Error {
+        Error::input(format!("{}: {reason}", self.shown(inputs)))
+    }
+}
+
+/// A row with a pair.
+struct PairRow {
+    a: String,
+    b: String,
+    /// None if the grade lies between.
+    label: Option<bool>,
+    kind: Option<String>,
+}
+
+/// Strings, numbered in the order in which they come.
+#[derive(Default)]
+struct Numbers {
+    of: HashMap<String, u32>,
+}
+
+impl Numbers {
+    fn number(&mut self, name: String) -> Result<u32> {
+        let next = self.of.len();
+        if next >= DocId::LIMIT {
+            return Err(Error::limit(format!(
+                "there are more than {} texts or names",
+                DocId::LIMIT
+            )));
+        }
+        Ok(*self.of.entry(name).or_insert(next as u32))
+    }
+
+    fn in_order(self) -> Vec<String> {
+        let mut names = vec![String::new(); self.of.len()];
+        for (name, number) in self.of {
+            names[number as usize] = name;
+        }
+        names
+    }
+}
+
+fn read_pairs(
+    labelled: &LabelledInputs,
+    fields: &PairFields,
+    progress: &dyn Progress,
+) -> Result<Read> {
+    let wanted = [&fields.a, &fields.b, &fields.label];
+    let extra = wanted.into_iter().chain(&fields.kind).cloned().collect();
+    let inputs = open(
+        labelled,
+        Fields {
+            text: Vec::new(),
+            id: IdField::RowNumber,
+            extra,
+            ..Fields::default()
+        },
+    )?;
+    let mut sides = Numbers::default();
+    let mut kinds = Numbers::default();
+    let mut pairs: Vec<(LabelledPair, At)> = Vec::new();
+    let mut place_of: HashMap<(u32, u32), usize> = HashMap::new();
+    let (mut ungraded, mut repeated) = (0, 0);
+    rows(
+        &inputs,
+        progress,
+        |row| fields.row(row.extra),
+        |row, at| {
+            let (a, b) = (sides.number(row.a)?, sides.number(row.b)?);
+            let kind = row.kind.map(|kind| kinds.number(kind)).transpose()?;
+            let Some(similar) = row.label else {
+                ungraded += 1;
+                return Ok(());
+            };
+            let earlier = *place_of.entry((a.min(b), a.max(b))).or_insert(pairs.len());
+            match pairs.get(earlier) {
+                None => {
+                    let (a, b) = (DocId(a), DocId(b));
+                    let pair = LabelledPair {
+                        a,
+                        b,
+                        similar,
+                        kind,
+                    };
+                    pairs.push((pair, at));
+                    Ok(())
+                }
+                Some((pair, _)) if pair.similar == similar => {
+                    repeated += 1;
+                    Ok(())
+                }
+                Some((_, first)) => {
+                    Err(at.error(&inputs, &conflict(similar, first.shown(&inputs))))
+                }
+            }
+        },
+    )?;
+    refuse_nothing(&inputs, pairs.len() as u64 + ungraded)?;
+    let texts = if fields.corpus.is_empty() {
+        sides.in_order()
+    } else {
+        let named = |id: u32| {
+            let pair = pairs
+                .iter()
+                .find(|(pair, _)| pair.a.0 == id || pair.b.0 == id);
+            pair.map_or_else(String::new, |(_, at)| format!("{}: ", at.shown(&inputs)))
+        };
+        texts_of(sides, fields, labelled, &named, progress)?
+    };
+    let pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
+    let labelled = Labelled::of_pairs(texts, pairs, kinds.in_order())
+        .map_err(|error| about(&inputs, &error))?;
+    Ok(Read {
+        labelled,
+        ungraded,
+        repeated,
+    })
+}
+
+fn conflict(similar: bool, first: String) -> String {
+    let said = |similar| if similar { "similar" } else { "not similar" };
+    format!(
+        "the pair is labelled {}, but {} in {first}",
+        said(similar),
+        said(!similar)
+    )
+}
+
+fn refuse_nothing(inputs: &Inputs, rows: u64) -> Result<()> {
+    if rows > 0 {
+        return Ok(());
+    }
+    Err(Error::input(format!("{} has no rows", names(inputs))))
+}
+
+/// An error of the engine with the files that it is about.
+fn about(inputs: &Inputs, error: &lookalike::Error) -> Error {
+    Error::input(format!("{}: {error}", names(inputs)))
+}
+
+fn names(inputs: &Inputs) -> String {
+    let names: Vec<_> = inputs.files().iter().map(|file| file.name()).collect();
+    match names[..] {
+        [first, .., last] if names.len() > 3 => {
+            format!("{first} … {last} ({} files)", names.len())
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// The texts of a corpus whose ids are these.
+fn texts_of(
+    ids: Numbers,
+    fields: &PairFields,
+    labelled: &LabelledInputs,
+    named: &dyn Fn(u32) -> String,
+    progress: &dyn Progress,
+) -> Result<Vec<String>> {
+    let corpus = Inputs::open(
+        &fields.corpus,
+        &ReadOptions {
+            again: false,
+            ..labelled.read.clone()
+        },
+    )?;
+    let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
+    rows(
+        &corpus,
+        progress,
+        |row| {
+            let number = row.number.to_string();
+            let wanted = ids.of.get(row.id.unwrap_or(&number));
+            Ok(wanted.map(|&id| (id, row.text.to_owned())))
+        },
+        |found, at| {
+            let Some((id, text)) = found else {
+                return Ok(());
+            };
+            match &mut texts[id as usize] {
+                Some((_, first)) => {
+                    let first = first.shown(&corpus);
+                    Err(at.error(&corpus, &format!("the id stands in {first} already")))
+                }
+                missing => {
+                    *missing = Some((text, at));
+                    Ok(())
+                }
+            }
+        },
+    )?;
+    let unknown = |text: &Option<_>| text.is_none();
+    if let Some(id) = texts.iter().position(unknown) {
+        let missing = texts.iter().filter(|text| unknown(text)).count();
+        let names = ids.in_order();
+        return Err(Error::input(format!(
+            "{}no document of {} has the id '{}'{}",
+            named(id as u32),
+            self::names(&corpus),
+            names[id],
+            match missing {
+                1 => String::new(),
+                more => format!(" ({more} ids are unknown)"),
+            }
+        )));
+    }
+    Ok(texts.into_iter().flatten().map(|(text, _)| text).collect())
+}
+
+impl PairFields {
+    /// What a row says.
+    fn row(&self, values: &[Scalar<'_>]) -> Result<PairRow, String> {
+        Ok(PairRow {
+            a: self.side(&self.a, values[0])?,
+            b: self.side(&self.b, values[1])?,
+            label: self.similar(values[2])?,
+            kind: match (&self.kind, values.get(3)) {
+                (Some(field), Some(&value)) => Some(text_of(field, value)?.to_owned()),
+                _ => None,
+            },
+        })
+    }
+
+    fn side(&self, field: &str, value: Scalar<'_>) -> Result<String, String> {
+        match value {
+            Scalar::Number { literal, .. } if !self.corpus.is_empty() => Ok(literal.to_owned()),
+            value => text_of(field, value).map(str::to_owned),
+        }
+    }
+
+    fn similar(&self, value: Scalar<'_>) -> Result<Option<bool>, String> {
+        let field = &self.label;
+        match self.grades {
+            Some(grades) => grades.similar(field, value),
+            None => is_similar(field, value).map(Some),
+        }
+    }
+}
+
+fn text_of<'a>(field: &str, value: Scalar<'a>) -> Result<&'a str, String> {
+    match value {
+        Scalar::Text(text) if !text.trim().is_empty() => Ok(text),
+        Scalar::Text(_) | Scalar::Null => Err(format!("the field `{field}` is empty")),
+        Scalar::Missing => Err(format!("the field `{field}` is missing")),
+        Scalar::Number { literal, .. } => Err(format!(
+            "the field `{field}` is the number {literal}, not a string"
+        )),
+        Scalar::Bool(_) => Err(format!(
+            "the field `{field}` is a truth value, not a string"
+        )),
+    }
+}
+
+/// What labels that are words say.
+const SIMILAR: [&str; 10] = [
+    "1",
+    "true",
+    "yes",
+    "dup",
+    "duplicate",
+    "near-duplicate",
+    "similar",
+    "same",
+    "match",
+    "positive",
+];
+const DIFFERENT: [&str; 10] = [
+    "0",
+    "false",
+    "no",
+    "non-duplicate",
+    "not-duplicate",
+    "different",
+    "distinct",
+    "unrelated",
+    "no-match",
+    "negative",
+];
+
+fn is_similar(field: &str, value: Scalar<'_>) -> Result<bool, String> {
+    let label = match value {
+        Scalar::Bool(label) => return Ok(label),
+        Scalar::Number { value, .. } if value == 1.0 => return Ok(true),
+        Scalar::Number { value, .. } if value == 0.0 => return Ok(false),
+        Scalar::Number { literal, .. } => literal,
+        value => text_of(field, value)?.trim(),
+    };
+    let lower = label.to_lowercase();
+    match (SIMILAR.contains(&&*lower), DIFFERENT.contains(&&*lower)) {
+        (true, _) => Ok(true),
+        (_, true) => Ok(false),
+        _ => Err(format!(
+            "the label in field `{field}` is '{label}': give 1 or 0, true or false, yes or no, \
+             similar or different, or say which grades are which with --positive and --negative"
+        )),
+    }
+}
+
+impl Grades {
+    fn similar(self, field: &str, value: Scalar<'_>) -> Result<Option<bool>, String> {
+        let grade = match value {
+            Scalar::Number { value, .. } => value,
+            value => {
+                let text = text_of(field, value)?.trim();
+                let number = text.parse().ok().filter(|grade: &f64| grade.is_finite());
+                number
+                    .ok_or_else(|| format!("the grade in field `{field}` is '{text}', no number"))?
+            }
+        };
+        Ok(if grade >= self.positive {
+            Some(true)
+        } else if grade <= self.negative {
+            Some(false)
+        } else {
+            None
+        })
+    }
+}
+
+fn read_groups(
+    labelled: &LabelledInputs,
+    group: &str,
+    texts: &GroupTexts,
+    progress: &dyn Progress,
+) -> Result<Read> {
+    let (text, list) = match texts {
+        GroupTexts::InRows => (labelled.read.fields.text.clone(), None),
+        GroupTexts::InList(field) => (Vec::new(), Some(field.clone())),
+    };
+    let may_lack_name = list.is_some();
+    let inputs = open(
+        labelled,
+        Fields {
+            text,
+            id: IdField::RowNumber,
+            lists_only: list.is_some(),
+            features: list,
+            extra: vec![group.to_owned()],
+        },
+    )?;
+    let mut names = Numbers::default();
+    let (mut texts, mut groups) = (Vec::new(), Vec::new());
+    rows(
+        &inputs,
+        progress,
+        |row| {
+            let name = match row.extra[0] {
+                Scalar::Missing if may_lack_name => None,
+                Scalar::Number { literal, .. } => Some(literal),
+                value => Some(text_of(group, value)?),
+            };
+            let texts: Vec<String> = match &row.features {
+                Some(list) => list.iter().map(|(text, _)| text.to_owned()).collect(),
+                None => vec![row.text.to_owned()],
+            };
+            // A name that no field can have.
+            let name = name.map_or_else(|| format!(" {}", row.number), str::to_owned);
+            Ok((name, texts))
+        },
+        |(name, members), _| {
+            let number = names.number(name)?;
+            groups.resize(groups.len() + members.len(), number);
+            texts.extend(members);
+            Ok(())
+        },
+    )?;
+    refuse_nothing(&inputs, names.of.len() as u64)?;
+    let labelled = Labelled::of_groups(texts, groups).map_err(|error| about(&inputs, &error))?;
+    Ok(Read {
+        labelled,
+        ungraded: 0,
+        repeated: 0,
+    })
+}
+
+/// The clusters of documents by their ids, from a table with the columns `id` and `cluster`.
+pub(super) fn read_clusters(
+    path: &PathBuf,
+    read: &ReadOptions,
+    progress: &dyn Progress,
+) -> Result<HashMap<String, String>> {
+    let id = match &read.fields.id {
+        IdField::Named(name) => name.clone(),
+        IdField::Default | IdField::RowNumber => "id".to_owned(),
+    };
+    let inputs = Inputs::open(
+        std::slice::from_ref(path),
+        &ReadOptions {
+            again: false,
+            fields: Fields {
+                text: Vec::new(),
+                id: IdField::Named(id),
+                extra: vec!["cluster".to_owned()],
+                ..Fields::default()
+            },
+            ..read.clone()
+        },
+    )?;
+    let mut clusters: HashMap<String, (String, At)> = HashMap::new();
+    rows(
+        &inputs,
+        progress,
+        |row| {
+            let cluster = match row.extra[0] {
+                Scalar::Number { literal, .. } => literal,
+                value => text_of("cluster", value)?,
+            };
+            Ok((row.id.unwrap_or_default().to_owned(), cluster.to_owned()))
+        },
+        |(id, cluster), at| match clusters.get(&id) {
+            Some((_, first)) => {
+                let first = first.shown(&inputs);
+                Err(at.error(&inputs, &format!("the id '{id}' stands in {first} already")))
+            }
+            None => {
+                clusters.insert(id, (cluster, at));
+                Ok(())
+            }
+        },
+    )?;
+    refuse_nothing(&inputs, clusters.len() as u64)?;
+    let clusters = clusters.into_iter();
+    Ok(clusters.map(|(id, (cluster, _))| (id, cluster)).collect())
+}

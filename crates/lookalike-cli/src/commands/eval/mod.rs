@@ -1,0 +1,90 @@
+//! `lookalike eval`.
+
+mod chart;
+mod points;
+mod report;
+
+use anyhow::Result;
+use lookalike::evaluate::Sweep;
+use lookalike_batch::run::{self, SettingSummary};
+
+use crate::Outcome;
+use crate::args::EvalArgs;
+use crate::output::{Printer, duration};
+use crate::progress::Reporter;
+use crate::settings::{ClustersRun, EvalRun};
+
+pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.quiet);
+    if let Some(predicted) = &args.clusters {
+        let run = ClustersRun::new(predicted.clone(), args)?;
+        return compare_clusters(&run, args.json, printer);
+    }
+    let EvalRun {
+        inputs,
+        settings,
+        table,
+        chart,
+    } = EvalRun::new(args)?;
+    let reporter = Reporter::new(printer, true);
+    let result = run::evaluate(&inputs, &settings, &reporter);
+    reporter.finish("");
+    let done = result?;
+    if let Some(table) = &table {
+        points::write(&done, table)?;
+    }
+    if let Some(chart) = &chart {
+        chart::write(&done, chart)?;
+    }
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string(&done)?)
+    } else {
+        report::evaluation(&done, &printer)
+    };
+    printer.data(&text)?;
+    printer.note(&format!("{}\n", duration(done.seconds)));
+    Ok(Outcome::Done)
+}
+
+fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<Outcome> {
+    let reporter = Reporter::new(printer, true);
+    let result = run::clusters(&run.files, &reporter);
+    reporter.finish("");
+    let done = result?;
+    let text = if json {
+        format!("{}\n", serde_json::to_string(&done)?)
+    } else {
+        report::clusters(&done, &printer)
+    };
+    printer.data(&text)?;
+    printer.note(&format!("{}\n", duration(done.seconds)));
+    Ok(Outcome::Done)
+}
+
+/// What a setting is called.
+fn name(setting: &SettingSummary) -> String {
+    let mut name = format!("{}, {}", setting.recipe, setting.method);
+    match (setting.measure, setting.evaluation.sweep) {
+        ("none", Sweep::Threshold) => name.push_str(", by the sketches alone"),
+        ("none", _) | (_, Sweep::Nothing) => {}
+        (measure, _) => {
+            name.push_str(&format!(", {measure}"));
+        }
+    }
+    if let Some(unit) = setting.unit {
+        name.push_str(&format!(" by {unit}"));
+    }
+    if let Some(distance) = setting.distance {
+        name.push_str(&format!(", within distance {distance}"));
+    }
+    name
+}
+
+/// What is open in a setting, in a word.
+fn axis(sweep: Sweep) -> &'static str {
+    match sweep {
+        Sweep::Threshold => "threshold",
+        Sweep::Distance => "distance",
+        Sweep::Nothing => "",
+    }
+}

@@ -1,0 +1,501 @@
+//! Measuring against labels: pairs, groups and clusters.
+
+use serde_json::{Value, json};
+
+use crate::support::{Numbers, Place, gzip, read_parquet, write_parquet, zstd};
+
+/// Edited and unrelated pairs: text, text, label, kind.
+fn pairs(count: usize) -> Vec<[String; 4]> {
+    let mut numbers = Numbers::new(11);
+    let mut pairs = Vec::new();
+    for at in 0..count {
+        let text = numbers.text([8, 30, 90][at % 3]);
+        let edits = at % 5;
+        let edited = numbers.edited(&text, edits);
+        let kind = if edits > 2 { "heavy" } else { "light" };
+        pairs.push([text.clone(), edited, "1".to_owned(), kind.to_owned()]);
+        let other = numbers.text(30);
+        pairs.push([text, other, "0".to_owned(), "other".to_owned()]);
+    }
+    pairs
+}
+
+fn as_jsonl(pairs: &[[String; 4]]) -> String {
+    pairs
+        .iter()
+        .map(|[a, b, label, kind]| {
+            let label: i32 = label.parse().unwrap();
+            format!(
+                "{}\n",
+                json!({ "a": a, "b": b, "label": label, "kind": kind })
+            )
+        })
+        .collect()
+}
+
+fn as_csv(pairs: &[[String; 4]]) -> String {
+    let rows = pairs
+        .iter()
+        .map(|[a, b, label, kind]| format!("\"{a}\",\"{b}\",{label},{kind}\n"));
+    std::iter::once("a,b,label,kind\n".to_owned())
+        .chain(rows)
+        .collect()
+}
+
+fn evaluation(place: &Place, line: &str) -> Value {
+    let ran = place.ok(&format!("{line} --json --quiet"));
+    assert!(ran.err.is_empty(), "{}", ran.err);
+    let mut value: Value = serde_json::from_slice(&ran.out).unwrap();
+    value.as_object_mut().unwrap().remove("seconds");
+    value
+}
+
+#[test]
+fn every_format_gives_the_same_figures() {
+    let place = Place::new();
+    let pairs = pairs(24);
+    place.write("p.jsonl", as_jsonl(&pairs));
+    place.write("p.csv", as_csv(&pairs));
+    place.write("p.jsonl.gz", gzip(as_jsonl(&pairs).as_bytes()));
+    place.write("p.csv.zst", zstd(as_csv(&pairs).as_bytes()));
+    let column = |at: usize| pairs.iter().map(|row| &*row[at]).collect();
+    let columns = ["a", "b", "label", "kind"];
+    let columns: Vec<_> = columns.into_iter().zip((0..4).map(column)).collect();
+    write_parquet(&place.path("p.parquet"), &columns);
+    let expected = evaluation(&place, "eval p.jsonl --kind kind");
+    assert_eq!(expected["labelled"]["similar"], 24);
+    assert_eq!(expected["labelled"]["units"], 24);
+    for name in ["p.csv", "p.jsonl.gz", "p.csv.zst", "p.parquet"] {
+        assert_eq!(
+            evaluation(&place, &format!("eval {name} --kind kind")),
+            expected,
+            "{name}"
+        );
+    }
+    let tsv = as_csv(&pairs).replace('"', "").replace(',', "\t");
+    place.write("p.tsv", &tsv);
+    assert_eq!(evaluation(&place, "eval p.tsv --kind kind"), expected);
+    let numbered = tsv.split_once('\n').unwrap().1;
+    place.write("n.tsv", numbered);
+    let line = "eval n.tsv --no-header --a 1 --b 2 --label 3 --kind 4";
+    assert_eq!(evaluation(&place, line), expected);
+    let gb = encoding_rs::GB18030.encode("a,b,label\n今晚有讲座,今晚有講座,1\n今晚有讲座,明天,0\n");
+    place.write("gb.csv", gb.0);
+    let figures = evaluation(&place, "eval gb.csv --encoding gb18030");
+    assert_eq!(
+        figures["settings"][0]["points"][19]["method"]["f1"]["value"],
+        1.0
+    );
+}
+
+#[test]
+fn rows_sides_and_threads_do_not_matter() {
+    let place = Place::new();
+    let mut pairs = pairs(30);
+    place.write("p.jsonl", as_jsonl(&pairs));
+    let line = |name| format!("eval {name} --method auto,simhash --kind kind");
+    let expected = evaluation(&place, &line("p.jsonl"));
+    for threads in [1, 2, 8] {
+        let line = format!("{} --threads {threads}", line("p.jsonl"));
+        assert!(evaluation(&place, &line) == expected, "{threads}");
+    }
+    pairs.reverse();
+    pairs.iter_mut().step_by(2).for_each(|row| row.swap(0, 1));
+    place.write("turned.jsonl", as_jsonl(&pairs));
+    assert!(evaluation(&place, &line("turned.jsonl")) == expected);
+    let other = evaluation(&place, &format!("{} --seed 2", line("p.jsonl")));
+    assert_ne!(other["settings"], expected["settings"]);
+}
+
+#[test]
+fn recall_against_distance_is_one_command() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(40)));
+    let figures = evaluation(&place, "eval p.jsonl --method simhash --distance 12");
+    let setting = &figures["settings"][0];
+    assert_eq!(setting["sweep"], "distance");
+    let points = setting["points"].as_array().unwrap();
+    assert_eq!(points.len(), 13);
+    let value = |point: &Value, figure: &str| point["method"][figure]["value"].as_f64().unwrap();
+    assert!(points.is_sorted_by(|a, b| value(a, "recall") <= value(b, "recall")));
+    assert_eq!(points[3]["cut"], 3.0);
+    // What is found at a distance is what a run finds.
+    let texts: Vec<_> = pairs(40)
+        .into_iter()
+        .enumerate()
+        .flat_map(|(at, [a, b, ..])| [(format!("{at}a"), a), (format!("{at}b"), b)])
+        .collect();
+    place.write("texts.jsonl", crate::support::corpus_jsonl(&texts));
+    let line = "pairs texts.jsonl --method simhash --verify none --distance 3 --all --quiet";
+    let found = place.ok(line);
+    let partners = found.text().lines().skip(1).filter(|row| {
+        let mut ids = row.split('\t').map(|id| id.trim_end_matches(['a', 'b']));
+        ids.next() == ids.next()
+    });
+    let counts = &points[3]["method"]["counts"];
+    let all =
+        counts["true_positives"].as_u64().unwrap() + counts["false_positives"].as_u64().unwrap();
+    assert_eq!(partners.count() as u64, all);
+}
+
+#[test]
+fn the_table_marks_the_best_row() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(20)));
+    let ran = place.ok("eval p.jsonl --kind kind");
+    let text = ran.text();
+    assert!(
+        text.starts_with("56 texts: 20 pairs similar, 20 not\n"),
+        "{text}"
+    );
+    assert!(text.contains("intervals: 95 % of 1,000 resamples of 20 units"));
+    let best: Vec<_> = text.lines().filter(|line| line.starts_with('*')).collect();
+    assert_eq!(best.len(), 1);
+    assert!(best[0].ends_with("<- best"), "{text}");
+    assert!(text.contains("  by length at threshold ") && text.contains("  by kind at threshold "));
+    assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+    assert!(ran.err.ends_with(" s\n"), "{}", ran.err);
+    let bare = place.ok("eval p.jsonl --resamples 0 --quiet");
+    assert!(!bare.text().contains('(') && bare.err.is_empty());
+}
+
+#[test]
+fn grades_words_and_ids() {
+    let place = Place::new();
+    place.write(
+        "grades.csv",
+        "a,b,j\none two three,one two three four,0.9\none two three,one two,.6\nfive six,seven eight,-1\n",
+    );
+    let figures = evaluation(
+        &place,
+        "eval grades.csv --label j --positive 0.8 --negative -0.5",
+    );
+    let labelled = &figures["labelled"];
+    assert_eq!(
+        (
+            &labelled["similar"],
+            &labelled["different"],
+            &labelled["ungraded"]
+        ),
+        (&json!(1), &json!(1), &json!(1))
+    );
+    let ran = place.ok("eval grades.csv --label j --positive 0.8 --negative 0.5 --quiet");
+    assert!(ran.text().contains("; 1 between the grades left out"));
+    place.write(
+        "ids.tsv",
+        "a\tb\tlabel\nx\t2\tduplicate\n2\tx\tDUP\nx\ty\tDifferent\n",
+    );
+    place.write(
+        "corpus.jsonl",
+        "{\"id\":\"x\",\"text\":\"one two three\"}\n{\"id\":2,\"text\":\"ONE two three\"}\n{\"id\":\"y\",\"text\":\"other words\"}\n{\"id\":\"z\",\"text\":\"\"}\n",
+    );
+    let ran = place.ok("eval ids.tsv --corpus corpus.jsonl --quiet");
+    let text = ran.text();
+    assert!(
+        text.starts_with("3 texts: 1 pair similar, 1 not; 1 row repeats a pair"),
+        "{text}"
+    );
+    assert!(text.contains("1.000"));
+}
+
+#[test]
+fn groups_by_row_and_by_list_are_the_same() {
+    let place = Place::new();
+    let mut numbers = Numbers::new(3);
+    let (mut rows, mut lists) = (String::new(), String::new());
+    for group in 0..25 {
+        let text = numbers.text(20);
+        let texts: Vec<_> = (0..group % 4 + 1)
+            .map(|edits| numbers.edited(&text, edits))
+            .collect();
+        for text in &texts {
+            rows += &format!("{}\n", json!({ "group": group, "text": text }));
+        }
+        lists += &format!(
+            "{}\n",
+            json!({ "group": group.to_string(), "texts": texts })
+        );
+    }
+    place.write("rows.jsonl", rows);
+    place.write("lists.jsonl", lists);
+    let by_rows = evaluation(&place, "eval rows.jsonl --groups --method auto,simhash");
+    let by_lists = evaluation(
+        &place,
+        "eval lists.jsonl --texts texts --method auto,simhash",
+    );
+    assert_eq!(by_rows, by_lists);
+    let texts = by_rows["labelled"]["texts"].as_u64().unwrap();
+    let similar = by_rows["labelled"]["similar"].as_u64().unwrap();
+    let different = by_rows["labelled"]["different"].as_u64().unwrap();
+    assert_eq!(similar + different, texts * (texts - 1) / 2);
+    assert_eq!(by_rows["settings"][0]["points"][0]["cut"], 0.3);
+    let read = "eval lists.jsonl --texts group";
+    place.refused(read, &["lists.jsonl:1", "`group` is a string, not a list"]);
+}
+
+#[test]
+fn every_method_and_measure_is_measured() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(10)));
+    let line = "eval p.jsonl --method auto,minhash,bottomk,join,simhash --verify \
+                jaccard,containment,cosine,levenshtein,indel,lcs --recipe default --recipe words-1 \
+                --resamples 0";
+    let figures = evaluation(&place, line);
+    let settings = figures["settings"].as_array().unwrap();
+    assert_eq!(settings.len(), 60);
+    for setting in settings {
+        assert!(setting["best"].is_u64(), "{setting}");
+        assert!(setting["points"][0]["method"]["f1"]["interval"].is_null());
+    }
+    let line = "eval p.jsonl --method auto,minhash,bottomk,simhash,sentences --verify none";
+    assert_eq!(
+        evaluation(&place, line)["settings"]
+            .as_array()
+            .unwrap()
+            .len(),
+        5
+    );
+    let ran = place.ok("eval p.jsonl --method exact,sentences --quiet");
+    assert!(
+        ran.text().contains("default-1, exact\n") && ran.text().contains("default-1, sentences\n")
+    );
+    // Too few slots for the lowest thresholds.
+    let ran = place.ok("eval p.jsonl --method minhash --set minhash.slots=16 --quiet");
+    assert!(ran.text().contains("no plan"), "{}", ran.text());
+}
+
+#[test]
+fn undefined_figures_are_no_numbers() {
+    let place = Place::new();
+    place.write(
+        "p.csv",
+        "a,b,label\none two,three four,1\nfive six,seven eight,0\n",
+    );
+    let figures = evaluation(&place, "eval p.csv");
+    let point = &figures["settings"][0]["points"][19]["method"];
+    assert_eq!(
+        point["precision"],
+        json!({ "value": null, "interval": null })
+    );
+    assert_eq!(point["recall"]["value"], 0.0);
+    let ran = place.ok("eval p.csv --quiet");
+    assert!(!ran.text().contains("NaN"));
+}
+
+#[test]
+fn curves_are_drawn_and_tabled() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(20)));
+    place.ok("eval p.jsonl --method simhash,minhash --csv points.csv --svg curves.svg");
+    let csv = place.read("points.csv");
+    assert!(csv.starts_with("recipe,method,measure,open,cut,by,found,wrong,missed,precision,"));
+    assert!(csv.contains("default-1,simhash,none,distance,3,method,"));
+    assert_eq!(
+        csv.lines().filter(|line| line.ends_with(",true")).count(),
+        4
+    );
+    let svg = place.read("curves.svg");
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    assert!(svg.contains("prefers-color-scheme: dark") && svg.matches("<polyline").count() >= 6);
+    place.ok("eval p.jsonl --csv points.parquet");
+    let best = read_parquet(&place.path("points.parquet"), "best");
+    assert_eq!(best.iter().filter(|best| *best == "true").count(), 2);
+}
+
+#[test]
+fn clusters_against_true_ones() {
+    let place = Place::new();
+    place.write(
+        "true.tsv",
+        "id\tcluster\na\t1\nb\t1\nc\t2\nd\t2\ne\t2\nf\t3\n",
+    );
+    place.write(
+        "found.tsv",
+        "id\tcluster\trepresentative\na\tx\ta\nb\tx\ta\nc\ty\tc\nd\ty\tc\n",
+    );
+    let ran = place.ok("eval true.tsv --clusters found.tsv --quiet");
+    let text = ran.text();
+    assert!(
+        text.starts_with(
+            "6 documents; 2 clusters predicted and 2 true, of two or more; 1 the same in both\n"
+        ),
+        "{text}"
+    );
+    let figures = evaluation(&place, "eval true.tsv --clusters found.tsv --documents 10");
+    let value = |of: &str, figure: &str| figures[of][figure]["value"].as_f64().unwrap();
+    assert_eq!(
+        (value("pairwise", "precision"), value("pairwise", "recall")),
+        (1.0, 0.5)
+    );
+    assert_eq!(value("b_cubed", "precision"), 1.0);
+    // c and d lack one of three, e two of three; the other seven nothing.
+    assert!(
+        (value("b_cubed", "recall") - (7.0 + 2.0 / 3.0 * 2.0 + 1.0 / 3.0) / 10.0).abs() < 1e-12
+    );
+    assert_eq!(value("exact_set", "f1"), 0.5);
+    assert_eq!(
+        (&figures["documents"], &figures["in_predicted"]),
+        (&json!(10), &json!(4))
+    );
+    let refused = |line: &str, said: &[&str]| place.refused(line, said);
+    refused(
+        "eval true.tsv --clusters found.tsv --documents 5",
+        &["5 documents in all", "have 6"],
+    );
+    place.write("twice.tsv", "id\tcluster\na\t1\nb\t1\na\t2\n");
+    refused(
+        "eval true.tsv --clusters twice.tsv",
+        &["twice.tsv:4", "'a' stands in twice.tsv:2 already"],
+    );
+    refused(
+        "eval true.tsv found.tsv --clusters found.tsv",
+        &["one table with one"],
+    );
+    refused(
+        "eval true.tsv --clusters found.tsv --method simhash",
+        &["cannot be used with"],
+    );
+    refused(
+        "eval true.tsv --clusters found.tsv --svg x.svg",
+        &["cannot be used with"],
+    );
+    place.write("none.tsv", "id\tcluster\n");
+    refused(
+        "eval none.tsv --clusters found.tsv",
+        &["none.tsv has no rows"],
+    );
+}
+
+#[test]
+fn what_dedup_writes_can_be_scored() {
+    let place = Place::new();
+    let corpus = Numbers::new(5).corpus(200);
+    place.write("docs.jsonl", crate::support::corpus_jsonl(&corpus));
+    place.ok("dedup docs.jsonl --clusters true.tsv --method join --threshold 0.6 --quiet");
+    place.ok("dedup docs.jsonl --clusters found.parquet --method simhash --distance 6 --quiet");
+    let figures = evaluation(
+        &place,
+        "eval true.tsv --clusters found.parquet --documents 200",
+    );
+    assert_eq!(figures["documents"], 200);
+    let recall = figures["b_cubed"]["recall"]["value"].as_f64().unwrap();
+    assert!((0.5..1.0).contains(&recall), "{recall}");
+}
+
+#[test]
+fn labelled_files_with_faults_are_refused_with_the_place() {
+    let place = Place::new();
+    let head = "{\"a\":\"x y\",\"b\":\"x z\",\"label\":1}\n{\"a\":\"u\",\"b\":\"v\",\"label\":0}\n";
+    for (row, said) in [
+        (
+            r#"{"a":"x","label":1}"#,
+            "p.jsonl:3: the field `b` is missing",
+        ),
+        (
+            r#"{"a":"x","b":"  ","label":1}"#,
+            "p.jsonl:3: the field `b` is empty",
+        ),
+        (
+            r#"{"a":"x","b":null,"label":1}"#,
+            "p.jsonl:3: the field `b` is empty",
+        ),
+        (
+            r#"{"a":7,"b":"x","label":1}"#,
+            "p.jsonl:3: the field `a` is the number 7, not a string",
+        ),
+        (
+            r#"{"a":"x","b":"w"}"#,
+            "p.jsonl:3: the field `label` is missing",
+        ),
+        (
+            r#"{"a":"x","b":"w","label":0.5}"#,
+            "p.jsonl:3: the label in field `label` is '0.5'",
+        ),
+        (
+            r#"{"a":"x","b":"w","label":"maybe"}"#,
+            "p.jsonl:3: the label in field `label` is 'maybe'",
+        ),
+        (
+            r#"{"a":"x z","b":"x y","label":0}"#,
+            "p.jsonl:3: the pair is labelled not similar, but similar in p.jsonl:1",
+        ),
+        ("{", "p.jsonl:3: "),
+    ] {
+        place.write("p.jsonl", format!("{head}{row}\n"));
+        place.refused("eval p.jsonl", &[said]);
+    }
+    place.write("p.csv", "a,b,label\nx y,x z,1\nu,,0\n");
+    place.refused("eval p.csv", &["p.csv:3: the field `b` is empty"]);
+    place.refused("eval p.csv --b c", &["p.csv", "no column `c`"]);
+    place.write("one.csv", "a,b,label\nx y,x z,1\nu v,u v w,1\n");
+    place.refused(
+        "eval one.csv",
+        &["one.csv: all 2 labelled pairs are similar", "need"],
+    );
+    place.write("empty.csv", "a,b,label\n");
+    place.refused("eval empty.csv", &["empty.csv has no rows"]);
+    place.write("empty.jsonl", "");
+    place.refused("eval empty.jsonl", &["empty.jsonl has no rows"]);
+    place.write("between.csv", "a,b,label\nx,y,0.6\n");
+    place.refused(
+        "eval between.csv --positive 0.8 --negative 0.5",
+        &["there is no labelled pair"],
+    );
+    place.refused(
+        "eval one.csv --positive 0.8 --negative 0.5",
+        &["all 2 labelled pairs are similar"],
+    );
+    place.write("grade.csv", "a,b,label\nx,y,high\n");
+    place.refused(
+        "eval grade.csv --positive 0.8 --negative 0.5",
+        &["grade.csv:2: the grade in field `label` is 'high', no number"],
+    );
+    place.write("ids.csv", "a,b,label\nx,y,1\nx,q,0\np,x,0\n");
+    place.write("docs.csv", "id,text\nx,one\ny,two\n");
+    place.refused(
+        "eval ids.csv --corpus docs.csv",
+        &["ids.csv:3: no document of docs.csv has the id 'q' (2 ids are unknown)"],
+    );
+    place.write("docs.csv", "id,text\nx,one\ny,two\nx,three\n");
+    place.refused(
+        "eval ids.csv --corpus docs.csv",
+        &["docs.csv:4: the id stands in docs.csv:2 already"],
+    );
+    place.write("plain.txt", "x\n");
+    place.refused("eval plain.txt", &["plain text"]);
+    place.write("groups.csv", "group,text\ng,x y\ng,x z\n");
+    place.refused(
+        "eval groups.csv --groups",
+        &["all 1 labelled pairs are similar"],
+    );
+}
+
+#[test]
+fn options_that_would_do_nothing_are_refused() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(5)));
+    for (options, said) in [
+        ("--distance 5", "--distance 5 is for fingerprints"),
+        ("--sentences 2", "--sentences 2 is for --method sentences"),
+        ("--unit words", "--unit is for --verify levenshtein"),
+        (
+            "--method exact --verify cosine",
+            "--verify has no effect with --method exact",
+        ),
+        ("--positive 0.8", "--negative"),
+        ("--positive 0.5 --negative 0.5", "must be below"),
+        ("--text body", "--text is for groups and for --corpus"),
+        ("--features f", "--features f is not for labelled texts"),
+        ("--documents 5", "--clusters"),
+        ("--groups --kind k", "cannot be used with"),
+        (
+            "--method simhash --distance 64",
+            "64 is not below the 64 bits",
+        ),
+        ("--csv - --json", "standard output"),
+        ("--recipe nothing", "no recipe named 'nothing'"),
+        ("--from 0", "above 0"),
+    ] {
+        place.refused(&format!("eval p.jsonl {options}"), &[said]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Intervals by resampling (Efron 1979): how much a figure would vary with other texts of the kind.
+//!
+//! What is drawn, with replacement, are *units*: texts that hang together. A pair counts as often as
+//! its unit was drawn, and a pair of two units as often as both were drawn together, the product
+//! (the pigeonhole bootstrap of Owen 2007), so dependent pairs stay together. The interval has the
+//! percentiles of the figure over the resamples in which it has a value.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::counts::Counts;
+use crate::hash::mix;
+
+/// How intervals are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// How many resamples are drawn; 0 makes no intervals.
+    pub resamples: u32,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// The share of resamples inside an interval, above 0 and below 1.
+    pub confidence: f64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Self {
+            resamples: 1000,
+            seed: 1,
+            confidence: 0.95,
+        }
+    }
+}
+
+/// Where a figure lies in most resamples.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// A figure, and where it lies in most resamples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The figure; none where it is not defined.
+    pub value: Option<f64>,
+    /// Its interval; none without a value, without resamples, or with fewer than two units.
+    pub interval: Option<Interval>,
+}
+
+/// Counts and the figures that follow from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Metrics {
+    /// What was found, missed and found wrongly.
+    pub counts: Counts,
+    /// The share of what was found that is similar.
+    pub precision: Estimate,
+    /// The share of what is similar that was found.
+    pub recall: Estimate,
+    /// The harmonic mean of both.
+    pub f1: Estimate,
+}
+
+/// The cuts at which a pair is found, one bit each.
+pub(super) type Found = u128;
+
+/// The most cuts that are looked at together.
+pub(super) const MOST_CUTS: usize = Found::BITS as usize;
+
+/// A pair as resampling sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observation {
+    /// The units of both texts.
+    pub(super) units: [u32; 2],
+    pub(super) similar: bool,
+    pub(super) found: Found,
+}
+
+impl Observation {
+    /// How often the pair counts in a resample.
+    fn weight(&self, drawn: &[u32]) -> u64 {
+        let [a, b] = self.units.map(|unit| u64::from(drawn[unit as usize]));
+        if self.units[0] == self.units[1] {
+            a
+        } else {
+            a * b
+        }
+    }
+}
+
+/// How often each unit was drawn in a resample: a number from the seed and that of the resample
+/// alone, whatever thread asks.
+pub(super) fn draw(seed: u64, resample: u32, units: usize) -> Vec<u32> {
+    let mut drawn = vec![0; units];
+    let mut state = mix(seed ^ mix(u64::from(resample) + 1));
+    for _ in 0..units {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        drawn[((u128::from(mix(state)) * units as u128) >> 64) as usize] += 1;
+    }
+    drawn
+}
+
+/// Counts at every cut, with intervals; `others` pairs that are not similar were found at none.
+pub(super) fn metrics(
+    observations: &[Observation],
+    others: u64,
+    cuts: usize,
+    units: usize,
+    bootstrap: &Bootstrap,
+) -> Vec<Metrics> {
+    let counts = counts(observations, others, cuts);
+    let resampled = resample(observations, cuts, units, bootstrap);
+    let at = |cut: usize, of: fn(&Counts) -> Option<f64>| Estimate {
+        value: of(&counts[cut]),
+        interval: of(&counts[cut]).and_then(|_| {
+            let values = resampled.iter().filter_map(|resample| of(&resample[cut]));
+            interval(values.collect(), bootstrap.confidence)
+        }),
+    };
+    (0..cuts)
+        .map(|cut| Metrics {
+            counts: counts[cut],
+            precision: at(cut, Counts::precision),
+            recall: at(cut, Counts::recall),
+            f1: at(cut, Counts::f1),
+        })
+        .collect()
+}
+
+fn counts(observations: &[Observation], others: u64, cuts: usize) -> Vec<Counts> {
+    let mut counts = tally(observations, cuts, |_| 1);
+    counts.iter_mut().for_each(|at| at.true_negatives += others);
+    counts
+}
+
+/// Counts in every resample at every cut; without those that are not similar and not found.
+fn resample(
+    observations: &[Observation],
+    cuts: usize,
+    units: usize,
+    bootstrap: &Bootstrap,
+) -> Vec<Vec<Counts>> {
+    if units < 2 {
+        return Vec::new();
+    }
+    (0..bootstrap.resamples)
+        .into_par_iter()
+        .map(|resample| {
+            let drawn = draw(bootstrap.seed, resample, units);
+            tally(observations, cuts, |pair| pair.weight(&drawn))
+        })
+        .collect()
+}
+
+/// Counts with weights. A pair is found over few runs of neighbouring cuts, so only where these begin
+/// and end is added to, and summed up at last.
+fn tally(
+    observations: &[Observation],
+    cuts: usize,
+    weight: impl Fn(&Observation) -> u64,
+) -> Vec<Counts> {
+    let mut changes = vec![[0i64; 2]; cuts];
+    let mut all = [0i64; 2];
+    for pair in observations {
+        let weight = weight(pair) as i64;
+        if weight == 0 {
+            continue;
+        }
+        let column = usize::from(pair.similar);
+        all[column] += weight;
+        let mut borders = pair.found ^ (pair.found << 1);
+        while borders != 0 {
+            let at = borders.trailing_zeros() as usize;
+            borders &= borders - 1;
+            if at < cuts {
+                let begins = pair.found >> at & 1 == 1;
+                changes[at][column] += if begins { weight } else { -weight };
+            }
+        }
+    }
+    let mut found = [0i64; 2];
+    changes
+        .into_iter()
+        .map(|[wrong, right]| {
+            found = [found[0] + wrong, found[1] + right];
+            Counts {
+                true_positives: found[1] as u64,
+                false_positives: found[0] as u64,
+                false_negatives: (all[1] - found[1]) as u64,
+                true_negatives: (all[0] - found[0]) as u64,
+            }
+        })
+        .collect()
+}
+
+/// The percentiles around the middle; none if there are no values.
+pub(super) fn interval(mut values: Vec<f64>, confidence: f64) -> Option<Interval> {
+    values.sort_by(f64::total_cmp);
+    let outside = (1.0 - confidence) / 2.0;
+    Some(Interval {
+        low: percentile(&values, outside)?,
+        high: percentile(&values, 1.0 - outside)?,
+    })
+}
+
+/// The value at a share of the way through a sorted list, between two of them in proportion.
+pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let at = share * last as f64;
+    let (below, above) = (at.floor() as usize, at.ceil() as usize);
+    let rest = at - at.floor();
+    Some(sorted[below] + (sorted[above] - sorted[below]) * rest)
+}
+
+/// Figures of sums over units, with intervals; `fixed` is added to every sum, drawn or not.
+pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
+    units: &[[f64; SUMS]],
+    fixed: [f64; SUMS],
+    figures: impl Fn(&[f64; SUMS]) -> [Option<f64>; FIGURES] + Sync,
+    bootstrap: &Bootstrap,
+) -> [Estimate; FIGURES] {
+    let total = |weight: &dyn Fn(usize) -> f64| {
+        let mut total = fixed;
+        for (at, sums) in units.iter().enumerate() {
+            let weight = weight(at);
+            for (total, sum) in total.iter_mut().zip(sums) {
+                *total += weight * sum;
+            }
+        }
+        figures(&total)
+    };
+    let resamples = if units.len() < 2 {
+        0
+    } else {
+        bootstrap.resamples
+    };
+    let resampled: Vec<_> = (0..resamples)
+        .into_par_iter()
+        .map(|resample| {
+            let drawn = draw(bootstrap.seed, resample, units.len());
+            total(&|unit| f64::from(drawn[unit]))
+        })
+        .collect();
+    let values = total(&|_| 1.0);
+    std::array::from_fn(|at| Estimate {
+        value: values[at],
+        interval: values[at].and_then(|_| {
+            let values = resampled.iter().filter_map(|all| all[at]);
+            interval(values.collect(), bootstrap.confidence)
+        }),
+    })
+}

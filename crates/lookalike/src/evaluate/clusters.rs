@@ -1,0 +1,228 @@
+//! Predicted clusters against true ones.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::bootstrap::{Bootstrap, Estimate, estimates};
+use super::labelled::Sets;
+use crate::error::{Error, Result};
+
+/// Precision, recall and their harmonic mean, of something that is not single pairs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Averages {
+    /// How much of what is together belongs together.
+    pub precision: Estimate,
+    /// How much of what belongs together is together.
+    pub recall: Estimate,
+    /// The harmonic mean of both.
+    pub f1: Estimate,
+}
+
+/// How predicted clusters compare with true ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ClusterScores {
+    /// Documents that were compared.
+    pub documents: u64,
+    /// Predicted clusters of at least two documents.
+    pub predicted: u64,
+    /// True clusters of at least two documents.
+    pub truth: u64,
+    /// Clusters of at least two documents that are the same in both.
+    pub exact: u64,
+    /// Of pairs of documents: those together in the prediction against those together in truth.
+    pub pairwise: Averages,
+    /// B-cubed (Bagga and Baldwin 1998): for every document, the share of its predicted cluster that
+    /// is in its true one, and the other way round, on average over all documents.
+    pub b_cubed: Averages,
+    /// Of clusters of at least two documents: those that are the same in both.
+    pub exact_set: Averages,
+}
+
+/// What is summed up over units.
+#[derive(Clone, Copy)]
+enum Sum {
+    Documents,
+    PairsInBoth,
+    PairsPredicted,
+    PairsTrue,
+    SharesPredicted,
+    SharesTrue,
+    SetsInBoth,
+    SetsPredicted,
+    SetsTrue,
+}
+
+type Sums = [f64; 9];
+
+/// Scores predicted clusters: `predicted` and `truth` have the cluster of every document, by any
+/// numbers; a document that is alone has a number of its own. `alone` further documents are alone in
+/// both: they count in the averages of B-cubed and nowhere else.
+///
+/// Units of resampling are documents connected by clusters of either kind.
+///
+/// # Errors
+/// If the two lists have different lengths.
+pub fn compare_clusters(
+    predicted: &[u64],
+    truth: &[u64],
+    alone: u64,
+    bootstrap: &Bootstrap,
+) -> Result<ClusterScores> {
+    if predicted.len() != truth.len() {
+        return Err(Error::setting(format!(
+            "{} documents have a predicted cluster and {} a true one: both need the same documents",
+            predicted.len(),
+            truth.len()
+        )));
+    }
+    let units = sums_of_units(predicted, truth);
+    let mut fixed = Sums::default();
+    for sum in [Sum::Documents, Sum::SharesPredicted, Sum::SharesTrue] {
+        fixed[sum as usize] = alone as f64;
+    }
+    let total = |sum: Sum| units.iter().map(|unit| unit[sum as usize]).sum::<f64>() as u64;
+    let [pairwise, b_cubed, exact_set] = figures(&units, fixed, bootstrap);
+    Ok(ClusterScores {
+        documents: total(Sum::Documents) + alone,
+        predicted: total(Sum::SetsPredicted),
+        truth: total(Sum::SetsTrue),
+        exact: total(Sum::SetsInBoth),
+        pairwise,
+        b_cubed,
+        exact_set,
+    })
+}
+
+fn figures(units: &[Sums], fixed: Sums, bootstrap: &Bootstrap) -> [Averages; 3] {
+    use Sum::{
+        Documents, PairsInBoth, PairsPredicted, PairsTrue, SetsInBoth, SetsPredicted, SetsTrue,
+        SharesPredicted, SharesTrue,
+    };
+    let of = |sums: &Sums| {
+        let ratio = |part: Sum, whole: Sum| {
+            let (part, whole) = (sums[part as usize], sums[whole as usize]);
+            (whole > 0.0).then(|| part / whole)
+        };
+        let [pairs, shares, sets] = [
+            [
+                ratio(PairsInBoth, PairsPredicted),
+                ratio(PairsInBoth, PairsTrue),
+            ],
+            [
+                ratio(SharesPredicted, Documents),
+                ratio(SharesTrue, Documents),
+            ],
+            [
+                ratio(SetsInBoth, SetsPredicted),
+                ratio(SetsInBoth, SetsTrue),
+            ],
+        ];
+        let mean = harmonic_mean;
+        [
+            pairs[0],
+            pairs[1],
+            mean(pairs),
+            shares[0],
+            shares[1],
+            mean(shares),
+            sets[0],
+            sets[1],
+            mean(sets),
+        ]
+    };
+    let estimates: [Estimate; 9] = estimates(units, fixed, of, bootstrap);
+    std::array::from_fn(|at| Averages {
+        precision: estimates[3 * at],
+        recall: estimates[3 * at + 1],
+        f1: estimates[3 * at + 2],
+    })
+}
+
+/// As for pairs: 0 where one of the two has no value or both are 0, none where neither has one.
+fn harmonic_mean([precision, recall]: [Option<f64>; 2]) -> Option<f64> {
+    if precision.is_none() && recall.is_none() {
+        return None;
+    }
+    let (precision, recall) = (precision.unwrap_or(0.0), recall.unwrap_or(0.0));
+    let sum = precision + recall;
+    Some(if sum > 0.0 {
+        2.0 * precision * recall / sum
+    } else {
+        0.0
+    })
+}
+
+fn sums_of_units(predicted: &[u64], truth: &[u64]) -> Vec<Sums> {
+    let [in_predicted, in_truth] = [members(predicted), members(truth)];
+    let unit_of = units(
+        predicted.len(),
+        in_predicted.values().chain(in_truth.values()),
+    );
+    let count = unit_of.iter().max().map_or(0, |&last| last + 1);
+    let mut sums = vec![Sums::default(); count];
+    for (clusters, pairs, sets) in [
+        (&in_predicted, Sum::PairsPredicted, Sum::SetsPredicted),
+        (&in_truth, Sum::PairsTrue, Sum::SetsTrue),
+    ] {
+        for members in clusters.values() {
+            let unit = &mut sums[unit_of[members[0]]];
+            unit[pairs as usize] += choose_two(members.len());
+            unit[sets as usize] += f64::from(u8::from(members.len() > 1));
+        }
+    }
+    for ((cluster, true_cluster), (first, shared)) in overlaps(predicted, truth) {
+        let unit = &mut sums[unit_of[first]];
+        let (size, true_size) = (in_predicted[&cluster].len(), in_truth[&true_cluster].len());
+        let is_same = shared > 1 && shared == size && shared == true_size;
+        unit[Sum::Documents as usize] += shared as f64;
+        unit[Sum::PairsInBoth as usize] += choose_two(shared);
+        unit[Sum::SetsInBoth as usize] += f64::from(u8::from(is_same));
+        // Of each of the shared documents, so many others of its cluster are shared.
+        unit[Sum::SharesPredicted as usize] += (shared * shared) as f64 / size as f64;
+        unit[Sum::SharesTrue as usize] += (shared * shared) as f64 / true_size as f64;
+    }
+    sums
+}
+
+fn choose_two(count: usize) -> f64 {
+    (count * count.saturating_sub(1)) as f64 / 2.0
+}
+
+/// The documents of every cluster.
+fn members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
+    let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (document, &cluster) in clusters.iter().enumerate() {
+        members.entry(cluster).or_default().push(document);
+    }
+    members
+}
+
+/// For every predicted cluster and true one that share documents: one of these, and how many.
+fn overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, usize)> {
+    let mut overlaps = BTreeMap::new();
+    for (document, (&cluster, &true_cluster)) in predicted.iter().zip(truth).enumerate() {
+        let (_, shared) = overlaps
+            .entry((cluster, true_cluster))
+            .or_insert((document, 0));
+        *shared += 1;
+    }
+    overlaps
+}
+
+/// The number of the unit of every document, by its first document.
+fn units<'a>(documents: usize, clusters: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
+    let mut sets = Sets::new(documents);
+    for members in clusters {
+        members
+            .windows(2)
+            .for_each(|pair| sets.join(pair[0], pair[1]));
+    }
+    let mut numbers = BTreeMap::new();
+    (0..documents)
+        .map(|document| {
+            let next = numbers.len();
+            *numbers.entry(sets.root(document)).or_insert(next)
+        })
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! Counts at every cut that makes a difference.
+
+use super::counts::Counts;
+
+/// What is found if every pair counts whose score is at least the cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// The least score that counts, the score of a pair.
+    pub cut: f64,
+    /// What is found with it.
+    pub counts: Counts,
+}
+
+/// Counts at every distinct score, from the highest on: what is found only grows, so recall never
+/// falls along the curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    points: Vec<CurvePoint>,
+}
+
+/// What a setting is chosen by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Goal {
+    /// The highest F1.
+    F1,
+    /// The highest recall where precision is at least this.
+    Precision(f64),
+}
+
+impl Goal {
+    /// What is to be as high as possible; none where the goal is missed.
+    pub fn value(self, counts: &Counts) -> Option<f64> {
+        match self {
+            Self::F1 => counts.f1(),
+            Self::Precision(least) => counts
+                .recall()
+                .filter(|_| counts.precision().is_some_and(|it| it >= least)),
+        }
+    }
+}
+
+impl Curve {
+    /// The curve of pairs, each with its score, if it has one, and whether it is similar; `others`
+    /// pairs besides are not similar and have no score. Scores are no NaN.
+    pub fn new(pairs: impl IntoIterator<Item = (Option<f64>, bool)>, others: u64) -> Self {
+        let mut scored = Vec::new();
+        let mut counts = Counts {
+            true_negatives: others,
+            ..Counts::default()
+        };
+        for (score, similar) in pairs {
+            counts.add(similar, false);
+            scored.extend(score.map(|score| (score, similar)));
+        }
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let points = scored
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|equal| {
+                for &(_, similar) in equal {
+                    counts.find(similar);
+                }
+                CurvePoint {
+                    cut: equal[0].0,
+                    counts,
+                }
+            })
+            .collect();
+        Self { points }
+    }
+
+    /// The points, from the highest cut on.
+    pub fn points(&self) -> &[CurvePoint] {
+        &self.points
+    }
+
+    /// The point that does best by a goal; of several the one with the highest cut.
+    pub fn best(&self, goal: Goal) -> Option<usize> {
+        let mut best = None;
+        for (at, point) in self.points.iter().enumerate() {
+            let Some(value) = goal.value(&point.counts) else {
+                continue;
+            };
+            if best.is_none_or(|(_, highest)| value > highest) {
+                best = Some((at, value));
+            }
+        }
+        best.map(|(at, _)| at)
+    }
+
+    /// A threshold with as few decimals as possible that does what a point's cut does: above the
+    /// next lower score, as near the middle between the two as its decimals allow. Scores are
+    /// similarities here, and the lowest that is looked for is `least`.
+    pub fn threshold(&self, point: usize, least: f64) -> f64 {
+        let high = self.points[point].cut;
+        let below = self.points.get(point + 1);
+        let low = below.map_or(least, |point| point.cut);
+        shortest_between(low, high, below.is_none())
+    }
+}
+
+impl Counts {
+    /// Moves one pair from those that were not found to those that were.
+    fn find(&mut self, similar: bool) {
+        if similar {
+            self.false_negatives -= 1;
+            self.true_positives += 1;
+        } else {
+            self.true_negatives -= 1;
+            self.false_positives += 1;
+        }
+    }
+}
+
+/// A number above `low` (or equal to it, if it is `included`) and at most `high`, with as few decimals
+/// as possible; `high` itself if ten do not suffice.
+fn shortest_between(low: f64, high: f64, included: bool) -> f64 {
+    let middle = (low + high) / 2.0;
+    let fits = |value: f64| value <= high && (value > low || included && value == low);
+    (1..=10)
+        .map(|decimals| {
+            let scale = 10f64.powi(decimals);
+            (middle * scale).round() / scale
+        })
+        .find(|&value| fits(value) && value > 0.0)
+        .unwrap_or(high)
+}

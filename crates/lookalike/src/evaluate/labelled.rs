@@ -1,0 +1,326 @@
+//! Texts and what somebody has said of them.
+
+use std::collections::HashMap;
+
+use super::classes::TextClass;
+use crate::error::{Error, ErrorKind, Result};
+use crate::hash::{mix, value_hash};
+use crate::types::DocId;
+
+/// The most pairs with a label, or within groups, that are held: 16 bytes each.
+pub const MOST_PAIRS: usize = 100_000_000;
+
+/// A pair and its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabelledPair {
+    /// A text, by its position.
+    pub a: DocId,
+    /// The other one.
+    pub b: DocId,
+    /// Whether the two are similar.
+    pub similar: bool,
+    /// What kind of edit lies between them, by its position in [`Labelled::kinds`].
+    pub kind: Option<u32>,
+}
+
+/// Texts of which it is known what is similar.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    texts: Vec<String>,
+    pairs: Vec<LabelledPair>,
+    kinds: Vec<String>,
+    /// The groups of the texts, if all pairs count: those across groups are not similar.
+    groups: Option<Vec<u32>>,
+    /// Texts that hang together, by pairs, groups or because they are equal, are a unit.
+    units: Vec<u32>,
+    unit_count: usize,
+}
+
+impl Labelled {
+    /// Pairs with labels; `kinds` are the names of the kinds of edits.
+    ///
+    /// # Errors
+    /// If all labels are the same, or there is none: precision and recall need both.
+    pub fn of_pairs(
+        texts: Vec<String>,
+        pairs: Vec<LabelledPair>,
+        kinds: Vec<String>,
+    ) -> Result<Self> {
+        let similar = pairs.iter().filter(|pair| pair.similar).count();
+        check_classes(similar as u64, (pairs.len() - similar) as u64)?;
+        let links = pairs.iter().map(|pair| (pair.a, pair.b));
+        let (units, unit_count) = units(&texts, links);
+        Ok(Self {
+            texts,
+            pairs,
+            kinds,
+            groups: None,
+            units,
+            unit_count,
+        })
+    }
+
+    /// Groups of texts: all pairs within a group are similar, all others are not. `groups` has the
+    /// group of every text.
+    ///
+    /// # Errors
+    /// If no group has two texts, or there is only one group; if the groups hold more than
+    /// [`MOST_PAIRS`].
+    pub fn of_groups(texts: Vec<String>, groups: Vec<u32>) -> Result<Self> {
+        let members = members(&groups);
+        let choose = |count: u64| count * count.saturating_sub(1) / 2;
+        let within: u64 = members.iter().map(|group| choose(group.len() as u64)).sum();
+        check_classes(within, choose(texts.len() as u64) - within)?;
+        if within > MOST_PAIRS as u64 {
+            return Err(Error::new(
+                ErrorKind::Limit,
+                format!(
+                    "the groups have {within} pairs within them, more than the limit of \
+                     {MOST_PAIRS}: take smaller groups, or label pairs"
+                ),
+            ));
+        }
+        let pairs = members.iter().flat_map(|group| {
+            let later = |at: usize| group[at + 1..].iter();
+            (0..group.len()).flat_map(move |at| later(at).map(move |&b| (group[at], b)))
+        });
+        let pairs = pairs
+            .map(|(a, b)| LabelledPair {
+                a,
+                b,
+                similar: true,
+                kind: None,
+            })
+            .collect();
+        let links = members
+            .iter()
+            .flat_map(|group| group.windows(2).map(|pair| (pair[0], pair[1])));
+        let (units, unit_count) = units(&texts, links);
+        Ok(Self {
+            texts,
+            pairs,
+            kinds: Vec::new(),
+            groups: Some(groups),
+            units,
+            unit_count,
+        })
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> &[String] {
+        &self.texts
+    }
+
+    /// The pairs that are listed: all that have a label, or all within groups.
+    pub fn pairs(&self) -> &[LabelledPair] {
+        &self.pairs
+    }
+
+    /// How many pairs are not similar without being listed: those across groups.
+    pub fn unlisted(&self) -> u64 {
+        let Some(groups) = &self.groups else { return 0 };
+        let texts = groups.len() as u64;
+        texts * texts.saturating_sub(1) / 2 - self.pairs.len() as u64
+    }
+
+    /// Similar pairs.
+    pub fn similar(&self) -> u64 {
+        self.pairs.iter().filter(|pair| pair.similar).count() as u64
+    }
+
+    /// Pairs that are not similar.
+    pub fn different(&self) -> u64 {
+        self.pairs.len() as u64 - self.similar() + self.unlisted()
+    }
+
+    /// The names of the kinds of edits.
+    pub fn kinds(&self) -> &[String] {
+        &self.kinds
+    }
+
+    /// The units that are drawn and parted as wholes: texts connected by pairs or groups, or equal.
+    pub fn units(&self) -> usize {
+        self.unit_count
+    }
+
+    /// The unit of a text.
+    pub(super) fn unit(&self, document: DocId) -> u32 {
+        self.units[document.index()]
+    }
+
+    /// The group of a text, where there are groups.
+    pub(super) fn groups(&self) -> Option<&[u32]> {
+        self.groups.as_deref()
+    }
+
+    /// Script and length of every text.
+    pub(super) fn classes(&self) -> Vec<TextClass> {
+        self.texts.iter().map(|text| TextClass::of(text)).collect()
+    }
+
+    /// Two parts, drawn from a seed: one to choose a setting by, and one that is held back to judge
+    /// it. Both get about half of the units with similar pairs and half of the others. Texts that
+    /// are connected by pairs, in one group or equal are in the same part; which part does not
+    /// depend on the order of the rows.
+    ///
+    /// # Errors
+    /// If a part would lack similar pairs or others.
+    pub fn split(&self, seed: u64) -> Result<[Self; 2]> {
+        let part_of = self.parts(seed);
+        let part = |part: usize| {
+            self.part(|document| part_of[self.unit(document) as usize] == part)
+                .map_err(|_| {
+                    Error::setting(format!(
+                        "{} units of texts that hang together cannot be parted so that similar pairs \
+                         and others are in both halves, one to choose by and one held back: label \
+                         more pairs of other texts",
+                        self.unit_count
+                    ))
+                })
+        };
+        Ok([part(0)?, part(1)?])
+    }
+
+    /// The part of every unit: in an order drawn from the seed, each goes to the part that has fewer
+    /// pairs of its sort so far.
+    fn parts(&self, seed: u64) -> Vec<usize> {
+        let mut pairs = vec![[0u64; 2]; self.unit_count];
+        for pair in &self.pairs {
+            pairs[self.unit(pair.a) as usize][usize::from(pair.similar)] += 1;
+        }
+        if self.groups.is_some() {
+            // Every text brings pairs with those of other groups.
+            for &unit in &self.units {
+                pairs[unit as usize][0] += 1;
+            }
+        }
+        let mut order: Vec<usize> = (0..self.unit_count).collect();
+        // Units are numbered by their texts, so this order is that of no row.
+        order.sort_by_key(|&unit| mix(seed ^ mix(unit as u64 + 1)));
+        let mut parts = vec![0; self.unit_count];
+        let mut filled = [[0u64; 2]; 2];
+        for sort in [1, 0] {
+            for &unit in &order {
+                let is_of_sort = pairs[unit][1] > 0;
+                if is_of_sort != (sort == 1) {
+                    continue;
+                }
+                let part = usize::from(filled[1][sort] < filled[0][sort]);
+                parts[unit] = part;
+                filled[part][0] += pairs[unit][0];
+                filled[part][1] += pairs[unit][1];
+            }
+        }
+        parts
+    }
+
+    fn part(&self, is_in: impl Fn(DocId) -> bool) -> Result<Self> {
+        let mut texts = Vec::new();
+        let mut place = vec![DocId(0); self.texts.len()];
+        let mut groups = Vec::new();
+        for (at, text) in self.texts.iter().enumerate() {
+            let document = DocId(at as u32);
+            if is_in(document) {
+                place[at] = DocId(texts.len() as u32);
+                texts.push(text.clone());
+                groups.extend(self.groups.as_ref().map(|groups| groups[at]));
+            }
+        }
+        if self.groups.is_some() {
+            return Self::of_groups(texts, numbered(&groups));
+        }
+        let pairs = self.pairs.iter().filter(|pair| is_in(pair.a));
+        let pairs = pairs.map(|pair| LabelledPair {
+            a: place[pair.a.index()],
+            b: place[pair.b.index()],
+            ..*pair
+        });
+        Self::of_pairs(texts, pairs.collect(), self.kinds.clone())
+    }
+}
+
+/// The same groups, numbered in the order in which they come.
+fn numbered(groups: &[u32]) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    groups
+        .iter()
+        .map(|group| {
+            let next = numbers.len() as u32;
+            *numbers.entry(group).or_insert(next)
+        })
+        .collect()
+}
+
+/// The texts of every group.
+fn members(groups: &[u32]) -> Vec<Vec<DocId>> {
+    let count = groups.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut members = vec![Vec::new(); count];
+    for (at, &group) in groups.iter().enumerate() {
+        members[group as usize].push(DocId(at as u32));
+    }
+    members
+}
+
+fn check_classes(similar: u64, different: u64) -> Result<()> {
+    let lacking = match (similar, different) {
+        (0, 0) => "there is no labelled pair".to_owned(),
+        (0, others) => format!("none of {others} labelled pairs is similar"),
+        (similar, 0) => format!("all {similar} labelled pairs are similar"),
+        _ => return Ok(()),
+    };
+    Err(Error::setting(format!(
+        "{lacking}: precision and recall need pairs that are similar and pairs that are not"
+    )))
+}
+
+/// Numbers the connected components of texts; equal texts are connected. The numbers follow from the
+/// texts alone, not from their order.
+fn units(texts: &[String], links: impl Iterator<Item = (DocId, DocId)>) -> (Vec<u32>, usize) {
+    let mut sets = Sets::new(texts.len());
+    links.for_each(|(a, b)| sets.join(a.index(), b.index()));
+    let mut first_of: HashMap<&str, usize> = HashMap::new();
+    for (at, text) in texts.iter().enumerate() {
+        sets.join(*first_of.entry(text).or_insert(at), at);
+    }
+    let mut least: HashMap<usize, u64> = HashMap::new();
+    for (at, text) in texts.iter().enumerate() {
+        let hash = value_hash(text.as_bytes());
+        let least = least.entry(sets.root(at)).or_insert(hash);
+        *least = hash.min(*least);
+    }
+    let mut roots: Vec<(u64, usize)> = least.iter().map(|(&root, &hash)| (hash, root)).collect();
+    roots.sort_unstable();
+    let number: HashMap<usize, u32> = (0..)
+        .zip(&roots)
+        .map(|(number, &(_, root))| (root, number))
+        .collect();
+    let units = (0..texts.len()).map(|at| number[&sets.root(at)]).collect();
+    (units, roots.len())
+}
+
+/// Union-find.
+pub(super) struct Sets {
+    parent: Vec<usize>,
+}
+
+impl Sets {
+    pub(super) fn new(count: usize) -> Self {
+        Self {
+            parent: (0..count).collect(),
+        }
+    }
+
+    pub(super) fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.parent[a.max(b)] = a.min(b);
+    }
+
+    /// The root of a set, its smallest member, with every path on the way halved.
+    pub(super) fn root(&mut self, mut at: usize) -> usize {
+        while self.parent[at] != at {
+            self.parent[at] = self.parent[self.parent[at]];
+            at = self.parent[at];
+        }
+        at
+    }
+}

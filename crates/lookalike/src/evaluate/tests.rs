@@ -1,0 +1,677 @@
+use serde_json::Value;
+
+use super::bootstrap::{Found, Observation, metrics, percentile};
+use super::*;
+use crate::error::ErrorKind;
+use crate::hash::mix;
+use crate::plan::{Measure, Method, Settings};
+use crate::recipe::Recipe;
+use crate::types::{DocId, Threshold};
+
+/// A small generator of numbers.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(self.0) % limit as u64) as usize
+    }
+
+    fn share(&mut self) -> f64 {
+        self.below(1 << 30) as f64 / (1u64 << 30) as f64
+    }
+
+    fn text(&mut self, words: usize) -> String {
+        let words: Vec<_> = (0..words)
+            .map(|_| format!("w{}", self.below(3000)))
+            .collect();
+        words.join(" ")
+    }
+
+    fn edited(&mut self, text: &str, edits: usize) -> String {
+        let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
+        for _ in 0..edits {
+            let at = self.below(words.len());
+            words[at] = format!("x{}", self.below(3000));
+        }
+        words.join(" ")
+    }
+}
+
+fn vectors() -> Vec<Value> {
+    let text = include_str!("../../../../testdata/evaluate/metrics.jsonl");
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    let values = value.as_array().unwrap().iter();
+    values.map(|value| value.as_f64().unwrap()).collect()
+}
+
+fn near(a: Option<f64>, b: f64) -> bool {
+    a.is_some_and(|a| (a - b).abs() < 1e-12)
+}
+
+#[test]
+fn ratios_by_hand() {
+    let counts = |true_positives, false_positives, false_negatives| Counts {
+        true_positives,
+        false_positives,
+        false_negatives,
+        true_negatives: 5,
+    };
+    let all = |counts: Counts| (counts.precision(), counts.recall(), counts.f1());
+    assert_eq!(
+        all(counts(3, 1, 2)),
+        (Some(0.75), Some(0.6), Some(2.0 / 3.0))
+    );
+    assert_eq!(all(counts(0, 0, 4)), (None, Some(0.0), Some(0.0)));
+    assert_eq!(all(counts(0, 4, 0)), (Some(0.0), None, Some(0.0)));
+    assert_eq!(all(counts(0, 0, 0)), (None, None, None));
+}
+
+#[test]
+fn curves_are_those_of_scikit_learn() {
+    for vector in vectors() {
+        let Some(given) = vector.get("curve") else {
+            continue;
+        };
+        let scores = numbers(&given["scores"]);
+        let labels = numbers(&given["labels"]);
+        let pairs = scores.iter().zip(&labels);
+        let curve = Curve::new(pairs.map(|(&score, &label)| (Some(score), label == 1.0)), 0);
+        let points = vector["points"].as_array().unwrap();
+        assert_eq!(curve.points().len(), points.len());
+        for (point, expected) in curve.points().iter().rev().zip(points) {
+            let expected = numbers(expected);
+            assert_eq!(point.cut, expected[0]);
+            assert!(near(point.counts.precision(), expected[1]));
+            assert!(near(point.counts.recall(), expected[2]));
+            assert!(near(point.counts.f1(), expected[3]));
+        }
+        let recalls = curve.points().iter().map(|point| point.counts.recall());
+        assert!(recalls.is_sorted(), "recall never rises with the threshold");
+    }
+}
+
+#[test]
+fn clusters_are_those_of_scikit_learn() {
+    let integers = |value: &Value| -> Vec<u64> {
+        let values = value.as_array().unwrap().iter();
+        values.map(|value| value.as_u64().unwrap()).collect()
+    };
+    for vector in vectors() {
+        let Some(given) = vector.get("clusters") else {
+            continue;
+        };
+        let (predicted, truth) = (integers(&given["predicted"]), integers(&given["truth"]));
+        let scores = compare_clusters(&predicted, &truth, 0, &Bootstrap::default()).unwrap();
+        let pairwise = integers(&vector["pairwise"]);
+        let counts = Counts {
+            true_positives: pairwise[0],
+            false_positives: pairwise[1],
+            false_negatives: pairwise[2],
+            true_negatives: 0,
+        };
+        let values = |averages: Averages| {
+            (
+                averages.precision.value,
+                averages.recall.value,
+                averages.f1.value,
+            )
+        };
+        let (precision, recall, f1) = values(scores.pairwise);
+        assert_eq!((precision, recall), (counts.precision(), counts.recall()));
+        assert!(counts.f1().is_none_or(|value| near(f1, value)));
+        let expected = numbers(&vector["b_cubed"]);
+        let (precision, recall, f1) = values(scores.b_cubed);
+        assert!(near(precision, expected[0]) && near(recall, expected[1]));
+        let mean = 2.0 * expected[0] * expected[1] / (expected[0] + expected[1]);
+        assert!(near(f1, mean));
+        assert_eq!(scores.exact, vector["exact"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn clusters_by_hand() {
+    // {a b c} {d e} {f} against {a b} {c d e} {f}, and four that are alone in both.
+    let predicted = [1, 1, 1, 2, 2, 3];
+    let truth = [7, 7, 8, 8, 8, 9];
+    let scores = compare_clusters(&predicted, &truth, 4, &Bootstrap::default()).unwrap();
+    assert_eq!(
+        (
+            scores.documents,
+            scores.predicted,
+            scores.truth,
+            scores.exact
+        ),
+        (10, 2, 2, 0)
+    );
+    // Together in both: ab, de; of ab ac bc de, and of ab cd ce de.
+    assert_eq!(scores.pairwise.precision.value, Some(0.5));
+    assert_eq!(scores.pairwise.recall.value, Some(0.5));
+    // 2/3 + 2/3 + 1/3 + 1 + 1 + 1 + 4 of 10.
+    assert!(near(
+        scores.b_cubed.precision.value,
+        (5.0 / 3.0 + 3.0 + 4.0) / 10.0
+    ));
+    assert!(near(
+        scores.b_cubed.recall.value,
+        (2.0 + 5.0 / 3.0 + 1.0 + 4.0) / 10.0
+    ));
+    assert_eq!(scores.exact_set.precision.value, Some(0.0));
+    let same = compare_clusters(&truth, &truth, 0, &Bootstrap::default()).unwrap();
+    assert_eq!((same.exact, same.exact_set.f1.value), (2, Some(1.0)));
+    let alone = compare_clusters(&[1, 2], &[1, 2], 0, &Bootstrap::default()).unwrap();
+    assert_eq!(alone.pairwise, Averages::default());
+    assert_eq!(alone.b_cubed.f1.value, Some(1.0));
+    assert!(compare_clusters(&[1], &[], 0, &Bootstrap::default()).is_err());
+}
+
+#[test]
+fn the_best_point_is_the_strictest_of_the_best() {
+    let pairs = [
+        (Some(0.9), true),
+        (Some(0.8), true),
+        (Some(0.8), false),
+        (Some(0.5), true),
+        (None, true),
+    ];
+    let curve = Curve::new(pairs, 3);
+    let counts: Vec<_> = curve
+        .points()
+        .iter()
+        .map(|point| {
+            (
+                point.cut,
+                point.counts.true_positives,
+                point.counts.false_positives,
+            )
+        })
+        .collect();
+    assert_eq!(counts, [(0.9, 1, 0), (0.8, 2, 1), (0.5, 3, 1)]);
+    assert_eq!(curve.points()[0].counts.true_negatives, 4);
+    assert_eq!(curve.best(Goal::F1), Some(2));
+    assert_eq!(curve.best(Goal::Precision(0.9)), Some(0));
+    assert_eq!(curve.best(Goal::Precision(0.75)), Some(2));
+    assert_eq!(Curve::new([(None, true)], 1).best(Goal::F1), None);
+    assert_eq!(
+        Curve::new([(Some(1.0), false), (None, true)], 0).best(Goal::Precision(0.5)),
+        None
+    );
+}
+
+#[test]
+fn thresholds_are_round_numbers_that_decide_alike() {
+    let scores = [0.9, 2.0 / 3.0, 0.6655, 0.25, 0.25 - 1e-13];
+    let curve = Curve::new(scores.map(|score| (Some(score), true)), 0);
+    let thresholds: Vec<_> = (0..5).map(|at| curve.threshold(at, 0.2)).collect();
+    assert_eq!(thresholds[..4], [0.8, 0.666, 0.5, 0.25]);
+    for (at, threshold) in thresholds.iter().enumerate() {
+        let found = scores.iter().filter(|score| *score >= threshold).count();
+        assert_eq!(found, at + 1, "{threshold}");
+    }
+    assert_eq!(Curve::new([(Some(1.0), true)], 0).threshold(0, 1.0), 1.0);
+    let low = Curve::new([(Some(0.05), true)], 0);
+    assert_eq!(low.threshold(0, 0.05), 0.05);
+}
+
+#[test]
+fn percentiles_lie_between_values() {
+    assert_eq!(percentile(&[1.0, 2.0, 4.0], 0.5), Some(2.0));
+    assert_eq!(percentile(&[1.0, 2.0, 4.0], 0.75), Some(3.0));
+    assert_eq!(
+        (percentile(&[3.0], 0.9), percentile(&[], 0.5)),
+        (Some(3.0), None)
+    );
+}
+
+/// Units of pairs of which each is found with the same probability: units agree more than chance.
+fn simulated(rng: &mut Numbers, units: u32, recall: f64) -> Vec<Observation> {
+    (0..units)
+        .flat_map(|unit| {
+            let found = rng.share() < recall;
+            (0..4).map(move |at| Observation {
+                units: [unit; 2],
+                similar: at < 3,
+                found: Found::from(found),
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn intervals_cover_the_truth_as_often_as_they_say() {
+    let mut rng = Numbers(5);
+    let (truth, rounds) = (0.7, 200);
+    let mut covered = 0;
+    for seed in 0..rounds {
+        let observations = simulated(&mut rng, 80, truth);
+        let bootstrap = Bootstrap {
+            resamples: 300,
+            seed,
+            ..Bootstrap::default()
+        };
+        let recall = metrics(&observations, 0, 1, 80, &bootstrap)[0].recall;
+        let interval = recall.interval.unwrap();
+        covered += u32::from(interval.low <= truth && truth <= interval.high);
+    }
+    // 95 of 100 in the long run; if pairs were drawn one by one, it would be some 70.
+    assert!((176..=199).contains(&covered), "{covered} of {rounds}");
+}
+
+#[test]
+fn runs_of_cuts_are_counted_like_single_ones() {
+    let mut rng = Numbers(9);
+    let cuts = 128;
+    let observations: Vec<_> = (0..300)
+        .map(|_| Observation {
+            units: [rng.below(40) as u32, rng.below(40) as u32],
+            similar: rng.below(2) == 0,
+            found: [
+                0,
+                Found::MAX,
+                u128::from(rng.below(1 << 40) as u64) << rng.below(100),
+            ][rng.below(3)],
+        })
+        .collect();
+    let bootstrap = Bootstrap {
+        resamples: 20,
+        ..Bootstrap::default()
+    };
+    let together = metrics(&observations, 7, cuts, 40, &bootstrap);
+    for (cut, together) in together.iter().enumerate() {
+        let single: Vec<_> = observations
+            .iter()
+            .map(|pair| Observation {
+                found: pair.found >> cut & 1,
+                ..*pair
+            })
+            .collect();
+        assert_eq!(*together, metrics(&single, 7, 1, 40, &bootstrap)[0]);
+        let mut counts = Counts::default();
+        single
+            .iter()
+            .for_each(|pair| counts.add(pair.similar, pair.found == 1));
+        counts.true_negatives += 7;
+        assert_eq!(together.counts, counts);
+    }
+}
+
+#[test]
+fn classes_of_texts() {
+    let class = |text: &str| {
+        let class = TextClass::of(text);
+        (class.script.name(), class.length.name(), class.tokens)
+    };
+    let of = |script, length: &str, tokens| (script, length.to_owned(), tokens);
+    assert_eq!(
+        class("今晚八点，图书馆有讲座"),
+        of("without spaces", "up to 15 characters", 10)
+    );
+    assert_eq!(class(&"字".repeat(15)).1, "up to 15 characters");
+    assert_eq!(class(&"字".repeat(16)).1, "16-50 characters");
+    assert_eq!(class(&"字".repeat(2000)).1, "301-2000 characters");
+    assert_eq!(class(&"字".repeat(2001)).1, "over 2000 characters");
+    assert_eq!(class("It's 3 o'clock").2, 5);
+    assert_eq!(class(&"word ".repeat(9)).1, "up to 9 words");
+    assert_eq!(class(&"word ".repeat(10)).1, "10-30 words");
+    assert_eq!(class(&"word ".repeat(1201)).1, "over 1200 words");
+    assert_eq!(
+        class("用 Rust 写 Web 服务"),
+        of("mixed", "up to 15 characters", 6)
+    );
+    assert_eq!(class("🙂 !"), of("no letters", "up to 15 characters", 0));
+}
+
+fn pair(a: u32, b: u32, similar: bool) -> LabelledPair {
+    LabelledPair {
+        a: DocId(a),
+        b: DocId(b),
+        similar,
+        kind: None,
+    }
+}
+
+/// Pairs of texts: edited ones, which are similar, and unrelated ones, which share a text with them.
+fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> Labelled {
+    let mut texts = Vec::new();
+    let mut pairs = Vec::new();
+    for at in 0..count as u32 {
+        let text = rng.text(words);
+        let edits = rng.below(words / 3);
+        texts.push(rng.edited(&text, edits));
+        texts.push(text);
+        pairs.push(LabelledPair {
+            kind: Some(u32::from(edits > 3)),
+            ..pair(2 * at, 2 * at + 1, true)
+        });
+        texts[2 * at as usize + 1].push_str(" with a common end of some words");
+        // Four texts and what was made of them hang together.
+        let other = 2 * (at - at % 4);
+        if other != 2 * at {
+            pairs.push(pair(other, 2 * at + 1, false));
+        }
+    }
+    Labelled::of_pairs(texts, pairs, vec!["light".into(), "heavy".into()]).unwrap()
+}
+
+fn setting(method: Method, measure: Measure) -> Setting {
+    Setting {
+        recipe: Recipe::default(),
+        matching: Settings {
+            method,
+            measure,
+            threshold: Threshold::new(0.1).unwrap(),
+            distance: 12,
+            ..Settings::default()
+        },
+    }
+}
+
+fn options() -> Options {
+    Options {
+        thresholds: vec![0.1, 0.3, 0.5, 0.7, 0.9, 1.0],
+        bootstrap: Bootstrap {
+            resamples: 50,
+            ..Bootstrap::default()
+        },
+    }
+}
+
+const METHODS: [(Method, Measure); 13] = [
+    (Method::Auto, Measure::Jaccard),
+    (Method::Auto, Measure::Containment),
+    (Method::Auto, Measure::Levenshtein),
+    (Method::Auto, Measure::Sketch),
+    (Method::MinHash, Measure::Cosine),
+    (Method::MinHash, Measure::Sketch),
+    (Method::BottomK, Measure::Sketch),
+    (Method::SimHash, Measure::Sketch),
+    (Method::SimHash, Measure::Indel),
+    (Method::Sentences, Measure::Sketch),
+    (Method::Sentences, Measure::Jaccard),
+    (Method::Join, Measure::Substring),
+    (Method::Exact, Measure::Jaccard),
+];
+
+#[test]
+fn every_method_is_measured_on_pairs_and_on_groups() {
+    let mut rng = Numbers(1);
+    let pairs = pairs_of_texts(&mut rng, 60, 90);
+    let texts: Vec<String> = pairs.texts().to_vec();
+    let groups = Labelled::of_groups(texts.clone(), (0..120).map(|at| at / 2).collect()).unwrap();
+    for (method, measure) in METHODS {
+        for labelled in [&pairs, &groups] {
+            let setting = setting(method, measure);
+            let evaluation = Evaluation::new(labelled, &setting, &options()).unwrap();
+            let total = labelled.similar() + labelled.different();
+            for point in &evaluation.points {
+                let Counts {
+                    true_positives,
+                    false_positives,
+                    false_negatives,
+                    true_negatives,
+                } = point.measure.counts;
+                let sum = true_positives + false_positives + false_negatives + true_negatives;
+                assert_eq!(sum, total, "{method:?} {measure:?}");
+                let method = point.method.unwrap_or(point.measure).counts;
+                if measure != Measure::Sketch {
+                    assert!(method.true_positives <= true_positives);
+                    assert!(method.false_positives <= false_positives);
+                }
+            }
+            let found = |point: &Point| point.measure.counts.true_positives;
+            let by_distance = evaluation.sweep == Sweep::Distance;
+            assert!(
+                evaluation.points.is_sorted_by(
+                    |a, b| by_distance == (found(a) <= found(b)) || found(a) == found(b)
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn the_method_is_what_a_run_finds() {
+    use super::scored::Scored;
+    use crate::matching::{Corpus, find_pairs};
+    use crate::sketches::Sketcher;
+    use crate::text::{Analyzer, Scratch};
+
+    struct Again(Vec<String>);
+    impl crate::matching::Texts for Again {
+        fn features(&self, document: DocId, into: &mut Vec<u64>) -> crate::Result<()> {
+            let analyzer = Analyzer::new(&Recipe::default());
+            let text = &self.0[document.index()];
+            analyzer
+                .analyze(text, &mut Scratch::default())
+                .features(into);
+            Ok(())
+        }
+    }
+    let labelled = pairs_of_texts(&mut Numbers(3), 80, 70);
+    for method in [Method::Auto, Method::MinHash, Method::BottomK] {
+        let setting = setting(method, Measure::Jaccard);
+        let scored = Scored::new(&labelled, &setting, &[]).unwrap();
+        let thresholds = [0.3, 0.5, 0.8];
+        let (found, planned) = scored.decided(&thresholds).unwrap();
+        assert_eq!(planned, 0b111);
+        for (at, threshold) in thresholds.into_iter().enumerate() {
+            let plan = setting.plan_at(threshold).unwrap();
+            let sketcher = Sketcher::new(&setting.recipe, &plan, crate::Cpu::best());
+            let analyzer = Analyzer::new(&setting.recipe);
+            let mut sketches = sketcher.sketches(1 << 10);
+            for text in labelled.texts() {
+                sketcher.add(
+                    &analyzer.analyze(text, &mut Scratch::default()),
+                    &mut sketches,
+                );
+            }
+            let corpus = Corpus {
+                plan: &plan,
+                sketches: &sketches,
+                texts: &Again(labelled.texts().to_vec()),
+                order: None,
+                parts: None,
+                window: None,
+                given: 0,
+            };
+            let mut run = std::collections::HashSet::new();
+            let visit = |pair: crate::matching::Pair| {
+                run.insert((pair.a, pair.b));
+                Ok::<_, crate::Error>(())
+            };
+            find_pairs(&corpus, true, visit, &|_| {}).unwrap();
+            for (pair, found) in scored.pairs.iter().zip(&found) {
+                let named = (pair.a.min(pair.b), pair.a.max(pair.b));
+                assert_eq!(found >> at & 1 == 1, run.contains(&named), "{pair:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_across_groups_are_all_found() {
+    let mut rng = Numbers(8);
+    let labelled = pairs_of_texts(&mut rng, 40, 30);
+    let texts = labelled.texts().to_vec();
+    let group: Vec<u32> = (0..texts.len() as u32).map(|at| at / 3).collect();
+    let groups = Labelled::of_groups(texts.clone(), group.clone()).unwrap();
+    let mut listed = Vec::new();
+    for a in 0..texts.len() as u32 {
+        for b in a + 1..texts.len() as u32 {
+            listed.push(pair(a, b, group[a as usize] == group[b as usize]));
+        }
+    }
+    let every = Labelled::of_pairs(texts, listed, Vec::new()).unwrap();
+    assert_eq!(
+        (groups.similar(), groups.different()),
+        (every.similar(), every.different())
+    );
+    for (method, measure) in [
+        (Method::Auto, Measure::Jaccard),
+        (Method::SimHash, Measure::Sketch),
+        (Method::Join, Measure::Jaccard),
+    ] {
+        let setting = setting(method, measure);
+        let counts = |labelled| {
+            let evaluation = Evaluation::new(labelled, &setting, &options()).unwrap();
+            let points = evaluation.points.iter();
+            points
+                .map(|point| (point.cut, point.measure.counts, point.decisive().counts))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&groups), counts(&every));
+    }
+}
+
+#[test]
+fn nothing_depends_on_the_order_of_rows_and_sides() {
+    let labelled = pairs_of_texts(&mut Numbers(4), 50, 40);
+    let count = labelled.texts().len() as u32;
+    let place = |document: DocId| DocId(count - 1 - document.0);
+    let texts = labelled.texts().iter().rev().cloned().collect();
+    let pairs = labelled.pairs().iter().rev().map(|pair| LabelledPair {
+        a: place(pair.b),
+        b: place(pair.a),
+        ..*pair
+    });
+    let turned = Labelled::of_pairs(texts, pairs.collect(), labelled.kinds().to_vec()).unwrap();
+    for (method, measure) in METHODS {
+        let setting = setting(method, measure);
+        let evaluate = |labelled| Evaluation::new(labelled, &setting, &options()).unwrap();
+        assert_eq!(evaluate(&labelled), evaluate(&turned));
+    }
+    let parts = |labelled: &Labelled| {
+        labelled.split(3).unwrap().map(|part| {
+            let mut texts = part.texts().to_vec();
+            texts.sort();
+            texts
+        })
+    };
+    assert_eq!(parts(&labelled), parts(&turned));
+}
+
+#[test]
+fn results_do_not_depend_on_threads() {
+    let labelled = pairs_of_texts(&mut Numbers(6), 40, 60);
+    let evaluations: Vec<_> = [1, 2, 8]
+        .into_iter()
+        .map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            pool.build().unwrap().install(|| {
+                let setting = setting(Method::Auto, Measure::Jaccard);
+                Evaluation::new(&labelled, &setting, &options()).unwrap()
+            })
+        })
+        .collect();
+    assert!(evaluations.windows(2).all(|two| two[0] == two[1]));
+}
+
+#[test]
+fn nothing_leaks_from_one_half_into_the_other() {
+    let mut rng = Numbers(2);
+    let pairs = pairs_of_texts(&mut rng, 100, 20);
+    let mut texts = pairs.texts().to_vec();
+    texts[7] = texts[90].clone();
+    let pairs = Labelled::of_pairs(
+        texts.clone(),
+        pairs.pairs().to_vec(),
+        pairs.kinds().to_vec(),
+    )
+    .unwrap();
+    let groups = (0..texts.len() as u32).map(|at| at / 2).collect();
+    let groups = Labelled::of_groups(texts, groups).unwrap();
+    let mut halves = Vec::new();
+    for labelled in [&pairs, &groups] {
+        for seed in 0..5 {
+            let [choose, hold] = labelled.split(seed).unwrap();
+            assert!(
+                choose
+                    .texts()
+                    .iter()
+                    .all(|text| !hold.texts().contains(text))
+            );
+            let (chosen, held) = (choose.similar(), hold.similar());
+            assert_eq!(chosen + held, labelled.similar());
+            assert!(chosen.abs_diff(held) * 3 <= labelled.similar());
+            halves.push(choose.texts().to_vec());
+        }
+    }
+    assert_ne!(halves[0], halves[1], "the seed decides");
+    assert_eq!(pairs.split(0).unwrap()[0].texts(), &halves[0][..]);
+    // All hang together.
+    let chain = (0..9).map(|at| pair(at, at + 1, at % 2 == 0)).collect();
+    let texts = (0..10).map(|at| format!("text {at}")).collect();
+    let chain = Labelled::of_pairs(texts, chain, Vec::new()).unwrap();
+    let error = chain.split(1).unwrap_err();
+    assert!(error.to_string().starts_with("1 units"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let texts = || vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let refused = |labelled: crate::Result<Labelled>| labelled.unwrap_err().to_string();
+    let of_pairs = |pairs| refused(Labelled::of_pairs(texts(), pairs, Vec::new()));
+    assert!(of_pairs(Vec::new()).contains("no labelled pair"));
+    assert!(of_pairs(vec![pair(0, 1, true)]).contains("all 1 labelled pairs are similar"));
+    assert!(of_pairs(vec![pair(0, 1, false)]).contains("none of 1 labelled pairs is similar"));
+    assert!(refused(Labelled::of_groups(texts(), vec![0, 0, 0])).contains("all 3"));
+    assert!(refused(Labelled::of_groups(texts(), vec![0, 1, 2])).contains("none of 3"));
+    let large = Labelled::of_groups(vec![String::new(); 15_000], {
+        let mut groups = vec![0; 15_000];
+        groups[1] = 1;
+        groups
+    });
+    assert_eq!(large.unwrap_err().kind(), ErrorKind::Limit);
+
+    let labelled = pairs_of_texts(&mut Numbers(1), 5, 30);
+    let evaluate = |setting: &Setting, thresholds: Vec<f64>| {
+        let options = Options {
+            thresholds,
+            ..options()
+        };
+        Evaluation::new(&labelled, setting, &options)
+    };
+    let auto = setting(Method::Auto, Measure::Jaccard);
+    for thresholds in [vec![], vec![0.5; 128]] {
+        assert!(evaluate(&auto, thresholds).is_err());
+    }
+    assert!(evaluate(&auto, vec![0.5; 127]).is_ok());
+    let mut far = setting(Method::SimHash, Measure::Jaccard);
+    far.matching.distance = 64;
+    let error = evaluate(&far, vec![0.5]).unwrap_err().to_string();
+    assert!(error.contains("64 is not below"), "{error}");
+}
+
+#[test]
+fn poor_texts_match_only_what_is_equal() {
+    let texts = ["", " ", "🙂", "🙂 ", "one", "ONE", "two"].map(str::to_owned);
+    let pairs = vec![
+        pair(0, 1, true),
+        pair(2, 3, true),
+        pair(4, 5, true),
+        pair(4, 6, false),
+    ];
+    let labelled = Labelled::of_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
+    for (method, measure) in METHODS {
+        let evaluation = Evaluation::new(&labelled, &setting(method, measure), &options()).unwrap();
+        for point in evaluation.points {
+            for counts in [point.measure.counts, point.decisive().counts] {
+                assert_eq!(
+                    (
+                        counts.true_positives,
+                        counts.false_positives,
+                        counts.false_negatives
+                    ),
+                    (2, 0, 1),
+                    "{method:?} {measure:?} {}",
+                    point.cut
+                );
+            }
+        }
+    }
+}
