@@ -187,17 +187,17 @@ impl Rows {
     }
 
     fn by_class(&self) -> Vec<ClassRow> {
-        let row =
-            |(&(script, length, threshold), &[all, right]): (&(_, LengthClass, usize), &_)| {
-                ClassRow {
-                    script: Script::name(script),
-                    length: length.name(),
-                    threshold: THRESHOLDS[threshold],
-                    true_pairs: all,
-                    recall: share(right, all),
-                }
-            };
-        self.classes.iter().map(row).collect()
+        let mut rows = Vec::new();
+        for (&(script, length, threshold), &[all, right]) in &self.classes {
+            rows.push(ClassRow {
+                script: script.name(),
+                length: length.name(),
+                threshold: THRESHOLDS[threshold],
+                true_pairs: all,
+                recall: share(right, all),
+            });
+        }
+        rows
     }
 }
 

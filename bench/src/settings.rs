@@ -19,6 +19,7 @@ use crate::machine;
 struct Row {
     set: &'static str,
     truth: &'static str,
+    near_duplicates: bool,
     setting: String,
     /// What was chosen on the tuning half, or the default.
     cut: f64,
@@ -198,6 +199,7 @@ fn row(set: &Set, test: &Labelled, named: &Named, cut: f64, tuned: bool) -> Resu
     let row = Row {
         set: set.name,
         truth: set.truth,
+        near_duplicates: set.near_duplicates,
         setting: named.name.clone(),
         cut,
         tuned,
