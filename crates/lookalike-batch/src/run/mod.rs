@@ -1,17 +1,20 @@
-//! Runs over files: dedup, pairs, fingerprints, terms and their document frequencies.
+//! Runs over files: dedup, pairs, planted corpora, fingerprints, terms and their document frequencies.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
 //! features made again from the row, and the kept rows are copied as far as verdicts are final.
 
+mod audit;
 mod corpus;
 mod dedup;
 mod documents;
 pub(crate) mod fingerprint;
 mod idf;
 pub(crate) mod ids;
+mod lengths;
 pub(crate) mod ordered;
 mod pairs;
+mod plant;
 mod progress;
 pub(crate) mod read;
 pub(crate) mod rejected;
@@ -21,13 +24,15 @@ mod summary;
 
 use crate::error::{Error, Result};
 
+pub use audit::{AUDITED, AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::{dedup, measure_name, method_name};
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use idf::{IdfSettings, IdfSummary, idf};
 pub use pairs::pairs;
+pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
-pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
 
 /// Runs with so many threads.

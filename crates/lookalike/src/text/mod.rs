@@ -27,6 +27,7 @@ pub use analyze::{Analysis, Analyzer, Extras, Scratch, State};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::Token;
+pub(crate) use sentences::sentences;
 pub(crate) use shingle::{shingle, single};
 pub use terms::Term;
 
