@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
 use lookalike::plan::SENTENCES;
+use lookalike::plant::Edit;
 use lookalike_batch::run::Keep;
 
 use crate::settings;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Fingerprint(Box<FingerprintArgs>),
     Segment(Box<SegmentArgs>),
     Idf(Box<IdfArgs>),
+    Plant(Box<PlantArgs>),
     Index(IndexArgs),
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
@@ -158,6 +160,9 @@ pub(crate) struct DedupArgs {
     pub(crate) matching: Matching,
 
     #[command(flatten)]
+    pub(crate) audit: AuditArgs,
+
+    #[command(flatten)]
     pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
@@ -207,6 +212,9 @@ pub(crate) struct PairsArgs {
 
     #[command(flatten)]
     pub(crate) matching: Matching,
+
+    #[command(flatten)]
+    pub(crate) audit: AuditArgs,
 
     #[command(flatten)]
     pub(crate) input_format: InputFormat,
@@ -302,6 +310,135 @@ pub(crate) struct ExplainArgs {
         help_heading = "Running"
     )]
     pub(crate) threads: Option<usize>,
+}
+
+/// Make a labelled corpus from one's own documents, with edits planted in it
+///
+/// Writes all documents and edited copies of some, and a table of labelled pairs: a copy and its
+/// original; documents that resembled one another already, found by an exact join; and pairs just
+/// below the threshold, as negatives. Prints how similar each kind and strength of edit has left the
+/// texts. The same inputs and seed give the same files, whatever the number of threads.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv
+  lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
+  lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%")]
+pub(crate) struct PlantArgs {
+    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --format says otherwise)
+    #[arg(value_name = "IN", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// All documents and the edited copies: id, text (.jsonl, .csv or .parquet). The id of a copy is
+    /// that of its document, marks (#) as no id has them, and a number
+    #[arg(short, long, value_name = "OUT", help_heading = "Output")]
+    pub(crate) output: PathBuf,
+
+    /// The labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv,
+    /// .jsonl or .parquet)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) labels: PathBuf,
+
+    /// Rows that could not be used, byte for byte
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) rejected: Option<PathBuf>,
+
+    /// How many documents are drawn to be edited; all if there are fewer
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        value_parser = settings::parse_limit,
+        help_heading = "Planting"
+    )]
+    pub(crate) documents: usize,
+
+    /// How many copies each of them has, with one edit each; fewer if no more edits apply
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Planting")]
+    pub(crate) copies: usize,
+
+    /// How many copies each has with two edits, and as many with three
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Planting")]
+    pub(crate) combined: usize,
+
+    /// The edits to choose from: kinds (typos) or kinds at a strength (typos:2%), parted by commas
+    ///
+    /// The default is all: truncate-head, truncate-tail (10, 30 and 50 %), boilerplate-before,
+    /// boilerplate-after, shuffle-paragraphs, shuffle-sentences, delete-sentences, insert-sentences,
+    /// replace-sentences, delete-words, insert-words, replace-words (1, 5, 10 and 20 %),
+    /// traditional, simplified, full-width, half-width, punctuation, spacing, zero-width, nfc, nfd,
+    /// upper-case, lower-case, typos (0.5, 1, 2 and 5 %), html, markdown, changed-number.
+    #[arg(
+        long,
+        value_name = "EDIT",
+        value_delimiter = ',',
+        value_parser = settings::parse_edits,
+        help_heading = "Planting"
+    )]
+    pub(crate) edits: Vec<Vec<Edit>>,
+
+    /// What draws documents, edits and pairs
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 1,
+        help_heading = "Planting"
+    )]
+    pub(crate) seed: u64,
+
+    /// From this similarity on (≥), documents are labelled as near-duplicates of one another
+    ///
+    /// The default is 0.8.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = settings::parse_threshold,
+        help_heading = "Planting"
+    )]
+    pub(crate) threshold: Option<Threshold>,
+
+    /// From this similarity on (≥), pairs below the threshold are labelled as negatives
+    ///
+    /// The default is three quarters of the threshold.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = settings::parse_threshold,
+        help_heading = "Planting"
+    )]
+    pub(crate) near: Option<Threshold>,
+
+    /// The most pairs of each label that are not planted; of more, so many are drawn
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = settings::parse_limit,
+        help_heading = "Planting"
+    )]
+    pub(crate) pairs: usize,
+
+    /// How texts become features: a name (see `lookalike recipe`) or a TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Planting"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    #[command(flatten)]
+    pub(crate) running: Running,
 }
 
 /// Show two texts through every step, and every similarity
@@ -1287,6 +1424,33 @@ pub(crate) enum Format {
     Parquet,
     /// Plain text, a document a line
     Text,
+}
+
+/// Whether a run is to say what it has missed.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Running")]
+pub(crate) struct AuditArgs {
+    /// Estimate what the run misses: N documents are drawn (2000 without a number) and compared
+    /// exactly with all that are read after them, and edited copies of some are put through the same
+    /// plan. The summary gives recall and precision with their 95 % intervals
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        value_parser = settings::parse_limit
+    )]
+    #[expect(
+        clippy::option_option,
+        reason = "not asked for, asked for, asked for with a number"
+    )]
+    pub(crate) audit: Option<Option<usize>>,
+
+    /// What draws the documents of the audit
+    ///
+    /// The default is 1.
+    #[arg(long, value_name = "NUMBER", requires = "audit")]
+    pub(crate) audit_seed: Option<u64>,
 }
 
 /// How a run goes.

@@ -72,6 +72,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Fingerprint(args) => commands::fingerprint::run(args),
         Command::Segment(args) => commands::segment::run(args),
         Command::Idf(args) => commands::idf::run(args),
+        Command::Plant(args) => commands::plant::run(args),
         Command::Index(args) => commands::index::run(args),
         Command::Search(args) => commands::search::run(args),
         Command::Eval(args) => commands::eval::run(args),

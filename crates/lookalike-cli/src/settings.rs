@@ -8,21 +8,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use lookalike::plan::{self, Measure, Plan, SENTENCES};
+use lookalike::plant::Edit;
 use lookalike::verify::OfSequences;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
 use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
 use lookalike_batch::run::{
-    DedupOutputs, FingerprintSettings, IdfSettings, Keep, Listing, PairsOutputs, RunInputs,
-    SegmentSettings, SegmentTexts, Settings, Sketch, Window,
+    AuditSettings, DedupOutputs, FingerprintSettings, IdfSettings, Keep, Listing, PairsOutputs,
+    PlantOutputs, PlantSettings, RunInputs, SegmentSettings, SegmentTexts, Settings, Sketch,
+    Window,
 };
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 
 use crate::args::{
-    self, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs, InputFormat,
-    Matching, Method, Notation, PairsArgs, Reading, Rule, Running, SearchArgs, SegmentArgs,
-    SketchMethod, Unit, Verify,
+    self, AuditArgs, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs,
+    InputFormat, Matching, Method, Notation, PairsArgs, PlantArgs, Reading, Rule, Running,
+    SearchArgs, SegmentArgs, SketchMethod, Unit, Verify,
 };
 use crate::recipes::load_recipe;
 
@@ -50,7 +52,7 @@ impl DedupRun {
             &args.matching,
             &args.input_format,
             &args.reading,
-            &args.running,
+            (&args.running, &args.audit),
             &args.keep,
         )?;
         let places = [
@@ -123,7 +125,7 @@ impl PairsRun {
             &args.matching,
             &args.input_format,
             &args.reading,
-            running,
+            (running, &args.audit),
             &Keep::First,
         )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
@@ -280,6 +282,83 @@ impl IdfRun {
             rejected: args.rejected.as_deref().map(output),
         })
     }
+}
+
+/// Everything about one planted corpus.
+pub(crate) struct PlantRun {
+    pub(crate) settings: PlantSettings,
+    pub(crate) outputs: PlantOutputs,
+}
+
+impl PlantRun {
+    pub(crate) fn new(args: &PlantArgs) -> Result<Self> {
+        check_plant_outputs(args)?;
+        check_has_text(&args.reading, "lookalike plant")?;
+        let threshold = args
+            .threshold
+            .unwrap_or(plan::Settings::default().threshold);
+        let near = match args.near {
+            Some(near) => near,
+            None => Threshold::new(0.75 * threshold.get())?,
+        };
+        let mut edits: Vec<_> = args.edits.iter().flatten().copied().collect();
+        edits.sort_unstable();
+        edits.dedup();
+        if edits.is_empty() {
+            edits = Edit::all();
+        }
+        Ok(Self {
+            settings: PlantSettings {
+                recipe: load_recipe(&args.recipe, &args.changes)?,
+                threshold,
+                near,
+                documents: args.documents,
+                copies: args.copies,
+                combined: args.combined,
+                edits,
+                pairs: args.pairs,
+                seed: args.seed,
+                read: read_options(args.input_format.format, &args.reading)?,
+                threads: threads(args.running.threads),
+                strict: args.running.strict,
+            },
+            outputs: PlantOutputs {
+                corpus: output(&args.output),
+                labels: output(&args.labels),
+                rejected: args.rejected.as_deref().map(output),
+            },
+        })
+    }
+}
+
+/// The table of effects takes standard output, so nothing else may.
+fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
+    let places = [
+        ("the corpus", Some(&args.output)),
+        ("the labels", Some(&args.labels)),
+        ("rejected rows", args.rejected.as_ref()),
+    ];
+    let named: Vec<_> = places
+        .into_iter()
+        .filter_map(|(what, place)| place.map(|place| (what, place)))
+        .collect();
+    for (index, (what, place)) in named.iter().enumerate() {
+        if is_standard(place) {
+            bail!("{what} cannot go to standard output, which takes the table of effects");
+        }
+        if let Some((other, _)) = named[..index].iter().find(|(_, earlier)| earlier == place) {
+            bail!(
+                "{other} and {what} cannot both be written to {}",
+                place.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Edits as typed.
+pub(crate) fn parse_edits(text: &str) -> Result<Vec<Edit>> {
+    Ok(Edit::parse(text)?)
 }
 
 /// Refuses features that come ready-made where terms are to be made.
@@ -572,7 +651,7 @@ fn run_settings(
     matching: &Matching,
     input_format: &InputFormat,
     reading: &Reading,
-    running: &Running,
+    (running, audit): (&Running, &AuditArgs),
     keep: &Keep,
 ) -> Result<Settings> {
     let (recipe, chosen, _) = plan_of(&matching.rule, reading)?;
@@ -592,6 +671,15 @@ fn run_settings(
         window,
         threads: threads(running.threads),
         strict: running.strict,
+        audit: audit_settings(audit),
+    })
+}
+
+/// The audit that was asked for, if one was.
+fn audit_settings(args: &AuditArgs) -> Option<AuditSettings> {
+    args.audit.map(|documents| AuditSettings {
+        documents,
+        seed: args.audit_seed.unwrap_or(1),
     })
 }
 

@@ -4,9 +4,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
-use lookalike_batch::run::{FingerprintSummary, IdfSummary, PairsSummary, SegmentSummary, Summary};
+use lookalike_batch::run::{
+    FingerprintSummary, IdfSummary, PairsSummary, PlantSummary, SegmentSummary, Summary,
+};
 
-use crate::args::{DedupArgs, FingerprintArgs, IdfArgs, PairsArgs, SearchArgs, SegmentArgs};
+use crate::args::{
+    DedupArgs, FingerprintArgs, IdfArgs, PairsArgs, PlantArgs, SearchArgs, SegmentArgs,
+};
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
 
 /// The width of a bin of the histogram of a [`Summary`].
@@ -140,6 +144,40 @@ pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
         line(&mut text, "written to", &output.display().to_string());
     }
+    text
+}
+
+/// What was planted, for a person.
+pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
+    let mut text = String::new();
+    speed(&mut text, done.documents, done.bytes, done.seconds);
+    let copies = format!(
+        "{} of {}, with ids that end in {} and a number",
+        plural(done.copies, "edited copy", "edited copies"),
+        plural(done.drawn, "document", "documents"),
+        done.mark
+    );
+    line(&mut text, "planted", &copies);
+    let natural = format!(
+        "{} of documents that resembled one another already",
+        plural(done.natural, "pair", "pairs")
+    );
+    line(&mut text, "natural", &natural);
+    let near = plural(done.near_misses, "pair", "pairs");
+    line(
+        &mut text,
+        "near misses",
+        &format!("{near} below the threshold"),
+    );
+    rejected(&mut text, done.rejected);
+    let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
+    let by = format!(
+        "threshold {}, recipe {recipe} ({id}), seed {}",
+        done.threshold, done.seed
+    );
+    line(&mut text, "measured by", &by);
+    line(&mut text, "corpus", &args.output.display().to_string());
+    line(&mut text, "labels", &args.labels.display().to_string());
     text
 }
 

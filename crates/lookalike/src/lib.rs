@@ -98,8 +98,10 @@
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
 //!    [`find_components`](matching::find_components).
 //!
-//! [`compare`] shows all of it for two texts, [`hamming`] finds fingerprints within a distance, and
-//! [`evaluate`] measures how well a recipe and a plan do on texts with labels.
+//! [`plant`] makes edits of known kind and strength, by which a recipe and a plan can be measured;
+//! [`evaluate`] measures how well they do on texts with labels, and [`audit`] estimates what a run has
+//! missed. [`compare`] shows all of it for two texts, and [`hamming`] finds fingerprints within a
+//! distance.
 //!
 //! # What it does not do
 //!
@@ -109,6 +111,7 @@
 //! not somebody who constructs collisions. A run numbers up to 2³² − 1 documents.
 
 mod arch;
+pub mod audit;
 pub mod bytes;
 pub mod compare;
 mod digest;
@@ -119,6 +122,7 @@ pub mod hamming;
 mod hash;
 pub mod matching;
 pub mod plan;
+pub mod plant;
 pub mod recipe;
 pub mod sketch;
 mod sketches;

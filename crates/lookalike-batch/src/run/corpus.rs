@@ -7,8 +7,9 @@ use lookalike::matching::{self, Corpus, Texts};
 use lookalike::plan::Plan;
 use lookalike::text::{Analysis, Analyzer, Scratch};
 use lookalike::verify::Weighted;
-use lookalike::{Cpu, DocId, Sketcher, Sketches};
+use lookalike::{Cpu, DocId, Recipe, Sketcher, Sketches};
 
+use super::audit::{Audit, AuditReport, Reported};
 use super::documents::{Documents, Extra};
 use super::ids::{id_of, refuse_repeats};
 use super::progress::Progress;
@@ -42,6 +43,14 @@ impl Opened {
     }
 }
 
+impl Opened {
+    /// Bytes on disk of all inputs, if they are known.
+    fn bytes(&self) -> Option<u64> {
+        let against = self.against.as_ref().map_or(Some(0), Inputs::total_bytes)?;
+        Some(self.inputs.total_bytes()? + against)
+    }
+}
+
 /// All documents of a run, read.
 pub(super) struct ReadCorpus<'a> {
     opened: &'a Opened,
@@ -54,6 +63,7 @@ pub(super) struct ReadCorpus<'a> {
     times: Vec<f64>,
     parts: Vec<u64>,
     width: Option<f64>,
+    audit: Option<Audit>,
     scratch: Mutex<Vec<(ParseScratch, Scratch)>>,
 }
 
@@ -66,6 +76,8 @@ impl<'a> ReadCorpus<'a> {
         reject: &(dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
         progress: &dyn Progress,
     ) -> Result<Self> {
+        let audit = Audit::of(settings, plan)?;
+        let bytes = opened.bytes();
         let sketcher = Sketcher::new(&settings.recipe, plan, Cpu::best());
         let analyzer = Analyzer::new(&settings.recipe).with_extras(sketcher.extras());
         let extra = opened.extra.clone();
@@ -75,11 +87,15 @@ impl<'a> ReadCorpus<'a> {
             sketcher,
             extra,
             reject,
+            audit: audit.as_ref().map(|audit| (audit, bytes)),
         };
         let mut against = Documents::with_sketches(reader.sketches());
         if let Some(inputs) = &opened.against {
             against = reader.read(inputs, against, progress)?;
             refuse_repeats(inputs, &against, &settings.read.fields.id)?;
+        }
+        if let Some(audit) = &audit {
+            audit.drawing().begin_inputs();
         }
         let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read(&opened.inputs, base, progress)?;
@@ -99,6 +115,7 @@ impl<'a> ReadCorpus<'a> {
             analyzer,
             against,
             documents,
+            audit,
             scratch: Mutex::default(),
         })
     }
@@ -127,6 +144,44 @@ impl<'a> ReadCorpus<'a> {
             }),
             given: self.given(),
         }
+    }
+
+    /// What the audit says, if one was asked for; see [`Audit::report`].
+    pub(super) fn audited(
+        &self,
+        reported: Reported,
+        kept: Option<&dyn Fn(DocId) -> bool>,
+    ) -> Result<Option<AuditReport>> {
+        let audit = self.audit.as_ref();
+        audit
+            .map(|audit| audit.report(self, reported, kept))
+            .transpose()
+    }
+
+    /// The recipe of the run.
+    pub(super) fn recipe(&self) -> &Recipe {
+        self.analyzer.recipe()
+    }
+
+    /// The document that a row of the inputs became.
+    pub(super) fn document_of_row(&self, number: u64) -> Option<DocId> {
+        let index = self.documents.index_of(number)?;
+        Some(DocId((self.given() + index) as u32))
+    }
+
+    /// The document that a row of what was given as known became.
+    pub(super) fn given_of_row(&self, number: u64) -> Option<DocId> {
+        self.against
+            .index_of(number)
+            .map(|index| DocId(index as u32))
+    }
+
+    /// Reads the text of a document again; None where its features were given.
+    pub(super) fn text(&self, document: DocId, parse: &mut ParseScratch) -> Result<Option<String>> {
+        let (inputs, documents, index) = self.home(document);
+        inputs.reread(documents.place(index), parse, |row| {
+            row.features.is_none().then(|| row.text.to_owned())
+        })
     }
 
     /// Where a document comes from.

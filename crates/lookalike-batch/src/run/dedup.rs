@@ -9,6 +9,7 @@ use lookalike::plan::{Measure, Method, Plan};
 use lookalike::text::State;
 use lookalike::{DocId, RecipeId};
 
+use super::audit::{AuditReport, Reported};
 use super::corpus::{Opened, ReadCorpus};
 use super::progress::{Progress, Stage};
 use super::rejected::Rejected;
@@ -138,6 +139,7 @@ impl<'a> Run<'a> {
         rejected: u64,
     ) -> Result<Summary> {
         let documents = corpus.documents.len() as u64;
+        let audit = verdicts.audited()?;
         let removed = outcome.removals.len() as u64;
         let id: RecipeId = self.settings.recipe.id();
         let clusters = verdicts.clusters();
@@ -160,6 +162,7 @@ impl<'a> Run<'a> {
             largest: largest(corpus, &clusters)?,
             suspicious: suspicious(corpus, &clusters, verdicts)?,
             histogram: histogram(outcome),
+            audit,
             seconds: self.started.elapsed().as_secs_f64(),
             stages: self.stages,
         })
@@ -279,6 +282,16 @@ impl<'a> Verdicts<'a> {
             .collect();
         clusters.sort_by_key(|cluster| std::cmp::Reverse(cluster.removed));
         clusters
+    }
+
+    /// What the audit says of these verdicts, if one was asked for.
+    fn audited(&self) -> Result<Option<AuditReport>> {
+        let mut reported = Reported::default();
+        for removal in &self.outcome.removals {
+            reported.offer(removal.document, removal.kept.with);
+        }
+        let kept = |document| self.removal(document).is_none();
+        self.corpus.audited(reported, Some(&kept))
     }
 
     fn component_count(&self) -> Option<u64> {

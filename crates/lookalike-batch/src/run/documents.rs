@@ -118,6 +118,12 @@ impl Documents {
         u64::from(self.numbers[index])
     }
 
+    /// The document that a row of this number became.
+    pub(super) fn index_of(&self, number: u64) -> Option<usize> {
+        let number = u32::try_from(number).ok()?;
+        self.numbers.binary_search(&number).ok()
+    }
+
     /// Adds a row; its sketch is added apart. Says what is wrong with it otherwise.
     pub(super) fn push(&mut self, row: &Row<'_>, extra: &Extra) -> Result<(), String> {
         let time = extra

@@ -1,10 +1,11 @@
-//! Runs over files: dedup, pairs, fingerprints, terms and their document frequencies, and how well
-//! settings do on labelled texts.
+//! Runs over files: dedup, pairs, planted corpora, fingerprints, terms and their document frequencies,
+//! and how well settings do on labelled texts.
 //!
 //! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
 //! threads; every document leaves a sketch and the place of its row. Candidates are verified on
 //! features made again from the row, and the kept rows are copied as far as verdicts are final.
 
+mod audit;
 mod corpus;
 mod dedup;
 mod documents;
@@ -13,8 +14,10 @@ pub(crate) mod fingerprint;
 mod idf;
 pub(crate) mod ids;
 mod labelled;
+mod lengths;
 pub(crate) mod ordered;
 mod pairs;
+mod plant;
 mod progress;
 pub(crate) mod read;
 pub(crate) mod rejected;
@@ -24,6 +27,7 @@ mod summary;
 
 use crate::error::{Error, Result};
 
+pub use audit::{AUDITED, AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::{dedup, measure_name, method_name};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
@@ -35,9 +39,10 @@ pub use labelled::{
     Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read, read_labelled,
 };
 pub use pairs::pairs;
+pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
-pub use settings::{DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
 
 /// Runs with so many threads.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use lookalike::matching::{self, Pair};
 use lookalike::plan::Plan;
 
+use super::audit::Reported;
 use super::corpus::{Opened, ReadCorpus};
 use super::dedup::{measure_name, method_name};
 use super::progress::{Progress, Stage};
@@ -56,6 +57,7 @@ fn run(
     ];
     let mut table = TableWriter::create(&outputs.pairs, &columns, Some(&opened.inputs))?;
     let mut written = 0;
+    let mut reported = Reported::default();
     let total = corpus.len() as u64;
     let deciding = |done: usize| {
         if done == 0 {
@@ -65,6 +67,7 @@ fn run(
     };
     let write = |pair: Pair| {
         written += 1;
+        reported.offer(pair.a, pair.b);
         let (a, b) = (corpus.id(pair.a)?, corpus.id(pair.b)?);
         table.push(&[
             Cell::Text(&a),
@@ -75,12 +78,14 @@ fn run(
     let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding)?;
     table.finish()?;
     let rejected = rejected.finish()?;
+    let audit = corpus.audited(reported, None)?;
     Ok(PairsSummary {
         documents: corpus.documents.len() as u64,
         pairs: written,
         equal: equal as u64,
         rejected,
         bytes: corpus.documents.bytes,
+        audit,
         seconds: started.elapsed().as_secs_f64(),
         method: method_name(plan.settings().method),
         measure: measure_name(plan.settings().measure),

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use lookalike::audit::Counter;
 use lookalike::text::{Analysis, Analyzer, Scratch};
 use lookalike::{Sketcher, Sketches};
 
+use super::audit::Audit;
 use super::documents::{Documents, Extra};
 use super::progress::{Progress, Stage};
 use super::settings::Settings;
@@ -20,6 +22,16 @@ pub(super) struct Reader<'a> {
     pub(super) extra: Extra,
     /// Is told of every bad row, in order.
     pub(super) reject: &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+    /// The audit of the run, and the bytes on disk of all its inputs if they are known.
+    pub(super) audit: Option<(&'a Audit, Option<u64>)>,
+}
+
+/// What a thread reads with.
+#[derive(Default)]
+struct Worker {
+    parse: ParseScratch,
+    scratch: Scratch,
+    counter: Counter,
 }
 
 /// Features of short documents that are kept from the first reading: 96 MiB.
@@ -80,13 +92,19 @@ impl Reader<'_> {
     }
 
     fn work(&self, inputs: &Inputs, joined: &Mutex<Joined>, progress: &dyn Progress) -> Result<()> {
-        let mut parse = ParseScratch::default();
-        let mut scratch = Scratch::default();
+        let mut worker = Worker::default();
         while lock(joined).failure.is_none() {
             let Some(block) = inputs.next_block()? else {
                 break;
             };
-            let part = self.part(inputs, &block, &mut parse, &mut scratch)?;
+            if let Some((audit, bytes)) = self.audit {
+                let buffers = (&mut worker.parse, &mut worker.scratch);
+                let inputs = (inputs, bytes);
+                audit
+                    .drawing()
+                    .draw(inputs, &block, &self.analyzer, buffers)?;
+            }
+            let part = self.part(inputs, &block, &mut worker)?;
             let (ordinal, bytes_on_disk) = (block.ordinal(), block.bytes_on_disk());
             inputs.recycle(block);
             let mut joined = lock(joined);
@@ -120,13 +138,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn part(
-        &self,
-        inputs: &Inputs,
-        block: &Block,
-        parse: &mut ParseScratch,
-        scratch: &mut Scratch,
-    ) -> Result<Documents> {
+    fn part(&self, inputs: &Inputs, block: &Block, worker: &mut Worker) -> Result<Documents> {
+        let Worker {
+            parse,
+            scratch,
+            counter,
+        } = worker;
+        let audit = self.audit.map(|(audit, _)| (audit, audit.drawing().base()));
         let mut part = Documents::with_sketches(self.sketches());
         inputs.parse(block, parse, &mut |row| {
             let bad = match row {
@@ -136,6 +154,9 @@ impl Reader<'_> {
                         Ok(()) => {
                             let analysis = analyze(&self.analyzer, &row, scratch);
                             self.sketcher.add(&analysis, &mut part.sketches);
+                            if let Some((audit, base)) = audit {
+                                audit.compare(base + row.number, &analysis, counter);
+                            }
                             return Ok(());
                         }
                         Err(reason) => bad_row(inputs, &row, reason),

@@ -55,6 +55,17 @@ pub struct Settings {
     pub threads: usize,
     /// Stop at the first bad row.
     pub strict: bool,
+    /// Estimate what the run misses.
+    pub audit: Option<AuditSettings>,
+}
+
+/// How a run is audited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// How many documents are drawn, from 1; [`AUDITED`](super::AUDITED) if none is given.
+    pub documents: Option<usize>,
+    /// What draws them.
+    pub seed: u64,
 }
 
 impl Default for Settings {
@@ -68,6 +79,7 @@ impl Default for Settings {
             window: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             strict: false,
+            audit: None,
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::audit::AuditReport;
+
 /// What a dedup run has done.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -44,6 +46,9 @@ pub struct Summary {
     pub suspicious: Vec<Suspicion>,
     /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: Vec<u64>,
+    /// What the run has missed, by estimate, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReport>,
     /// Seconds of every stage.
     pub stages: Vec<(&'static str, f64)>,
 }
@@ -121,4 +126,7 @@ pub struct PairsSummary {
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
+    /// What the run has missed, by estimate, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audit: Option<AuditReport>,
 }

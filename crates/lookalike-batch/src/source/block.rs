@@ -32,6 +32,8 @@ pub(super) struct Lines {
     pub(super) line: u64,
     /// The number of the first row.
     pub(super) number: u64,
+    /// How many rows there are.
+    pub(super) rows: u64,
 }
 
 /// Files that are a document each.
@@ -59,6 +61,16 @@ impl Block {
     /// The place of the block among all blocks of the run: 0, 1, 2, ….
     pub fn ordinal(&self) -> u64 {
         self.ordinal
+    }
+
+    /// The numbers of its rows, bad ones included.
+    pub(crate) fn rows(&self) -> std::ops::Range<u64> {
+        let (first, count) = match &self.body {
+            Body::Lines(lines) => (lines.number, lines.rows),
+            Body::Documents(documents) => (documents.number, documents.ends.len() as u64),
+            Body::Batch(batch) => (batch.number, batch.rows.num_rows() as u64),
+        };
+        first..first + count
     }
 
     /// The bytes on disk that were read for this block. Over all blocks this makes

@@ -246,9 +246,31 @@ impl Inputs {
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
         match &block.body {
-            Body::Lines(lines) => self.parse_lines(lines, scratch, visit),
-            Body::Documents(documents) => self.parse_documents(documents, scratch, visit),
+            Body::Lines(lines) => self.parse_lines(lines, None, scratch, visit),
+            Body::Documents(documents) => self.parse_documents(documents, None, scratch, visit),
             Body::Batch(batch) => self.parse_batch(batch, scratch, visit),
+        }
+    }
+
+    /// Parses some rows of a block, by their numbers, ascending, ahead of the others: rows of Parquet
+    /// have no place yet. Cost: finding where rows end, and parsing those that are wanted.
+    ///
+    /// # Errors
+    ///
+    /// The first error that `visit` returns; a row over the limit.
+    pub(crate) fn parse_some(
+        &self,
+        block: &Block,
+        wanted: &[u64],
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        match &block.body {
+            Body::Lines(lines) => self.parse_lines(lines, Some(wanted), scratch, visit),
+            Body::Documents(documents) => {
+                self.parse_documents(documents, Some(wanted), scratch, visit)
+            }
+            Body::Batch(batch) => self.parse_some_of_batch(batch, wanted, scratch, visit),
         }
     }
 
@@ -261,6 +283,7 @@ impl Inputs {
     fn parse_lines(
         &self,
         lines: &Lines,
+        wanted: Option<&[u64]>,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -269,13 +292,18 @@ impl Inputs {
         let layout = layout.as_ref().unwrap_or_else(|| self.layout());
         let bytes = &lines.buffer.filled()[lines.start..];
         let base = self.bases[lines.file] + lines.offset;
-        let whole = self.decoding.whole(bytes);
+        // Of a few rows the encoding is checked one by one.
+        let whole = match wanted {
+            None => self.decoding.whole(bytes),
+            Some(_) => None,
+        };
+        let last = wanted.map(|wanted| wanted.last().copied().unwrap_or(0));
         let ends = file.row_ends();
         let (mut line, mut number, mut start) = (lines.line, lines.number, 0);
-        while start < bytes.len() {
+        while start < bytes.len() && last.is_none_or(|last| number <= last) {
             let end = ends.row_end(bytes, start);
             let content = trim_line_end(&bytes[start..end]);
-            if !content.is_empty() {
+            if !content.is_empty() && is_wanted(wanted, number) {
                 let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
                 let position = Position {
                     file: file.name(),
@@ -294,8 +322,8 @@ impl Inputs {
                     Ok(row) => row.visit(&layout.plan, position, &mut *visit)?,
                     Err(reason) => visit(Err(position.bad(reason)))?,
                 }
-                number += 1;
             }
+            number += u64::from(!content.is_empty());
             line += match ends {
                 RowEnds::LineFeed => 1,
                 RowEnds::OutsideQuotes(_) => {
@@ -352,6 +380,7 @@ impl Inputs {
     fn parse_documents(
         &self,
         documents: &Documents,
+        wanted: Option<&[u64]>,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -370,8 +399,10 @@ impl Inputs {
                 place,
             };
             let bytes = &documents.buffer.filled()[start..end];
-            self.visit_document(file, bytes, position, scratch, &mut *visit)?;
             start = end;
+            if is_wanted(wanted, number) {
+                self.visit_document(file, bytes, position, scratch, &mut *visit)?;
+            }
         }
         Ok(())
     }
@@ -442,6 +473,35 @@ impl Inputs {
                             .map_err(|why| position.bad(why)),
                     )
                 })?,
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_some_of_batch(
+        &self,
+        batch: &Batch,
+        wanted: &[u64],
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[batch.file];
+        let plan = &self.layout().plan;
+        let broken = |reason: String| columnar::unreadable(file.name(), &reason);
+        let columns = columnar::Columns::new(&batch.rows, plan, |_| true).map_err(broken)?;
+        let values = &mut scratch.values;
+        for &number in wanted {
+            let row = (number - batch.number) as usize;
+            let position = Position {
+                file: file.name(),
+                line: batch.first + row as u64 + 1,
+                number,
+                place: Place::new(self.bases[batch.file], 0),
+            };
+            let read = columns.parse(row, plan, values);
+            match read.and_then(|()| values.row(plan, "", self.options.invalid_text)) {
+                Ok(row) => row.visit(plan, position, &mut *visit)?,
+                Err(reason) => visit(Err(position.bad(reason)))?,
             }
         }
         Ok(())
@@ -596,6 +656,11 @@ impl Inputs {
     pub fn check_unchanged(&self) -> Result<()> {
         self.files.iter().try_for_each(InputFile::check_unchanged)
     }
+}
+
+/// Whether a row is one of those that are wanted, ascending; all are if no choice was made.
+fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
+    wanted.is_none_or(|wanted| wanted.binary_search(&number).is_ok())
 }
 
 /// Gives each input its part of the address space.

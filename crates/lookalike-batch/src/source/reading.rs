@@ -222,6 +222,7 @@ impl Reading {
                 offset,
                 line,
                 number,
+                rows,
             };
             return Ok(Some((Body::Lines(lines), position)));
         }

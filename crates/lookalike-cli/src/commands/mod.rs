@@ -10,6 +10,7 @@ pub(crate) mod generate;
 pub(crate) mod idf;
 pub(crate) mod index;
 pub(crate) mod pairs;
+pub(crate) mod plant;
 pub(crate) mod recipe;
 pub(crate) mod search;
 pub(crate) mod segment;

@@ -19,6 +19,7 @@ mod matching;
 mod measures;
 mod outputs;
 mod plain;
+mod planting;
 mod scale;
 mod support;
 mod words;

@@ -53,6 +53,28 @@ pub struct Match {
     pub route: Route,
 }
 
+/// How a run finds two documents that are similar enough by its measure, if it does: the plan makes
+/// them candidates, and where sketches alone decide, these agree. It is the predicate of the whole
+/// run, decided from the two documents and no others; whether the exact measure admits them is for
+/// the caller to know.
+///
+/// # Errors
+/// If what a document is compared by cannot be had again.
+pub fn route_between(corpus: &Corpus<'_>, a: DocId, b: DocId) -> Result<Option<Route>> {
+    let in_order_read = Corpus {
+        order: None,
+        ..*corpus
+    };
+    let judge = Judge::new(&in_order_read, Portions::default());
+    let Some(route) = judge.candidates(a.0, b.0) else {
+        return Ok(None);
+    };
+    if corpus.plan.settings().measure == Measure::Sketch {
+        return Ok(judge.check(a.0, b.0, route)?.map(|_| route));
+    }
+    Ok(Some(route))
+}
+
 /// Decides on pairs of documents.
 pub(super) struct Judge<'a> {
     corpus: &'a Corpus<'a>,

@@ -16,7 +16,7 @@ mod walk;
 
 pub use cache::Texts;
 pub use decide::decide_pairs;
-pub use judge::{Match, Route};
+pub use judge::{Match, Route, route_between};
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
     follow_verdicts,

@@ -50,6 +50,13 @@ pub struct Window<'a> {
 }
 
 impl Corpus<'_> {
+    /// Whether two documents may match whatever their texts are: they are of one part, within the
+    /// window, and not both given.
+    pub fn may_pair(&self, a: DocId, b: DocId) -> bool {
+        let both_given = a.index().max(b.index()) < self.given;
+        !both_given && self.within_reach(a, b)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.order.map_or(self.sketches.len(), <[_]>::len)
     }
@@ -60,7 +67,11 @@ impl Corpus<'_> {
 
     /// Whether part and window let two documents meet.
     pub(super) fn may_meet(&self, a: Rank, b: Rank) -> bool {
-        let (a, b) = (self.document(a).index(), self.document(b).index());
+        self.within_reach(self.document(a), self.document(b))
+    }
+
+    fn within_reach(&self, a: DocId, b: DocId) -> bool {
+        let (a, b) = (a.index(), b.index());
         self.parts.is_none_or(|parts| parts[a] == parts[b])
             && self
                 .window

@@ -49,7 +49,7 @@ pub(super) fn signature(recipe: &Recipe, map: &CharMap, text: &str, count: usize
 }
 
 /// The sentences of a text, one after another, with what ends them.
-pub(super) fn sentences(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

@@ -103,6 +103,13 @@ pub(crate) fn nfc(text: &mut Vec<char>) {
     *text = result;
 }
 
+/// Brings a text into Normalization Form D.
+pub(crate) fn nfd(text: &mut Vec<char>) {
+    let mut result = Vec::with_capacity(text.len());
+    decompose_onto(&mut result, text);
+    *text = result;
+}
+
 /// Whether NFC may change the character, or a character before it because of it. A run starts
 /// with at most one character that is neither.
 fn is_unsettled(c: char) -> bool {
@@ -113,6 +120,14 @@ fn is_unsettled(c: char) -> bool {
 /// Appends NFC of a stretch that nothing around it composes with.
 fn normalize_onto(result: &mut Vec<char>, stretch: &[char]) {
     let start = result.len();
+    decompose_onto(result, stretch);
+    let length = compose_in_place(&mut result[start..]);
+    result.truncate(start + length);
+}
+
+/// Appends NFD of a stretch.
+fn decompose_onto(result: &mut Vec<char>, stretch: &[char]) {
+    let start = result.len();
     for &c in stretch {
         match decompose(c) {
             Some(characters) => result.extend_from_slice(&characters),
@@ -120,8 +135,6 @@ fn normalize_onto(result: &mut Vec<char>, stretch: &[char]) {
         }
     }
     order(&mut result[start..]);
-    let length = compose_in_place(&mut result[start..]);
-    result.truncate(start + length);
 }
 
 /// Sorts each run of characters with a combining class by that class, equal ones in their order.

@@ -98,6 +98,11 @@ pub(crate) fn simplified(c: char) -> Option<char> {
     Some(SIMPLIFIED[at].1)
 }
 
+/// Every traditional character and its simplified form, ascending by the former.
+pub(crate) fn traditional_forms() -> impl Iterator<Item = (char, char)> {
+    SIMPLIFIED.iter().copied()
+}
+
 /// What `c` becomes in a table of places and lengths in the pool.
 fn expansion(table: &[(u32, u16, u8)], c: char) -> Option<&'static [char]> {
     let at = table

@@ -1,0 +1,85 @@
+//! What a run has missed and what it got wrong, estimated from documents drawn while it reads.
+//!
+//! Every document has a number that follows from the seed and its row, and those with the smallest
+//! are drawn. The drawn rows of a block are added to the sample before any document of it or of a
+//! later block is compared, so every document meets all drawn ones that stand before it, whatever
+//! the threads do. The report depends on inputs and settings alone.
+
+mod drawing;
+mod planted;
+mod report;
+
+pub(super) use report::Reported;
+pub use report::{AuditReport, ByEdit, ByLength, Planted, Share};
+
+use lookalike::audit::{Counter, Sample};
+use lookalike::plan::{Measure, Method, Plan};
+use lookalike::text::Analysis;
+
+use self::drawing::Drawing;
+use super::settings::{AuditSettings, Settings};
+use crate::error::{Error, Result};
+
+/// Documents that are drawn unless another number is asked for.
+pub const AUDITED: usize = 2000;
+
+/// Rows of the inputs are numbered from here, those given as known from 0.
+const OF_INPUTS: u64 = 1 << 40;
+
+/// The audit of a run.
+pub(super) struct Audit {
+    settings: AuditSettings,
+    drawing: Drawing,
+}
+
+impl Audit {
+    /// An audit of a run, if it is asked for.
+    pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<Option<Self>> {
+        let Some(audit) = settings.audit else {
+            return Ok(None);
+        };
+        check(plan)?;
+        let sample = Sample::new(plan, plan.threshold()).ok_or_else(|| of_texts(plan))?;
+        Ok(Some(Self {
+            settings: audit,
+            drawing: Drawing::new(sample, audit),
+        }))
+    }
+
+    /// Compares a document with all drawn ones before it.
+    pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
+        self.drawing.compare(number, analysis, counter);
+    }
+
+    /// Draws documents as blocks are read.
+    pub(super) fn drawing(&self) -> &Drawing {
+        &self.drawing
+    }
+}
+
+/// Refuses what has no exact similarity to be compared by.
+fn check(plan: &Plan) -> Result<()> {
+    let settings = plan.settings();
+    let why = match (settings.method, settings.measure) {
+        (Method::Exact, _) => {
+            "with --method exact there is nothing to estimate: equal texts are found by being equal"
+        }
+        (Method::SimHash | Method::Sentences, Measure::Sketch) => {
+            "without a check there is no similarity to compare with: leave --verify none out"
+        }
+        (Method::SimHash | Method::Sentences, Measure::Containment) => {
+            "containment is looked for at no least Jaccard index with this method, so a sample \
+             cannot be compared with all: take another method"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::usage(format!("--audit cannot be done here: {why}")))
+}
+
+fn of_texts(plan: &Plan) -> Error {
+    Error::usage(format!(
+        "--audit compares sets of features, and --verify {} compares texts: take jaccard or \
+         containment",
+        super::measure_name(plan.settings().measure)
+    ))
+}

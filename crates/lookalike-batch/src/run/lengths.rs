@@ -1,0 +1,21 @@
+//! Classes of length, for reports.
+
+/// Upper ends of the classes, in tokens, and their names.
+const CLASSES: [(usize, &str); 5] = [
+    (15, "1-15"),
+    (50, "16-50"),
+    (300, "51-300"),
+    (2000, "301-2000"),
+    (usize::MAX, "2001-"),
+];
+
+/// The names of all classes, from short to long.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    CLASSES.iter().map(|&(_, name)| name)
+}
+
+/// The class of a length in tokens.
+pub(super) fn class_of(length: usize) -> &'static str {
+    let class = CLASSES.iter().find(|&&(most, _)| length <= most);
+    class.map_or("", |&(_, name)| name)
+}

@@ -1,0 +1,682 @@
+//! A labelled corpus made of a user's own documents: edited copies of some of them, and the pairs
+//! that resemble one another already, found by an exact join so that their labels are true.
+//!
+//! Everything written follows from inputs and settings: the same at any number of threads. Memory is
+//! that of a run, and the copies of a few hundred documents.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use lookalike::matching::{self, Pair};
+use lookalike::plan::{self, Method, Plan};
+use lookalike::plant::{Edit, Planter, Stock};
+use lookalike::text::{Analyzer, Scratch, State};
+use lookalike::{DocId, Recipe, Similarity, Threshold, verify};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::corpus::{Opened, ReadCorpus};
+use super::lengths::{self, class_of};
+use super::progress::{Progress, Stage};
+use super::rejected::Rejected;
+use super::settings::{RunInputs, Settings};
+use crate::error::{Error, Result, shown};
+use crate::sink::{Cell, Column, Output, TableWriter, check_output};
+use crate::source::{Format, Inputs, ParseScratch, ReadOptions, format_by_extension};
+
+/// What a person may choose of a planted corpus.
+#[derive(Debug, Clone)]
+pub struct PlantSettings {
+    /// How texts become features.
+    pub recipe: Recipe,
+    /// From here on, documents are near-duplicates of one another.
+    pub threshold: Threshold,
+    /// From here up to the threshold, pairs are hard negatives; at most the threshold.
+    pub near: Threshold,
+    /// How many documents are drawn, from 1; all if there are fewer.
+    pub documents: usize,
+    /// How many edited copies a drawn document has of one edit each.
+    pub copies: usize,
+    /// How many copies it has of two edits each, and as many of three.
+    pub combined: usize,
+    /// The edits to choose from, at least one.
+    pub edits: Vec<Edit>,
+    /// The most natural pairs, and the most hard negatives; more are drawn from.
+    pub pairs: usize,
+    /// What draws documents, edits and pairs.
+    pub seed: u64,
+    /// How inputs are read.
+    pub read: ReadOptions,
+    /// How many threads work, from 1.
+    pub threads: usize,
+    /// Stop at the first bad row.
+    pub strict: bool,
+}
+
+/// What a planted corpus is written to.
+#[derive(Debug, Clone)]
+pub struct PlantOutputs {
+    /// All documents and the edited copies: `id, text`.
+    pub corpus: Output,
+    /// Labelled pairs: `a, b, label, kind, strength, edits, similarity`.
+    pub labels: Output,
+    /// The rows that could not be used, byte for byte.
+    pub rejected: Option<Output>,
+}
+
+/// What was planted.
+#[derive(Debug, Clone, Serialize)]
+pub struct PlantSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Documents of which copies were made.
+    pub drawn: u64,
+    /// Edited copies written.
+    pub copies: u64,
+    /// Labelled pairs of documents that resembled one another already.
+    pub natural: u64,
+    /// Labelled pairs below the threshold.
+    pub near_misses: u64,
+    /// Rows that could not be used.
+    pub rejected: u64,
+    /// Bytes of input as they were read (decompressed).
+    pub bytes: u64,
+    /// Seconds from start to the last synced byte.
+    pub seconds: f64,
+    /// What the ids of copies have and no other: id, mark, number of the copy.
+    pub mark: String,
+    /// The seed.
+    pub seed: u64,
+    /// From here on, documents are near-duplicates of one another.
+    pub threshold: f64,
+    /// Name of the recipe.
+    pub recipe: String,
+    /// Identity of the recipe.
+    pub recipe_id: String,
+    /// How similar the edits have left the texts.
+    pub effects: Vec<Effect>,
+}
+
+/// How similar an edit has left the texts.
+#[derive(Debug, Clone, Serialize)]
+pub struct Effect {
+    /// Name of the kind, or `two-edits`, `three-edits`.
+    pub kind: &'static str,
+    /// The share of what is changed, if the kind knows strengths.
+    pub strength: Option<f64>,
+    /// Drawn documents for which it was tried and had nothing to change.
+    pub not_applicable: u64,
+    /// Copies of all lengths.
+    pub all: Left,
+    /// Copies by the length of the original in tokens; classes without copies are left out.
+    pub by_length: Vec<Left>,
+}
+
+/// What was left of the similarity in some copies.
+#[derive(Debug, Clone, Serialize)]
+pub struct Left {
+    /// The length of the originals in tokens, such as `16-50`.
+    pub length: &'static str,
+    /// Copies.
+    pub copies: u64,
+    /// The mean similarity of copy and original.
+    pub mean: f64,
+    /// Five copies in a hundred are less similar than this.
+    pub low: f64,
+    /// The share of copies at or above the threshold.
+    pub above: f64,
+}
+
+/// Documents whose texts edits take from.
+const STOCK: usize = 1000;
+
+/// Documents whose copies are made at a time.
+const AT_ONCE: usize = 256;
+
+/// So often other edits are drawn for a copy of several, until all of them apply.
+const TRIES: usize = 8;
+
+/// Writes a corpus of all documents and of edited copies of some, and labels of pairs.
+///
+/// # Errors
+/// What cannot be read, written or done; the outputs are then as they were before.
+pub fn plant(
+    paths: &[PathBuf],
+    settings: &PlantSettings,
+    outputs: &PlantOutputs,
+    progress: &dyn Progress,
+) -> Result<PlantSummary> {
+    super::in_pool(settings.threads, || run(paths, settings, outputs, progress))
+}
+
+fn run(
+    paths: &[PathBuf],
+    settings: &PlantSettings,
+    outputs: &PlantOutputs,
+    progress: &dyn Progress,
+) -> Result<PlantSummary> {
+    let started = Instant::now();
+    check_settings(settings, outputs)?;
+    let joined = settings.of_join();
+    let plan = Plan::new(&joined.recipe, joined.matching)?;
+    let inputs = RunInputs {
+        paths: paths.to_vec(),
+        against: Vec::new(),
+    };
+    let opened = Opened::new(&inputs, &joined)?;
+    let all = [&outputs.corpus, &outputs.labels];
+    for output in all.into_iter().chain(&outputs.rejected) {
+        check_output(output, &opened.inputs)?;
+    }
+    let rejected = Rejected::create(outputs.rejected.as_ref())?;
+    let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
+    let corpus = ReadCorpus::read(&opened, &joined, &plan, &reject, progress)?;
+    let field = Field::new(&corpus, &opened.inputs, settings)?;
+    let labels = field.label_natural(progress)?;
+    let planted = field.write(labels, outputs, progress)?;
+    Ok(PlantSummary {
+        documents: corpus.documents.len() as u64,
+        drawn: field.drawn.len() as u64,
+        copies: planted.copies,
+        natural: planted.natural,
+        near_misses: planted.near_misses,
+        rejected: rejected.finish()?,
+        bytes: corpus.documents.bytes,
+        seconds: started.elapsed().as_secs_f64(),
+        mark: field.mark.clone(),
+        seed: settings.seed,
+        threshold: settings.threshold.get(),
+        recipe: settings.recipe.name.clone(),
+        recipe_id: settings.recipe.id().to_string(),
+        effects: planted.effects,
+    })
+}
+
+fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()> {
+    if settings.near.get() > settings.threshold.get() {
+        return Err(Error::usage(format!(
+            "hard negatives from {} on would be above the threshold {}: give a lower similarity",
+            settings.near.get(),
+            settings.threshold.get()
+        )));
+    }
+    let Output::Path(path) = &outputs.corpus else {
+        return Err(Error::usage(
+            "a planted corpus cannot go to standard output: give a file (.jsonl, .csv or .parquet)",
+        ));
+    };
+    if matches!(
+        format_by_extension(path),
+        Some(Format::Jsonl | Format::CSV | Format::Parquet)
+    ) {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{} cannot hold any text as it is: give the corpus the extension .jsonl, .csv or .parquet",
+        shown(Path::new(path))
+    )))
+}
+
+impl PlantSettings {
+    /// The run that finds what resembles one another already.
+    fn of_join(&self) -> Settings {
+        Settings {
+            recipe: self.recipe.clone(),
+            matching: plan::Settings {
+                method: Method::Join,
+                threshold: self.near,
+                ..plan::Settings::default()
+            },
+            read: self.read.clone(),
+            threads: self.threads,
+            strict: self.strict,
+            ..Settings::default()
+        }
+    }
+}
+
+/// The documents and what is drawn of them.
+struct Field<'a> {
+    corpus: &'a ReadCorpus<'a>,
+    inputs: &'a Inputs,
+    settings: &'a PlantSettings,
+    analyzer: Analyzer,
+    planter: Planter,
+    /// In the order read.
+    drawn: Vec<DocId>,
+    mark: String,
+}
+
+/// Pairs that were drawn, at most so many: those with the smallest numbers.
+struct DrawnPairs {
+    most: usize,
+    /// A pair's number, its documents, the bits of its similarity; the largest number on top.
+    pairs: BinaryHeap<(u64, u32, u32, u64)>,
+}
+
+impl DrawnPairs {
+    fn new(most: usize) -> Self {
+        let pairs = BinaryHeap::new();
+        Self { most, pairs }
+    }
+
+    fn offer(&mut self, number: u64, pair: Pair) {
+        let similarity = pair.similarity.get().to_bits();
+        self.pairs.push((number, pair.a.0, pair.b.0, similarity));
+        if self.pairs.len() > self.most {
+            self.pairs.pop();
+        }
+    }
+
+    /// The pairs in the order read.
+    fn finish(self) -> Vec<(DocId, DocId, f64)> {
+        let pairs = self.pairs.into_iter();
+        let mut pairs: Vec<_> = pairs
+            .map(|(_, a, b, similarity)| (DocId(a), DocId(b), f64::from_bits(similarity)))
+            .collect();
+        pairs.sort_unstable_by_key(|&(a, b, _)| (a, b));
+        pairs
+    }
+}
+
+/// What resembled one another already.
+struct Natural {
+    duplicates: Vec<(DocId, DocId, f64)>,
+    near_misses: Vec<(DocId, DocId, f64)>,
+}
+
+/// What was written.
+struct Planted {
+    copies: u64,
+    natural: u64,
+    near_misses: u64,
+    effects: Vec<Effect>,
+}
+
+/// An edited copy of a document.
+struct Copy {
+    edits: Vec<Edit>,
+    text: String,
+    similarity: f64,
+}
+
+/// What was made of a document.
+struct Made {
+    document: DocId,
+    /// In tokens.
+    length: usize,
+    copies: Vec<Copy>,
+    /// Edits that had nothing to change.
+    idle: Vec<Edit>,
+}
+
+impl<'a> Field<'a> {
+    fn new(
+        corpus: &'a ReadCorpus<'a>,
+        inputs: &'a Inputs,
+        settings: &'a PlantSettings,
+    ) -> Result<Self> {
+        let empty = Planter::new(settings.seed, Stock::default());
+        let mut ranked = Vec::new();
+        let mut mark = 0;
+        for document in (0..corpus.len()).map(|at| DocId(at as u32)) {
+            let id = corpus.id(document)?;
+            mark = mark.max(longest_run(&id));
+            if corpus.sketches.state(document) != State::Empty {
+                ranked.push((empty.rank(&id), document));
+            }
+        }
+        if ranked.is_empty() {
+            return Err(Error::input(
+                "there is no document with a text to plant edits in",
+            ));
+        }
+        ranked.sort_unstable();
+        let mut field = Self {
+            corpus,
+            inputs,
+            settings,
+            analyzer: Analyzer::new(&settings.recipe),
+            planter: empty,
+            drawn: Vec::new(),
+            mark: MARK.to_string().repeat(mark + 1),
+        };
+        let stock: Vec<_> = ranked.iter().take(STOCK).map(|&(_, it)| it).collect();
+        let stock = field.texts(&stock)?;
+        field.planter = Planter::new(settings.seed, Stock::new(stock.iter().map(String::as_str)));
+        let drawn = ranked.iter().take(settings.documents);
+        field.drawn = drawn.map(|&(_, document)| document).collect();
+        field.drawn.sort_unstable();
+        Ok(field)
+    }
+
+    fn texts(&self, documents: &[DocId]) -> Result<Vec<String>> {
+        let read = |parse: &mut ParseScratch, &document: &DocId| {
+            let place = self.corpus.documents.place(document.index());
+            self.inputs.reread(place, parse, |row| row.text.to_owned())
+        };
+        documents
+            .par_iter()
+            .map_init(ParseScratch::default, read)
+            .collect()
+    }
+
+    /// Finds pairs that resemble one another, of equal texts one.
+    fn label_natural(&self, progress: &dyn Progress) -> Result<Natural> {
+        progress.begin(Stage::Candidates, None);
+        let total = self.corpus.len() as u64;
+        let deciding = |done: usize| {
+            if done == 0 {
+                progress.begin(Stage::Decide, Some(total));
+            }
+            progress.advance(done as u64);
+        };
+        let mut duplicates = DrawnPairs::new(self.settings.pairs);
+        let mut near_misses = DrawnPairs::new(self.settings.pairs);
+        let threshold = self.settings.threshold;
+        let draw = |pair: Pair| -> Result<()> {
+            let number = self.planter.rank(&format!("{} {}", pair.a.0, pair.b.0));
+            if threshold.admits_similarity(pair.similarity) {
+                duplicates.offer(number, pair);
+            } else {
+                near_misses.offer(number, pair);
+            }
+            Ok(())
+        };
+        matching::find_pairs(&self.corpus.corpus(), false, draw, &deciding)?;
+        Ok(Natural {
+            duplicates: duplicates.finish(),
+            near_misses: near_misses.finish(),
+        })
+    }
+
+    fn write(
+        &self,
+        natural: Natural,
+        outputs: &PlantOutputs,
+        progress: &dyn Progress,
+    ) -> Result<Planted> {
+        progress.begin(Stage::Write, Some(self.corpus.len() as u64));
+        let columns = [Column::Text("id"), Column::Text("text")];
+        let mut corpus = TableWriter::create(&outputs.corpus, &columns, Some(self.inputs))?;
+        let mut labels = Labels::create(outputs, self.inputs)?;
+        self.write_originals(&mut corpus, progress)?;
+        let mut effects = Effects::default();
+        let mut copies = 0;
+        for documents in self.drawn.chunks(AT_ONCE) {
+            for made in self.made(documents)? {
+                let id = self.corpus.id(made.document)?;
+                for (number, copy) in (1..).zip(&made.copies) {
+                    let copied = format!("{id}{}{number}", self.mark);
+                    corpus.push(&[Cell::Text(&copied), Cell::Text(&copy.text)])?;
+                    labels.planted(&id, &copied, copy)?;
+                    copies += 1;
+                }
+                effects.take(&made);
+            }
+        }
+        for &(a, b, similarity) in &natural.duplicates {
+            let ids = (&*self.corpus.id(a)?, &*self.corpus.id(b)?);
+            labels.natural(ids, true, similarity)?;
+        }
+        for &(a, b, similarity) in &natural.near_misses {
+            let ids = (&*self.corpus.id(a)?, &*self.corpus.id(b)?);
+            labels.natural(ids, false, similarity)?;
+        }
+        labels.table.finish()?;
+        corpus.finish()?;
+        Ok(Planted {
+            copies,
+            natural: natural.duplicates.len() as u64,
+            near_misses: natural.near_misses.len() as u64,
+            effects: effects.finish(self.settings.threshold),
+        })
+    }
+
+    fn write_originals(&self, corpus: &mut TableWriter, progress: &dyn Progress) -> Result<()> {
+        let all: Vec<_> = (0..self.corpus.len()).map(|at| DocId(at as u32)).collect();
+        let mut written = 0;
+        for documents in all.chunks(AT_ONCE) {
+            for (&document, text) in documents.iter().zip(self.texts(documents)?) {
+                corpus.push(&[Cell::Text(&self.corpus.id(document)?), Cell::Text(&text)])?;
+            }
+            written += documents.len() as u64;
+            progress.advance(written);
+        }
+        Ok(())
+    }
+
+    fn made(&self, documents: &[DocId]) -> Result<Vec<Made>> {
+        let texts = self.texts(documents)?;
+        let make = |(&document, text): (&DocId, &String)| self.make(document, text);
+        documents.par_iter().zip(&texts).map(make).collect()
+    }
+
+    fn make(&self, document: DocId, text: &str) -> Result<Made> {
+        let id = self.corpus.id(document)?;
+        let original = Compared::new(&self.analyzer, text);
+        let mut made = Made {
+            document,
+            length: original.length,
+            copies: Vec::new(),
+            idle: Vec::new(),
+        };
+        let mut keep = |edits: &[Edit]| {
+            let edited = self.planter.plant(&id, text, edits)?;
+            made.copies.push(Copy {
+                edits: edits.to_vec(),
+                similarity: original.similarity(&Compared::new(&self.analyzer, &edited)),
+                text: edited,
+            });
+            Some(())
+        };
+        let mut left = self.settings.copies;
+        for edit in self.planter.order(&id, &self.settings.edits) {
+            if left == 0 {
+                break;
+            }
+            match keep(&[edit]) {
+                Some(()) => left -= 1,
+                None => made.idle.push(edit),
+            }
+        }
+        for number in 0..self.settings.combined {
+            for count in [2, 3] {
+                // A mixture of which a part has nothing to change is drawn again.
+                (0..TRIES).find_map(|attempt| {
+                    let name = format!("{id} {number} {attempt}");
+                    let edits = self.planter.draw(&name, count, &self.settings.edits);
+                    (edits.len() == count).then(|| keep(&edits))?
+                });
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// Ids of copies stand apart from all others by a run of these.
+const MARK: char = '#';
+
+/// The length of the longest run of marks in an id.
+fn longest_run(id: &str) -> usize {
+    let runs = id.split(|point| point != MARK);
+    runs.map(str::len).max().unwrap_or_default()
+}
+
+/// A text as it is compared.
+struct Compared {
+    features: Vec<u64>,
+    key: u128,
+    state: State,
+    length: usize,
+}
+
+impl Compared {
+    fn new(analyzer: &Analyzer, text: &str) -> Self {
+        let mut scratch = Scratch::default();
+        let analysis = analyzer.analyze(text, &mut scratch);
+        let mut features = Vec::new();
+        analysis.features(&mut features);
+        Self {
+            features,
+            key: analysis.key,
+            state: analysis.state,
+            length: analysis.tokens().len(),
+        }
+    }
+
+    /// As a run has it: equal texts are 1, poor ones nothing else.
+    fn similarity(&self, other: &Self) -> f64 {
+        if self.key == other.key && self.state != State::Empty {
+            return Similarity::ONE.get();
+        }
+        verify::jaccard(&self.features, &other.features).get()
+    }
+}
+
+/// The table of labelled pairs.
+struct Labels {
+    table: TableWriter,
+}
+
+impl Labels {
+    fn create(outputs: &PlantOutputs, inputs: &Inputs) -> Result<Self> {
+        let columns = [
+            Column::Text("a"),
+            Column::Text("b"),
+            Column::Integer("label"),
+            Column::Text("kind"),
+            Column::Number("strength"),
+            Column::Text("edits"),
+            Column::Number("similarity"),
+        ];
+        let table = TableWriter::create(&outputs.labels, &columns, Some(inputs))?;
+        Ok(Self { table })
+    }
+
+    fn planted(&mut self, id: &str, copied: &str, copy: &Copy) -> Result<()> {
+        let group = Group::of(&copy.edits);
+        let edits: Vec<_> = copy.edits.iter().map(Edit::to_string).collect();
+        self.table.push(&[
+            Cell::Text(id),
+            Cell::Text(copied),
+            Cell::Integer(1),
+            Cell::Text(group.kind()),
+            group.strength().map_or(Cell::Null, Cell::Number),
+            Cell::Text(&edits.join("+")),
+            Cell::Number(copy.similarity),
+        ])
+    }
+
+    fn natural(&mut self, (a, b): (&str, &str), same: bool, similarity: f64) -> Result<()> {
+        self.table.push(&[
+            Cell::Text(a),
+            Cell::Text(b),
+            Cell::Integer(u64::from(same)),
+            Cell::Text(if same { "natural" } else { "near-miss" }),
+            Cell::Null,
+            Cell::Null,
+            Cell::Number(similarity),
+        ])
+    }
+}
+
+/// What copies are counted together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    One(Edit),
+    Two,
+    Three,
+}
+
+impl Group {
+    fn of(edits: &[Edit]) -> Self {
+        match edits {
+            [edit] => Self::One(*edit),
+            [_, _] => Self::Two,
+            _ => Self::Three,
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::One(edit) => edit.kind().name(),
+            Self::Two => "two-edits",
+            Self::Three => "three-edits",
+        }
+    }
+
+    fn strength(self) -> Option<f64> {
+        match self {
+            Self::One(edit) => edit.strength(),
+            Self::Two | Self::Three => None,
+        }
+    }
+}
+
+/// Similarities of copies, by edits and by the length of the original.
+#[derive(Default)]
+struct Effects {
+    groups: BTreeMap<Group, Copies>,
+}
+
+#[derive(Default)]
+struct Copies {
+    not_applicable: u64,
+    /// Length of the original and similarity.
+    left: Vec<(usize, f64)>,
+}
+
+impl Effects {
+    fn take(&mut self, made: &Made) {
+        for copy in &made.copies {
+            let copies = self.groups.entry(Group::of(&copy.edits)).or_default();
+            copies.left.push((made.length, copy.similarity));
+        }
+        for &edit in &made.idle {
+            let copies = self.groups.entry(Group::One(edit)).or_default();
+            copies.not_applicable += 1;
+        }
+    }
+
+    fn finish(self, threshold: Threshold) -> Vec<Effect> {
+        let effect = |(group, copies): (Group, Copies)| Effect {
+            kind: group.kind(),
+            strength: group.strength(),
+            not_applicable: copies.not_applicable,
+            all: left("all", copies.left.iter().map(|&(_, it)| it), threshold),
+            by_length: by_length(&copies.left, threshold),
+        };
+        self.groups.into_iter().map(effect).collect()
+    }
+}
+
+fn by_length(copies: &[(usize, f64)], threshold: Threshold) -> Vec<Left> {
+    let of = |name| {
+        let inside = copies
+            .iter()
+            .filter(|(length, _)| class_of(*length) == name);
+        left(name, inside.map(|&(_, similarity)| similarity), threshold)
+    };
+    let classes = lengths::names().map(of);
+    classes.filter(|left| left.copies > 0).collect()
+}
+
+fn left(
+    length: &'static str,
+    similarities: impl Iterator<Item = f64>,
+    threshold: Threshold,
+) -> Left {
+    let mut sorted: Vec<f64> = similarities.collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let count = sorted.len().max(1) as f64;
+    let above = sorted.iter().filter(|&&it| it >= threshold.get()).count();
+    Left {
+        length,
+        copies: sorted.len() as u64,
+        mean: sorted.iter().sum::<f64>() / count,
+        low: sorted.get(sorted.len() / 20).copied().unwrap_or_default(),
+        above: above as f64 / count,
+    }
+}

@@ -1,0 +1,180 @@
+//! Corpora with planted edits.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use crate::plain::{jaccard, similarities};
+use crate::support::{Numbers, Place, corpus_jsonl, jsonl, rows};
+
+/// The texts of a planted corpus by id, in order.
+fn texts(place: &Place, name: &str) -> Vec<(String, String)> {
+    let text = place.read(name);
+    let row = |line: &str| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let cell = |name: &str| row[name].as_str().unwrap().to_owned();
+        (cell("id"), cell("text"))
+    };
+    text.lines().map(row).collect()
+}
+
+#[test]
+fn labels_tell_the_truth_about_copies_and_natural_pairs() {
+    let place = Place::new();
+    let corpus = Numbers::new(3).corpus(300);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    // Edits after which a text is still words parted by single spaces, which the plain definition
+    // understands.
+    place.ok(
+        "plant in.jsonl -o out.jsonl --labels labels.tsv --documents 40 --copies 4 --near 0.5 \
+         --edits replace-words,delete-words,insert-words --combined 2 --quiet",
+    );
+    let planted = texts(&place, "out.jsonl");
+    assert_eq!(planted[..300], corpus[..]);
+    let ids: HashSet<_> = planted.iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), planted.len());
+    let of: HashMap<_, _> = planted
+        .iter()
+        .map(|(id, text)| (&id[..], &text[..]))
+        .collect();
+    let truth = similarities(&corpus);
+    let at = |id: &str| id[1..].parse::<usize>().unwrap();
+    let (mut copies, mut pairs) = (HashSet::new(), HashSet::new());
+    for label in rows(&place.read("labels.tsv")) {
+        let [a, b, same, kind, strength, edits, similarity] = &label[..] else {
+            panic!("{label:?}");
+        };
+        let similarity: f64 = similarity.parse().unwrap();
+        let (of_a, of_b) = (of[&a[..]], of[&b[..]]);
+        assert_eq!(similarity, jaccard(of_a, of_b.trim_end()), "{label:?}");
+        if kind == "natural" || kind == "near-miss" {
+            assert_eq!(similarity, truth[at(b)][at(a)]);
+            assert_eq!(
+                (same == "1", same == "1"),
+                (similarity >= 0.8, kind == "natural")
+            );
+            assert!(similarity >= 0.5 && similarity < 1.0 || of_a != of_b);
+            assert!(pairs.insert((at(a), at(b))));
+            continue;
+        }
+        assert_eq!(same, "1");
+        assert_ne!(of_a, of_b);
+        assert!(b.starts_with(&format!("{a}#")) && copies.insert(b.clone()));
+        let parts = edits.split('+').count();
+        let expected = ["", kind, "two-edits", "three-edits"][parts];
+        assert_eq!(
+            (kind == expected, strength.is_empty()),
+            (true, parts > 1),
+            "{label:?}"
+        );
+    }
+    assert_eq!(copies.len(), planted.len() - 300);
+    assert!(copies.len() > 150, "{}", copies.len());
+    // All pairs of different texts of which no earlier document is equal to one.
+    let first = |at: usize| (0..at).all(|earlier| truth[at][earlier] < 1.0);
+    let all = (0..300).filter(|&b| first(b)).flat_map(|b| {
+        let truth = &truth;
+        let alike = (0..b).filter(move |&a| first(a) && truth[b][a] >= 0.5);
+        alike.map(move |a| (a, b))
+    });
+    assert_eq!(pairs, all.collect::<HashSet<_>>());
+}
+
+#[test]
+fn files_do_not_depend_on_threads_but_on_the_seed() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(4).corpus(400)));
+    let made = |threads: usize, seed: usize| {
+        let ran = place.ok(&format!(
+            "plant in.jsonl -o out.jsonl --labels labels.jsonl --documents 60 --pairs 30 \
+             --threads {threads} --seed {seed}"
+        ));
+        (
+            ran.out,
+            place.bytes("out.jsonl"),
+            place.bytes("labels.jsonl"),
+        )
+    };
+    let one = made(1, 1);
+    assert!(one == made(3, 1), "three threads made something else");
+    let other = made(1, 2);
+    assert!(one.1 != other.1 && one.2 != other.2);
+    let labels = String::from_utf8(one.2).unwrap();
+    for label in ["natural", "near-miss"] {
+        let drawn = labels.lines().filter(|line| line.contains(label)).count();
+        assert_eq!(drawn, 30, "{label}");
+    }
+}
+
+#[test]
+fn the_table_counts_copies_and_edits_that_had_nothing_to_change() {
+    let place = Place::new();
+    let texts = [
+        (
+            "a#1",
+            "the 7th boat leaves at nine with all that we have on board of it",
+        ),
+        (
+            "b",
+            "no number in this text at all, so nothing of the kind can change",
+        ),
+        ("c", ""),
+    ];
+    place.write("in.jsonl", jsonl(texts));
+    let line = "plant in.jsonl -o out.jsonl --labels l.tsv --combined 0 --edits changed-number";
+    let summary = place.summary(line);
+    let counts = ["documents", "drawn", "copies"].map(|name| summary[name].as_u64());
+    assert_eq!(counts, [Some(3), Some(2), Some(1)]);
+    assert_eq!(summary["mark"], "##");
+    let effect = &summary["effects"][0];
+    assert_eq!(effect["kind"], "changed-number");
+    assert_eq!(effect["not_applicable"], 1);
+    assert_eq!(effect["all"]["copies"], 1);
+    // Of 14 pairs of words two have changed.
+    assert_eq!(effect["all"]["mean"], 12.0 / 16.0);
+    assert_eq!(effect["by_length"][0]["length"], "1-15");
+    assert_eq!(rows(&place.read("l.tsv"))[0][1], "a#1##1");
+    let shown = String::from_utf8(place.ok(line).out).unwrap();
+    let row = shown
+        .lines()
+        .find(|line| line.starts_with("changed-number"));
+    let cells: Vec<_> = row.unwrap().split_whitespace().collect();
+    assert_eq!(cells[1..4], ["1", "1", "0.750"]);
+}
+
+#[test]
+fn what_cannot_be_planted_is_refused() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "one text"), ("b", "another text")]),
+    );
+    place.write("empty.jsonl", jsonl([("a", " ")]));
+    let refusals = [
+        (
+            "in.jsonl -o out.tsv --labels l.tsv",
+            &["out.tsv", ".jsonl"][..],
+        ),
+        ("in.jsonl -o - --labels l.tsv", &["standard output"]),
+        ("in.jsonl -o l.csv --labels l.csv", &["l.csv", "both"]),
+        (
+            "in.jsonl -o o.jsonl --labels l.tsv --near 0.9",
+            &["0.9", "0.8"],
+        ),
+        (
+            "in.jsonl -o o.jsonl --labels l.tsv --edits typo",
+            &["'typo'", "typos"],
+        ),
+        ("in.jsonl -o o.jsonl --labels l.tsv --documents 0", &["0"]),
+        (
+            "in.jsonl -o o.jsonl --labels l.tsv --features f",
+            &["features"],
+        ),
+        ("in.jsonl -o in.jsonl --labels l.tsv", &["in.jsonl"]),
+        ("empty.jsonl -o o.jsonl --labels l.tsv", &["no document"]),
+    ];
+    for (line, words) in refusals {
+        place.refused(&format!("plant {line}"), words);
+        assert!(!place.has("l.tsv") && !place.has("o.jsonl"));
+    }
+}

@@ -1,0 +1,204 @@
+//! The sample against comparing all with all.
+
+use super::*;
+use crate::plan::{Measure, Method, Plan, Settings};
+use crate::plant::random::Random;
+use crate::recipe::Recipe;
+use crate::text::{Analyzer, Scratch};
+use crate::types::Threshold;
+use crate::verify;
+
+/// Texts with near-duplicates at every similarity, equal ones and empty ones.
+fn corpus(documents: usize, seed: u64) -> Vec<String> {
+    let mut random = Random::of(seed, "", "corpus");
+    let word = |random: &mut Random| format!("w{}", random.below(400));
+    let mut texts: Vec<Vec<String>> = Vec::new();
+    for _ in 0..documents {
+        let mut words: Vec<String> = match random.below(3) {
+            0 => (0..random.below(60)).map(|_| word(&mut random)).collect(),
+            _ => random.choose(&texts).cloned().unwrap_or_default(),
+        };
+        let edits = random.below(words.len() / 16 + 2).min(words.len());
+        for _ in 0..edits {
+            let at = random.below(words.len());
+            words[at] = word(&mut random);
+        }
+        texts.push(words);
+    }
+    texts.into_iter().map(|words| words.join(" ")).collect()
+}
+
+fn plan(measure: Measure) -> Plan {
+    let settings = Settings {
+        measure,
+        method: Method::Join,
+        ..Settings::default()
+    };
+    Plan::new(&Recipe::default(), settings).unwrap()
+}
+
+struct Model {
+    analyzer: Analyzer,
+    texts: Vec<String>,
+}
+
+impl Model {
+    fn drawn(&self, at: usize) -> Drawn {
+        Drawn::new(
+            &self
+                .analyzer
+                .analyze(&self.texts[at], &mut Scratch::default()),
+        )
+    }
+
+    /// The later documents that are similar to one, by their definition.
+    fn partners(&self, plan: &Plan, at: usize, floor: f64) -> Vec<(u64, f64)> {
+        let features = |at: usize| {
+            let mut features = Vec::new();
+            let mut scratch = Scratch::default();
+            let analysis = self.analyzer.analyze(&self.texts[at], &mut scratch);
+            analysis.features(&mut features);
+            (features, analysis.key)
+        };
+        let (own, key) = features(at);
+        let similar = |other: usize| {
+            let (others, other_key) = features(other);
+            if own.is_empty() || others.is_empty() || key == other_key {
+                return None;
+            }
+            let jaccard = verify::jaccard(&own, &others).get();
+            let (reaches, similarity) = match plan.settings().measure {
+                Measure::Containment => {
+                    let least = floor.min(plan.candidate_threshold().get());
+                    (jaccard >= least, verify::containment(&own, &others).get())
+                }
+                _ => (jaccard >= floor, jaccard),
+            };
+            reaches.then_some((other as u64, similarity))
+        };
+        (at + 1..self.texts.len()).filter_map(similar).collect()
+    }
+}
+
+#[test]
+fn partners_are_all_later_documents_that_are_similar() {
+    for (seed, measure, floor) in [
+        (1, Measure::Jaccard, 0.8),
+        (2, Measure::Jaccard, 0.6),
+        (3, Measure::Sketch, 1.0),
+        (4, Measure::Containment, 0.8),
+    ] {
+        let plan = plan(measure);
+        let model = Model {
+            analyzer: Analyzer::new(&Recipe::default()),
+            texts: corpus(300, seed),
+        };
+        let mut sample = Sample::new(&plan, Threshold::new(floor).unwrap()).unwrap();
+        let mut counter = Counter::default();
+        let mut scratch = Scratch::default();
+        // Drawn first, compared afterwards, as where other threads are ahead.
+        let drawn: Vec<usize> = (0..300).filter(|at| at % 3 == 1).collect();
+        for &at in &drawn {
+            sample.add(at as u64, model.drawn(at));
+        }
+        // Taken out again, so that the index is built anew.
+        for &at in drawn.iter().filter(|&&at| at % 2 == 0) {
+            sample.remove(at as u64);
+        }
+        for (at, text) in model.texts.iter().enumerate().rev() {
+            let analysis = model.analyzer.analyze(text, &mut scratch);
+            sample.compare(at as u64, &analysis, &mut counter);
+        }
+        let mut seen = 0;
+        for &at in &drawn {
+            let mut found: Vec<_> = sample
+                .partners(at as u64)
+                .into_iter()
+                .map(|partner| (partner.row, partner.similarity.get()))
+                .collect();
+            found.sort_unstable_by_key(|&(row, _)| row);
+            let expected = if at % 2 == 0 {
+                Vec::new()
+            } else {
+                model.partners(&plan, at, floor)
+            };
+            assert_eq!(found, expected, "{measure:?} {at}");
+            seen += found.len();
+        }
+        assert!(seen > 10 || floor == 1.0, "{seen}");
+    }
+}
+
+/// Long documents are looked at in part: those at the threshold by one feature are found, those below
+/// by one are not.
+#[test]
+fn long_documents_are_found_up_to_the_last_feature() {
+    let plan = plan(Measure::Jaccard);
+    let recipe = Recipe {
+        ngram: 1,
+        ..Recipe::default()
+    };
+    let analyzer = Analyzer::new(&recipe);
+    for (seed, size) in [(1, 300), (2, 511), (3, 512), (4, 2000), (5, 20_000)] {
+        let text = |own: usize| {
+            let shared = (0..size - own).map(|at| format!("s{seed}x{at} "));
+            let others = (0..own).map(|at| format!("o{own}x{at} "));
+            shared.chain(others).collect::<String>()
+        };
+        let whole = text(0);
+        let mut sample = Sample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
+        let mut scratch = Scratch::default();
+        sample.add(0, Drawn::new(&analyzer.analyze(&whole, &mut scratch)));
+        // Sizes are equal: shared / (2 · size − shared) ≥ .8 up to a ninth of its own.
+        let most = size / 9;
+        for (row, own) in [(1, most), (2, most + 1), (3, most - 1)] {
+            let analysis = analyzer.analyze(&text(own), &mut scratch);
+            sample.compare(row, &analysis, &mut Counter::default());
+        }
+        let mut rows: Vec<_> = sample
+            .partners(0)
+            .iter()
+            .map(|partner| partner.row)
+            .collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [1, 3], "{size}");
+    }
+}
+
+#[test]
+fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order() {
+    let plan = plan(Measure::Jaccard);
+    let model = Model {
+        analyzer: Analyzer::new(&Recipe::default()),
+        texts: (0..500)
+            .map(|at| format!("a b c d e f g h i j k l m n o p q r s t u v w x y z {at}"))
+            .collect(),
+    };
+    let partners = |order: &mut dyn Iterator<Item = usize>| {
+        let mut sample = Sample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
+        sample.add(7, model.drawn(7));
+        let mut scratch = Scratch::default();
+        for at in order {
+            let analysis = model.analyzer.analyze(&model.texts[at], &mut scratch);
+            sample.compare(at as u64, &analysis, &mut Counter::default());
+        }
+        sample.partners(7)
+    };
+    let forward = partners(&mut (0..500));
+    assert_eq!(forward.len(), PARTNERS);
+    assert!(forward.iter().all(|partner| partner.row > 7));
+    assert_eq!(forward, partners(&mut (0..500).rev()));
+}
+
+#[test]
+fn measures_of_texts_have_no_sample() {
+    for measure in [
+        Measure::Cosine,
+        Measure::Levenshtein,
+        Measure::Indel,
+        Measure::Substring,
+    ] {
+        let floor = Threshold::new(0.8).unwrap();
+        assert!(Sample::new(&plan(measure), floor).is_none());
+    }
+}
