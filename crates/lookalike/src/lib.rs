@@ -96,7 +96,8 @@
 //!    candidates and with what recall.
 //! 5. [`matching`]: candidates are found by shared keys, [verified](verify) and decided upon:
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
-//!    [`find_components`](matching::find_components).
+//!    [`find_components`](matching::find_components). [`online`] does the same for one document after
+//!    another, and forgets old ones.
 //!
 //! [`compare`] shows all of it for two texts, and [`hamming`] finds fingerprints within a distance.
 //!
@@ -116,6 +117,7 @@ pub mod frequencies;
 pub mod hamming;
 mod hash;
 pub mod matching;
+pub mod online;
 pub mod plan;
 pub mod recipe;
 pub mod sketch;

@@ -13,6 +13,10 @@ mod keys;
 mod portions;
 mod walk;
 
+pub(crate) use cache::{Cache, List};
+pub(crate) use judge::{Compared, Rule, Sketched};
+pub(crate) use keys::{band_key, block_key, feature_key, prefix, smallest_key, text_key};
+
 pub use cache::Texts;
 pub use judge::{Match, Route};
 pub use walk::{
