@@ -96,7 +96,8 @@
 //!    candidates and with what recall.
 //! 5. [`matching`]: candidates are found by shared keys, [verified](verify) and decided upon:
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
-//!    [`find_components`](matching::find_components).
+//!    [`find_components`](matching::find_components). [`online`] does the same for one document after
+//!    another, and forgets old ones.
 //!
 //! [`plant`] makes edits of known kind and strength, by which a recipe and a plan can be measured;
 //! [`evaluate`] measures how well they do on texts with labels, and [`audit`] estimates what a run has
@@ -121,6 +122,7 @@ pub mod frequencies;
 pub mod hamming;
 mod hash;
 pub mod matching;
+pub mod online;
 pub mod plan;
 pub mod plant;
 pub mod recipe;

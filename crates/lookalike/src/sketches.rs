@@ -1,7 +1,8 @@
 //! What a run remembers of every document.
 //!
-//! Structure of arrays, in the order read. A document costs 16 bytes for its key and 17 for what
-//! decides most pairs; a signature (4 bytes a slot) or a fingerprint only where the plan asks for one. The
+//! Structure of arrays, in the order read. A document costs 17 bytes for its key and its state; 16 for
+//! what decides most pairs of the exact join, a signature (4 bytes a slot) or a fingerprint (8 bytes, or
+//! 16 above 64 bits) only where the plan asks for one. The
 //! features of documents in the exact join are kept while a budget lasts, and so are the characters
 //! or words of documents where sequences are compared, with 20 bytes of outline for each.
 
@@ -75,7 +76,7 @@ pub struct Sketches {
     signature_at: Vec<u32>,
     signatures: Vec<u32>,
     slots: usize,
-    fingerprints: Vec<u128>,
+    fingerprints: Fingerprints,
     features_at: Vec<u32>,
     features: Vec<u64>,
     feature_budget: usize,
@@ -87,6 +88,65 @@ pub struct Sketches {
     /// The smallest hashes of all documents one after another, and where those of each end.
     smallest: Vec<u64>,
     smallest_ends: Vec<usize>,
+}
+
+/// Fingerprints in no more room than their bits need.
+#[derive(Clone, Debug)]
+enum Fingerprints {
+    Narrow(Vec<u64>),
+    Wide(Vec<u128>),
+}
+
+impl Default for Fingerprints {
+    fn default() -> Self {
+        Self::Narrow(Vec::new())
+    }
+}
+
+impl Fingerprints {
+    fn of_bits(bits: u32) -> Self {
+        if bits <= u64::BITS {
+            Self::default()
+        } else {
+            Self::Wide(Vec::new())
+        }
+    }
+
+    fn push(&mut self, fingerprint: u128) {
+        match self {
+            Self::Narrow(fingerprints) => fingerprints.push(fingerprint as u64),
+            Self::Wide(fingerprints) => fingerprints.push(fingerprint),
+        }
+    }
+
+    fn append(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Narrow(to), Self::Narrow(from)) => to.extend_from_slice(from),
+            (to, Self::Narrow(from)) => from.iter().for_each(|&it| to.push(it.into())),
+            (to, Self::Wide(from)) => from.iter().for_each(|&it| to.push(it)),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<u128> {
+        match self {
+            Self::Narrow(fingerprints) => fingerprints.get(at).copied().map(u128::from),
+            Self::Wide(fingerprints) => fingerprints.get(at).copied(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Narrow(fingerprints) => 8 * fingerprints.capacity(),
+            Self::Wide(fingerprints) => 16 * fingerprints.capacity(),
+        }
+    }
+
+    fn shrink_to_fit(&mut self) {
+        match self {
+            Self::Narrow(fingerprints) => fingerprints.shrink_to_fit(),
+            Self::Wide(fingerprints) => fingerprints.shrink_to_fit(),
+        }
+    }
 }
 
 /// Lists of documents that are kept while there is room.
@@ -161,6 +221,7 @@ impl Sketcher {
         Sketches {
             slots,
             feature_budget,
+            fingerprints: Fingerprints::of_bits(self.plan.bits()),
             ..Sketches::default()
         }
     }
@@ -217,13 +278,11 @@ impl Sketcher {
     /// Counts the distinct features of a document as far as the join reaches, and keeps them.
     fn add_features(&self, analysis: &Analysis<'_>, to: &mut Sketches) -> u32 {
         let Some(join) = self.plan.join() else {
-            let size = if analysis.state == State::Rich {
+            return if analysis.state == State::Rich {
                 LONG
             } else {
                 0
             };
-            to.briefs.push(Brief::new(analysis.key, size, &[]));
-            return size;
         };
         let start = to.features.len();
         let short = !analysis.has_more_features_than(join.reach);
@@ -237,7 +296,9 @@ impl Sketcher {
         if !kept {
             to.features.truncate(start);
         }
-        to.features_at.push(if kept { start as u32 } else { NONE });
+        if to.feature_budget > 0 {
+            to.features_at.push(if kept { start as u32 } else { NONE });
+        }
         size
     }
 }
@@ -263,7 +324,9 @@ impl Sketches {
         let fits = self.features.len() + other.features.len() <= self.feature_room();
         let features = self.features.len();
         let moved = |&at: &u32| if fits { rebased(at, features) } else { NONE };
-        self.features_at.extend(other.features_at.iter().map(moved));
+        if self.feature_budget > 0 {
+            self.features_at.extend(other.features_at.iter().map(moved));
+        }
         if fits {
             self.features.extend_from_slice(&other.features);
         }
@@ -279,7 +342,41 @@ impl Sketches {
         self.keys.extend_from_slice(&other.keys);
         self.states.extend_from_slice(&other.states);
         self.briefs.extend_from_slice(&other.briefs);
-        self.fingerprints.extend_from_slice(&other.fingerprints);
+        self.fingerprints.append(&other.fingerprints);
+    }
+
+    /// Adds a document of which only the fingerprint is known.
+    pub(crate) fn push_fingerprint(&mut self, fingerprint: u128) {
+        self.keys.push(fingerprint);
+        self.states.push(State::Rich);
+        self.fingerprints.push(fingerprint);
+    }
+
+    /// Gives back the room that is not used.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.keys.shrink_to_fit();
+        self.states.shrink_to_fit();
+        self.briefs.shrink_to_fit();
+        self.signature_at.shrink_to_fit();
+        self.signatures.shrink_to_fit();
+        self.fingerprints.shrink_to_fit();
+        self.outlines.shrink_to_fit();
+        self.sentences.shrink_to_fit();
+        self.smallest.shrink_to_fit();
+        self.smallest_ends.shrink_to_fit();
+    }
+
+    /// Bytes of memory of sketches: all but lists that are kept within a budget.
+    pub(crate) fn bytes(&self) -> u64 {
+        let (signatures, smallest) = (self.signatures.capacity(), self.smallest.capacity());
+        let bytes = self.keys.capacity() * size_of::<u128>()
+            + self.states.capacity()
+            + self.briefs.capacity() * size_of::<Brief>()
+            + 4 * (self.signature_at.capacity() + signatures)
+            + self.fingerprints.bytes()
+            + self.outlines.capacity() * size_of::<Outline>()
+            + 8 * (self.sentences.capacity() + smallest + self.smallest_ends.capacity());
+        bytes as u64
     }
 
     fn feature_room(&self) -> usize {
@@ -299,9 +396,23 @@ impl Sketches {
         self.keys[document.index()]
     }
 
-    /// What decides most pairs of a document.
+    /// What decides most pairs of a document, if there is an exact join.
+    #[inline]
     pub(crate) fn brief(&self, document: DocId) -> Brief {
         self.briefs[document.index()]
+    }
+
+    /// Whether a document may have the key of one of another store of the same plan.
+    #[inline]
+    pub(crate) fn may_equal(&self, document: DocId, other: &Self, of_other: DocId) -> bool {
+        let briefs = (
+            self.briefs.get(document.index()),
+            other.briefs.get(of_other.index()),
+        );
+        match briefs {
+            (Some(one), Some(other)) => one.may_equal(*other),
+            _ => true,
+        }
     }
 
     /// The MinHash signature of a document that has one.
@@ -315,10 +426,7 @@ impl Sketches {
     /// The SimHash fingerprint of a rich document, if the plan asked for it.
     pub fn fingerprint(&self, document: DocId) -> Option<u128> {
         let rich = self.state(document) == State::Rich;
-        self.fingerprints
-            .get(document.index())
-            .copied()
-            .filter(|_| rich)
+        self.fingerprints.get(document.index()).filter(|_| rich)
     }
 
     /// The distinct features of a short document, ascending, if they were kept.

@@ -6,8 +6,10 @@
 //! changes any result.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::judge::Compared;
 use crate::error::{Error, Result};
 use crate::sketches::Sketches;
 use crate::types::DocId;
@@ -58,19 +60,19 @@ fn only_features(what: &str) -> Error {
     ))
 }
 
-/// What was made of documents last.
-pub(super) struct Cache<T> {
-    recent: Mutex<Recent<T>>,
+/// What was made of documents last, by what names a document.
+pub(crate) struct Cache<K, T> {
+    recent: Mutex<Recent<K, T>>,
     /// Items that are remembered at the most.
     most: usize,
 }
 
-struct Recent<T> {
-    lists: HashMap<DocId, Arc<[T]>>,
+struct Recent<K, T> {
+    lists: HashMap<K, Arc<[T]>>,
     held: usize,
 }
 
-impl<T> Default for Recent<T> {
+impl<K, T> Default for Recent<K, T> {
     fn default() -> Self {
         Self {
             lists: HashMap::new(),
@@ -80,7 +82,7 @@ impl<T> Default for Recent<T> {
 }
 
 /// A list of a document.
-pub(super) enum List<'a, T> {
+pub(crate) enum List<'a, T> {
     Kept(&'a [T]),
     Made(Arc<[T]>),
 }
@@ -96,18 +98,24 @@ impl<T> std::ops::Deref for List<'_, T> {
     }
 }
 
-impl<T: Clone> Cache<T> {
-    pub(super) fn new(most: usize) -> Self {
+impl<K: Copy + Eq + Hash, T: Clone> Cache<K, T> {
+    /// Remembers up to `most` items.
+    pub(crate) fn new(most: usize) -> Self {
         Self {
             recent: Mutex::default(),
             most,
         }
     }
 
+    /// How many items are remembered.
+    pub(crate) fn held(&self) -> usize {
+        self.recent().held
+    }
+
     /// The list of a document: as it was kept, as it is remembered, or made by `make`.
-    pub(super) fn get<'a>(
+    pub(crate) fn get<'a>(
         &self,
-        document: DocId,
+        document: K,
         kept: Option<&'a [T]>,
         make: impl FnOnce(&mut Vec<T>) -> Result<()>,
     ) -> Result<List<'a, T>> {
@@ -124,7 +132,7 @@ impl<T: Clone> Cache<T> {
         Ok(List::Made(list))
     }
 
-    fn remember(&self, document: DocId, list: &Arc<[T]>) {
+    fn remember(&self, document: K, list: &Arc<[T]>) {
         if list.len() > self.most / 4 {
             return;
         }
@@ -136,7 +144,7 @@ impl<T: Clone> Cache<T> {
         recent.lists.insert(document, list.clone());
     }
 
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent<T>> {
+    fn recent(&self) -> std::sync::MutexGuard<'_, Recent<K, T>> {
         // A panic elsewhere leaves the map usable: an insertion is its last step.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,10 +154,10 @@ impl<T: Clone> Cache<T> {
 pub(super) struct Material<'a> {
     sketches: &'a Sketches,
     texts: &'a dyn Texts,
-    features: Cache<u64>,
-    weighted: Cache<Weighted>,
-    characters: Cache<u32>,
-    words: Cache<u64>,
+    features: Cache<DocId, u64>,
+    weighted: Cache<DocId, Weighted>,
+    characters: Cache<DocId, u32>,
+    words: Cache<DocId, u64>,
 }
 
 impl<'a> Material<'a> {
@@ -164,6 +172,12 @@ impl<'a> Material<'a> {
             characters: Cache::new(2 * most),
             words: Cache::new(most),
         }
+    }
+
+    /// What one document is compared by.
+    pub(super) fn of(&self, document: DocId) -> OfDocument<'_, 'a> {
+        let material = self;
+        OfDocument { material, document }
     }
 
     pub(super) fn features(&self, document: DocId) -> Result<List<'a, u64>> {
@@ -204,5 +218,29 @@ impl<'a> Material<'a> {
             visit(buffer);
         }
         Ok(())
+    }
+}
+
+/// What one document is compared by.
+pub(super) struct OfDocument<'m, 'a> {
+    material: &'m Material<'a>,
+    document: DocId,
+}
+
+impl Compared for OfDocument<'_, '_> {
+    fn features(&self) -> Result<List<'_, u64>> {
+        self.material.features(self.document)
+    }
+
+    fn weighted(&self) -> Result<List<'_, Weighted>> {
+        self.material.weighted(self.document)
+    }
+
+    fn characters(&self) -> Result<List<'_, u32>> {
+        self.material.characters(self.document)
+    }
+
+    fn words(&self) -> Result<List<'_, u64>> {
+        self.material.words(self.document)
     }
 }

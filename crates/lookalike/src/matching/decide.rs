@@ -6,6 +6,7 @@ use super::judge::{Judge, Route};
 use super::portions::Portions;
 use super::walk::Corpus;
 use crate::error::Result;
+use crate::plan::Measure;
 use crate::text::State;
 use crate::types::{DocId, Similarity};
 
@@ -42,4 +43,25 @@ pub fn decide_pairs(
             Ok(similarity.map(|similarity| (route, similarity)))
         })
         .collect()
+}
+
+/// How a run finds two documents that are similar enough by its measure, if it does: the plan makes
+/// them candidates, and where sketches alone decide, these agree. Unlike [`decide_pairs`] it does not
+/// compare them by an exact measure: whether that admits them is for the caller to know.
+///
+/// # Errors
+/// If what a document is compared by cannot be had again.
+pub fn route_between(corpus: &Corpus<'_>, a: DocId, b: DocId) -> Result<Option<Route>> {
+    let in_order_read = Corpus {
+        order: None,
+        ..*corpus
+    };
+    let judge = Judge::new(&in_order_read, Portions::default());
+    let Some(route) = judge.candidates(a.0, b.0) else {
+        return Ok(None);
+    };
+    if corpus.plan.settings().measure == Measure::Sketch {
+        return Ok(judge.check(a.0, b.0, route)?.map(|_| route));
+    }
+    Ok(Some(route))
 }

@@ -1,15 +1,16 @@
 //! What is a candidate, and what matches: decided from two documents alone.
 
-use super::cache::Material;
+use super::cache::{List, Material};
 use super::groups::Rank;
 use super::keys::band_key;
 use super::portions::Portions;
 use super::walk::Corpus;
 use crate::error::Result;
-use crate::plan::{Blocks, Measure, Plan, Unit};
+use crate::plan::{Blocks, Measure, Plan, Smallest, Unit};
 use crate::sketch::{equal_slots, shared_smallest};
+use crate::sketches::{Brief, Sketches};
 use crate::types::{DocId, Similarity};
-use crate::verify::{self, OfSequences};
+use crate::verify::{self, OfSequences, Outline, Weighted};
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,34 +54,218 @@ pub struct Match {
     pub route: Route,
 }
 
-/// How a run finds two documents that are similar enough by its measure, if it does: the plan makes
-/// them candidates, and where sketches alone decide, these agree. It is the predicate of the whole
-/// run, decided from the two documents and no others; whether the exact measure admits them is for
-/// the caller to know.
-///
-/// # Errors
-/// If what a document is compared by cannot be had again.
-pub fn route_between(corpus: &Corpus<'_>, a: DocId, b: DocId) -> Result<Option<Route>> {
-    let in_order_read = Corpus {
-        order: None,
-        ..*corpus
-    };
-    let judge = Judge::new(&in_order_read, Portions::default());
-    let Some(route) = judge.candidates(a.0, b.0) else {
-        return Ok(None);
-    };
-    if corpus.plan.settings().measure == Measure::Sketch {
-        return Ok(judge.check(a.0, b.0, route)?.map(|_| route));
-    }
-    Ok(Some(route))
+/// A document of a pair: what is remembered of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Sketched<'a> {
+    pub(crate) sketches: &'a Sketches,
+    pub(crate) document: DocId,
 }
 
-/// Decides on pairs of documents.
-pub(super) struct Judge<'a> {
-    corpus: &'a Corpus<'a>,
-    plan: &'a Plan,
+impl<'a> Sketched<'a> {
+    #[inline]
+    pub(crate) fn key(self) -> u128 {
+        self.sketches.key(self.document)
+    }
+
+    #[inline]
+    fn brief(self) -> Brief {
+        self.sketches.brief(self.document)
+    }
+
+    #[inline]
+    fn outline(self) -> Outline {
+        self.sketches.outline(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn signature(self) -> Option<&'a [u32]> {
+        self.sketches.signature(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn fingerprint(self) -> Option<u128> {
+        self.sketches.fingerprint(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn sentences(self) -> Option<u64> {
+        self.sketches.sentences(self.document)
+    }
+
+    #[inline]
+    pub(crate) fn smallest(self) -> Option<&'a [u64]> {
+        self.sketches.smallest(self.document)
+    }
+
+    /// Whether the texts are equal after normalisation.
+    #[inline]
+    pub(crate) fn equals(self, other: Self) -> bool {
+        self.sketches
+            .may_equal(self.document, other.sketches, other.document)
+            && self.key() == other.key()
+    }
+}
+
+/// What a document of a pair is compared by. Each list is asked for only where the measure needs it.
+pub(crate) trait Compared {
+    /// The distinct features, ascending.
+    fn features(&self) -> Result<List<'_, u64>>;
+
+    /// The distinct features with their weights, ascending.
+    fn weighted(&self) -> Result<List<'_, Weighted>>;
+
+    /// The normalised characters.
+    fn characters(&self) -> Result<List<'_, u32>>;
+
+    /// The values of the tokens.
+    fn words(&self) -> Result<List<'_, u64>>;
+}
+
+/// The predicate of a plan: which two documents are candidates, and which of these match. It looks at
+/// the two documents and at nothing else, so all that use it agree.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rule<'p> {
+    plan: &'p Plan,
     of_sequences: Option<OfSequences>,
     blocks: Option<Blocks>,
+}
+
+impl<'p> Rule<'p> {
+    pub(crate) fn new(plan: &'p Plan) -> Self {
+        Self {
+            plan,
+            of_sequences: plan.of_sequences(),
+            blocks: plan.blocks(),
+        }
+    }
+
+    /// How the plan makes these two candidates, if it does and they may match. Cheap: no features
+    /// are looked at.
+    pub(crate) fn candidates(&self, a: Sketched<'_>, b: Sketched<'_>) -> Option<Route> {
+        if let Some(of) = self.of_sequences
+            && !of.may_reach(a.outline(), b.outline(), self.plan.threshold())
+        {
+            return None;
+        }
+        if a.equals(b) {
+            return Some(Route::Exact);
+        }
+        if let Some(distance) = self.plan.distance() {
+            let (a, b) = (a.fingerprint()?, b.fingerprint()?);
+            let near = match self.blocks {
+                Some(blocks) => blocks.share(a, b),
+                None => (a ^ b).count_ones() <= distance.get(),
+            };
+            return near.then_some(Route::SimHash);
+        }
+        if self.plan.sentences().is_some() {
+            let same = a.sentences()? == b.sentences()?;
+            return same.then_some(Route::Sentences);
+        }
+        if let Some(smallest) = self.plan.smallest() {
+            let (a, b) = (a.smallest()?, b.smallest()?);
+            let near = meet_by_smallest(smallest, a, b) && self.near_by_smallest(smallest, a, b);
+            return near.then_some(Route::BottomK);
+        }
+        if let Some(join) = self.plan.join() {
+            let (a, b) = (a.brief(), b.brief());
+            if a.size.max(b.size) as usize <= join.reach {
+                let shared = a.most_shared(b);
+                let union = (a.size + b.size) as usize - shared;
+                let near = self.plan.candidate_threshold().admits(shared, union);
+                return (shared > 0 && near).then_some(Route::Join);
+            }
+        }
+        let bands = self.plan.bands()?;
+        let (a, b) = (a.signature()?, b.signature()?);
+        let near = equal_slots(a, b) >= bands.least_equal
+            && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
+        near.then_some(Route::MinHash)
+    }
+
+    fn near_by_smallest(&self, smallest: Smallest, a: &[u64], b: &[u64]) -> bool {
+        let (shared, of) = shared_smallest(a, b, smallest.kept);
+        if of < smallest.kept {
+            // These are all features of both.
+            self.plan.candidate_threshold().admits(shared, of)
+        } else {
+            shared >= smallest.least_equal
+        }
+    }
+
+    /// The similarity of two candidates, if it passes the check.
+    pub(crate) fn check(
+        &self,
+        route: Route,
+        (a, in_a): (Sketched<'_>, &impl Compared),
+        (b, in_b): (Sketched<'_>, &impl Compared),
+    ) -> Result<Option<Similarity>> {
+        let by_sketch = self.plan.settings().measure == Measure::Sketch;
+        match route {
+            Route::Exact => Ok(Some(Similarity::ONE)),
+            Route::SimHash | Route::MinHash | Route::Sentences | Route::BottomK if by_sketch => {
+                Ok(self.by_sketch(a, b, route))
+            }
+            _ => self.compared(in_a, in_b),
+        }
+    }
+
+    fn by_sketch(&self, a: Sketched<'_>, b: Sketched<'_>, route: Route) -> Option<Similarity> {
+        let (part, whole) = match route {
+            Route::SimHash => {
+                let print = |document: Sketched<'_>| document.fingerprint().unwrap_or(0);
+                let bits = self.plan.bits() as usize;
+                let differing = (print(a) ^ print(b)).count_ones() as usize;
+                return Some(Similarity::ratio(bits - differing, bits));
+            }
+            Route::MinHash => (
+                equal_slots(a.signature()?, b.signature()?),
+                self.plan.slots(),
+            ),
+            Route::BottomK => shared_smallest(a.smallest()?, b.smallest()?, self.plan.slots()),
+            Route::Exact | Route::Sentences | Route::Join => return Some(Similarity::ONE),
+        };
+        let passes = self.plan.threshold().admits(part, whole);
+        passes.then(|| Similarity::ratio(part, whole))
+    }
+
+    /// The similarity of the documents themselves, if it passes the check.
+    fn compared(&self, a: &impl Compared, b: &impl Compared) -> Result<Option<Similarity>> {
+        let settings = self.plan.settings();
+        let measure = settings.measure;
+        if matches!(
+            measure,
+            Measure::Jaccard | Measure::Containment | Measure::Sketch
+        ) {
+            return Ok(verify::check(self.plan, &a.features()?, &b.features()?));
+        }
+        if self.plan.finds_by_features() && !verify::near(self.plan, &a.features()?, &b.features()?)
+        {
+            return Ok(None);
+        }
+        let threshold = settings.threshold;
+        match (self.of_sequences, settings.unit) {
+            (None, _) => {
+                let similarity = verify::cosine(&a.weighted()?, &b.weighted()?);
+                Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
+            }
+            (Some(of), Unit::Characters) => {
+                of.similarity(&a.characters()?, &b.characters()?, threshold)
+            }
+            (Some(of), Unit::Words) => of.similarity(&a.words()?, &b.words()?, threshold),
+        }
+    }
+}
+
+fn meet_by_smallest(smallest: Smallest, a: &[u64], b: &[u64]) -> bool {
+    let first = |hashes: &'_ [u64]| hashes.len().min(smallest.meeting);
+    verify::intersection(&a[..first(a)], &b[..first(b)]) > 0
+}
+
+/// Decides on pairs of documents of a corpus.
+pub(super) struct Judge<'a> {
+    corpus: &'a Corpus<'a>,
+    rule: Rule<'a>,
     pub(super) portions: Portions,
     pub(super) material: Material<'a>,
 }
@@ -89,87 +274,40 @@ impl<'a> Judge<'a> {
     pub(super) fn new(corpus: &'a Corpus<'a>, portions: Portions) -> Self {
         Self {
             corpus,
-            plan: corpus.plan,
-            of_sequences: corpus.plan.of_sequences(),
-            blocks: corpus.plan.blocks(),
+            rule: Rule::new(corpus.plan),
             portions,
             material: Material::new(corpus.sketches, corpus.texts, portions.remembered),
         }
     }
 
-    /// How the plan makes these two candidates, if it does and they may match. Cheap: no features
-    /// are looked at.
-    pub(super) fn candidates(&self, a: Rank, b: Rank) -> Option<Route> {
-        let (in_a, in_b) = (self.corpus.document(a), self.corpus.document(b));
+    fn sketched(&self, document: DocId) -> Sketched<'a> {
         let sketches = self.corpus.sketches;
-        if let Some(of) = self.of_sequences {
-            let (one, other) = (sketches.outline(in_a), sketches.outline(in_b));
-            if !of.may_reach(one, other, self.plan.threshold()) {
-                return None;
-            }
-        }
+        Sketched { sketches, document }
+    }
+
+    /// How the plan makes these two candidates, if it does, they may meet, and they may match.
+    pub(super) fn candidates(&self, a: Rank, b: Rank) -> Option<Route> {
         if !self.corpus.may_meet(a, b) {
             return None;
         }
-        let (brief_a, brief_b) = (sketches.brief(in_a), sketches.brief(in_b));
-        if brief_a.may_equal(brief_b) && sketches.key(in_a) == sketches.key(in_b) {
-            return Some(Route::Exact);
-        }
-        if let Some(distance) = self.plan.distance() {
-            let (a, b) = (sketches.fingerprint(in_a)?, sketches.fingerprint(in_b)?);
-            let near = match self.blocks {
-                Some(blocks) => blocks.share(a, b),
-                None => (a ^ b).count_ones() <= distance.get(),
-            };
-            return near.then_some(Route::SimHash);
-        }
-        if self.plan.sentences().is_some() {
-            let same = sketches.sentences(in_a)? == sketches.sentences(in_b)?;
-            return same.then_some(Route::Sentences);
-        }
-        if let Some(smallest) = self.plan.smallest() {
-            let (a, b) = (sketches.smallest(in_a)?, sketches.smallest(in_b)?);
-            let first = |hashes: &'a [u64]| &hashes[..hashes.len().min(smallest.meeting)];
-            let meet = verify::intersection(first(a), first(b)) > 0;
-            let near = || {
-                let (shared, of) = shared_smallest(a, b, smallest.kept);
-                if of < smallest.kept {
-                    // These are all features of both.
-                    self.plan.candidate_threshold().admits(shared, of)
-                } else {
-                    shared >= smallest.least_equal
-                }
-            };
-            return (meet && near()).then_some(Route::BottomK);
-        }
-        if let Some(join) = self.plan.join()
-            && brief_a.size.max(brief_b.size) as usize <= join.reach
-        {
-            let shared = brief_a.most_shared(brief_b);
-            let union = (brief_a.size + brief_b.size) as usize - shared;
-            let near = self.plan.candidate_threshold().admits(shared, union);
-            return (shared > 0 && near).then_some(Route::Join);
-        }
-        let bands = self.plan.bands()?;
-        let (a, b) = (sketches.signature(in_a)?, sketches.signature(in_b)?);
-        let near = equal_slots(a, b) >= bands.least_equal
-            && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
-        near.then_some(Route::MinHash)
+        let (a, b) = (self.corpus.document(a), self.corpus.document(b));
+        self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
     /// Makes sure that [`check`](Self::check) has at hand what a document is compared by first.
     pub(super) fn prepare(&self, rank: Rank) -> Result<()> {
         let document = self.corpus.document(rank);
-        let measure = self.plan.settings().measure;
+        let plan = self.corpus.plan;
+        let measure = plan.settings().measure;
         let by_features = matches!(measure, Measure::Jaccard | Measure::Containment);
         if measure == Measure::Sketch {
             return Ok(());
         }
-        if by_features || self.plan.finds_by_features() {
+        if by_features || plan.finds_by_features() {
             self.material.features(document)?;
         } else if measure == Measure::Cosine {
             self.material.weighted(document)?;
-        } else if self.plan.settings().unit == Unit::Words {
+        } else if plan.settings().unit == Unit::Words {
             self.material.words(document)?;
         } else {
             self.material.characters(document)?;
@@ -180,72 +318,10 @@ impl<'a> Judge<'a> {
     /// The similarity of two candidates, if it passes the check.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
-        let by_sketch = self.plan.settings().measure == Measure::Sketch;
-        match route {
-            Route::Exact => Ok(Some(Similarity::ONE)),
-            Route::SimHash | Route::MinHash | Route::Sentences | Route::BottomK if by_sketch => {
-                Ok(self.by_sketch(a, b, route))
-            }
-            _ => self.compared(a, b),
-        }
-    }
-
-    fn by_sketch(&self, a: DocId, b: DocId, route: Route) -> Option<Similarity> {
-        let sketches = self.corpus.sketches;
-        let (part, whole) = match route {
-            Route::SimHash => {
-                let print = |document| sketches.fingerprint(document).unwrap_or(0);
-                let bits = self.plan.bits() as usize;
-                let differing = (print(a) ^ print(b)).count_ones() as usize;
-                return Some(Similarity::ratio(bits - differing, bits));
-            }
-            Route::MinHash => {
-                let (a, b) = (sketches.signature(a)?, sketches.signature(b)?);
-                (equal_slots(a, b), self.plan.slots())
-            }
-            Route::BottomK => {
-                let (a, b) = (sketches.smallest(a)?, sketches.smallest(b)?);
-                shared_smallest(a, b, self.plan.slots())
-            }
-            Route::Exact | Route::Sentences | Route::Join => return Some(Similarity::ONE),
-        };
-        let passes = self.plan.threshold().admits(part, whole);
-        passes.then(|| Similarity::ratio(part, whole))
-    }
-
-    /// The similarity of the documents themselves, if it passes the check.
-    fn compared(&self, a: DocId, b: DocId) -> Result<Option<Similarity>> {
-        let material = &self.material;
-        let settings = self.plan.settings();
-        let measure = settings.measure;
-        if matches!(
-            measure,
-            Measure::Jaccard | Measure::Containment | Measure::Sketch
-        ) {
-            let (a, b) = (material.features(a)?, material.features(b)?);
-            return Ok(verify::check(self.plan, &a, &b));
-        }
-        if self.plan.finds_by_features() {
-            let (a, b) = (material.features(a)?, material.features(b)?);
-            if !verify::near(self.plan, &a, &b) {
-                return Ok(None);
-            }
-        }
-        let threshold = settings.threshold;
-        match (self.of_sequences, settings.unit) {
-            (None, _) => {
-                let (a, b) = (material.weighted(a)?, material.weighted(b)?);
-                let similarity = verify::cosine(&a, &b);
-                Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
-            }
-            (Some(of), Unit::Characters) => {
-                let (a, b) = (material.characters(a)?, material.characters(b)?);
-                of.similarity(&a, &b, threshold)
-            }
-            (Some(of), Unit::Words) => {
-                let (a, b) = (material.words(a)?, material.words(b)?);
-                of.similarity(&a, &b, threshold)
-            }
-        }
+        self.rule.check(
+            route,
+            (self.sketched(a), &self.material.of(a)),
+            (self.sketched(b), &self.material.of(b)),
+        )
     }
 }

@@ -70,7 +70,7 @@ fn keyed_by_text(corpus: &Corpus<'_>) -> Vec<Keyed> {
         .map(|rank| {
             let key = corpus.sketches.key(corpus.document(rank));
             Keyed {
-                key: corpus.parted(key as u64 ^ (key >> 64) as u64, rank),
+                key: corpus.parted(text_key(key), rank),
                 rank,
             }
         })
@@ -98,8 +98,13 @@ pub(super) fn equal_texts(corpus: &Corpus<'_>, mut visit: impl FnMut(Rank, Rank)
     }
 }
 
+/// The key of texts that are equal after normalisation.
+pub(crate) fn text_key(key: u128) -> u64 {
+    key as u64 ^ (key >> 64) as u64
+}
+
 /// The key of a band of a signature.
-pub(super) fn band_key(bands: Bands, band: usize, signature: &[u32]) -> u64 {
+pub(crate) fn band_key(bands: Bands, band: usize, signature: &[u32]) -> u64 {
     let rows = &signature[band * bands.rows..][..bands.rows];
     rows.iter().fold(mix(band as u64), |key, &row| {
         fold(key ^ u64::from(row), BAND_FACTOR)
@@ -145,13 +150,18 @@ fn by_smallest(
         most: meeting,
         of: &|document, portion, visit| {
             let hashes = corpus.sketches.smallest(document).unwrap_or_default();
-            let meeting = hashes.iter().take(meeting).map(|&hash| mix(hash));
+            let meeting = hashes.iter().take(meeting).map(|&hash| smallest_key(hash));
             meeting
                 .filter(|key| (key >> 32) as usize % portions == portion)
                 .for_each(visit);
         },
     };
     by_sketches(corpus, judge, &keys, rich, builder)
+}
+
+/// The key of one of the smallest hashes.
+pub(crate) fn smallest_key(hash: u64) -> u64 {
+    mix(hash)
 }
 
 /// The keys of sketches, in portions of which each has all keys that are equal.
@@ -321,9 +331,7 @@ impl RareKeys<'_> {
                             .features_once(document, &mut buffer, |features| {
                                 self.frequencies.rarest(features, threshold, &mut order);
                             })?;
-                        let keys = order
-                            .iter()
-                            .map(|&(_, feature)| mix(feature ^ FEATURE_ROUTE));
+                        let keys = order.iter().map(|&(_, feature)| feature_key(feature));
                         keyed.extend(keys.filter(|key| (key >> 32) % parts == part).map(|key| {
                             Keyed {
                                 key: self.corpus.parted(key, rank),
@@ -343,7 +351,18 @@ impl RareKeys<'_> {
     }
 }
 
+/// The key of a feature of a prefix.
+pub(crate) fn feature_key(feature: u64) -> u64 {
+    mix(feature ^ FEATURE_ROUTE)
+}
+
 const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
+
+/// How many features of a set, the first in any total order, meet one of as many of every set whose
+/// Jaccard index with it reaches the threshold; `features` is not 0.
+pub(crate) fn prefix(features: usize, threshold: Threshold) -> usize {
+    features - threshold.least_part(features).max(1) + 1
+}
 
 /// How often features occur, counted in a table without collision handling: what shares a counter
 /// counts as more frequent than it is, which costs time and never a pair.
@@ -386,7 +405,7 @@ impl Frequencies {
         }
         let count = |&feature: &u64| (self.counter(feature).load(Ordering::Relaxed), feature);
         order.extend(features.iter().map(count));
-        let prefix = features.len() - threshold.least_part(features.len()).max(1) + 1;
+        let prefix = prefix(features.len(), threshold);
         let alone = order.iter().filter(|(count, _)| *count <= 1).count();
         if alone >= prefix {
             return order.clear();
@@ -526,14 +545,19 @@ fn near_values_up_to<C: Code>(
     Ok(all.is_continue().then_some(found))
 }
 
+/// The key of a block of a fingerprint, by its number and its bits in their place.
+pub(crate) fn block_key(block: usize, bits: u128) -> u64 {
+    mix(bits as u64 ^ mix((bits >> 64) as u64 ^ block as u64))
+}
+
 /// Of two fingerprints within distance k, one of any k + 1 blocks of bits is equal.
 fn by_blocks(corpus: &Corpus<'_>, blocks: Blocks, rich: &[Rank], builder: &mut GroupsBuilder) {
     for (block, mask) in blocks.masks().enumerate() {
         let mut keyed: Vec<_> = rich
             .par_iter()
             .filter_map(|&rank| {
-                let value = corpus.sketches.fingerprint(corpus.document(rank))? & mask;
-                let key = mix(value as u64 ^ mix((value >> 64) as u64 ^ block as u64));
+                let fingerprint = corpus.sketches.fingerprint(corpus.document(rank))?;
+                let key = block_key(block, fingerprint & mask);
                 Some(Keyed {
                     key: corpus.parted(key, rank),
                     rank,

@@ -14,9 +14,13 @@ mod keys;
 mod portions;
 mod walk;
 
+pub(crate) use cache::{Cache, List};
+pub(crate) use judge::{Compared, Rule, Sketched};
+pub(crate) use keys::{band_key, block_key, feature_key, prefix, smallest_key, text_key};
+
 pub use cache::Texts;
-pub use decide::decide_pairs;
-pub use judge::{Match, Route, route_between};
+pub use decide::{decide_pairs, route_between};
+pub use judge::{Match, Route};
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
     follow_verdicts,

@@ -1,0 +1,587 @@
+//! A collection that is open.
+
+use std::fmt;
+use std::sync::RwLockWriteGuard;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use lookalike::online::{self, Preparer, Slot, Time};
+use lookalike::text::Scratch;
+use rayon::prelude::*;
+
+use crate::disk::{Disk, DiskFile};
+use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
+use crate::error::{Error, ErrorKind, Result};
+use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
+use crate::rows::{Document as RowDocument, Row, Verdict as RowVerdict};
+use crate::settings::{self, MANIFEST, Settings};
+use crate::state::State;
+use crate::writer::Writer;
+
+/// Says what time it is.
+pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
+
+/// How a collection is run; none of it changes an answer, but for the clock.
+#[derive(Clone)]
+pub struct Options {
+    /// What time it is.
+    pub clock: Clock,
+    /// Nothing is taken that would leave less than this on the disk, in bytes.
+    pub headroom: u64,
+}
+
+impl Default for Options {
+    /// The wall clock, and 256 MiB.
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(wall_clock),
+            headroom: 256 << 20,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Options");
+        shown
+            .field("headroom", &self.headroom)
+            .finish_non_exhaustive()
+    }
+}
+
+fn wall_clock() -> Time {
+    let microseconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+    };
+    Time(microseconds)
+}
+
+/// Documents that are checked and inserted one after another; see the [crate](crate).
+pub struct Collection {
+    settings: Arc<Settings>,
+    options: Options,
+    disk: Arc<dyn Disk>,
+    preparer: Preparer,
+    state: RwLock<State>,
+    /// Held by whoever writes, and while a snapshot is taken.
+    writer: Mutex<Writer>,
+    progress: Mutex<Progress>,
+    /// Waits for the progress to change.
+    changed: Condvar,
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Collection");
+        shown.field("disk", &self.disk).finish_non_exhaustive()
+    }
+}
+
+/// How far the disk has come.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The number of the last row on disk.
+    durable: u64,
+    /// Whether somebody is writing for all.
+    writing: bool,
+    /// Why nothing is written any more.
+    failed: Option<String>,
+}
+
+/// Documents that are answered before readers have their turn.
+const PORTION: usize = 128;
+
+/// What a collection has and takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stats {
+    /// Rows in the window: documents, and notes of deletions and moves.
+    pub rows: u64,
+    /// Kept documents that are remembered.
+    pub kept: u64,
+    /// Partitions.
+    pub partitions: u64,
+    /// The number of the last row on disk.
+    pub durable: u64,
+    /// Bytes of memory by part.
+    pub memory: Vec<(&'static str, u64)>,
+    /// Why nothing is taken any more, if so.
+    pub stopped: Option<String>,
+}
+
+impl Collection {
+    /// Makes a collection on an empty disk.
+    ///
+    /// # Errors
+    /// If the settings cannot be, there is a collection already, or the disk refuses.
+    pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
+        settings.plan()?;
+        if names(&*disk)?.iter().any(|name| name == MANIFEST) {
+            return Err(Error::setting("there is a collection already"));
+        }
+        settings::write(&*disk, settings)?;
+        Self::open(disk, options)
+    }
+
+    /// Opens a collection: reads all that is in it, on all threads of the pool.
+    ///
+    /// # Errors
+    /// If a file is missing or is not what was written, or the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        let (settings, seal) = settings::read(&*disk)?;
+        let settings = Arc::new(settings);
+        let mut state = State::new(settings.clone(), seal)?;
+        let preparer = state.matcher.preparer().clone();
+        for number in partition_numbers(&*disk)? {
+            let partition = Arc::new(Partition::open(&*disk, seal, number)?);
+            replay(&mut state, &partition, &preparer)?;
+        }
+        state.end_replay();
+        let newest = state.partitions().last().cloned();
+        let durable = state.last();
+        Ok(Self {
+            settings,
+            options,
+            preparer,
+            writer: Mutex::new(Writer::new(disk.clone(), newest)),
+            disk,
+            state: RwLock::new(state),
+            progress: Mutex::new(Progress {
+                durable,
+                ..Progress::default()
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// What the collection is.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Makes a document ready to be checked: nearly all of the work, on any thread.
+    ///
+    /// # Errors
+    /// If the document is not one that the collection takes: an id, a text or a meta of too many bytes,
+    /// an empty id, a text where fingerprints are held, or the reverse.
+    pub fn prepare(&self, document: Document, scratch: &mut Scratch) -> Result<Prepared> {
+        Prepared::new(document, self.settings.holds, &self.preparer, scratch)
+    }
+
+    /// Answers for documents in their order and takes them in, each together with its check: of two
+    /// that match, sent at the same moment, the first in the order is kept. What was answered is on
+    /// disk.
+    ///
+    /// The same content under the same id again gets the first answer. A document older than the
+    /// window is answered and not stored.
+    ///
+    /// # Errors
+    /// For each document apart: other content under a known id, unless it replaces; for all: no
+    /// room on the disk, or a write that failed, now or before.
+    pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
+        let refused = |error: Error| vec![Err(error); documents.len()];
+        let bytes = documents.iter().map(|document| document.bytes() as u64);
+        if let Err(error) = self
+            .check_running()
+            .and_then(|()| self.check_room(bytes.sum()))
+        {
+            return refused(error);
+        }
+        let mut answers = Vec::with_capacity(documents.len());
+        let mut last = 0;
+        for portion in documents.chunks(PORTION) {
+            let mut state = match self.state_mut() {
+                Ok(state) => state,
+                Err(error) => return refused(error),
+            };
+            let now = (self.options.clock)();
+            answers.extend(portion.iter().map(|document| state.admit(document, now)));
+            last = state.last();
+        }
+        match self.wait_for(last) {
+            Ok(()) => answers,
+            Err(error) => refused(error),
+        }
+    }
+
+    /// Answers for a document as [`insert`](Self::insert) would and does not take it in.
+    ///
+    /// # Errors
+    /// If the text of a candidate cannot be read.
+    pub fn query(&self, document: &Prepared) -> Result<Answer> {
+        let state = self.state()?;
+        let arrival = state.matcher.arrival(document.time, (self.options.clock)());
+        state.answer(document, &arrival)
+    }
+
+    /// The document with an id, if there is one.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn get(&self, id: &str) -> Result<Option<Stored>> {
+        let state = self.state()?;
+        let Some(known) = find(&state, id)? else {
+            return Ok(None);
+        };
+        stored(&state, &known).map(Some)
+    }
+
+    /// Deletes the document with an id: it matches nothing any more. What was answered with it stands.
+    /// Returns whether it was there. It is gone from the disk with its partition.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn delete(&self, id: &str) -> Result<bool> {
+        self.check_running()?;
+        let (found, last) = {
+            let mut state = self.state_mut()?;
+            let known = find(&state, id)?;
+            if let Some(known) = &known {
+                state.delete(known);
+            }
+            (known.is_some(), state.last())
+        };
+        self.wait_for(last)?;
+        Ok(found)
+    }
+
+    /// The cluster whose kept document has an id, with up to `most` of its members; none if there is
+    /// no such document, or it is not a kept one.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn cluster(&self, id: &str, most: usize) -> Result<Option<Cluster>> {
+        let state = self.state()?;
+        let Some(known) = find(&state, id)? else {
+            return Ok(None);
+        };
+        cluster(&state, &known, most)
+    }
+
+    /// Up to `count` clusters with a member besides the kept document, of documents behind the place
+    /// `after`, by [`slot`](ClusterPage::next), with up to `most` members each.
+    ///
+    /// # Errors
+    /// If a file is damaged.
+    pub fn clusters(&self, after: Option<Slot>, count: usize, most: usize) -> Result<ClusterPage> {
+        let state = self.state()?;
+        let mut page = ClusterPage::default();
+        let slots = state.homes.iter().flat_map(|home| {
+            (0..home.kept.len() as u32).map(|index| Slot {
+                section: home.number,
+                index,
+            })
+        });
+        for slot in slots.filter(|slot| after.is_none_or(|after| *slot > after)) {
+            let Some((seq, _)) = state.matcher.kept(slot).filter(|_| state.last_of(slot) > 0)
+            else {
+                continue;
+            };
+            if page.clusters.len() == count {
+                break;
+            }
+            page.next = Some(slot);
+            let known = state.known(state.number_of(seq))?;
+            let found = known
+                .map(|known| cluster(&state, &known, most))
+                .transpose()?;
+            let members = found.flatten().filter(|it| !it.members.is_empty());
+            page.clusters.extend(members);
+        }
+        Ok(page)
+    }
+
+    /// What the collection has and takes.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn stats(&self) -> Result<Stats> {
+        let state = self.state()?;
+        let progress = self.progress();
+        Ok(Stats {
+            rows: state.last() + 1 - state.low(),
+            kept: state.matcher.len(),
+            partitions: state.homes.len() as u64,
+            durable: progress.durable,
+            memory: state.memory(),
+            stopped: progress.failed.clone(),
+        })
+    }
+
+    /// Copies the collection, as it is at one moment, to an empty disk, while it goes on. The manifest
+    /// comes last: without it a copy is none.
+    ///
+    /// Writing waits while the newest partition is copied.
+    ///
+    /// # Errors
+    /// If one of the disks refuses.
+    pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
+        let sealed: Vec<Arc<Partition>> = {
+            let state = self.state()?;
+            let older = state.partitions().len().saturating_sub(1);
+            state.partitions().take(older).cloned().collect()
+        };
+        for partition in &sealed {
+            copy_partition(partition, to)?;
+        }
+        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_running()?;
+        let newest: Vec<Arc<Partition>> = self.state()?.partitions().cloned().collect();
+        let copied = sealed.last().map_or(0, |partition| partition.about.number);
+        for partition in newest.iter().filter(|it| it.about.number > copied) {
+            copy_partition(partition, to)?;
+        }
+        settings::write(to, &self.settings)
+    }
+
+    pub(crate) fn state(&self) -> Result<RwLockReadGuard<'_, State>> {
+        self.state.read().map_err(|_| panicked())
+    }
+
+    fn state_mut(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        self.state.write().map_err(|_| panicked())
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        // Every change of it is one assignment.
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_running(&self) -> Result<()> {
+        match &self.progress().failed {
+            None => Ok(()),
+            Some(why) => Err(stopped(why)),
+        }
+    }
+
+    /// Whether so many bytes leave the headroom; what a database adds is of the same order.
+    fn check_room(&self, bytes: u64) -> Result<()> {
+        let free = self.disk.free();
+        let free =
+            free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
+        let needed = self
+            .options
+            .headroom
+            .saturating_add(bytes.saturating_mul(4));
+        if free >= needed {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Full,
+            format!(
+                "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+            ),
+        ))
+    }
+
+    /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
+    fn wait_for(&self, last: u64) -> Result<()> {
+        let mut progress = self.progress();
+        loop {
+            if let Some(why) = &progress.failed {
+                return Err(stopped(why));
+            }
+            if progress.durable >= last {
+                return Ok(());
+            }
+            if progress.writing {
+                progress = self
+                    .changed
+                    .wait(progress)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            progress.writing = true;
+            drop(progress);
+            let written = self.write();
+            progress = self.progress();
+            progress.writing = false;
+            match written {
+                Ok(durable) => progress.durable = durable,
+                Err(error) => progress.failed = Some(error.to_string()),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Writes all that waits; returns the number of the last row that is on disk.
+    fn write(&self) -> Result<u64> {
+        let mut writer = self.writer.lock().map_err(|_| panicked())?;
+        let work = self.state_mut()?.take_work();
+        let begun = writer.work(&work)?;
+        self.state_mut()?.written(&work, begun);
+        Ok(work.last)
+    }
+}
+
+/// Some clusters, and where to go on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ClusterPage {
+    /// The clusters.
+    pub clusters: Vec<Cluster>,
+    /// The place of the last one that was looked at.
+    pub next: Option<Slot>,
+}
+
+fn panicked() -> Error {
+    stopped("a thread has panicked")
+}
+
+fn stopped(why: &str) -> Error {
+    Error::new(
+        ErrorKind::Stopped,
+        format!("nothing is taken any more until the collection is opened again: {why}"),
+    )
+}
+
+fn find(state: &State, id: &str) -> Result<Option<Known>> {
+    state.find(id, lookalike::value_hash(id.as_bytes()))
+}
+
+pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
+    let of_is_gone = match known.document.verdict {
+        RowVerdict::Kept { .. } => false,
+        RowVerdict::Duplicate { seq, slot, .. } => !state.is_there(seq, slot),
+    };
+    let content = match known.document.fingerprint {
+        Some(fingerprint) => Content::Fingerprint(fingerprint),
+        None => Content::Text(state.text_of(known)?),
+    };
+    Ok(Stored {
+        answer: known.answer(false),
+        content,
+        meta: known.document.meta.clone(),
+        of_is_gone,
+    })
+}
+
+fn cluster(state: &State, known: &Known, most: usize) -> Result<Option<Cluster>> {
+    let Some(slot) = state.slot_of(known) else {
+        return Ok(None);
+    };
+    let mut members = Vec::new();
+    let mut next = state.last_of(slot);
+    while next >= state.low() && next != 0 && members.len() <= most {
+        let Some(member) = state.known(next)? else {
+            break;
+        };
+        let RowVerdict::Duplicate { previous, .. } = member.document.verdict else {
+            break;
+        };
+        if !state.is_gone(next) {
+            members.push(member.answer(false));
+        }
+        next = previous;
+    }
+    let more = members.len() > most;
+    members.truncate(most);
+    Ok(Some(Cluster {
+        kept: known.answer(false),
+        members,
+        more,
+    }))
+}
+
+fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+    disk.names()
+        .map_err(|error| Error::disk("cannot list the files of", "collection", &error))
+}
+
+/// The numbers of all partitions, ascending. What was not completed is removed.
+pub(crate) fn partition_numbers(disk: &dyn Disk) -> Result<Vec<u64>> {
+    let names = names(disk)?;
+    let left_over: Vec<_> = names
+        .iter()
+        .filter(|name| is_left_over(name, &names))
+        .collect();
+    for name in &left_over {
+        let removed = disk.remove(name);
+        removed.map_err(|error| Error::disk("cannot remove", name, &error))?;
+    }
+    if !left_over.is_empty() {
+        let synced = disk.sync_names();
+        synced.map_err(|error| Error::disk("cannot sync", "names", &error))?;
+    }
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// Rows that are prepared side by side.
+const REPLAYED: usize = 8192;
+
+fn replay(state: &mut State, partition: &Arc<Partition>, preparer: &Preparer) -> Result<()> {
+    state.replay_partition(partition.clone())?;
+    let mut rows = Vec::new();
+    partition.for_each_block(|block| {
+        rows.append(&mut block?);
+        if rows.len() >= REPLAYED {
+            replay_rows(state, partition, preparer, std::mem::take(&mut rows))?;
+        }
+        Ok(())
+    })?;
+    replay_rows(state, partition, preparer, rows)
+}
+
+fn replay_rows(
+    state: &mut State,
+    partition: &Partition,
+    preparer: &Preparer,
+    rows: Vec<Row>,
+) -> Result<()> {
+    let prepare = |scratch: &mut Scratch, row: &Row| match row {
+        Row::Document(document) | Row::Moved { document, .. } => {
+            prepare_again(partition, preparer, document, scratch)
+        }
+        Row::Deleted { .. } => Ok(None),
+    };
+    let prepared: Vec<Option<online::Prepared>> = rows
+        .par_iter()
+        .map_init(Scratch::default, prepare)
+        .collect::<Result<_>>()?;
+    let mut rows = rows.into_iter().zip(prepared);
+    rows.try_for_each(|(row, prepared)| state.replay(row, prepared.as_ref()))
+}
+
+/// A kept document, as it was prepared.
+fn prepare_again(
+    partition: &Partition,
+    preparer: &Preparer,
+    document: &RowDocument,
+    scratch: &mut Scratch,
+) -> Result<Option<online::Prepared>> {
+    if !matches!(document.verdict, RowVerdict::Kept { .. }) {
+        return Ok(None);
+    }
+    if let Some(fingerprint) = document.fingerprint {
+        return Ok(Some(preparer.fingerprint(fingerprint)?));
+    }
+    let prepared = partition.text(document.place.at, |text| preparer.text(text, scratch))?;
+    Ok(Some(prepared))
+}
+
+fn copy_partition(partition: &Partition, to: &dyn Disk) -> Result<()> {
+    let number = partition.about.number;
+    copy(&*partition.texts_file, to, &texts_name(number))?;
+    copy(&*partition.rows_file, to, &rows_name(number))
+}
+
+/// Bytes that are copied at a time.
+const COPIED: usize = 1 << 20;
+
+fn copy(from: &dyn DiskFile, to: &dyn Disk, name: &str) -> Result<()> {
+    let copied = || {
+        let file = to.create(name)?;
+        let mut bytes = vec![0; COPIED];
+        let mut at = 0;
+        loop {
+            let read = from.read_at(&mut bytes, at)?;
+            if read == 0 {
+                return file.sync();
+            }
+            file.write_at(&bytes[..read], at)?;
+            at += read as u64;
+        }
+    };
+    copied().map_err(|error| Error::disk("cannot copy", name, &error))
+}

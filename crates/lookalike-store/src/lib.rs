@@ -1,0 +1,80 @@
+//! Collections of documents that are checked and inserted one after another, and survive a loss of
+//! power.
+//!
+//! A [`Collection`] answers for every document, new or a repeat, by the rule of
+//! [`lookalike::online`], and takes it in with the same step. An answer is given when it is on disk. The
+//! window slides by dropping whole partitions.
+//!
+//! # An example
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use lookalike::text::Scratch;
+//! use lookalike_store::{Collection, Content, Document, Folder, Options, Settings};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let disk = Arc::new(Folder::open(folder.path())?);
+//! let collection = Collection::create(disk, &Settings::default(), Options::default())?;
+//!
+//! let mut scratch = Scratch::default();
+//! let mut documents = Vec::new();
+//! for (id, text) in [("a", "老船长解开了缆绳"), ("b", "別的事"), ("c", "老船長解開了纜繩！")] {
+//!     let document = Document {
+//!         id: id.to_owned(),
+//!         content: Content::Text(text.to_owned()),
+//!         time: None,
+//!         meta: None,
+//!     };
+//!     documents.push(collection.prepare(document, &mut scratch)?);
+//! }
+//! let answers: Result<Vec<_>, _> = collection.insert(&documents).into_iter().collect();
+//! let clusters: Vec<_> = answers?.iter().map(|it| it.cluster().to_owned()).collect();
+//! assert_eq!(clusters, ["a", "b", "a"]);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is on disk
+//!
+//! | file | what |
+//! |---|---|
+//! | `manifest` | the settings, written once |
+//! | `….rows` | a partition: what happened, in order, in a redb database. The truth |
+//! | `….texts` | ids and texts of its documents, appended; what a committed row refers to counts |
+//!
+//! Everything in memory follows from the rows and is made again from them when a collection is opened.
+//! All values carry checksums. All access goes through [`Disk`], so that tests can break it.
+//!
+//! # What it costs
+//!
+//! One sync of the texts and a commit of two syncs, for all documents that wait at that moment.
+//! [`Collection::prepare`] is nearly all of the work and runs on any thread; checking and inserting is
+//! done by one at a time.
+//!
+//! # What it does not do
+//!
+//! Without a window, deleted and replaced documents keep their room on the disk. A document that
+//! arrives late leaves the disk with the partition of its arrival.
+
+mod bytes;
+mod collection;
+mod disk;
+mod document;
+mod error;
+mod maintain;
+mod partition;
+mod records;
+mod rows;
+mod settings;
+mod state;
+mod writer;
+
+pub use collection::{Clock, ClusterPage, Collection, Options, Stats};
+pub use disk::{Disk, DiskFile, Folder};
+pub use document::{
+    Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,
+    Stored, Verdict,
+};
+pub use error::{Error, ErrorKind, Result};
+pub use maintain::{Report, export, import, read_settings, repair, verify};
+pub use settings::{Holds, OnConflict, Settings};

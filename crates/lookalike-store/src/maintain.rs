@@ -1,0 +1,361 @@
+//! Looking after a collection: is all of it as it was written, and how to carry it elsewhere.
+
+use std::io::{BufRead, Write};
+
+use lookalike::online::Time;
+use lookalike::text::Scratch;
+use serde::{Deserialize, Serialize};
+
+use crate::collection::{Collection, Options, partition_numbers, stored};
+use crate::disk::Disk;
+use crate::document::{Content, Document, Verdict, shown};
+use crate::error::{Error, ErrorKind, Result};
+use crate::partition::Partition;
+use crate::rows::{self, Row};
+use crate::settings::{self, Settings};
+
+/// What looking at every byte of a collection has shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Partitions that were looked at.
+    pub partitions: u64,
+    /// Rows that are as they were written.
+    pub rows: u64,
+    /// Documents among them whose records are as they were written.
+    pub documents: u64,
+    /// What is wrong, in words.
+    pub findings: Vec<String>,
+}
+
+/// Checks every row and every record of a collection that nobody has open. A commit that a loss of
+/// power interrupted is completed or undone first, as opening the collection would do.
+///
+/// # Errors
+/// If the manifest cannot be read; all else that is wrong is in the report.
+pub fn verify(disk: &dyn Disk) -> Result<Report> {
+    let mut report = Report::default();
+    walk(disk, &mut report, &mut |_, _| Ok(()))?;
+    Ok(report)
+}
+
+/// Makes a new collection of all documents that can still be read of a damaged one, in their order.
+/// They are checked and inserted anew, so their sequence numbers change, and where a kept document was
+/// lost so do verdicts. Returns what was found, and the new collection.
+///
+/// # Errors
+/// If the manifest cannot be read, or the new disk refuses.
+pub fn repair(
+    from: &dyn Disk,
+    to: std::sync::Arc<dyn Disk>,
+    options: Options,
+) -> Result<(Report, Collection)> {
+    let (settings, _) = settings::read(from)?;
+    let deleted = deleted(from)?;
+    let collection = Collection::create(to, &settings, options)?;
+    let mut import = Import::new(&collection);
+    let mut report = Report::default();
+    walk(from, &mut report, &mut |number, document| {
+        if deleted.contains(&number) {
+            return Ok(());
+        }
+        import.push(document)
+    })?;
+    import.finish()?;
+    Ok((report, collection))
+}
+
+/// The numbers of rows that do not count any more.
+fn deleted(disk: &dyn Disk) -> Result<std::collections::HashSet<u64>> {
+    let mut deleted = std::collections::HashSet::new();
+    each_row(disk, &mut Report::default(), &mut |_, _, row| {
+        match row {
+            Row::Deleted { number, .. } => deleted.insert(*number),
+            Row::Moved { from, .. } => deleted.insert(*from),
+            Row::Document(_) => false,
+        };
+        Ok(())
+    })?;
+    Ok(deleted)
+}
+
+/// Calls back with every document that can be read, and the number of its row.
+fn walk(
+    disk: &dyn Disk,
+    report: &mut Report,
+    visit: &mut dyn FnMut(u64, Document) -> Result<()>,
+) -> Result<()> {
+    let (mut documents, mut unreadable) = (0, Vec::new());
+    each_row(disk, report, &mut |partition, number, row| {
+        let (Row::Document(document) | Row::Moved { document, .. }) = row else {
+            return Ok(());
+        };
+        match read_again(partition, document) {
+            Ok(again) => {
+                documents += 1;
+                visit(number, again)
+            }
+            Err(error) => {
+                unreadable.push(format!("document '{}': {error}", shown(&document.id)));
+                Ok(())
+            }
+        }
+    })?;
+    report.documents += documents;
+    report.findings.append(&mut unreadable);
+    Ok(())
+}
+
+fn read_again(partition: &Partition, document: &rows::Document) -> Result<Document> {
+    partition.check_record(document.place, &document.id)?;
+    let content = match document.fingerprint {
+        Some(fingerprint) => Content::Fingerprint(fingerprint),
+        None => Content::Text(partition.text(document.place.at, str::to_owned)?),
+    };
+    Ok(Document {
+        id: document.id.clone(),
+        content,
+        time: Some(document.time),
+        meta: document.meta.clone(),
+    })
+}
+
+type VisitRow<'a> = dyn FnMut(&Partition, u64, &Row) -> Result<()> + 'a;
+
+fn each_row(disk: &dyn Disk, report: &mut Report, visit: &mut VisitRow<'_>) -> Result<()> {
+    let (settings, seal) = settings::read(disk)?;
+    settings.plan()?;
+    let mut expected = None;
+    for number in partition_numbers(disk)? {
+        let partition = match Partition::open(disk, seal, number) {
+            Ok(partition) => partition,
+            Err(error) => {
+                report.findings.push(error.to_string());
+                expected = None;
+                continue;
+            }
+        };
+        report.partitions += 1;
+        let first = partition.about.first;
+        if expected.is_some_and(|expected| expected != first) {
+            let expected = expected.unwrap_or_default();
+            let name = partition.name();
+            report
+                .findings
+                .push(format!("'{name}' begins with row {first}, not {expected}"));
+        }
+        expected = rows_of(&partition, report, visit)?;
+    }
+    Ok(())
+}
+
+/// Returns the number after the last row if all rows are there.
+fn rows_of(
+    partition: &Partition,
+    report: &mut Report,
+    visit: &mut VisitRow<'_>,
+) -> Result<Option<u64>> {
+    let mut next = Some(partition.about.first);
+    let mut refused = Ok(());
+    let scanned = partition.for_each_block(|block| {
+        let rows = match (block, &mut next) {
+            (Ok(rows), Some(next)) => {
+                let first = *next;
+                *next += rows.len() as u64;
+                (first, rows)
+            }
+            (Ok(_), None) => return Ok(()),
+            (Err(error), _) => {
+                report.findings.push(error.to_string());
+                next = None;
+                return Ok(());
+            }
+        };
+        report.rows += rows.1.len() as u64;
+        refused = (rows.0..)
+            .zip(&rows.1)
+            .try_for_each(|(number, row)| visit(partition, number, row));
+        refused.clone()
+    });
+    refused?;
+    if let Err(error) = scanned {
+        report.findings.push(error.to_string());
+        next = None;
+    }
+    Ok(next)
+}
+
+/// A line of an export.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: String,
+    /// Microseconds since 1970.
+    time_us: i64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    text: Option<String>,
+    /// 32 hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    meta: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    seq: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    of: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    similarity: Option<f64>,
+}
+
+/// Writes every document of a collection, one JSON object a line, in the order of their rows: `id`,
+/// `time_us`, `text` or `fingerprint`, `meta`, `seq`, and of those that repeat another `of` and
+/// `similarity`. Returns how many.
+///
+/// # Errors
+/// If a file is damaged, or `out` refuses.
+pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
+    let (low, last) = {
+        let state = collection.state()?;
+        (state.low(), state.last())
+    };
+    let mut count = 0;
+    for number in low..=last {
+        let state = collection.state()?;
+        if state.is_gone(number) {
+            continue;
+        }
+        let Some(known) = state.known(number)? else {
+            continue;
+        };
+        let stored = stored(&state, &known)?;
+        drop(state);
+        let evidence = match stored.answer.verdict {
+            Verdict::Kept => None,
+            Verdict::Duplicate(evidence) => Some(evidence),
+        };
+        let (text, fingerprint) = match stored.content {
+            Content::Text(text) => (Some(text), None),
+            Content::Fingerprint(code) => (None, Some(format!("{code:032x}"))),
+        };
+        let line = Line {
+            id: stored.answer.id,
+            time_us: stored.answer.time.0,
+            text,
+            fingerprint,
+            meta: stored.meta,
+            seq: stored.answer.seq,
+            similarity: evidence.as_ref().map(|evidence| evidence.similarity),
+            of: evidence.map(|evidence| evidence.of),
+        };
+        let written = serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from);
+        written
+            .and_then(|()| out.write_all(b"\n"))
+            .map_err(|error| Error::disk("cannot write", "export", &error))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Reads the lines of an export and inserts the documents in their order, with their times. Verdicts
+/// fall anew, and are the same if nothing was deleted or late. Returns how many documents were
+/// inserted.
+///
+/// # Errors
+/// With the number of the line, if it is none of an export or its document is refused.
+pub fn import(collection: &Collection, lines: &mut dyn BufRead) -> Result<u64> {
+    let mut import = Import::new(collection);
+    for (number, line) in (1u64..).zip(lines.lines()) {
+        let line = line.map_err(|error| Error::disk("cannot read", "import", &error))?;
+        let at_line = |what: &dyn std::fmt::Display| {
+            Error::document(format!("line {number} of the import: {what}"))
+        };
+        let line: Line = serde_json::from_str(&line).map_err(|error| at_line(&error))?;
+        let document = line.document().map_err(|error| at_line(&error))?;
+        import.push(document).map_err(|error| at_line(&error))?;
+    }
+    import.finish()
+}
+
+impl Line {
+    fn document(self) -> Result<Document> {
+        let content = match (self.text, self.fingerprint) {
+            (Some(text), None) => Content::Text(text),
+            (None, Some(digits)) => {
+                let code = u128::from_str_radix(&digits, 16);
+                let wrong = |_| Error::document(format!("'{digits}' is no fingerprint"));
+                Content::Fingerprint(code.map_err(wrong)?)
+            }
+            _ => {
+                return Err(Error::document(
+                    "it has not one of 'text' and 'fingerprint'",
+                ));
+            }
+        };
+        Ok(Document {
+            id: self.id,
+            content,
+            time: Some(Time(self.time_us)),
+            meta: self.meta,
+        })
+    }
+}
+
+/// Documents that are inserted many at a time.
+struct Import<'a> {
+    collection: &'a Collection,
+    scratch: Scratch,
+    waiting: Vec<crate::Prepared>,
+    count: u64,
+}
+
+const AT_A_TIME: usize = 1024;
+
+impl<'a> Import<'a> {
+    fn new(collection: &'a Collection) -> Self {
+        Self {
+            collection,
+            scratch: Scratch::default(),
+            waiting: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn push(&mut self, document: Document) -> Result<()> {
+        let prepared = self.collection.prepare(document, &mut self.scratch)?;
+        self.waiting.push(prepared);
+        if self.waiting.len() >= AT_A_TIME {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let waiting = std::mem::take(&mut self.waiting);
+        for (document, answer) in waiting.iter().zip(self.collection.insert(&waiting)) {
+            let answer = answer.map_err(|error| {
+                let id = shown(document.id());
+                Error::new(error.kind(), format!("document '{id}': {error}"))
+            })?;
+            if answer.seq.is_none() {
+                return Err(Error::new(
+                    ErrorKind::Document,
+                    format!("document '{}' is older than the window", shown(&answer.id)),
+                ));
+            }
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        Ok(self.count)
+    }
+}
+
+/// The settings of a collection that nobody has open.
+///
+/// # Errors
+/// If the manifest cannot be read.
+pub fn read_settings(disk: &dyn Disk) -> Result<Settings> {
+    Ok(settings::read(disk)?.0)
+}

@@ -1,0 +1,136 @@
+//! Records of documents in the file of texts: id and text, compressed where that helps.
+//!
+//! A record has 12 bytes of head: the bytes that follow, the bytes of the text with the upper bit for
+//! "compressed", and a checksum of both numbers and all that follows. It is filled up to a multiple of
+//! eight bytes.
+
+use std::cell::RefCell;
+
+use crate::bytes::{Reader, put_string};
+use crate::rows::UNIT;
+
+const HEAD: usize = 12;
+const COMPRESSED: u32 = 1 << 31;
+
+/// Shorter texts are not worth compressing.
+const LEAST_COMPRESSED: usize = 256;
+
+/// The level of zstd: texts are compressed while their writers wait.
+const LEVEL: i32 = 1;
+
+/// Reads of a record begin with so many bytes: enough for most short documents.
+pub(crate) const FIRST_READ: usize = 256;
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// The record of a document.
+pub(crate) fn encode(id: &str, text: &str) -> Vec<u8> {
+    let packed = compressed(text);
+    let flag = if packed.is_some() { COMPRESSED } else { 0 };
+    let mut record = vec![0; HEAD];
+    put_string(id, &mut record);
+    record.extend(packed.as_deref().unwrap_or(text.as_bytes()));
+    let length = (record.len() - HEAD) as u32;
+    record[..4].copy_from_slice(&length.to_le_bytes());
+    record[4..8].copy_from_slice(&(text.len() as u32 | flag).to_le_bytes());
+    let sum = checksum(&record);
+    record[8..HEAD].copy_from_slice(&sum.to_le_bytes());
+    record.resize(record.len().next_multiple_of(UNIT as usize), 0);
+    record
+}
+
+/// The text compressed, if that is shorter.
+fn compressed(text: &str) -> Option<Vec<u8>> {
+    if text.len() < LEAST_COMPRESSED {
+        return None;
+    }
+    COMPRESSOR.with_borrow_mut(|compressor| {
+        if compressor.is_none() {
+            *compressor = zstd::bulk::Compressor::new(LEVEL).ok();
+        }
+        let packed = compressor.as_mut()?.compress(text.as_bytes()).ok()?;
+        (packed.len() < text.len()).then_some(packed)
+    })
+}
+
+fn checksum(record: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&record[..8]);
+    hasher.update(&record[HEAD..]);
+    hasher.finalize()
+}
+
+/// How many bytes a record has without what fills it up, by its first bytes.
+pub(crate) fn length(start: &[u8]) -> Option<usize> {
+    let length = Reader(start).u32()?;
+    Some(HEAD + length as usize)
+}
+
+/// A record, read and checked.
+pub(crate) struct Record<'a> {
+    pub(crate) id: &'a str,
+    text: &'a [u8],
+    /// Bytes of the text.
+    whole: usize,
+    compressed: bool,
+}
+
+impl<'a> Record<'a> {
+    /// None if it is not what was written.
+    pub(crate) fn read(record: &'a [u8]) -> Option<Self> {
+        let record = record.get(..length(record)?)?;
+        let mut reader = Reader(record);
+        let (_, whole, sum) = (reader.u32()?, reader.u32()?, reader.u32()?);
+        if checksum(record) != sum {
+            return None;
+        }
+        Some(Self {
+            id: reader.string()?,
+            text: reader.0,
+            whole: (whole & !COMPRESSED) as usize,
+            compressed: whole & COMPRESSED != 0,
+        })
+    }
+
+    /// Calls back with the text; None if it is not what was written.
+    pub(crate) fn text<T>(&self, visit: impl FnOnce(&str) -> T) -> Option<T> {
+        if !self.compressed {
+            return Some(visit(std::str::from_utf8(self.text).ok()?));
+        }
+        let text = zstd::bulk::decompress(self.text, self.whole).ok()?;
+        let text = String::from_utf8(text).ok()?;
+        (text.len() == self.whole).then(|| visit(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_damage_is_noticed() {
+        for text in [
+            "",
+            "短い",
+            &"compress me ".repeat(100),
+            &"x".repeat(LEAST_COMPRESSED),
+        ] {
+            let record = encode("an id", text);
+            assert_eq!(record.len() % UNIT as usize, 0);
+            let read = Record::read(&record).unwrap();
+            assert_eq!(read.id, "an id");
+            assert_eq!(read.text(str::to_owned).as_deref(), Some(text));
+            let filled = record.len() - length(&record).unwrap();
+            for at in 0..record.len() - filled {
+                let mut flipped = record.clone();
+                flipped[at] ^= 1 << (at % 8);
+                assert!(Record::read(&flipped).is_none(), "{at} of {}", record.len());
+            }
+            for cut in 0..record.len() - filled {
+                assert!(Record::read(&record[..cut]).is_none());
+            }
+        }
+    }
+}

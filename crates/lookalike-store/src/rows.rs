@@ -1,0 +1,361 @@
+//! The rows of a collection: what happened, in order. They are the truth; all else follows from them.
+//!
+//! Every row has a number, ascending without gaps from 1. The number of a document's row is its
+//! sequence number. Rows are stored in blocks under the number of the first, each block with a checksum
+//! over that number and its bytes.
+
+use lookalike::matching::Route;
+use lookalike::online::{Slot, Time};
+
+use crate::bytes::{Reader, put_string};
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Row {
+    /// A document was taken.
+    Document(Document),
+    /// A kept document was refreshed by a repeat in a later partition, and moved there. It keeps its
+    /// sequence number.
+    Moved {
+        document: Document,
+        /// The number of its row until then.
+        from: u64,
+        from_slot: Slot,
+        seq: u64,
+        /// The number of the last one that repeats it; 0 if there is none.
+        last: u64,
+    },
+    /// A document was deleted.
+    Deleted {
+        /// The number of its row.
+        number: u64,
+        seq: u64,
+        /// Its place if it was kept.
+        slot: Option<Slot>,
+    },
+}
+
+/// A document that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Document {
+    pub(crate) id: String,
+    pub(crate) time: Time,
+    /// Of what was sent under the id.
+    pub(crate) content: u64,
+    /// Where its record is.
+    pub(crate) place: Place,
+    /// Of documents of which nothing else is known.
+    pub(crate) fingerprint: Option<u128>,
+    pub(crate) meta: Option<String>,
+    pub(crate) verdict: Verdict,
+}
+
+/// What became of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// It was kept, at this place in its section.
+    Kept { index: u32 },
+    /// It repeats a kept one.
+    Duplicate {
+        of: String,
+        seq: u64,
+        slot: Slot,
+        similarity: f64,
+        route: Route,
+        /// The number of the one before it that repeats the same one; 0 if there is none.
+        previous: u64,
+    },
+}
+
+/// Where a record is in the file of texts of its partition, in units of [`UNIT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) at: u32,
+    pub(crate) units: u32,
+}
+
+/// Bytes.
+pub(crate) const UNIT: u64 = 8;
+
+impl Place {
+    pub(crate) fn offset(self) -> u64 {
+        u64::from(self.at) * UNIT
+    }
+
+    pub(crate) fn end(self) -> u64 {
+        (u64::from(self.at) + u64::from(self.units)) * UNIT
+    }
+}
+
+const DOCUMENT: u8 = 1;
+const MOVED: u8 = 2;
+const DELETED: u8 = 3;
+
+const KEPT: u8 = 1;
+const DUPLICATE: u8 = 2;
+const HAS_FINGERPRINT: u8 = 4;
+const HAS_META: u8 = 8;
+
+/// The numbers of routes in files.
+const ROUTES: [Route; 6] = [
+    Route::Exact,
+    Route::Join,
+    Route::MinHash,
+    Route::SimHash,
+    Route::Sentences,
+    Route::BottomK,
+];
+
+fn route_number(route: Route) -> u8 {
+    match route {
+        Route::Exact => 0,
+        Route::Join => 1,
+        Route::MinHash => 2,
+        Route::SimHash => 3,
+        Route::Sentences => 4,
+        Route::BottomK => 5,
+    }
+}
+
+impl Row {
+    pub(crate) fn encode(&self, into: &mut Vec<u8>) {
+        match self {
+            Self::Document(document) => {
+                into.push(DOCUMENT);
+                document.encode(into);
+            }
+            Self::Moved {
+                document,
+                from,
+                from_slot,
+                seq,
+                last,
+            } => {
+                into.push(MOVED);
+                into.extend(from.to_le_bytes());
+                put_slot(*from_slot, into);
+                into.extend(seq.to_le_bytes());
+                into.extend(last.to_le_bytes());
+                document.encode(into);
+            }
+            Self::Deleted { number, seq, slot } => {
+                into.push(DELETED);
+                into.extend(number.to_le_bytes());
+                into.extend(seq.to_le_bytes());
+                into.push(u8::from(slot.is_some()));
+                slot.iter().for_each(|&slot| put_slot(slot, into));
+            }
+        }
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let row = match reader.u8()? {
+            DOCUMENT => Self::Document(Document::decode(&mut reader)?),
+            MOVED => Self::Moved {
+                from: reader.u64()?,
+                from_slot: slot(&mut reader)?,
+                seq: reader.u64()?,
+                last: reader.u64()?,
+                document: Document::decode(&mut reader)?,
+            },
+            DELETED => Self::Deleted {
+                number: reader.u64()?,
+                seq: reader.u64()?,
+                slot: match reader.u8()? {
+                    0 => None,
+                    _ => Some(slot(&mut reader)?),
+                },
+            },
+            _ => return None,
+        };
+        reader.is_done().then_some(row)
+    }
+
+    /// The document, and its sequence number if the row is the one with this number.
+    pub(crate) fn document(self, number: u64) -> Option<(Document, u64)> {
+        match self {
+            Self::Document(document) => Some((document, number)),
+            Self::Moved { document, seq, .. } => Some((document, seq)),
+            Self::Deleted { .. } => None,
+        }
+    }
+}
+
+impl Document {
+    fn encode(&self, into: &mut Vec<u8>) {
+        let kind = match &self.verdict {
+            Verdict::Kept { .. } => KEPT,
+            Verdict::Duplicate { .. } => DUPLICATE,
+        };
+        let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
+        let meta = u8::from(self.meta.is_some()) * HAS_META;
+        into.push(kind | fingerprint | meta);
+        put_string(&self.id, into);
+        into.extend(self.time.0.to_le_bytes());
+        into.extend(self.content.to_le_bytes());
+        into.extend(self.place.at.to_le_bytes());
+        into.extend(self.place.units.to_le_bytes());
+        if let Some(fingerprint) = self.fingerprint {
+            into.extend(fingerprint.to_le_bytes());
+        }
+        if let Some(meta) = &self.meta {
+            put_string(meta, into);
+        }
+        match &self.verdict {
+            Verdict::Kept { index } => into.extend(index.to_le_bytes()),
+            Verdict::Duplicate {
+                of,
+                seq,
+                slot,
+                similarity,
+                route,
+                previous,
+            } => {
+                put_string(of, into);
+                into.extend(seq.to_le_bytes());
+                put_slot(*slot, into);
+                into.extend(similarity.to_bits().to_le_bytes());
+                into.push(route_number(*route));
+                into.extend(previous.to_le_bytes());
+            }
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> Option<Self> {
+        let flags = reader.u8()?;
+        if flags & !(KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META) != 0 {
+            return None;
+        }
+        Some(Self {
+            id: reader.string()?.to_owned(),
+            time: Time(reader.i64()?),
+            content: reader.u64()?,
+            place: Place {
+                at: reader.u32()?,
+                units: reader.u32()?,
+            },
+            fingerprint: if flags & HAS_FINGERPRINT != 0 {
+                Some(reader.u128()?)
+            } else {
+                None
+            },
+            meta: if flags & HAS_META != 0 {
+                Some(reader.string()?.to_owned())
+            } else {
+                None
+            },
+            verdict: match flags & (KEPT | DUPLICATE) {
+                KEPT => Verdict::Kept {
+                    index: reader.u32()?,
+                },
+                DUPLICATE => Verdict::Duplicate {
+                    of: reader.string()?.to_owned(),
+                    seq: reader.u64()?,
+                    slot: slot(reader)?,
+                    similarity: f64::from_bits(reader.u64()?),
+                    route: *ROUTES.get(usize::from(reader.u8()?))?,
+                    previous: reader.u64()?,
+                },
+                _ => return None,
+            },
+        })
+    }
+}
+
+fn put_slot(slot: Slot, into: &mut Vec<u8>) {
+    into.extend(slot.section.to_le_bytes());
+    into.extend(slot.index.to_le_bytes());
+}
+
+fn slot(reader: &mut Reader<'_>) -> Option<Slot> {
+    Some(Slot {
+        section: reader.u64()?,
+        index: reader.u32()?,
+    })
+}
+
+/// Rows one after another, as they are encoded.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Rows {
+    pub(crate) fn push(&mut self, row: &Row) {
+        row.encode(&mut self.bytes);
+        self.ends.push(self.bytes.len() as u32);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn get(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..self.ends[at] as usize]
+    }
+
+    pub(crate) fn row(&self, at: usize) -> Option<Row> {
+        Row::decode(self.get(at))
+    }
+
+    /// Blocks of these rows, of which the first has a number: the number of the first row of each, and
+    /// its bytes.
+    pub(crate) fn blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+        (0..self.len()).step_by(ROWS_OF_A_BLOCK).map(move |start| {
+            let end = (start + ROWS_OF_A_BLOCK).min(self.len());
+            let rows = (start..end).map(|at| self.get(at));
+            let number = first + start as u64;
+            (number, seal_block(number, rows))
+        })
+    }
+}
+
+/// A point look-up reads and checks a whole block: 64 rows of short documents are some 6 kB.
+const ROWS_OF_A_BLOCK: usize = 64;
+
+fn seal_block<'a>(first: u64, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut block = Vec::new();
+    block.extend((rows.len() as u32).to_le_bytes());
+    for row in rows {
+        block.extend((row.len() as u32).to_le_bytes());
+        block.extend(row);
+    }
+    block.extend(checksum(first, &block).to_le_bytes());
+    block
+}
+
+fn checksum(first: u64, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&first.to_le_bytes());
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
+/// The encoded rows of a block, or what is wrong with it.
+pub(crate) fn open_block(first: u64, block: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let what = |what: &str| format!("the block of row {first} {what}");
+    let (bytes, sum) = block
+        .split_last_chunk::<4>()
+        .ok_or_else(|| what("is too short"))?;
+    if checksum(first, bytes) != u32::from_le_bytes(*sum) {
+        return Err(what("does not have its checksum"));
+    }
+    let mut reader = Reader(bytes);
+    let mut rows = || {
+        let count = reader.u32()?;
+        let rows = (0..count).map(|_| {
+            let length = reader.u32()?;
+            reader.take(length as usize)
+        });
+        let rows: Option<Vec<_>> = rows.collect();
+        rows.filter(|_| reader.is_done())
+    };
+    rows().ok_or_else(|| what("is not well formed"))
+}

@@ -1,0 +1,252 @@
+//! What a collection is, and the manifest that says so.
+
+use std::time::Duration;
+
+use lookalike::online::Window;
+use lookalike::plan::{self, Candidates, Measure, Method, Plan, Unit};
+use lookalike::{Recipe, Threshold};
+use serde::{Deserialize, Serialize};
+
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+
+/// What a collection holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Holds {
+    /// Documents with their texts.
+    #[default]
+    Texts,
+    /// Documents of which only the fingerprint is known.
+    Fingerprints,
+}
+
+/// What becomes of a document whose id another one with other content has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnConflict {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It takes the place of that one, which is deleted.
+    Replace,
+}
+
+/// What a collection is, from its creation on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// All that decides a fingerprint.
+    pub recipe: Recipe,
+    /// What matches.
+    pub matching: plan::Settings,
+    /// How far apart in time documents can match; without one, nothing is forgotten.
+    pub window: Option<Window>,
+    /// What it holds.
+    pub holds: Holds,
+    /// What becomes of other content under a known id.
+    pub on_conflict: OnConflict,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            recipe: Recipe::default(),
+            matching: plan::Settings::default(),
+            window: None,
+            holds: Holds::Texts,
+            on_conflict: OnConflict::Refuse,
+        }
+    }
+}
+
+impl Settings {
+    /// The plan.
+    ///
+    /// # Errors
+    /// If the settings contradict one another, or the recipe names files, which a collection has no
+    /// place for.
+    pub fn plan(&self) -> Result<Plan> {
+        if let Some((what, file)) = self.recipe.file_names().first() {
+            return Err(Error::setting(format!(
+                "the recipe names the file '{file}' ({what}): a collection takes recipes without files"
+            )));
+        }
+        let by_fingerprint =
+            self.matching.method == Method::SimHash && self.matching.measure == Measure::Sketch;
+        if self.holds == Holds::Fingerprints && !by_fingerprint {
+            return Err(Error::setting(
+                "a collection of fingerprints compares nothing else: its method must be 'simhash' \
+                 without a measure",
+            ));
+        }
+        Ok(Plan::new(&self.recipe, self.matching)?)
+    }
+}
+
+/// The settings as they stand in the manifest.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    recipe: String,
+    #[serde(with = "MethodName")]
+    method: Method,
+    threshold: f64,
+    distance: u32,
+    #[serde(with = "MeasureName")]
+    measure: Measure,
+    #[serde(with = "UnitName")]
+    unit: Unit,
+    #[serde(with = "CandidatesName")]
+    candidates: Candidates,
+    sentences: usize,
+    window: Option<WrittenWindow>,
+    holds: Holds,
+    on_conflict: OnConflict,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenWindow {
+    width_us: u64,
+    skew_us: u64,
+    refresh: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Method", rename_all = "lowercase")]
+enum MethodName {
+    Auto,
+    MinHash,
+    SimHash,
+    Exact,
+    Join,
+    Sentences,
+    BottomK,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Measure", rename_all = "lowercase")]
+enum MeasureName {
+    Jaccard,
+    Containment,
+    Cosine,
+    Levenshtein,
+    Indel,
+    #[serde(rename = "lcs")]
+    Substring,
+    #[serde(rename = "none")]
+    Sketch,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Unit", rename_all = "lowercase")]
+enum UnitName {
+    Characters,
+    Words,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Candidates", rename_all = "lowercase")]
+enum CandidatesName {
+    Distance,
+    Blocks,
+}
+
+/// The name of the manifest.
+pub(crate) const MANIFEST: &str = "manifest";
+
+const MAGIC: &str = "lookalike-collection 1";
+
+/// The ending of a file that is not complete yet.
+pub(crate) const NEW: &str = ".new";
+
+/// Writes the manifest of a new collection, under its name once it is complete.
+pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<()> {
+    let body = encode(settings)?;
+    let text = format!("{MAGIC} {:08x}\n{body}", crc32fast::hash(body.as_bytes()));
+    let name = format!("{MANIFEST}{NEW}");
+    let write = || {
+        let file = disk.create(&name)?;
+        file.write_at(text.as_bytes(), 0)?;
+        file.sync()?;
+        disk.rename(&name, MANIFEST)?;
+        disk.sync_names()
+    };
+    write().map_err(|error| Error::disk("cannot write", MANIFEST, &error))
+}
+
+/// Reads the manifest and the checksum that names it.
+pub(crate) fn read(disk: &dyn Disk) -> Result<(Settings, u32)> {
+    let read = || {
+        let file = disk.open(MANIFEST)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| Error::disk("cannot read", MANIFEST, &error))?;
+    let text = String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is no text"))?;
+    let (head, body) = text
+        .split_once('\n')
+        .ok_or_else(|| Error::damaged(MANIFEST, "it has no second line"))?;
+    let seal = crc32fast::hash(body.as_bytes());
+    if head != format!("{MAGIC} {seal:08x}") {
+        let head: String = head.chars().take(60).collect();
+        return Err(Error::damaged(
+            MANIFEST,
+            format!("its first line '{head}' is not '{MAGIC} {seal:08x}'"),
+        ));
+    }
+    Ok((decode(body)?, seal))
+}
+
+fn encode(settings: &Settings) -> Result<String> {
+    let matching = settings.matching;
+    let microseconds = |duration: Duration| duration.as_micros() as u64;
+    let written = Written {
+        recipe: settings.recipe.to_toml(),
+        method: matching.method,
+        threshold: matching.threshold.get(),
+        distance: matching.distance,
+        measure: matching.measure,
+        unit: matching.unit,
+        candidates: matching.candidates,
+        sentences: matching.sentences,
+        window: settings.window.map(|window| WrittenWindow {
+            width_us: microseconds(window.width()),
+            skew_us: microseconds(window.skew()),
+            refresh: window.refreshes(),
+        }),
+        holds: settings.holds,
+        on_conflict: settings.on_conflict,
+    };
+    serde_json::to_string_pretty(&written).map_err(|error| Error::setting(error.to_string()))
+}
+
+fn decode(body: &str) -> Result<Settings> {
+    let written: Written =
+        serde_json::from_str(body).map_err(|error| Error::damaged(MANIFEST, error))?;
+    let recipe = Recipe::read(&written.recipe, &|_, file| file.into())?;
+    let window = written.window.map(|window| {
+        let duration = Duration::from_micros;
+        Window::new(
+            duration(window.width_us),
+            duration(window.skew_us),
+            window.refresh,
+        )
+    });
+    Ok(Settings {
+        recipe,
+        matching: plan::Settings {
+            method: written.method,
+            threshold: Threshold::new(written.threshold)?,
+            distance: written.distance,
+            measure: written.measure,
+            unit: written.unit,
+            candidates: written.candidates,
+            sentences: written.sentences,
+        },
+        window: window.transpose()?,
+        holds: written.holds,
+        on_conflict: written.on_conflict,
+    })
+}

@@ -1,0 +1,789 @@
+//! What a collection knows while it is open: the matcher, where documents are, and what waits to be
+//! written. All of it follows from the rows.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use lookalike::online::{self, Arrival, Buckets, Found, Matcher, Slot, Texts, Time};
+
+use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
+use crate::error::{Error, ErrorKind, Result};
+use crate::partition::{About, Partition};
+use crate::records::Record;
+use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
+use crate::settings::{OnConflict, Settings};
+
+/// The most rows from the oldest to the newest: half of a number is all that tables keep.
+const MOST_ROWS: u64 = 1 << 31;
+
+/// Kept documents of a partition, by their place in it.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) number: u64,
+    /// The number of its first row.
+    pub(crate) first: u64,
+    pub(crate) kept: Vec<Entry>,
+    /// Where the next record goes, in units.
+    pub(crate) end: u64,
+}
+
+/// What is remembered of a kept document besides what the matcher knows: 8 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Where its record is, in units.
+    pub(crate) at: u32,
+    /// The lower half of the number of the last one that repeats it, or of its own sequence number if
+    /// there is none: no document repeats itself.
+    last: u32,
+}
+
+/// Rows and records that are not on disk yet, all of one partition.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) partition: u64,
+    /// If the partition begins with it.
+    pub(crate) begins: Option<About>,
+    pub(crate) first: u64,
+    pub(crate) rows: Rows,
+    /// Bytes from the beginning of the file.
+    pub(crate) texts_at: u64,
+    pub(crate) texts: Vec<u8>,
+}
+
+impl Batch {
+    fn next(&self) -> u64 {
+        self.first + self.rows.len() as u64
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rows.len() == 0 && self.begins.is_none()
+    }
+
+    fn has_record(&self, partition: u64, offset: u64) -> bool {
+        self.partition == partition && offset >= self.texts_at
+    }
+}
+
+/// What is to be done with the disk, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) batches: Vec<Arc<Batch>>,
+    /// Partitions that are past the window.
+    pub(crate) expired: Vec<u64>,
+    /// The number of the last row that is on disk when it is done.
+    pub(crate) last: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    settings: Arc<Settings>,
+    seal: u32,
+    pub(crate) matcher: Matcher,
+    /// Hashes of ids to numbers of rows.
+    ids: Buckets,
+    /// Rows of documents that were deleted or moved.
+    gone: HashSet<u64>,
+    /// Documents that were moved: the number of the row by the sequence number.
+    moved: HashMap<u64, u64>,
+    pub(crate) homes: VecDeque<Home>,
+    /// The number of the next row.
+    next: u64,
+    /// What is being collected; none before the first partition.
+    open: Option<Batch>,
+    /// What waits to be written or is being written.
+    sealed: VecDeque<Arc<Batch>>,
+    expired: Vec<u64>,
+    /// Those that are on disk.
+    partitions: VecDeque<Arc<Partition>>,
+}
+
+impl State {
+    pub(crate) fn new(settings: Arc<Settings>, seal: u32) -> Result<Self> {
+        let plan = settings.plan()?;
+        let matcher = Matcher::new(&settings.recipe, &plan, settings.window)?;
+        Ok(Self {
+            settings,
+            seal,
+            matcher,
+            ids: Buckets::default(),
+            gone: HashSet::new(),
+            moved: HashMap::new(),
+            homes: VecDeque::new(),
+            next: 1,
+            open: None,
+            sealed: VecDeque::new(),
+            expired: Vec::new(),
+            partitions: VecDeque::new(),
+        })
+    }
+
+    /// The number of the last row.
+    pub(crate) fn last(&self) -> u64 {
+        self.next - 1
+    }
+
+    /// Rows before this one are gone.
+    pub(crate) fn low(&self) -> u64 {
+        self.homes.front().map_or(self.next, |home| home.first)
+    }
+
+    pub(crate) fn partitions(&self) -> impl ExactSizeIterator<Item = &Arc<Partition>> {
+        self.partitions.iter()
+    }
+
+    /// Answers for a document and takes it in.
+    pub(crate) fn admit(&mut self, document: &Prepared, now: Time) -> Result<Answer> {
+        let known = self.find(&document.id, document.id_hash)?;
+        if let Some(known) = &known {
+            if known.document.content == document.content {
+                return Ok(known.answer(true));
+            }
+            if self.settings.on_conflict == OnConflict::Refuse {
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    format!(
+                        "document '{}' is there with other content, as number {}",
+                        shown(&document.id),
+                        known.seq
+                    ),
+                ));
+            }
+        }
+        let arrival = self.matcher.arrival(document.time, now);
+        if arrival.late {
+            return self.answer(document, &arrival);
+        }
+        self.make_room(document, &arrival)?;
+        if let Some(known) = known {
+            self.delete(&known);
+        }
+        let found = self.check(&document.online, &arrival)?;
+        let verdict = self.verdict(found)?;
+        self.store(document, arrival.time, verdict, found)
+    }
+
+    /// Answers for a document without taking it in.
+    pub(crate) fn answer(&self, document: &Prepared, arrival: &Arrival) -> Result<Answer> {
+        let found = self.check(&document.online, arrival)?;
+        Ok(Answer {
+            id: document.id.clone(),
+            verdict: self.verdict(found)?,
+            seq: None,
+            time: arrival.time,
+            again: false,
+        })
+    }
+
+    fn check(&self, document: &online::Prepared, arrival: &Arrival) -> Result<Option<Found>> {
+        Ok(self.matcher.check(document, arrival, self)?)
+    }
+
+    fn verdict(&self, found: Option<Found>) -> Result<Verdict> {
+        let Some(found) = found else {
+            return Ok(Verdict::Kept);
+        };
+        let of = self.with_record(found.slot, |record| record.id.to_owned())?;
+        Ok(Verdict::Duplicate(Evidence {
+            of,
+            seq: found.order,
+            similarity: found.similarity.get(),
+            route: found.route,
+        }))
+    }
+
+    fn store(
+        &mut self,
+        document: &Prepared,
+        time: Time,
+        verdict: Verdict,
+        found: Option<Found>,
+    ) -> Result<Answer> {
+        let seq = self.next;
+        let (slot, in_row) = match (found, &verdict) {
+            (Some(found), Verdict::Duplicate(evidence)) => {
+                let previous = self.set_last(found.slot, seq);
+                self.matcher.note(time);
+                let duplicate = RowVerdict::Duplicate {
+                    of: evidence.of.clone(),
+                    seq: evidence.seq,
+                    slot: found.slot,
+                    similarity: evidence.similarity,
+                    route: evidence.route,
+                    previous,
+                };
+                (None, duplicate)
+            }
+            _ => {
+                let slot = self.matcher.keep(&document.online, seq, time)?;
+                (Some(slot), RowVerdict::Kept { index: slot.index })
+            }
+        };
+        let place = self.push_record(&document.record);
+        if slot.is_some() {
+            self.push_entry(place, seq, 0);
+        }
+        let row = rows::Document {
+            id: document.id.clone(),
+            time,
+            content: document.content,
+            place,
+            fingerprint: document.fingerprint,
+            meta: document.meta.clone(),
+            verdict: in_row,
+        };
+        self.push_row(&Row::Document(row));
+        self.name(document.id_hash, seq);
+        if let Some(found) = found {
+            self.refresh(found, time)?;
+        }
+        Ok(Answer {
+            id: document.id.clone(),
+            verdict,
+            seq: Some(seq),
+            time,
+            again: false,
+        })
+    }
+
+    /// Lets the window of a kept document run from its repeat, if it does here. A document of an older
+    /// partition is moved to the newest, or that one would have to stay for its sake.
+    fn refresh(&mut self, found: Found, time: Time) -> Result<()> {
+        if !self
+            .settings
+            .window
+            .is_some_and(|window| window.refreshes())
+        {
+            return Ok(());
+        }
+        self.matcher.refresh(found.slot, time);
+        let newest = self.homes.back().map(|home| home.number);
+        if newest == Some(found.slot.section) {
+            return Ok(());
+        }
+        let from = self.moved.get(&found.order).copied();
+        let from = from.unwrap_or(found.order);
+        let Some((kept, seq)) = self.row(from)?.document(from) else {
+            return Ok(());
+        };
+        let time = self.matcher.kept(found.slot).map_or(time, |(_, time)| time);
+        let (again, record) = self.prepare_again(found.slot, &kept)?;
+        let last = self.last_of(found.slot);
+        self.matcher.remove(found.slot);
+        let slot = self.matcher.keep(&again, seq, time)?;
+        let place = self.push_record(&record);
+        self.push_entry(place, seq, last);
+        let number = self.next;
+        self.gone.insert(from);
+        self.moved.insert(seq, number);
+        let id_hash = lookalike::value_hash(kept.id.as_bytes());
+        self.push_row(&Row::Moved {
+            document: rows::Document {
+                time,
+                place,
+                verdict: RowVerdict::Kept { index: slot.index },
+                ..kept
+            },
+            from,
+            from_slot: found.slot,
+            seq,
+            last,
+        });
+        self.name(id_hash, number);
+        Ok(())
+    }
+
+    /// A kept document as it was prepared, and its record.
+    fn prepare_again(
+        &self,
+        slot: Slot,
+        kept: &rows::Document,
+    ) -> Result<(online::Prepared, Vec<u8>)> {
+        let preparer = self.matcher.preparer();
+        let text = self.with_text(slot, str::to_owned)?;
+        let record = crate::records::encode(&kept.id, &text);
+        let again = match kept.fingerprint {
+            Some(fingerprint) => preparer.fingerprint(fingerprint)?,
+            None => preparer.text(text, &mut lookalike::text::Scratch::default()),
+        };
+        Ok((again, record))
+    }
+
+    /// Deletes a document.
+    pub(crate) fn delete(&mut self, known: &Known) {
+        let slot = self.slot_of(known);
+        if let Some(slot) = slot {
+            self.matcher.remove(slot);
+        }
+        self.gone.insert(known.number);
+        self.moved.remove(&known.seq);
+        self.push_row(&Row::Deleted {
+            number: known.number,
+            seq: known.seq,
+            slot,
+        });
+    }
+
+    pub(crate) fn slot_of(&self, known: &Known) -> Option<Slot> {
+        let RowVerdict::Kept { index } = known.document.verdict else {
+            return None;
+        };
+        let home = self.home_of_row(known.number)?;
+        Some(Slot {
+            section: home.number,
+            index,
+        })
+    }
+
+    /// Begins a partition if it is time, and lets go of those past the window.
+    fn make_room(&mut self, document: &Prepared, arrival: &Arrival) -> Result<()> {
+        if self.next - self.low() >= MOST_ROWS {
+            return Err(Error::new(
+                ErrorKind::Full,
+                format!("the window has {MOST_ROWS} rows, which is the limit"),
+            ));
+        }
+        // A document may be moved as well as stored.
+        let units = 2 * (document.record.len() as u64 / UNIT) + (1 << 24);
+        let full = |home: &Home| home.end + units > u64::from(u32::MAX);
+        if self.matcher.is_section_due(arrival) || self.homes.back().is_some_and(full) {
+            let number = self.homes.back().map_or(1, |home| home.number + 1);
+            self.begin(number, arrival.clock)?;
+        }
+        while let Some(number) = self.matcher.expired_section(arrival) {
+            self.forget(number);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, number: u64, began: Time) -> Result<()> {
+        self.matcher.begin_section(number, began)?;
+        let about = About {
+            seal: self.seal,
+            number,
+            first: self.next,
+            began,
+        };
+        self.push_home(number, self.next);
+        self.seal_batch();
+        self.open = Some(Batch {
+            partition: number,
+            begins: Some(about),
+            first: self.next,
+            rows: Rows::default(),
+            texts_at: 0,
+            texts: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn push_home(&mut self, number: u64, first: u64) {
+        if let Some(home) = self.homes.back_mut() {
+            home.kept.shrink_to_fit();
+        }
+        self.homes.push_back(Home {
+            number,
+            first,
+            kept: Vec::new(),
+            end: 0,
+        });
+    }
+
+    fn forget(&mut self, number: u64) {
+        self.matcher.drop_section();
+        self.homes.pop_front();
+        let oldest = self.partitions.front();
+        if oldest.is_some_and(|oldest| oldest.about.number == number) {
+            self.partitions.pop_front();
+        }
+        self.expired.push(number);
+        let low = self.low();
+        self.gone.retain(|&number| number >= low);
+        self.moved.retain(|_, number| *number >= low);
+    }
+
+    fn seal_batch(&mut self) {
+        let batch = self.open.take().filter(|batch| !batch.is_empty());
+        self.sealed.extend(batch.map(Arc::new));
+    }
+
+    fn push_row(&mut self, row: &Row) {
+        if let Some(open) = &mut self.open {
+            open.rows.push(row);
+            self.next += 1;
+        }
+    }
+
+    fn push_record(&mut self, record: &[u8]) -> Place {
+        let units = record.len() as u64 / UNIT;
+        let at = self.homes.back_mut().map_or(0, |home| {
+            home.end += units;
+            home.end - units
+        });
+        if let Some(open) = &mut self.open {
+            open.texts.extend_from_slice(record);
+        }
+        Place {
+            at: at as u32,
+            units: units as u32,
+        }
+    }
+
+    fn push_entry(&mut self, place: Place, seq: u64, last: u64) {
+        let last = if last == 0 { seq } else { last };
+        if let Some(home) = self.homes.back_mut() {
+            home.kept.push(Entry {
+                at: place.at,
+                last: last as u32,
+            });
+        }
+    }
+
+    fn name(&mut self, id_hash: u64, number: u64) {
+        let low = self.low();
+        let gone = &self.gone;
+        self.ids
+            .insert(id_hash, number, low, |number| gone.contains(&number));
+        self.ids.sweep(low, |number| gone.contains(&number));
+    }
+
+    /// All that waits to be written.
+    pub(crate) fn take_work(&mut self) -> Work {
+        let next = self.open.as_ref().map(|open| {
+            let texts_at = open.texts_at + open.texts.len() as u64;
+            (open.partition, texts_at)
+        });
+        self.seal_batch();
+        self.open = next.map(|(partition, texts_at)| Batch {
+            partition,
+            begins: None,
+            first: self.next,
+            rows: Rows::default(),
+            texts_at,
+            texts: Vec::new(),
+        });
+        Work {
+            batches: self.sealed.iter().cloned().collect(),
+            expired: std::mem::take(&mut self.expired),
+            last: self.last(),
+        }
+    }
+
+    /// Takes note of what was written.
+    pub(crate) fn written(&mut self, work: &Work, begun: Vec<Arc<Partition>>) {
+        self.sealed.drain(..work.batches.len());
+        let oldest = self.homes.front().map_or(u64::MAX, |home| home.number);
+        let live = begun
+            .into_iter()
+            .filter(|partition| partition.about.number >= oldest);
+        self.partitions.extend(live);
+    }
+
+    fn home(&self, number: u64) -> Option<&Home> {
+        let at = self
+            .homes
+            .binary_search_by_key(&number, |home| home.number)
+            .ok()?;
+        self.homes.get(at)
+    }
+
+    fn home_mut(&mut self, number: u64) -> Option<&mut Home> {
+        let at = self
+            .homes
+            .binary_search_by_key(&number, |home| home.number)
+            .ok()?;
+        self.homes.get_mut(at)
+    }
+
+    fn home_of_row(&self, number: u64) -> Option<&Home> {
+        let behind = self.homes.partition_point(|home| home.first <= number);
+        self.homes.get(behind.checked_sub(1)?)
+    }
+
+    fn entry(&self, slot: Slot) -> Option<Entry> {
+        let home = self.home(slot.section)?;
+        home.kept.get(slot.index as usize).copied()
+    }
+
+    /// The number of the last one that repeats a kept document; 0 if there is none any more.
+    pub(crate) fn last_of(&self, slot: Slot) -> u64 {
+        match (self.entry(slot), self.matcher.kept(slot)) {
+            (Some(entry), Some((seq, _))) if entry.last != seq as u32 => self.whole(entry.last),
+            _ => 0,
+        }
+    }
+
+    /// The whole of a number from its lower half; 0 if it is before all rows.
+    fn whole(&self, number: u32) -> u64 {
+        let low = self.low();
+        let ahead = number.wrapping_sub(low as u32);
+        if u64::from(ahead) < MOST_ROWS {
+            low + u64::from(ahead)
+        } else {
+            0
+        }
+    }
+
+    /// Names the last one that repeats a kept document; returns the one before.
+    fn set_last(&mut self, slot: Slot, number: u64) -> u64 {
+        let before = self.last_of(slot);
+        if let Some(home) = self.home_mut(slot.section)
+            && let Some(entry) = home.kept.get_mut(slot.index as usize)
+        {
+            entry.last = number as u32;
+        }
+        before
+    }
+
+    /// The document with an id, if there is one.
+    pub(crate) fn find(&self, id: &str, id_hash: u64) -> Result<Option<Known>> {
+        let mut numbers = Vec::new();
+        self.ids.visit(id_hash, self.low(), |number| {
+            if !self.gone.contains(&number) {
+                numbers.push(number);
+            }
+        });
+        for number in numbers {
+            if let Some(known) = self.known(number)?.filter(|known| known.document.id == id) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The document whose row has a number.
+    pub(crate) fn known(&self, number: u64) -> Result<Option<Known>> {
+        let document = self.row(number)?.document(number);
+        Ok(document.map(|(document, seq)| Known {
+            number,
+            seq,
+            document,
+        }))
+    }
+
+    /// Whether a document that was kept is still there.
+    pub(crate) fn is_there(&self, seq: u64, slot: Slot) -> bool {
+        self.moved.contains_key(&seq)
+            || self
+                .matcher
+                .kept(slot)
+                .is_some_and(|(order, _)| order == seq)
+    }
+
+    /// Whether the row of a document does not count any more.
+    pub(crate) fn is_gone(&self, number: u64) -> bool {
+        number < self.low() || self.gone.contains(&number)
+    }
+
+    /// The number of the row of a kept document.
+    pub(crate) fn number_of(&self, seq: u64) -> u64 {
+        self.moved.get(&seq).copied().unwrap_or(seq)
+    }
+
+    fn batches(&self) -> impl DoubleEndedIterator<Item = &Batch> {
+        self.sealed.iter().map(|batch| &**batch).chain(&self.open)
+    }
+
+    fn row(&self, number: u64) -> Result<Row> {
+        let waiting = self
+            .batches()
+            .find(|batch| (batch.first..batch.next()).contains(&number));
+        let row = waiting.and_then(|batch| batch.rows.row((number - batch.first) as usize));
+        if let Some(row) = row {
+            return Ok(row);
+        }
+        let behind = self
+            .partitions
+            .partition_point(|partition| partition.about.first <= number);
+        let partition = behind.checked_sub(1).and_then(|at| self.partitions.get(at));
+        let partition =
+            partition.ok_or_else(|| Error::damaged("rows", format!("no row {number}")))?;
+        partition.row(number)
+    }
+
+    fn partition(&self, number: u64) -> Result<&Partition> {
+        let at = self
+            .partitions
+            .binary_search_by_key(&number, |partition| partition.about.number);
+        let partition = at.ok().and_then(|at| self.partitions.get(at));
+        let partition = partition.map(|partition| &**partition);
+        partition.ok_or_else(|| Error::damaged("rows", format!("no partition {number:x}")))
+    }
+
+    /// Calls back with the record of a place in a partition.
+    pub(crate) fn with_record_at<T>(
+        &self,
+        partition: u64,
+        at: u32,
+        visit: impl FnOnce(&Record<'_>) -> T,
+    ) -> Result<T> {
+        let offset = u64::from(at) * UNIT;
+        let waiting = self
+            .batches()
+            .rev()
+            .find(|batch| batch.has_record(partition, offset));
+        let Some(batch) = waiting else {
+            return self.partition(partition)?.record(at, visit);
+        };
+        let record = batch.texts.get((offset - batch.texts_at) as usize..);
+        let record = record.and_then(Record::read);
+        let record = record.ok_or_else(|| Error::damaged("memory", format!("record {offset}")))?;
+        Ok(visit(&record))
+    }
+
+    fn with_record<T>(&self, slot: Slot, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
+        let entry = self.entry(slot);
+        let entry = entry.ok_or_else(|| {
+            let what = format!(
+                "no kept document {} in partition {:x}",
+                slot.index, slot.section
+            );
+            Error::damaged("rows", what)
+        })?;
+        self.with_record_at(slot.section, entry.at, visit)
+    }
+
+    fn with_text<T>(&self, slot: Slot, visit: impl FnOnce(&str) -> T) -> Result<T> {
+        let text = self.with_record(slot, |record| record.text(visit))?;
+        text.ok_or_else(|| {
+            let what = format!("text {} of partition {:x}", slot.index, slot.section);
+            Error::damaged("texts", what)
+        })
+    }
+
+    /// The text of a document that was found.
+    pub(crate) fn text_of(&self, known: &Known) -> Result<String> {
+        let partition = self.home_of_row(known.number).map_or(0, |home| home.number);
+        let at = known.document.place.at;
+        let text = self.with_record_at(partition, at, |record| record.text(str::to_owned))?;
+        text.ok_or_else(|| {
+            let what = format!("the text of '{}'", shown(&known.document.id));
+            Error::damaged("texts", what)
+        })
+    }
+
+    /// Bytes of memory by part.
+    pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
+        let mut parts = self.matcher.memory().to_vec();
+        let kept: usize = self.homes.iter().map(|home| home.kept.capacity()).sum();
+        let waiting: usize = self
+            .batches()
+            .map(|batch| batch.rows.bytes() + batch.texts.len())
+            .sum();
+        let moved = 16 * self.moved.capacity() + 8 * self.gone.capacity();
+        parts.push(("ids", self.ids.bytes()));
+        parts.push(("places", (kept * size_of::<Entry>() + moved) as u64));
+        parts.push(("waiting", waiting as u64));
+        parts
+    }
+}
+
+impl Texts for State {
+    fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
+        self.with_text(slot, |text| visit(text))
+            .map_err(lookalike::Error::text)
+    }
+}
+
+/// Making the state again from the rows.
+impl State {
+    /// Takes in a partition whose rows follow.
+    pub(crate) fn replay_partition(&mut self, partition: Arc<Partition>) -> Result<()> {
+        let about = partition.about;
+        let name = partition.name();
+        if !self.homes.is_empty() && about.first != self.next {
+            let what = format!("it begins with row {}, not {}", about.first, self.next);
+            return Err(Error::damaged(&name, what));
+        }
+        self.next = about.first;
+        self.matcher.begin_section(about.number, about.began)?;
+        self.push_home(about.number, about.first);
+        self.partitions.push_back(partition);
+        Ok(())
+    }
+
+    /// Takes in the next row; `prepared` is the document again if it is one that was kept.
+    pub(crate) fn replay(&mut self, row: Row, prepared: Option<&online::Prepared>) -> Result<()> {
+        let number = self.next;
+        self.next += 1;
+        match row {
+            Row::Deleted { number, seq, slot } => {
+                self.gone.insert(number);
+                self.moved.remove(&seq);
+                if let Some(slot) = slot {
+                    self.matcher.remove(slot);
+                }
+                return Ok(());
+            }
+            Row::Document(document) => {
+                self.replay_document(&document, number, prepared, 0)?;
+                self.name(lookalike::value_hash(document.id.as_bytes()), number);
+            }
+            Row::Moved {
+                document,
+                from,
+                from_slot,
+                seq,
+                last,
+            } => {
+                self.matcher.remove(from_slot);
+                self.gone.insert(from);
+                self.moved.insert(seq, number);
+                self.replay_document(&document, seq, prepared, last)?;
+                self.name(lookalike::value_hash(document.id.as_bytes()), number);
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_document(
+        &mut self,
+        document: &rows::Document,
+        seq: u64,
+        prepared: Option<&online::Prepared>,
+        last: u64,
+    ) -> Result<()> {
+        if let Some(home) = self.homes.back_mut() {
+            home.end = home.end.max(document.place.end() / UNIT);
+        }
+        match (&document.verdict, prepared) {
+            (RowVerdict::Duplicate { slot, .. }, _) => {
+                self.matcher.note(document.time);
+                self.set_last(*slot, seq);
+                if self
+                    .settings
+                    .window
+                    .is_some_and(|window| window.refreshes())
+                {
+                    self.matcher.refresh(*slot, document.time);
+                }
+                Ok(())
+            }
+            (RowVerdict::Kept { index }, Some(prepared)) => {
+                let slot = self.matcher.keep(prepared, seq, document.time)?;
+                if slot.index != *index {
+                    let what = format!("row {seq} is kept document {index}, not {}", slot.index);
+                    return Err(Error::damaged("rows", what));
+                }
+                self.push_entry(document.place, seq, last);
+                Ok(())
+            }
+            (RowVerdict::Kept { .. }, None) => {
+                Err(Error::damaged("rows", "a kept text is missing"))
+            }
+        }
+    }
+
+    /// All rows are there: what comes is written behind them.
+    pub(crate) fn end_replay(&mut self) {
+        let low = self.low();
+        self.gone.retain(|&number| number >= low);
+        self.open = self.homes.back().map(|home| Batch {
+            partition: home.number,
+            begins: None,
+            first: self.next,
+            rows: Rows::default(),
+            texts_at: home.end * UNIT,
+            texts: Vec::new(),
+        });
+    }
+}

@@ -1,0 +1,50 @@
+//! Brings what waits to disk, in order.
+
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::error::Result;
+use crate::partition::{self, Partition};
+use crate::state::{Batch, Work};
+
+/// The only one that writes.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    disk: Arc<dyn Disk>,
+    /// The partition that was written last.
+    newest: Option<Arc<Partition>>,
+}
+
+impl Writer {
+    pub(crate) fn new(disk: Arc<dyn Disk>, newest: Option<Arc<Partition>>) -> Self {
+        Self { disk, newest }
+    }
+
+    /// Does all of the work; returns the partitions that began. After an error nothing is known of what
+    /// is on disk, and this must not be called again.
+    pub(crate) fn work(&mut self, work: &Work) -> Result<Vec<Arc<Partition>>> {
+        let mut begun = Vec::new();
+        for batch in &work.batches {
+            begun.extend(self.write(batch)?);
+        }
+        for &number in &work.expired {
+            partition::remove(&*self.disk, number)?;
+        }
+        Ok(begun)
+    }
+
+    /// Returns the partition if it begins with the batch.
+    fn write(&mut self, batch: &Batch) -> Result<Option<Arc<Partition>>> {
+        let begun = match batch.begins {
+            Some(about) => Some(Arc::new(Partition::create(&*self.disk, about)?)),
+            None => None,
+        };
+        if begun.is_some() {
+            self.newest.clone_from(&begun);
+        }
+        if let Some(newest) = &self.newest {
+            newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
+        }
+        Ok(begun)
+    }
+}

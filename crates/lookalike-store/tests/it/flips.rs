@@ -1,0 +1,79 @@
+//! Bits that change on the disk: noticed, or without any consequence.
+
+use std::sync::Arc;
+
+use lookalike_store::{Answer, Collection, Disk, verify};
+
+use crate::disk::Simulated;
+use crate::power::{Call, script};
+use crate::support::{Hand, Random, prepare};
+
+#[test]
+fn a_flipped_bit_is_noticed_or_harmless() {
+    let script = script(21, 100, false);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    let mut asked = Vec::new();
+    for call in 0..90 {
+        script.call(&collection, &hand, call).unwrap();
+        if let (_, Call::Insert(documents)) = &script.calls[call] {
+            asked.extend(documents.clone());
+        }
+    }
+    let got = |collection: &Collection, id: &str| collection.get(id);
+    let query = |collection: &Collection, at: usize| {
+        let prepared = prepare(collection, vec![asked[at].clone()]);
+        collection.query(&prepared[0])
+    };
+    let expected: Vec<_> = asked
+        .iter()
+        .map(|it| got(&collection, &it.id).unwrap())
+        .collect();
+    let answers: Vec<Answer> = (0..asked.len())
+        .map(|at| query(&collection, at).unwrap())
+        .collect();
+    drop(collection);
+    let disk = disk.copy();
+    let mut random = Random(5);
+    let (mut noticed, mut by_verify) = (0, 0);
+    for name in disk.names().unwrap() {
+        let length = disk.length(&name);
+        for flip in 0..120 {
+            let damaged = disk.copy();
+            // Half of them where most of what is written stands.
+            let within = if flip % 2 == 0 {
+                length
+            } else {
+                length.min(20_000)
+            };
+            let (at, bit) = (random.below(within), random.below(8) as u8);
+            damaged.flip(&name, at, bit);
+            let report = verify(&damaged.copy());
+            let clean = report.is_ok_and(|report| report.findings.is_empty());
+            by_verify += usize::from(!clean);
+            let Ok(collection) = Collection::open(Arc::new(damaged), hand.options()) else {
+                noticed += 1;
+                assert!(
+                    !clean,
+                    "verify finds nothing wrong with byte {at} of '{name}'"
+                );
+                continue;
+            };
+            for (document, expected) in asked.iter().zip(&expected) {
+                match got(&collection, &document.id) {
+                    Ok(stored) => assert_eq!(stored, *expected, "byte {at} of '{name}'"),
+                    Err(_) => assert!(!clean, "byte {at} of '{name}'"),
+                }
+            }
+            for (at, expected) in answers.iter().enumerate().step_by(7) {
+                if let Ok(answer) = query(&collection, at) {
+                    assert_eq!(answer, *expected);
+                }
+            }
+        }
+    }
+    assert!(
+        noticed > 100 && by_verify >= noticed,
+        "{noticed} {by_verify}"
+    );
+}

@@ -1,0 +1,283 @@
+//! Any sequence of calls against a double loop over documents as strings.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use lookalike_oracle::Document as Plain;
+use lookalike_store::{Answer, Collection, ErrorKind, OnConflict, Options, Settings, Verdict};
+use proptest::prelude::*;
+
+use crate::disk::Simulated;
+use crate::support::{Hand, S, document, prepare, settings, text};
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// Documents by id and text, and how late they are; together.
+    Insert(Vec<(usize, usize, i64)>),
+    Query(usize, i64),
+    Delete(usize),
+    Wait(i64),
+    Restart,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lag = prop_oneof![6 => Just(0i64), 3 => -2i64..10, 1 => -100i64..100];
+    let one = (0..60usize, 0..90usize, lag.clone());
+    let step = prop_oneof![
+        10 => proptest::collection::vec(one, 1..5).prop_map(Step::Insert),
+        2 => (0..90usize, lag).prop_map(|(text, lag)| Step::Query(text, lag)),
+        2 => (0..60usize).prop_map(Step::Delete),
+        4 => (0..9i64).prop_map(Step::Wait),
+        1 => (20..60i64).prop_map(Step::Wait),
+        1 => Just(Step::Restart),
+    ];
+    proptest::collection::vec(step, 1..60)
+}
+
+struct Remembered {
+    id: String,
+    plain: Plain,
+    time: i64,
+    seq: u64,
+}
+
+struct Model {
+    settings: Settings,
+    width: i64,
+    newest: i64,
+    kept: Vec<Remembered>,
+    /// What was answered, and what was said, by id.
+    answered: BTreeMap<String, (Answer, String)>,
+}
+
+impl Model {
+    fn arrival(&self, stated: i64, now: i64) -> (i64, i64) {
+        let time = stated.min(now + 5 * S);
+        (time, self.newest.max(time))
+    }
+
+    fn best(&self, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
+        let (time, clock) = self.arrival(stated, now);
+        let plain = Plain::new(text, 2);
+        let mut best: Option<(usize, f64)> = None;
+        for (at, kept) in self.kept.iter().enumerate() {
+            let reached = (kept.time - time).abs() <= self.width && kept.time >= clock - self.width;
+            let similarity = kept.plain.similarity(&plain);
+            if reached && similarity >= 0.6 && best.is_none_or(|(_, most)| similarity > most) {
+                best = Some((at, similarity));
+            }
+        }
+        best
+    }
+
+    fn agrees(&self, answer: &Answer, best: Option<(usize, f64)>) -> bool {
+        match (&answer.verdict, best) {
+            (Verdict::Kept, None) => true,
+            (Verdict::Duplicate(evidence), Some((at, similarity))) => {
+                let kept = &self.kept[at];
+                (&*evidence.of, evidence.seq, evidence.similarity)
+                    == (&*kept.id, kept.seq, similarity)
+            }
+            _ => false,
+        }
+    }
+
+    fn forget(&mut self, id: &str) {
+        self.answered.remove(id);
+        self.kept.retain(|kept| kept.id != id);
+    }
+
+    /// Checks the answer for a document and takes it in.
+    fn take(
+        &mut self,
+        (id, text, stated, now): (&str, &str, i64, i64),
+        answer: Result<Answer, lookalike_store::Error>,
+    ) -> Result<(), TestCaseError> {
+        let (time, clock) = self.arrival(stated, now);
+        if let Some((first, said)) = self.answered.get(id) {
+            // Whether what is past the window is still known depends on its partition.
+            let past = first.time.0 < clock - self.width;
+            match &answer {
+                Ok(again) if again.again => {
+                    prop_assert_eq!(said, text);
+                    let plain = Answer {
+                        again: false,
+                        time: first.time,
+                        ..again.clone()
+                    };
+                    prop_assert_eq!(&plain, first);
+                    return Ok(());
+                }
+                Err(error) => {
+                    prop_assert_eq!(error.kind(), ErrorKind::Conflict);
+                    prop_assert!(said != text);
+                    prop_assert!(self.settings.on_conflict == OnConflict::Refuse);
+                    return Ok(());
+                }
+                Ok(fresh) => {
+                    let replaced = said != text && self.settings.on_conflict == OnConflict::Replace;
+                    prop_assert!(past || replaced || fresh.seq.is_none());
+                    if replaced && fresh.seq.is_some() {
+                        self.forget(id);
+                    }
+                }
+            }
+        }
+        let answer = answer.unwrap();
+        let best = self.best(text, stated, now);
+        prop_assert!(self.agrees(&answer, best), "{:?} {:?}", answer, best);
+        prop_assert_eq!(answer.time.0, time);
+        prop_assert_eq!(answer.seq.is_none(), time < clock - self.width);
+        let Some(seq) = answer.seq else {
+            return Ok(());
+        };
+        self.newest = clock;
+        match best {
+            Some((at, _)) => {
+                if self
+                    .settings
+                    .window
+                    .is_some_and(|window| window.refreshes())
+                {
+                    self.kept[at].time = self.kept[at].time.max(time);
+                }
+            }
+            None => self.kept.push(Remembered {
+                id: id.to_owned(),
+                plain: Plain::new(text, 2),
+                time,
+                seq,
+            }),
+        }
+        self.answered
+            .insert(id.to_owned(), (answer, text.to_owned()));
+        Ok(())
+    }
+}
+
+fn open(disk: &Simulated, options: Options) -> Collection {
+    Collection::open(Arc::new(disk.clone()), options).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn every_sequence_of_calls_follows_the_rule(
+        steps in steps(),
+        width in prop_oneof![Just(48i64), Just(12)],
+        refresh in any::<bool>(),
+        replace in any::<bool>(),
+    ) {
+        let on_conflict = if replace { OnConflict::Replace } else { OnConflict::Refuse };
+        let settings = Settings {
+            on_conflict,
+            ..settings(Some((width.unsigned_abs(), refresh)))
+        };
+        let hand = Hand::default();
+        let mut now = 5000 * S;
+        hand.set(now);
+        let mut disk = Simulated::new();
+        let mut collection =
+            Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+        let mut model = Model {
+            settings,
+            width: width * S,
+            newest: i64::MIN / 2,
+            kept: Vec::new(),
+            answered: BTreeMap::new(),
+        };
+        for step in steps {
+            match step {
+                Step::Wait(seconds) => {
+                    now += seconds * S;
+                    hand.set(now);
+                }
+                Step::Insert(offered) => {
+                    let offered: Vec<_> = offered
+                        .into_iter()
+                        .map(|(id, seed, lag)| (format!("d{id}"), text(seed), now - lag * S))
+                        .collect();
+                    let documents = offered
+                        .iter()
+                        .map(|(id, text, time)| document(id, text, Some(*time)))
+                        .collect();
+                    let answers = collection.insert(&prepare(&collection, documents));
+                    for ((id, text, time), answer) in offered.iter().zip(answers) {
+                        model.take((id, text, *time, now), answer)?;
+                    }
+                }
+                Step::Query(seed, lag) => {
+                    let (text, time) = (text(seed), now - lag * S);
+                    let asked = prepare(&collection, vec![document("asked", &text, Some(time))]);
+                    let answer = collection.query(&asked[0]).unwrap();
+                    let best = model.best(&text, time, now);
+                    prop_assert!(model.agrees(&answer, best), "{:?} {:?}", answer, best);
+                    prop_assert!(answer.seq.is_none());
+                }
+                Step::Delete(id) => {
+                    let id = format!("d{id}");
+                    let there = collection.get(&id).unwrap().is_some();
+                    let known = model.answered.get(&id).map(|(answer, _)| answer.time.0);
+                    let past = known.is_none_or(|time| time < model.newest - model.width);
+                    prop_assert!(there || past);
+                    prop_assert_eq!(collection.delete(&id).unwrap(), there);
+                    prop_assert!(collection.get(&id).unwrap().is_none());
+                    model.forget(&id);
+                }
+                Step::Restart => {
+                    let after = disk.copy();
+                    drop(collection);
+                    disk = after;
+                    collection = open(&disk, hand.options());
+                }
+            }
+        }
+        let page = collection.clusters(None, usize::MAX, usize::MAX).unwrap();
+        for cluster in page.clusters {
+            for member in cluster.members {
+                prop_assert_eq!(member.cluster(), &cluster.kept.id);
+                let (answer, _) = &model.answered[&member.id];
+                prop_assert_eq!(answer.seq, member.seq);
+            }
+        }
+    }
+}
+
+/// Whoever comes first is kept, however many come at the same moment.
+#[test]
+fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
+    let hand = Hand::default();
+    let collection =
+        Collection::create(Arc::new(Simulated::new()), &settings(None), hand.options()).unwrap();
+    let answers = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let (collection, answers) = (&collection, &answers);
+            scope.spawn(move || {
+                for round in 0..50 {
+                    let id = format!("{writer}-{round}");
+                    let text = format!("the same words in round {round}");
+                    let one = prepare(collection, vec![document(&id, &text, None)]);
+                    let answer = collection.insert(&one).remove(0).unwrap();
+                    answers.lock().unwrap().push((round, answer));
+                }
+            });
+        }
+    });
+    let mut answers = answers.into_inner().unwrap();
+    answers.sort_by_key(|(_, answer)| answer.seq);
+    let mut model = Model {
+        settings: settings(None),
+        width: i64::MAX / 4,
+        newest: 0,
+        kept: Vec::new(),
+        answered: BTreeMap::new(),
+    };
+    for (round, answer) in answers {
+        let text = format!("the same words in round {round}");
+        let id = answer.id.clone();
+        model.take((&id, &text, 0, 0), Ok(answer)).unwrap();
+    }
+    assert_eq!(model.answered.len(), 200);
+}

@@ -1,0 +1,8 @@
+//! The store against a model, and against disks that lose power, fail, fill up or change bits.
+
+mod disk;
+mod faults;
+mod flips;
+mod machine;
+mod power;
+mod support;

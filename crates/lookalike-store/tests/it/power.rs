@@ -1,0 +1,337 @@
+//! Loss of power at any operation, and again while the collection is being opened.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use lookalike::online::Time;
+use lookalike_store::{Answer, Collection, Content, Document, Settings};
+
+use crate::disk::Simulated;
+use crate::support::{Hand, Random, S, document, prepare, settings, text};
+
+/// What is asked of a collection, in one call.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Insert(Vec<Document>),
+    Delete(String),
+}
+
+/// Calls with their times, and what they were answered without any loss.
+pub(crate) struct Script {
+    pub(crate) settings: Settings,
+    pub(crate) calls: Vec<(i64, Call)>,
+    answers: Vec<Vec<Answer>>,
+    /// The number of the last row after so many calls.
+    lasts: Vec<u64>,
+}
+
+pub(crate) const WIDTH: i64 = 24;
+
+/// Calls whose times jump, so that partitions begin and expire.
+pub(crate) fn script(seed: u64, count: usize, refresh: bool) -> Script {
+    let mut random = Random(seed);
+    let mut calls = Vec::new();
+    for call in 0..count {
+        let time = (1000 + 9 * (call as i64 / 30)) * S + call as i64;
+        if call > 5 && random.chance(7) {
+            let back = random.below(12);
+            calls.push((
+                time,
+                Call::Delete(format!("{}-0", call.saturating_sub(back))),
+            ));
+            continue;
+        }
+        let documents = (0..1 + random.below(4)).map(|at| {
+            let text = text(random.below(220));
+            document(&format!("{call}-{at}"), &text, Some(time))
+        });
+        calls.push((time, Call::Insert(documents.collect())));
+    }
+    let mut script = Script {
+        settings: settings(Some((WIDTH as u64, refresh))),
+        calls,
+        answers: Vec::new(),
+        lasts: vec![0],
+    };
+    let hand = Hand::default();
+    let collection = script.create(&Simulated::new(), &hand);
+    for call in 0..count {
+        let answers = script.call(&collection, &hand, call).unwrap();
+        script.answers.push(answers);
+        script.lasts.push(collection.stats().unwrap().durable);
+    }
+    script
+}
+
+impl Script {
+    pub(crate) fn create(&self, disk: &Simulated, hand: &Hand) -> Collection {
+        Collection::create(Arc::new(disk.clone()), &self.settings, hand.options()).unwrap()
+    }
+
+    /// Makes a call, which must be answered.
+    pub(crate) fn call(
+        &self,
+        collection: &Collection,
+        hand: &Hand,
+        call: usize,
+    ) -> Result<Vec<Answer>, lookalike_store::Error> {
+        let (time, call) = &self.calls[call];
+        hand.set(*time);
+        match call {
+            Call::Insert(documents) => {
+                let prepared = prepare(collection, documents.clone());
+                collection.insert(&prepared).into_iter().collect()
+            }
+            Call::Delete(id) => collection.delete(id).map(|_| Vec::new()),
+        }
+    }
+
+    /// What a collection has of every document after so many calls.
+    fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
+        let mut expected = BTreeMap::new();
+        for (call, (_, what)) in self.calls[..calls].iter().enumerate() {
+            match what {
+                Call::Insert(documents) => {
+                    for (answer, document) in self.answers[call].iter().zip(documents) {
+                        expected.insert(&*document.id, Some((answer, document)));
+                    }
+                }
+                Call::Delete(id) => drop(expected.insert(id, None)),
+            }
+        }
+        expected
+    }
+
+    /// Opens what a disk has after `acknowledged` calls were answered: these and at most one more must
+    /// be there, each as a whole, and the next ones must be answered as without any loss.
+    pub(crate) fn check(&self, disk: &Simulated, acknowledged: usize) -> Result<(), String> {
+        let hand = Hand::default();
+        hand.set(self.calls[acknowledged.min(self.calls.len() - 1)].0);
+        let collection = Collection::open(Arc::new(disk.clone()), hand.options())
+            .map_err(|error| format!("after {acknowledged} calls: {error}"))?;
+        let durable = collection
+            .stats()
+            .map_err(|error| error.to_string())?
+            .durable;
+        let calls = (acknowledged..=acknowledged + 1)
+            .find(|&calls| self.lasts.get(calls) == Some(&durable))
+            .ok_or_else(|| format!("{durable} rows after {acknowledged} calls"))?;
+        self.check_documents(&collection, calls)?;
+        for call in calls..(calls + 3).min(self.calls.len()) {
+            let answers = self
+                .call(&collection, &hand, call)
+                .map_err(|error| format!("call {call}: {error}"))?;
+            if !self.alike(&answers, &self.answers[call]) {
+                return Err(format!(
+                    "call {call}: {answers:?}, not {:?}",
+                    self.answers[call]
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What was deleted from a cluster may have been answered before the loss: verdicts stand.
+    fn alike(&self, answers: &[Answer], expected: &[Answer]) -> bool {
+        let plain = |answers: &[Answer]| -> Vec<Answer> {
+            let plain = answers.iter().cloned();
+            plain
+                .map(|answer| Answer {
+                    again: false,
+                    ..answer
+                })
+                .collect()
+        };
+        plain(answers) == plain(expected)
+    }
+
+    fn check_documents(&self, collection: &Collection, calls: usize) -> Result<(), String> {
+        let newest = self.calls[calls.saturating_sub(1)].0;
+        let refresh = self
+            .settings
+            .window
+            .is_some_and(|window| window.refreshes());
+        for (id, expected) in self.expected(calls) {
+            let stored = collection.get(id).map_err(|error| error.to_string())?;
+            let right = match (&stored, expected) {
+                (None, None) => true,
+                (Some(_), None) => false,
+                (None, Some((answer, _))) => answer.time.0 < newest - WIDTH * S,
+                (Some(stored), Some((answer, document))) => {
+                    let time = if refresh {
+                        stored.answer.time
+                    } else {
+                        answer.time
+                    };
+                    let answer = Answer {
+                        time,
+                        again: false,
+                        ..answer.clone()
+                    };
+                    stored.answer == answer && stored.content == document.content
+                }
+            };
+            if !right {
+                return Err(format!(
+                    "after {calls} calls '{id}' is {stored:?}, not {expected:?}"
+                ));
+            }
+        }
+        for (_, later) in &self.calls[calls..] {
+            if let Call::Insert(documents) = later
+                && let Some(document) = documents.first()
+                && collection
+                    .get(&document.id)
+                    .map_err(|error| error.to_string())?
+                    .is_some()
+            {
+                return Err(format!("'{}' is there after {calls} calls", document.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What many losses of power have shown.
+#[derive(Default)]
+struct Losses {
+    count: AtomicU64,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Losses {
+    fn check(&self, script: &Script, disk: &Simulated, acknowledged: usize) {
+        self.count.fetch_add(1, Ordering::SeqCst);
+        if let Err(wrong) = script.check(disk, acknowledged) {
+            self.wrong.lock().unwrap().push(wrong);
+        }
+    }
+}
+
+/// Runs a script on a disk that loses power at some operations; half of the time it does so again
+/// while the collection is opened.
+fn lose_power(script: Script, seed: u64, percent: usize, lies: bool) -> Arc<Losses> {
+    let script = Arc::new(script);
+    let losses = Arc::new(Losses::default());
+    let acknowledged = Arc::new(AtomicUsize::new(0));
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    if lies {
+        disk.lie();
+    }
+    let hook = {
+        let (script, losses) = (script.clone(), losses.clone());
+        let acknowledged = acknowledged.clone();
+        move |disk: &Simulated, operation: u64| {
+            let mut random = Random(seed << 32 | operation);
+            if !random.chance(percent) {
+                return;
+            }
+            let acknowledged = acknowledged.load(Ordering::SeqCst);
+            let lost = disk.after_power_loss(&mut random);
+            if random.chance(50) {
+                let (script, losses) = (script.clone(), losses.clone());
+                let (at, seed) = (1 + random.below(8) as u64, random.next());
+                lost.set_hook(move |disk, operation| {
+                    if operation == at {
+                        let again = disk.after_power_loss(&mut Random(seed));
+                        losses.check(&script, &again, acknowledged);
+                    }
+                });
+            }
+            losses.check(&script, &lost, acknowledged);
+        }
+    };
+    disk.set_hook(hook);
+    for call in 0..script.calls.len() {
+        script.call(&collection, &hand, call).unwrap();
+        acknowledged.store(call + 1, Ordering::SeqCst);
+    }
+    losses
+}
+
+fn survive(seeds: std::ops::Range<u64>, percent: usize) -> u64 {
+    let mut count = 0;
+    for seed in seeds {
+        let script = script(seed, 200, seed % 2 == 1);
+        assert_script_has_partitions(&script);
+        let losses = lose_power(script, seed, percent, false);
+        let wrong = losses.wrong.lock().unwrap();
+        assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
+        count += losses.count.load(Ordering::SeqCst);
+    }
+    count
+}
+
+/// At least three partitions at a time, and some that expired.
+fn assert_script_has_partitions(script: &Script) {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    let mut most = 0;
+    for call in 0..script.calls.len() {
+        script.call(&collection, &hand, call).unwrap();
+        most = most.max(collection.stats().unwrap().partitions);
+    }
+    let oldest = collection.get("0-0").unwrap();
+    assert!(most >= 3 && oldest.is_none(), "{most} {oldest:?}");
+    assert_eq!(Time(hand.get()), Time(script.calls.last().unwrap().0));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
+    let count = survive(0..2, 45);
+    assert!(count >= 2000, "{count} losses");
+}
+
+/// The long form.
+#[test]
+#[ignore = "takes half an hour"]
+fn nothing_is_lost_in_fifty_thousand_losses() {
+    let mut count = 0;
+    let mut seed = 100;
+    while count < 50_000 {
+        count += survive(seed..seed + 1, 60);
+        seed += 1;
+    }
+    println!("{count} losses of power over {} runs", seed - 100);
+}
+
+#[test]
+fn a_disk_that_lies_about_syncs_is_caught() {
+    let losses = lose_power(script(7, 40, false), 7, 30, true);
+    let (count, wrong) = (
+        losses.count.load(Ordering::SeqCst),
+        losses.wrong.lock().unwrap(),
+    );
+    assert!(wrong.len() as u64 > count / 4, "{} of {count}", wrong.len());
+}
+
+#[test]
+fn contents_come_back() {
+    let script = script(3, 60, false);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    for call in 0..60 {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    let report = lookalike_store::verify(&disk.copy()).unwrap();
+    assert!(
+        report.findings.is_empty() && report.documents > 60,
+        "{report:?}"
+    );
+    let mut lines = Vec::new();
+    let exported = lookalike_store::export(&collection, &mut lines).unwrap();
+    let other = script.create(&Simulated::new(), &hand);
+    let imported = lookalike_store::import(&other, &mut &lines[..]).unwrap();
+    assert_eq!(exported, imported);
+    let snapshot = Simulated::new();
+    collection.snapshot(&snapshot).unwrap();
+    script.check(&snapshot, 60).unwrap();
+    for (id, expected) in script.expected(60) {
+        let again = other.get(id).unwrap().map(|stored| stored.content);
+        let expected = expected.map(|(_, document)| document.content.clone());
+        assert!(again == expected || again.is_none(), "{id}");
+        assert!(again.is_none_or(|content| matches!(content, Content::Text(_))));
+    }
+}

@@ -1,0 +1,107 @@
+//! Documents, clocks and numbers that are the same in every run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use lookalike::Threshold;
+use lookalike::online::{Time, Window};
+use lookalike::plan::{self, Method};
+use lookalike::text::Scratch;
+use lookalike_store::{Collection, Content, Document, Options, Prepared, Settings};
+
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut value = self.0;
+        value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
+pub(crate) const S: i64 = 1_000_000;
+
+/// A clock that is set by hand.
+#[derive(Clone, Default)]
+pub(crate) struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    pub(crate) fn set(&self, time: i64) {
+        self.0.store(time, Ordering::SeqCst);
+    }
+
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn options(&self) -> Options {
+        let hand = self.clone();
+        Options {
+            clock: Arc::new(move || Time(hand.get())),
+            headroom: 0,
+        }
+    }
+}
+
+/// Documents are joined exactly, so that a double loop can say what matches.
+pub(crate) fn settings(window: Option<(u64, bool)>) -> Settings {
+    let seconds = Duration::from_secs;
+    Settings {
+        matching: plan::Settings {
+            method: Method::Join,
+            threshold: Threshold::new(0.6).unwrap(),
+            ..plan::Settings::default()
+        },
+        window: window
+            .map(|(width, refresh)| Window::new(seconds(width), seconds(5), refresh).unwrap()),
+        ..Settings::default()
+    }
+}
+
+/// A text, often an edit of another with a seed near it.
+pub(crate) fn text(seed: usize) -> String {
+    let mut random = Random(seed as u64 / 4);
+    let length = 3 + random.below(9);
+    let mut words: Vec<String> = (0..length)
+        .map(|_| format!("w{}", random.below(300)))
+        .collect();
+    for edit in 0..seed % 4 {
+        let at = Random((seed + edit) as u64).below(words.len());
+        words[at] = format!("e{edit}");
+    }
+    match seed % 23 {
+        0 => String::new(),
+        1 => "!!".to_owned(),
+        2 => "a".to_owned(),
+        3 => words.join(" ").repeat(40),
+        _ => words.join(" "),
+    }
+}
+
+pub(crate) fn document(id: &str, text: &str, time: Option<i64>) -> Document {
+    Document {
+        id: id.to_owned(),
+        content: Content::Text(text.to_owned()),
+        time: time.map(Time),
+        meta: None,
+    }
+}
+
+pub(crate) fn prepare(collection: &Collection, documents: Vec<Document>) -> Vec<Prepared> {
+    let mut scratch = Scratch::default();
+    documents
+        .into_iter()
+        .map(|document| collection.prepare(document, &mut scratch).unwrap())
+        .collect()
+}

@@ -1,0 +1,101 @@
+//! The keys under which a document is found, and under which it looks for others.
+//!
+//! They are the keys of a batch. Only those of the exact join depend on what came before; see
+//! [`rarity`](super::rarity).
+
+use super::prepared::Prepared;
+use super::rarity::Rarity;
+use super::sections::Sections;
+use crate::matching::{band_key, block_key, smallest_key, text_key};
+use crate::plan::{Blocks, Plan};
+use crate::text::State;
+
+/// Makes keys as a plan asks.
+#[derive(Debug)]
+pub(super) struct Keys {
+    plan: Plan,
+    /// Fingerprints are found by an index of their own, equal ones among them.
+    codes: bool,
+    /// Where fingerprints within a distance have no such index.
+    blocks: Option<Blocks>,
+    rarity: Option<Rarity>,
+}
+
+impl Keys {
+    pub(super) fn new(plan: &Plan, codes: bool) -> Self {
+        let blocks = plan.distance().filter(|_| !codes).map(|distance| Blocks {
+            count: distance.get() + 1,
+            bits: plan.bits(),
+        });
+        let rarity = plan.join().map(|_| Rarity::new(plan.candidate_threshold()));
+        Self {
+            plan: *plan,
+            codes,
+            blocks,
+            rarity,
+        }
+    }
+
+    /// The key of a document's text, unless equal texts are found by their fingerprints.
+    pub(super) fn of_text(&self, document: &Prepared) -> Option<u64> {
+        let by_code = self.codes && document.code().is_some();
+        (document.state() != State::Empty && !by_code).then(|| text_key(document.key()))
+    }
+
+    /// The keys under which a document looks for others.
+    pub(super) fn to_ask(&self, document: &Prepared) -> Vec<u64> {
+        let mut keys = self.of_sketches(document);
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            rarity.to_ask(features, &mut keys);
+        }
+        keys
+    }
+
+    /// The keys under which a document is found from now on.
+    pub(super) fn to_keep(&self, document: &Prepared) -> Vec<u64> {
+        let mut keys = self.of_sketches(document);
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            rarity.to_keep(features, &mut keys);
+        }
+        keys
+    }
+
+    fn of_sketches(&self, document: &Prepared) -> Vec<u64> {
+        let mut keys: Vec<u64> = self.of_text(document).into_iter().collect();
+        let sketched = document.sketched();
+        if let (Some(bands), Some(signature)) = (self.plan.bands(), sketched.signature()) {
+            keys.extend((0..bands.bands).map(|band| band_key(bands, band, signature)));
+        }
+        if let (Some(blocks), Some(code)) = (self.blocks, document.code()) {
+            let masks = blocks.masks().enumerate();
+            keys.extend(masks.map(|(block, mask)| block_key(block, code & mask)));
+        }
+        if let (Some(_), Some(sentences)) = (self.plan.sentences(), sketched.sentences()) {
+            keys.push(sentences);
+        }
+        if let (Some(smallest), Some(hashes)) = (self.plan.smallest(), sketched.smallest()) {
+            let meeting = hashes.iter().take(smallest.meeting);
+            keys.extend(meeting.map(|&hash| smallest_key(hash)));
+        }
+        keys
+    }
+
+    /// Takes note of the features of a document that was added with this number.
+    pub(super) fn learn(&mut self, document: &Prepared, number: u64, sections: &Sections) {
+        if let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) {
+            let low = sections.low();
+            rarity.learn(features, number, low, sections.next() - low);
+        }
+    }
+
+    /// Forgets what is about documents before this number.
+    pub(super) fn forget_before(&mut self, low: u64) {
+        if let Some(rarity) = &mut self.rarity {
+            rarity.forget_before(low);
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.rarity.as_ref().map_or(0, Rarity::bytes)
+    }
+}

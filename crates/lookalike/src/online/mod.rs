@@ -1,0 +1,502 @@
+//! Check and insert: one document after another, in one total order, while older ones are forgotten.
+//!
+//! A [`Matcher`] remembers kept documents and answers for the next one by the rule of
+//! [`matching`](crate::matching): *x is kept iff no kept y before x, in the window, matches it*; a
+//! document that is not kept names the most similar kept one, of equals the earliest. It uses the
+//! plan, the sketches and the predicate of a batch, so a stream gets the verdicts that the same
+//! documents get from [`find_verdicts`](crate::matching::find_verdicts) with the same window.
+//!
+//! # How it works
+//!
+//! As in a batch, a document has keys, and only documents that share one can match: bands of its
+//! signature, rare features of a short one, blocks of bits, its text. The keys of kept documents stand
+//! in one table ([`Buckets`]). Rare is what was rare among the documents before; since the prefix filter
+//! is exact under any fixed order of features, a document is looked up under each order that live
+//! documents were added under. Fingerprints within a distance come from
+//! [`Live`](crate::hamming::live::Live).
+//!
+//! Documents stand in *sections* by arrival. The window slides by dropping the oldest
+//! section whole: what has expired is below a low-water mark, so nothing is done per document.
+//!
+//! # What it costs
+//!
+//! Making a [`Prepared`] document takes nearly all of the time and needs nothing of the matcher. The
+//! check reads a cache line or two for every key, and texts only of candidates that sketches do not
+//! rule out. A kept short document takes about 60 bytes and 18 for each of its keys; signatures of
+//! long ones take 4 bytes a slot. [`Matcher::memory`] says it by part.
+//!
+//! # What it does not do
+//!
+//! It is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no clock: the
+//! caller says what time it is. One thread changes it at a time; any number check beside one another.
+
+mod buckets;
+mod keys;
+mod material;
+mod prepared;
+mod rarity;
+mod sections;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use buckets::Buckets;
+pub use material::Texts;
+pub use prepared::{Prepared, Preparer};
+pub use sections::Slot;
+pub use window::{Arrival, Time, Window};
+
+use crate::error::Result;
+use crate::hamming::live::{Live, Seq};
+use crate::matching::{Route, Rule, Sketched};
+use crate::plan::Plan;
+use crate::recipe::Recipe;
+use crate::text::State;
+use crate::types::{Distance, DocId, Similarity};
+use keys::Keys;
+use material::Material;
+use sections::Sections;
+
+/// A kept document that matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Where it stands.
+    pub slot: Slot,
+    /// Its place in the total order.
+    pub order: u64,
+    /// How similar it is.
+    pub similarity: Similarity,
+    /// How it was found.
+    pub route: Route,
+}
+
+impl Found {
+    /// Whether it is the better evidence: the more similar, of equals the earlier.
+    fn beats(&self, other: &Self) -> bool {
+        self.similarity > other.similarity
+            || self.similarity == other.similarity && self.order < other.order
+    }
+}
+
+/// The kept documents of a window; see the [module](self).
+///
+/// ```
+/// use lookalike::online::{Matcher, Slot, Texts, Time};
+/// use lookalike::plan::{Plan, Settings};
+/// use lookalike::text::Scratch;
+/// use lookalike::{Recipe, Result};
+///
+/// let recipe = Recipe::named("default")?;
+/// let plan = Plan::new(&recipe, Settings::default())?;
+/// let mut matcher = Matcher::new(&recipe, &plan, None)?;
+/// matcher.begin_section(0, Time(0))?;
+///
+/// struct Kept(Vec<&'static str>);
+///
+/// impl Texts for Kept {
+///     fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+///         visit(self.0[slot.index as usize]);
+///         Ok(())
+///     }
+/// }
+///
+/// let mut kept = Kept(Vec::new());
+/// let mut repeats = Vec::new();
+/// for (order, text) in ["老船长解开了缆绳", "別的事", "老船長解開了纜繩！"].into_iter().enumerate() {
+///     let document = matcher.preparer().text(text, &mut Scratch::default());
+///     let arrival = matcher.arrival(None, Time(order as i64));
+///     match matcher.check(&document, &arrival, &kept)? {
+///         Some(found) => repeats.push((order, found.order, found.similarity.get())),
+///         None => {
+///             matcher.keep(&document, order as u64, arrival.time)?;
+///             kept.0.push(text);
+///         }
+///     }
+/// }
+/// assert_eq!(repeats, [(2, 0, 1.0)]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Matcher {
+    plan: Plan,
+    window: Option<Window>,
+    preparer: Preparer,
+    /// The newest time of a stored document.
+    newest: Time,
+    sections: Sections,
+    buckets: Buckets,
+    keys: Keys,
+    codes: Option<Codes>,
+    material: Material,
+}
+
+/// Fingerprints within a distance: a fingerprint's number is that of its document.
+#[derive(Debug)]
+enum Codes {
+    Narrow(Live<u64>),
+    Wide(Live<u128>),
+}
+
+impl Codes {
+    /// None where candidates come by blocks of bits.
+    fn new(plan: &Plan) -> Result<Option<Self>> {
+        let Some(distance) = plan.distance() else {
+            return Ok(None);
+        };
+        if plan.blocks().is_some() || distance.get() > Live::<u64>::GREATEST_DISTANCE {
+            return Ok(None);
+        }
+        Ok(Some(if plan.bits() <= u64::BITS {
+            Self::Narrow(Live::new(plan.bits(), distance)?)
+        } else {
+            Self::Wide(Live::new(plan.bits(), distance)?)
+        }))
+    }
+
+    fn insert(&self, code: u128, section: u64) -> Result<Seq> {
+        match self {
+            Self::Narrow(live) => live.insert(code as u64, section),
+            Self::Wide(live) => live.insert(code, section),
+        }
+    }
+
+    fn remove(&self, seq: Seq) -> bool {
+        match self {
+            Self::Narrow(live) => live.remove(seq),
+            Self::Wide(live) => live.remove(seq),
+        }
+    }
+
+    fn expire_before(&self, section: u64) {
+        match self {
+            Self::Narrow(live) => live.expire_before(section),
+            Self::Wide(live) => live.expire_before(section),
+        }
+    }
+
+    fn search(&self, code: u128, distance: Distance, visit: impl FnMut(Seq, u32)) -> Result<()> {
+        match self {
+            Self::Narrow(live) => live.search(code as u64, distance, visit),
+            Self::Wide(live) => live.search(code, distance, visit),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Narrow(live) => live.bytes(),
+            Self::Wide(live) => live.bytes(),
+        }
+    }
+}
+
+/// A candidate before it is compared.
+struct Candidate {
+    number: u64,
+    slot: Slot,
+    order: u64,
+    route: Route,
+}
+
+impl Matcher {
+    /// An empty matcher. Without a window nothing is ever forgotten but by
+    /// [`remove`](Self::remove).
+    ///
+    /// # Errors
+    /// If the plan asks for fingerprints that cannot be searched.
+    pub fn new(recipe: &Recipe, plan: &Plan, window: Option<Window>) -> Result<Self> {
+        let preparer = Preparer::new(recipe, plan);
+        let codes = Codes::new(plan)?;
+        Ok(Self {
+            plan: *plan,
+            window,
+            newest: Time::BEGINNING,
+            sections: Sections::new(preparer.for_section()),
+            buckets: Buckets::default(),
+            keys: Keys::new(plan, codes.is_some()),
+            codes,
+            material: Material::new(preparer.clone()),
+            preparer,
+        })
+    }
+
+    /// Makes documents ready to be checked, on any thread.
+    pub fn preparer(&self) -> &Preparer {
+        &self.preparer
+    }
+
+    /// How candidates are found and checked.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The window.
+    pub fn window(&self) -> Option<&Window> {
+        self.window.as_ref()
+    }
+
+    /// How many kept documents are remembered, those included that are past the window and wait for
+    /// their section to be dropped.
+    pub fn len(&self) -> u64 {
+        self.sections.live()
+    }
+
+    /// Whether no kept document is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a document's time means when it arrives at `now`; one that states no time is of now.
+    pub fn arrival(&self, stated: Option<Time>, now: Time) -> Arrival {
+        let stated = stated.unwrap_or(now);
+        match &self.window {
+            Some(window) => window.arrival(stated, now, self.newest),
+            None => Arrival {
+                time: stated,
+                clock: stated,
+                late: false,
+            },
+        }
+    }
+
+    /// Whether the newest section has lasted a 24th of the window: then another should
+    /// [begin](Self::begin_section) before this arrival is stored.
+    pub fn is_section_due(&self, arrival: &Arrival) -> bool {
+        match (&self.window, self.sections.newest()) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(window), Some(section)) => window.is_over(section.began(), arrival.clock),
+        }
+    }
+
+    /// Begins a section. Its number must be above those of all sections before.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn begin_section(&mut self, number: u64, clock: Time) -> Result<()> {
+        self.sections.begin(number, clock)
+    }
+
+    /// The number of the oldest section if all that is in it is past the window, unless it is the
+    /// newest section too.
+    pub fn expired_section(&self, arrival: &Arrival) -> Option<u64> {
+        let window = self.window.as_ref()?;
+        let oldest = self.sections.oldest_of_several()?;
+        window
+            .has_passed(oldest.newest_time(), arrival.clock)
+            .then(|| oldest.number())
+    }
+
+    /// Forgets the oldest section.
+    pub fn drop_section(&mut self) {
+        self.sections.drop_oldest();
+        if let (Some(codes), Some(oldest)) = (&self.codes, self.sections.oldest()) {
+            codes.expire_before(oldest.number());
+        }
+        self.keys.forget_before(self.sections.low());
+    }
+
+    /// The most similar kept document that matches, of equals the earliest.
+    ///
+    /// # Errors
+    /// If the text of a candidate cannot be had.
+    pub fn check(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        texts: &dyn Texts,
+    ) -> Result<Option<Found>> {
+        if document.state() == State::Empty {
+            return Ok(None);
+        }
+        let keys = self.keys.to_ask(document);
+        keys.iter().for_each(|&key| self.buckets.prefetch(key));
+        if let Some(found) = self.equal(document, arrival) {
+            return Ok(Some(found));
+        }
+        let new = self.material.of_new(document);
+        let mut best: Option<Found> = None;
+        for candidate in self.candidates(document, arrival, &keys)? {
+            let (section, at) = self.sections.at(candidate.number);
+            let kept = self.material.of_kept(&candidate, section.key(at), texts);
+            let similarity = self.rule().check(
+                candidate.route,
+                (document.sketched(), &new),
+                (section.sketched(at), &kept),
+            )?;
+            let found = similarity.map(|similarity| Found {
+                slot: candidate.slot,
+                order: candidate.order,
+                similarity,
+                route: candidate.route,
+            });
+            if let Some(found) = found
+                && best.is_none_or(|best| found.beats(&best))
+            {
+                best = Some(found);
+            }
+        }
+        Ok(best)
+    }
+
+    fn rule(&self) -> Rule<'_> {
+        Rule::new(&self.plan)
+    }
+
+    /// The earliest kept document with the same text, if that settles the matter.
+    ///
+    /// No earlier document can be as similar: it would match that one too and would have kept it from
+    /// being kept, unless it was out of its reach then. If x is not older than the equal one, what
+    /// was out of the reach of that is out of the reach of x. It may be otherwise where times are
+    /// refreshed, and where equal texts match different others.
+    fn equal(&self, document: &Prepared, arrival: &Arrival) -> Option<Found> {
+        let settled = self.plan.sentences().is_none()
+            && self
+                .window
+                .as_ref()
+                .is_none_or(|window| !window.refreshes());
+        let key = self.keys.of_text(document).filter(|_| settled)?;
+        let mut earliest: Option<(Found, Time)> = None;
+        self.buckets.visit(key, self.sections.low(), |number| {
+            let (section, at) = self.sections.at(number);
+            let order = section.order(at);
+            if section.key(at) == document.key()
+                && self.in_reach(section.time(at), arrival)
+                && !section.is_removed(at)
+                && earliest.is_none_or(|(found, _)| order < found.order)
+            {
+                let found = Found {
+                    slot: section.slot(at),
+                    order,
+                    similarity: Similarity::ONE,
+                    route: Route::Exact,
+                };
+                earliest = Some((found, section.time(at)));
+            }
+        });
+        let (found, time) = earliest?;
+        (self.window.is_none() || arrival.time >= time).then_some(found)
+    }
+
+    fn in_reach(&self, time: Time, arrival: &Arrival) -> bool {
+        self.window
+            .as_ref()
+            .is_none_or(|window| window.reaches(time, arrival))
+    }
+
+    /// The kept documents that the plan makes candidates, in the order of their numbers.
+    fn candidates(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        keys: &[u64],
+    ) -> Result<Vec<Candidate>> {
+        let mut numbers = Vec::new();
+        for &key in keys {
+            self.buckets
+                .visit(key, self.sections.low(), |number| numbers.push(number));
+        }
+        if let (Some(codes), Some(distance), Some(code)) =
+            (&self.codes, self.plan.distance(), document.code())
+        {
+            codes.search(code, distance, |Seq(number), _| numbers.push(number))?;
+        }
+        numbers.sort_unstable();
+        numbers.dedup();
+        let rule = self.rule();
+        let candidate = |number: u64| {
+            let (section, at) = self.sections.at(number);
+            if section.is_removed(at) || !self.in_reach(section.time(at), arrival) {
+                return None;
+            }
+            Some(Candidate {
+                number,
+                slot: section.slot(at),
+                order: section.order(at),
+                route: rule.candidates(document.sketched(), section.sketched(at))?,
+            })
+        };
+        Ok(numbers.into_iter().filter_map(candidate).collect())
+    }
+
+    /// Takes in a document that is kept: from now on it is found. It goes into the newest section.
+    /// `order` is its place in the total order.
+    ///
+    /// # Errors
+    /// If there is no section, or more documents than can be numbered are remembered. Nothing has
+    /// changed then.
+    pub fn keep(&mut self, document: &Prepared, order: u64, time: Time) -> Result<Slot> {
+        let number = self.sections.next();
+        let slot = self.sections.next_slot()?;
+        if let Some(codes) = &self.codes {
+            // Every document takes a number there, so that numbers are those of documents.
+            let seq = codes.insert(document.code().unwrap_or(0), slot.section)?;
+            debug_assert_eq!(seq.0, number);
+            if document.code().is_none() {
+                codes.remove(seq);
+            }
+        }
+        self.sections.push(document, order, time);
+        let sections = &self.sections;
+        let dead = |number: u64| sections.is_dead(number);
+        for key in self.keys.to_keep(document) {
+            self.buckets.insert(key, number, sections.low(), dead);
+        }
+        self.buckets.sweep(sections.low(), dead);
+        self.keys.learn(document, number, sections);
+        self.note(time);
+        Ok(slot)
+    }
+
+    /// Takes note of the time of a document that is stored with the newest section and not kept.
+    pub fn note(&mut self, time: Time) {
+        self.newest = self.newest.max(time);
+        self.sections.note(time);
+    }
+
+    /// Lets a kept document's window run from a later time, that of its repeat.
+    pub fn refresh(&mut self, slot: Slot, time: Time) {
+        self.sections.refresh(slot, time);
+    }
+
+    /// Forgets a kept document; returns whether it was there.
+    pub fn remove(&mut self, slot: Slot) -> bool {
+        let Some(number) = self.sections.remove(slot) else {
+            return false;
+        };
+        if let Some(codes) = &self.codes {
+            codes.remove(Seq(number));
+        }
+        true
+    }
+
+    /// The order and the time of a kept document, if it is there.
+    pub fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
+        self.sections.kept(slot)
+    }
+
+    /// Bytes of memory by part.
+    pub fn memory(&self) -> [(&'static str, u64); 5] {
+        [
+            ("documents", self.sections.bytes()),
+            ("keys", self.buckets.bytes()),
+            ("rarity", self.keys.bytes()),
+            (
+                "fingerprints",
+                self.codes.as_ref().map_or(0, |codes| codes.bytes()),
+            ),
+            ("features", self.material.bytes()),
+        ]
+    }
+}
+
+/// A prepared document stands alone in its sketches.
+const ALONE: DocId = DocId(0);
+
+impl Prepared {
+    fn sketched(&self) -> Sketched<'_> {
+        Sketched {
+            sketches: self.sketches(),
+            document: ALONE,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Kept documents in sections by arrival, which come and go as a whole.
+//!
+//! Documents have numbers, ascending without gaps over all sections, of which tables hold the lower
+//! half. All below the first one of the oldest section are gone.
+
+use std::collections::VecDeque;
+
+use super::prepared::Prepared;
+use super::window::Time;
+use crate::error::{Error, ErrorKind, Result};
+use crate::matching::Sketched;
+use crate::sketches::Sketches;
+use crate::types::DocId;
+
+/// Where a kept document stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot {
+    /// The number of its section.
+    pub section: u64,
+    /// Its place among the kept documents of the section, from 0.
+    pub index: u32,
+}
+
+/// The most documents from the oldest to the newest: tables keep half of a number.
+const LIMIT: u64 = 1 << 31;
+
+/// Kept documents of one stretch of time.
+#[derive(Debug)]
+pub(super) struct Section {
+    number: u64,
+    began: Time,
+    /// The newest time of a document that is stored with it, kept or not.
+    newest: Time,
+    /// The number of its first document.
+    first: u64,
+    sketches: Sketches,
+    times: Vec<Time>,
+    orders: Vec<u64>,
+    /// A bit for each document, from the first removal on.
+    removed: Vec<u64>,
+}
+
+impl Section {
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn began(&self) -> Time {
+        self.began
+    }
+
+    pub(super) fn newest_time(&self) -> Time {
+        self.newest
+    }
+
+    pub(super) fn slot(&self, at: usize) -> Slot {
+        Slot {
+            section: self.number,
+            index: at as u32,
+        }
+    }
+
+    fn push(&mut self, document: &Prepared, order: u64, time: Time) {
+        self.sketches.append(document.sketches());
+        self.times.push(time);
+        self.orders.push(order);
+    }
+
+    pub(super) fn sketched(&self, at: usize) -> Sketched<'_> {
+        Sketched {
+            sketches: &self.sketches,
+            document: DocId(at as u32),
+        }
+    }
+
+    pub(super) fn key(&self, at: usize) -> u128 {
+        self.sketches.key(DocId(at as u32))
+    }
+
+    pub(super) fn time(&self, at: usize) -> Time {
+        self.times[at]
+    }
+
+    pub(super) fn order(&self, at: usize) -> u64 {
+        self.orders[at]
+    }
+
+    pub(super) fn is_removed(&self, at: usize) -> bool {
+        self.removed
+            .get(at / 64)
+            .is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+
+    /// Whether it was there.
+    fn remove(&mut self, at: usize) -> bool {
+        if at >= self.times.len() || self.is_removed(at) {
+            return false;
+        }
+        if self.removed.len() <= at / 64 {
+            self.removed.resize(self.times.len().div_ceil(64), 0);
+        }
+        self.removed[at / 64] |= 1 << (at % 64);
+        true
+    }
+
+    fn removals(&self) -> u64 {
+        let words = self.removed.iter();
+        words.map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    /// Gives back what room is left, for nothing more will come.
+    fn seal(&mut self) {
+        self.sketches.shrink_to_fit();
+        self.times.shrink_to_fit();
+        self.orders.shrink_to_fit();
+    }
+
+    fn bytes(&self) -> u64 {
+        let own = 8 * (self.times.capacity() + self.orders.capacity() + self.removed.capacity());
+        own as u64 + self.sketches.bytes()
+    }
+}
+
+/// All sections.
+#[derive(Debug)]
+pub(super) struct Sections {
+    sections: VecDeque<Section>,
+    /// The number of the next document.
+    next: u64,
+    empty: Sketches,
+}
+
+impl Sections {
+    pub(super) fn new(empty: Sketches) -> Self {
+        Self {
+            sections: VecDeque::new(),
+            next: 0,
+            empty,
+        }
+    }
+
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// All documents before this number are gone.
+    pub(super) fn low(&self) -> u64 {
+        self.oldest().map_or(self.next, |section| section.first)
+    }
+
+    /// Documents that were not removed.
+    pub(super) fn live(&self) -> u64 {
+        let removed: u64 = self.sections.iter().map(Section::removals).sum();
+        self.next - self.low() - removed
+    }
+
+    pub(super) fn oldest(&self) -> Option<&Section> {
+        self.sections.front()
+    }
+
+    pub(super) fn oldest_of_several(&self) -> Option<&Section> {
+        self.oldest().filter(|_| self.sections.len() > 1)
+    }
+
+    pub(super) fn newest(&self) -> Option<&Section> {
+        self.sections.back()
+    }
+
+    /// Where the next document will stand.
+    pub(super) fn next_slot(&self) -> Result<Slot> {
+        if self.next - self.low() >= LIMIT {
+            return Err(too_many());
+        }
+        let section = self.sections.back();
+        let section = section.ok_or_else(|| Error::setting("no section was begun"))?;
+        Ok(section.slot(section.times.len()))
+    }
+
+    /// Adds a document to the newest section.
+    pub(super) fn push(&mut self, document: &Prepared, order: u64, time: Time) {
+        if let Some(newest) = self.sections.back_mut() {
+            newest.push(document, order, time);
+            self.next += 1;
+        }
+    }
+
+    pub(super) fn begin(&mut self, number: u64, began: Time) -> Result<()> {
+        if let Some(newest) = self.sections.back_mut() {
+            if newest.number >= number {
+                return Err(Error::setting(format!(
+                    "section {number} comes after section {}: numbers must increase",
+                    newest.number
+                )));
+            }
+            newest.seal();
+        }
+        self.sections.push_back(Section {
+            number,
+            began,
+            newest: Time::BEGINNING,
+            first: self.next,
+            sketches: self.empty.clone(),
+            times: Vec::new(),
+            orders: Vec::new(),
+            removed: Vec::new(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn drop_oldest(&mut self) {
+        self.sections.pop_front();
+    }
+
+    pub(super) fn note(&mut self, time: Time) {
+        if let Some(newest) = self.sections.back_mut() {
+            newest.newest = newest.newest.max(time);
+        }
+    }
+
+    /// The document with a number that is not gone.
+    pub(super) fn at(&self, number: u64) -> (&Section, usize) {
+        let behind = self
+            .sections
+            .partition_point(|section| section.first <= number);
+        let section = &self.sections[behind - 1];
+        (section, (number - section.first) as usize)
+    }
+
+    /// Whether the document with a number is gone or removed.
+    pub(super) fn is_dead(&self, number: u64) -> bool {
+        if number < self.low() {
+            return true;
+        }
+        let (section, at) = self.at(number);
+        section.is_removed(at)
+    }
+
+    fn section(&self, number: u64) -> Option<usize> {
+        self.sections
+            .binary_search_by_key(&number, |section| section.number)
+            .ok()
+    }
+
+    pub(super) fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
+        let section = &self.sections[self.section(slot.section)?];
+        let at = slot.index as usize;
+        let there = at < section.times.len() && !section.is_removed(at);
+        there.then(|| (section.orders[at], section.times[at]))
+    }
+
+    pub(super) fn refresh(&mut self, slot: Slot, time: Time) {
+        let Some(at) = self.section(slot.section) else {
+            return;
+        };
+        let section = &mut self.sections[at];
+        if let Some(kept) = section.times.get_mut(slot.index as usize) {
+            *kept = time.max(*kept);
+            section.newest = section.newest.max(time);
+        }
+    }
+
+    /// The number of the document, if it was there.
+    pub(super) fn remove(&mut self, slot: Slot) -> Option<u64> {
+        let at = self.section(slot.section)?;
+        let section = &mut self.sections[at];
+        let removed = section.remove(slot.index as usize);
+        removed.then(|| section.first + u64::from(slot.index))
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.sections.iter().map(Section::bytes).sum()
+    }
+}
+
+fn too_many() -> Error {
+    Error::new(
+        ErrorKind::Limit,
+        format!(
+            "there are {LIMIT} kept documents from the oldest to the newest, which is the limit: take a \
+             shorter window or parts of the stream"
+        ),
+    )
+}

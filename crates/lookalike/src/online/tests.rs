@@ -1,0 +1,557 @@
+//! A stream against a batch of the same documents, and against a double loop that knows neither keys
+//! nor sections.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::arch::Cpu;
+use crate::error::ErrorKind;
+use crate::hash::mix;
+use crate::matching::{self, Corpus, find_verdicts};
+use crate::plan::{Candidates, Measure, Method, Settings, Unit};
+use crate::sketches::{Sketcher, Sketches};
+use crate::text::{Analysis, Analyzer, Scratch, Token};
+use crate::types::Threshold;
+use crate::verify::Weighted;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(self.0) % limit as u64) as usize
+    }
+}
+
+/// Texts of which many are edits of earlier ones: short, long, poor, blank and empty.
+fn texts(count: usize, random: &mut Random) -> Vec<String> {
+    const RARE: [&str; 10] = ["", " ", "!", "!!", "。", "a", "A", "b", "老", "a b a b a"];
+    let mut texts: Vec<String> = Vec::new();
+    for _ in 0..count {
+        let kind = random.below(20);
+        let words = |length: usize, random: &mut Random| -> Vec<String> {
+            let word = |random: &mut Random| format!("w{}", random.below(40) * random.below(40));
+            (0..length).map(|_| word(random)).collect()
+        };
+        let text = match kind {
+            0 => RARE[random.below(RARE.len())].to_owned(),
+            1..=5 => {
+                let length = 1 + random.below(14);
+                words(length, random).join(" ")
+            }
+            6 | 7 => {
+                let length = 40 + random.below(80);
+                words(length, random).join(" ")
+            }
+            _ if texts.is_empty() => "one two three".to_owned(),
+            _ => {
+                let mut edited: Vec<String> = texts[random.below(texts.len())]
+                    .split(' ')
+                    .map(str::to_owned)
+                    .collect();
+                for _ in 0..random.below(4) {
+                    let at = random.below(edited.len());
+                    match random.below(3) {
+                        0 => edited[at] = "changed".to_owned(),
+                        1 => edited.insert(at, "more".to_owned()),
+                        _ if edited.len() > 1 => drop(edited.remove(at)),
+                        _ => {}
+                    }
+                }
+                edited.join(if random.below(4) == 0 { ", " } else { " " })
+            }
+        };
+        texts.push(text);
+    }
+    texts
+}
+
+#[derive(Default)]
+struct Kept(HashMap<Slot, String>);
+
+impl Texts for Kept {
+    fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()> {
+        visit(&self.0[&slot]);
+        Ok(())
+    }
+}
+
+/// A matcher with the texts of its documents and all that its caller does.
+struct Stream {
+    matcher: Matcher,
+    kept: Kept,
+    sections: u64,
+    next: u64,
+}
+
+/// The answer for a document: its place in the order, unless it was late, and what was found.
+type Answer = (Option<u64>, Option<(u64, f64, Route)>);
+
+impl Stream {
+    fn new(settings: Settings, window: Option<Window>) -> Self {
+        let recipe = Recipe::named("default").unwrap();
+        let plan = Plan::new(&recipe, settings).unwrap();
+        Self {
+            matcher: Matcher::new(&recipe, &plan, window).unwrap(),
+            kept: Kept::default(),
+            sections: 0,
+            next: 0,
+        }
+    }
+
+    fn prepare(&self, text: &str) -> Prepared {
+        self.matcher.preparer().text(text, &mut Scratch::default())
+    }
+
+    fn query(&self, text: &str, stated: Option<Time>, now: Time) -> Option<(u64, f64, Route)> {
+        let arrival = self.matcher.arrival(stated, now);
+        let found = self
+            .matcher
+            .check(&self.prepare(text), &arrival, &self.kept)
+            .unwrap();
+        found.map(|found| (found.order, found.similarity.get(), found.route))
+    }
+
+    fn offer(&mut self, text: &str, stated: Option<Time>, now: Time) -> Answer {
+        let document = self.prepare(text);
+        let arrival = self.matcher.arrival(stated, now);
+        let found = self.matcher.check(&document, &arrival, &self.kept).unwrap();
+        let evidence = found.map(|found| (found.order, found.similarity.get(), found.route));
+        if arrival.late {
+            return (None, evidence);
+        }
+        if self.matcher.is_section_due(&arrival) {
+            self.matcher
+                .begin_section(self.sections, arrival.clock)
+                .unwrap();
+            self.sections += 1;
+        }
+        while self.matcher.expired_section(&arrival).is_some() {
+            self.matcher.drop_section();
+        }
+        let order = self.next;
+        self.next += 1;
+        match found {
+            None => {
+                let slot = self.matcher.keep(&document, order, arrival.time).unwrap();
+                self.kept.0.insert(slot, text.to_owned());
+            }
+            Some(found) => {
+                self.matcher.note(arrival.time);
+                if self.matcher.window().is_some_and(Window::refreshes) {
+                    self.matcher.refresh(found.slot, arrival.time);
+                }
+            }
+        }
+        (Some(order), evidence)
+    }
+}
+
+/// The texts of a batch.
+struct Batch<'a>(&'a Analyzer, &'a [String]);
+
+impl Batch<'_> {
+    fn analyzed(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) -> Result<()> {
+        let text = &self.1[document.index()];
+        visit(&self.0.analyze(text, &mut Scratch::default()));
+        Ok(())
+    }
+}
+
+impl matching::Texts for Batch<'_> {
+    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.analyzed(document, |analysis| analysis.features(into))
+    }
+
+    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
+        self.analyzed(document, |analysis| analysis.weighted_features(into))
+    }
+
+    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
+        self.analyzed(document, |it| into.extend_from_slice(it.characters()))
+    }
+
+    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        self.analyzed(document, |it| into.extend_from_slice(it.tokens()))
+    }
+}
+
+/// What a batch says of every document.
+fn in_a_batch(
+    plan: &Plan,
+    texts: &[String],
+    times: Option<(&[f64], f64)>,
+) -> Vec<Option<(u64, f64, Route)>> {
+    let recipe = Recipe::named("default").unwrap();
+    let sketcher = Sketcher::new(&recipe, plan, Cpu::best());
+    let analyzer = Analyzer::new(&recipe).with_extras(sketcher.extras());
+    let mut sketches: Sketches = sketcher.sketches(1 << 20);
+    let mut scratch = Scratch::default();
+    for text in texts {
+        sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+    }
+    let corpus = Corpus {
+        plan,
+        sketches: &sketches,
+        texts: &Batch(&analyzer, texts),
+        order: None,
+        parts: None,
+        window: times.map(|(times, width)| matching::Window { times, width }),
+        given: 0,
+    };
+    let mut verdicts = vec![None; texts.len()];
+    for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {
+        let kept = removal.kept;
+        let evidence = (kept.with.index() as u64, kept.similarity.get(), kept.route);
+        verdicts[removal.document.index()] = Some(evidence);
+    }
+    verdicts
+}
+
+fn all_settings() -> Vec<Settings> {
+    let base = Settings {
+        threshold: Threshold::new(0.7).unwrap(),
+        ..Settings::default()
+    };
+    let with = |method, measure| Settings {
+        method,
+        measure,
+        ..base
+    };
+    let simhash = |distance, measure, candidates| Settings {
+        distance,
+        candidates,
+        ..with(Method::SimHash, measure)
+    };
+    vec![
+        base,
+        with(Method::Join, Measure::Jaccard),
+        with(Method::MinHash, Measure::Jaccard),
+        with(Method::MinHash, Measure::Sketch),
+        with(Method::Auto, Measure::Containment),
+        with(Method::Auto, Measure::Cosine),
+        with(Method::Auto, Measure::Levenshtein),
+        Settings {
+            unit: Unit::Words,
+            ..with(Method::Auto, Measure::Indel)
+        },
+        with(Method::Exact, Measure::Jaccard),
+        with(Method::Sentences, Measure::Sketch),
+        with(Method::BottomK, Measure::Jaccard),
+        simhash(3, Measure::Sketch, Candidates::Distance),
+        simhash(12, Measure::Jaccard, Candidates::Distance),
+        simhash(17, Measure::Jaccard, Candidates::Distance),
+        simhash(4, Measure::Indel, Candidates::Blocks),
+    ]
+}
+
+const S: i64 = 1_000_000;
+
+#[test]
+fn a_stream_gets_the_verdicts_of_a_batch() {
+    for (seed, settings) in (1..).zip(all_settings()) {
+        let mut random = Random(seed);
+        let texts = texts(700, &mut random);
+        let mut time = 0;
+        let times: Vec<i64> = texts
+            .iter()
+            .map(|_| {
+                time += random.below(3) as i64;
+                time
+            })
+            .collect();
+        for width in [None, Some(100), Some(7)] {
+            let seconds = |width: i64| Duration::from_secs(width.unsigned_abs());
+            let window =
+                width.map(|width| Window::new(seconds(width), Duration::ZERO, false).unwrap());
+            let mut stream = Stream::new(settings, window);
+            let in_seconds: Vec<f64> = times.iter().map(|&time| time as f64).collect();
+            let expected = in_a_batch(
+                stream.matcher.plan(),
+                &texts,
+                width.map(|width| (&in_seconds[..], width as f64)),
+            );
+            assert!(expected.iter().any(Option::is_some) && expected.contains(&None));
+            for ((text, &time), expected) in texts.iter().zip(&times).zip(expected) {
+                let time = Time(time * S);
+                let before = stream.query(text, Some(time), time);
+                let (order, found) = stream.offer(text, Some(time), time);
+                assert_eq!(found, expected, "{order:?} '{text}' {settings:?} {width:?}");
+                assert_eq!(found, before);
+            }
+            if width.is_some() {
+                assert!(stream.sections > 24);
+                assert!(stream.matcher.len() < texts.len() as u64 / 2);
+            }
+        }
+    }
+}
+
+/// What the double loop remembers of a document.
+struct Remembered {
+    order: u64,
+    tokens: Vec<Token>,
+    text: String,
+    time: i64,
+    slot: Option<Slot>,
+}
+
+/// The rule and nothing else, for texts that are joined exactly.
+struct Model {
+    analyzer: Analyzer,
+    threshold: f64,
+    width: i64,
+    skew: i64,
+    refresh: bool,
+    newest: i64,
+    kept: Vec<Remembered>,
+    next: u64,
+}
+
+impl Model {
+    fn similarity(&self, a: &Remembered, text: &str, tokens: &[Token]) -> Option<f64> {
+        if a.tokens.is_empty() || tokens.is_empty() {
+            let same = a.tokens.is_empty() && tokens.is_empty() && a.text.trim() == text.trim();
+            return (same && !text.trim().is_empty()).then_some(1.0);
+        }
+        if a.tokens == tokens {
+            return Some(1.0);
+        }
+        let set = |tokens: &[Token]| -> BTreeSet<(String, String)> {
+            let pairs = tokens.windows(2);
+            pairs
+                .map(|pair| (format!("{:?}", pair[0]), format!("{:?}", pair[1])))
+                .collect()
+        };
+        let (a, b) = (set(&a.tokens), set(tokens));
+        let shared = a.intersection(&b).count();
+        let share = shared as f64 / (a.len() + b.len() - shared) as f64;
+        (shared > 0 && share >= self.threshold).then_some(share)
+    }
+
+    /// The time and the clock at a document's arrival.
+    fn arrival(&self, stated: Option<i64>, now: i64) -> (i64, i64) {
+        let time = stated.unwrap_or(now).min(now + self.skew);
+        (time, self.newest.max(time).min(now + self.skew))
+    }
+
+    fn best(&self, text: &str, stated: Option<i64>, now: i64) -> Option<(usize, f64)> {
+        let (time, clock) = self.arrival(stated, now);
+        let tokens = self.analyzer.tokens(text);
+        let mut best: Option<(usize, f64)> = None;
+        for (at, kept) in self.kept.iter().enumerate() {
+            let reached = (kept.time - time).abs() <= self.width && kept.time >= clock - self.width;
+            if let Some(similarity) = self.similarity(kept, text, &tokens)
+                && reached
+                && best.is_none_or(|(_, most)| similarity > most)
+            {
+                best = Some((at, similarity));
+            }
+        }
+        best
+    }
+
+    fn offer(&mut self, text: &str, stated: Option<i64>, now: i64) -> (Option<u64>, Option<u64>) {
+        let (time, clock) = self.arrival(stated, now);
+        let best = self.best(text, stated, now);
+        let of = best.map(|(at, _)| self.kept[at].order);
+        if time < clock - self.width {
+            return (None, of);
+        }
+        self.newest = self.newest.max(time);
+        let order = self.next;
+        self.next += 1;
+        match best {
+            Some((at, _)) if self.refresh => self.kept[at].time = self.kept[at].time.max(time),
+            Some(_) => {}
+            None => self.kept.push(Remembered {
+                order,
+                tokens: self.analyzer.tokens(text),
+                text: text.to_owned(),
+                time,
+                slot: None,
+            }),
+        }
+        (Some(order), of)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Offer { text: usize, lag: Option<i64> },
+    Query { text: usize, lag: i64 },
+    Delete { place: usize },
+    Wait { seconds: i64 },
+    SetBack { seconds: i64 },
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let lag = prop_oneof![4 => Just(0i64), 4 => -3i64..12, 1 => -2000i64..2000];
+    let step = prop_oneof![
+        20 => (0..80usize, proptest::option::weighted(0.8, lag.clone()))
+            .prop_map(|(text, lag)| Step::Offer { text, lag }),
+        4 => (0..80usize, lag).prop_map(|(text, lag)| Step::Query { text, lag }),
+        2 => (0..40usize).prop_map(|place| Step::Delete { place }),
+        5 => (0..20i64).prop_map(|seconds| Step::Wait { seconds }),
+        1 => prop_oneof![0..40i64, 300..400i64].prop_map(|seconds| Step::Wait { seconds }),
+        1 => (0..60i64).prop_map(|seconds| Step::SetBack { seconds }),
+    ];
+    proptest::collection::vec(step, 1..150)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_stream_follows_the_rule(
+        steps in steps(),
+        seed in 0..1000u64,
+        width in prop_oneof![Just(24i64), Just(100), Just(5)],
+        refresh in any::<bool>(),
+    ) {
+        let texts = texts(80, &mut Random(seed));
+        let settings = Settings {
+            method: Method::Join,
+            threshold: Threshold::new(0.6).unwrap(),
+            ..Settings::default()
+        };
+        let seconds = |count: i64| Duration::from_secs(count.unsigned_abs());
+        let window = Window::new(seconds(width), seconds(5), refresh).unwrap();
+        let mut stream = Stream::new(settings, Some(window));
+        let mut model = Model {
+            analyzer: Analyzer::new(&Recipe::named("default").unwrap()),
+            threshold: 0.6,
+            width: width * S,
+            skew: 5 * S,
+            refresh,
+            newest: i64::MIN / 2,
+            kept: Vec::new(),
+            next: 0,
+        };
+        let mut now = 1_000_000 * S;
+        for step in steps {
+            match step {
+                Step::Wait { seconds } => now += seconds * S,
+                Step::SetBack { seconds } => now -= seconds * S,
+                Step::Offer { text, lag } => {
+                    let stated = lag.map(|lag| now - lag * S);
+                    let before = stream.matcher.len();
+                    let answer = stream.offer(&texts[text], stated.map(Time), Time(now));
+                    let expected = model.offer(&texts[text], stated, now);
+                    prop_assert_eq!((answer.0, answer.1.map(|found| found.0)), expected);
+                    if answer.0.is_some() && answer.1.is_none() {
+                        let newest = model.kept.last_mut().unwrap();
+                        let slots = stream.kept.0.keys();
+                        newest.slot = slots.max().copied();
+                        prop_assert!(stream.matcher.len() <= before + 1);
+                    }
+                    // What is past the window is dropped at some time, and for good, even if the wall
+                    // clock is set back.
+                    let (_, clock) = model.arrival(stated, now);
+                    for gone in model.kept.extract_if(.., |kept| {
+                        kept.slot.is_some_and(|slot| stream.matcher.kept(slot).is_none())
+                    }) {
+                        prop_assert!(gone.time < clock - model.width);
+                    }
+                }
+                Step::Query { text, lag } => {
+                    let stated = now - lag * S;
+                    let found = stream.query(&texts[text], Some(Time(stated)), Time(now));
+                    let expected = model.best(&texts[text], Some(stated), now);
+                    let expected = expected.map(|(at, share)| (model.kept[at].order, share));
+                    prop_assert_eq!(found.map(|(order, share, _)| (order, share)), expected);
+                }
+                Step::Delete { place } => {
+                    if place < model.kept.len() {
+                        let gone = model.kept.remove(place);
+                        let slot = gone.slot.unwrap();
+                        let there = stream.matcher.kept(slot);
+                        let same = |(order, time)| order == gone.order && time == Time(gone.time);
+                        let right = there.is_none_or(same);
+                        prop_assert!(right);
+                        prop_assert_eq!(stream.matcher.remove(slot), there.is_some());
+                        prop_assert!(!stream.matcher.remove(slot));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bare_fingerprint_is_compared_by_its_bits() {
+    let settings = Settings {
+        method: Method::SimHash,
+        measure: Measure::Sketch,
+        ..Settings::default()
+    };
+    let mut stream = Stream::new(settings, None);
+    let preparer = stream.matcher.preparer().clone();
+    let arrival = stream.matcher.arrival(None, Time(0));
+    stream.matcher.begin_section(3, Time(0)).unwrap();
+    let kept = preparer.fingerprint(0).unwrap();
+    let slot = stream.matcher.keep(&kept, 10, Time(0)).unwrap();
+    assert_eq!((slot.section, slot.index), (3, 0));
+    for (bits, similarity) in [
+        (0u32, Some(1.0)),
+        (2, Some(62.0 / 64.0)),
+        (3, Some(61.0 / 64.0)),
+        (4, None),
+    ] {
+        let code = (1u128 << bits) - 1;
+        let asked = preparer.fingerprint(code).unwrap();
+        let found = stream
+            .matcher
+            .check(&asked, &arrival, &stream.kept)
+            .unwrap();
+        assert_eq!(
+            found.map(|found| found.similarity.get()),
+            similarity,
+            "{bits}"
+        );
+    }
+    let wide = preparer.fingerprint(1 << 64).unwrap_err();
+    assert!(wide.to_string().contains("64 bits"), "{wide}");
+    let compared = Stream::new(Settings::default(), None);
+    let refused = compared.matcher.preparer().fingerprint(5).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Setting);
+    assert!(refused.to_string().contains("0x5"), "{refused}");
+}
+
+#[test]
+fn a_text_that_changed_is_noticed() {
+    let mut stream = Stream::new(Settings::default(), None);
+    stream.offer("one two three four five six", None, Time(0));
+    let slot = *stream.kept.0.keys().next().unwrap();
+    stream
+        .kept
+        .0
+        .insert(slot, "one two three four five".to_owned());
+    let asked = stream.prepare("one two three four five six seven");
+    let arrival = stream.matcher.arrival(None, Time(0));
+    let error = stream
+        .matcher
+        .check(&asked, &arrival, &stream.kept)
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Text);
+}
+
+#[test]
+fn sections_have_ascending_numbers_and_must_be_begun() {
+    let mut stream = Stream::new(Settings::default(), None);
+    let document = stream.prepare("one two three");
+    assert!(stream.matcher.keep(&document, 0, Time(0)).is_err());
+    stream.matcher.begin_section(5, Time(0)).unwrap();
+    let again = stream.matcher.begin_section(5, Time(0)).unwrap_err();
+    assert!(again.to_string().contains("section 5"), "{again}");
+    stream.matcher.begin_section(6, Time(0)).unwrap();
+    assert!(stream.matcher.keep(&document, 0, Time(0)).is_ok());
+    let memory = stream.matcher.memory();
+    assert!(
+        memory.iter().all(|&(_, bytes)| bytes < 1 << 20),
+        "{memory:?}"
+    );
+}

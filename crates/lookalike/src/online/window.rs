@@ -1,0 +1,184 @@
+//! Which times can meet, and what counts as now.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+
+/// A time in microseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// Before every other time.
+    pub const BEGINNING: Self = Self(i64::MIN);
+
+    fn plus(self, microseconds: i64) -> Self {
+        Self(self.0.saturating_add(microseconds))
+    }
+
+    fn minus(self, microseconds: i64) -> Self {
+        Self(self.0.saturating_sub(microseconds))
+    }
+}
+
+/// How far apart in time two documents may be, and how times are taken.
+///
+/// The clock is the newest time of a stored document, held back to the wall clock plus the skew. A
+/// document's own time is held back likewise when it arrives, so that one from the future neither
+/// empties the window nor stays for ever.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    width: i64,
+    skew: i64,
+    refresh: bool,
+}
+
+/// What a document's time means on its arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The document's time.
+    pub time: Time,
+    /// The clock, this document counted.
+    pub clock: Time,
+    /// Whether the document is older than the window: it is answered, and must not be stored.
+    pub late: bool,
+}
+
+/// So many sections make a window.
+const SECTIONS: i64 = 24;
+
+impl Window {
+    /// A window in which documents match if their times differ by at most `width` (≤). `skew` is how
+    /// far times may be ahead of the wall clock. With `refresh` the window of a kept document runs
+    /// from its last repeat, otherwise from itself.
+    ///
+    /// # Errors
+    /// If the width is below a microsecond, or width or skew above some 290,000 years.
+    pub fn new(width: Duration, skew: Duration, refresh: bool) -> Result<Self> {
+        let microseconds = |name: &str, duration: Duration| {
+            i64::try_from(duration.as_micros()).map_err(|_| {
+                Error::setting(format!(
+                    "the {name} of {} s is above the limit of {} s",
+                    duration.as_secs(),
+                    i64::MAX / 1_000_000
+                ))
+            })
+        };
+        let (width, skew) = (microseconds("window", width)?, microseconds("skew", skew)?);
+        if width == 0 {
+            return Err(Error::setting(
+                "the window is below a microsecond: leave it out to forget nothing",
+            ));
+        }
+        Ok(Self {
+            width,
+            skew,
+            refresh,
+        })
+    }
+
+    /// The largest difference of times that can match.
+    pub fn width(&self) -> Duration {
+        Duration::from_micros(self.width.unsigned_abs())
+    }
+
+    /// How far times may be ahead of the wall clock.
+    pub fn skew(&self) -> Duration {
+        Duration::from_micros(self.skew.unsigned_abs())
+    }
+
+    /// Whether the window of a kept document runs from its last repeat.
+    pub fn refreshes(&self) -> bool {
+        self.refresh
+    }
+
+    pub(super) fn arrival(&self, stated: Time, now: Time, newest: Time) -> Arrival {
+        let latest = now.plus(self.skew);
+        let time = stated.min(latest);
+        let clock = newest.max(time).min(latest);
+        Arrival {
+            time,
+            clock,
+            late: self.has_passed(time, clock),
+        }
+    }
+
+    /// Whether what has this time is past the window.
+    pub(super) fn has_passed(&self, time: Time, clock: Time) -> bool {
+        time < clock.minus(self.width)
+    }
+
+    /// Whether a kept document of this time can match one that arrives.
+    pub(super) fn reaches(&self, time: Time, arrival: &Arrival) -> bool {
+        let apart = time.0.abs_diff(arrival.time.0);
+        apart <= self.width.unsigned_abs() && !self.has_passed(time, arrival.clock)
+    }
+
+    /// Whether a section that began then has lasted long enough. The clock may have been set back.
+    pub(super) fn is_over(&self, began: Time, clock: Time) -> bool {
+        clock.0.abs_diff(began.0) >= (self.width / SECTIONS).max(1).unsigned_abs()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn window(width: u64, skew: u64) -> Window {
+        let seconds = Duration::from_secs;
+        Window::new(seconds(width), seconds(skew), false).unwrap()
+    }
+
+    const S: i64 = 1_000_000;
+
+    #[test]
+    fn the_width_counts_and_a_microsecond_more_does_not() {
+        let window = window(10, 0);
+        let arrival = window.arrival(Time(100 * S), Time(100 * S), Time::BEGINNING);
+        assert!(!arrival.late);
+        for (time, reached) in [
+            (90 * S - 1, false),
+            (90 * S, true),
+            (90 * S + 1, true),
+            (110 * S, true),
+            (110 * S + 1, false),
+        ] {
+            assert_eq!(window.reaches(Time(time), &arrival), reached, "{time}");
+        }
+        let late = |time| {
+            window
+                .arrival(Time(time), Time(100 * S), Time(100 * S))
+                .late
+        };
+        assert!(late(90 * S - 1) && !late(90 * S) && !late(90 * S + 1));
+    }
+
+    #[test]
+    fn the_future_is_held_back_to_the_wall_clock_and_the_skew() {
+        let window = window(10, 3);
+        let arrival = |stated, now, newest| window.arrival(Time(stated), Time(now), Time(newest));
+        for (stated, time) in [
+            (103 * S, 103 * S),
+            (103 * S + 1, 103 * S),
+            (i64::MAX, 103 * S),
+        ] {
+            let arrival = arrival(stated, 100 * S, 0);
+            assert_eq!((arrival.time.0, arrival.clock.0), (time, time));
+        }
+        // The clock itself follows a wall clock that was set back.
+        let back = arrival(50 * S, 50 * S, 100 * S);
+        assert_eq!(
+            (back.time.0, back.clock.0, back.late),
+            (50 * S, 53 * S, false)
+        );
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused() {
+        let new = |width| Window::new(width, Duration::ZERO, false);
+        assert!(new(Duration::ZERO).is_err() && new(Duration::from_nanos(999)).is_err());
+        assert!(new(Duration::from_micros(1)).is_ok());
+        assert!(new(Duration::MAX).is_err());
+        assert!(Window::new(Duration::from_secs(1), Duration::MAX, false).is_err());
+    }
+}
