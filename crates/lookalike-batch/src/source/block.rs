@@ -1,7 +1,6 @@
 //! Blocks: what one thread parses at a time.
 
-use arrow::array::RecordBatch;
-
+use super::columnar::Portion;
 use super::delimited::CellReader;
 use super::features::Entry;
 use super::lines::Buffer;
@@ -17,7 +16,7 @@ pub struct Block {
 pub(super) enum Body {
     Lines(Lines),
     Documents(Documents),
-    Batch(Batch),
+    Packed(Packed),
 }
 
 /// Rows that end at line feeds.
@@ -45,13 +44,11 @@ pub(super) struct Documents {
     pub(super) number: u64,
 }
 
-/// Rows of a Parquet file.
-pub(super) struct Batch {
+/// Rows of a Parquet file, to be decoded.
+pub(super) struct Packed {
     pub(super) file: usize,
-    pub(super) rows: RecordBatch,
-    /// Rows in the file before these.
-    pub(super) first: u64,
-    /// The number of the first row.
+    pub(super) portion: Portion,
+    /// The number of the first row of the file.
     pub(super) number: u64,
 }
 
