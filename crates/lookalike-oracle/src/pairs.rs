@@ -137,7 +137,6 @@ impl Numbers {
         }
         set
     }
-
 }
 
 /// Numbers the features anew, the rarest first, and sorts every set.
@@ -273,9 +272,9 @@ mod tests {
     /// Two tokens as one number, from their bytes.
     fn numbered(feature: &Vec<String>) -> u64 {
         let bytes = feature.join("\u{1}").into_bytes();
-        bytes
-            .iter()
-            .fold(7, |sum: u64, &byte| sum.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte))
+        bytes.iter().fold(7, |sum: u64, &byte| {
+            sum.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)
+        })
     }
 
     #[test]

@@ -30,8 +30,9 @@ use super::table::unwritable;
 use crate::error::{Error, Result};
 use crate::source::{InputFile, PositionedFile};
 
-/// The uncompressed bytes of input that one thread takes at a time.
-const TASK_BYTES: u64 = 32 << 20;
+/// The uncompressed bytes of input that one thread takes at a time. Rows differ much in length, and
+/// threads should end together.
+const TASK_BYTES: u64 = 16 << 20;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 1024;
@@ -49,8 +50,6 @@ struct Opened<'a> {
 struct Task {
     opened: usize,
     group: usize,
-    /// Rows of the group.
-    within: Range<u64>,
     /// The row of the file at which the group begins.
     group_start: u64,
     /// Their rows in the set.
@@ -201,29 +200,40 @@ fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
     for (index, file) in opened.iter().enumerate() {
         let mut group_start = 0;
         for (group, metadata) in file.metadata.metadata().row_groups().iter().enumerate() {
-            let rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
+            let group_rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
             let bytes = u64::try_from(metadata.total_byte_size()).unwrap_or(0);
-            let step = rows.div_ceil(bytes.div_ceil(TASK_BYTES).max(1)).max(1);
-            let mut start = 0;
-            while start < rows {
-                let end = (start + step).min(rows);
-                let first = first_row(job, file, group_start + start);
-                let last = first_row(job, file, group_start + end);
+            let usual = bytes / group_rows.max(1);
+            let mut first = first_row(job, file, group_start);
+            let end = first_row(job, file, group_start + group_rows);
+            while first < end {
+                let last = task_end(job, first..end, usual);
                 if (first..last).any(|row| job.rows.kept(row)) {
                     tasks.push(Task {
                         opened: index,
                         group,
-                        within: start..end,
                         group_start,
                         rows: first..last,
                     });
                 }
-                start = end;
+                first = last;
             }
-            group_start += rows;
+            group_start += group_rows;
         }
     }
     tasks
+}
+
+/// Where a task ends that begins with the first of some rows. A row counts as long as what was read
+/// of it, but not for less than is usual in its group: there may be other columns.
+fn task_end(job: &Job<'_>, rows: Range<usize>, usual: u64) -> usize {
+    let mut bytes = 0;
+    for row in rows.clone() {
+        bytes += u64::from(job.rows.place(row).length()).max(usual);
+        if bytes >= TASK_BYTES {
+            return row + 1;
+        }
+    }
+    rows.end
 }
 
 /// The first row of the set at or after a row of a file.
@@ -311,7 +321,6 @@ fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> R
         }
         at = row + 1;
     }
-    debug_assert!(at as u64 <= task.within.end);
     RowSelection::from(selectors)
 }
 

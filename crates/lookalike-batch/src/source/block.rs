@@ -1,7 +1,6 @@
 //! Blocks: what one thread parses at a time.
 
-use arrow::array::RecordBatch;
-
+use super::columnar::Portion;
 use super::delimited::CellReader;
 use super::features::Entry;
 use super::lines::Buffer;
@@ -17,7 +16,7 @@ pub struct Block {
 pub(super) enum Body {
     Lines(Lines),
     Documents(Documents),
-    Batch(Batch),
+    Packed(Packed),
 }
 
 /// Rows that end at line feeds.
@@ -47,13 +46,11 @@ pub(super) struct Documents {
     pub(super) number: u64,
 }
 
-/// Rows of a Parquet file.
-pub(super) struct Batch {
+/// Rows of a Parquet file, to be decoded.
+pub(super) struct Packed {
     pub(super) file: usize,
-    pub(super) rows: RecordBatch,
-    /// Rows in the file before these.
-    pub(super) first: u64,
-    /// The number of the first row.
+    pub(super) portion: Portion,
+    /// The number of the first row of the file.
     pub(super) number: u64,
 }
 
@@ -68,7 +65,10 @@ impl Block {
         let (first, count) = match &self.body {
             Body::Lines(lines) => (lines.number, lines.rows),
             Body::Documents(documents) => (documents.number, documents.ends.len() as u64),
-            Body::Batch(batch) => (batch.number, batch.rows.num_rows() as u64),
+            Body::Packed(packed) => {
+                let first = packed.number + packed.portion.first();
+                (first, packed.portion.rows())
+            }
         };
         first..first + count
     }

@@ -1,7 +1,8 @@
-//! Parquet: the wanted columns, decoded in batches of about a block.
+//! Parquet: the wanted columns of portions of row groups, decoded in batches of about a block.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
@@ -13,7 +14,9 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
+};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
@@ -106,18 +109,60 @@ pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<boo
     Ok(builder.schema().fields().find(name).is_some())
 }
 
-/// Reads one Parquet file batch by batch.
-pub(super) struct BatchReader {
-    reader: ParquetRecordBatchReader,
-    rows: u64,
-    passed: u64,
+/// A portion holds as many bytes of the wanted columns, uncompressed, as so many blocks: it then costs
+/// little that a page on its border is unpacked for both sides.
+const PORTION_BLOCKS: u64 = 16;
+
+/// Divides one Parquet file into portions, which threads decode side by side.
+pub(super) struct Portions {
+    file: Arc<OpenFile>,
     bytes: u64,
+    rows: u64,
+    /// The row group of the next portion, and the rows of it that have been handed out.
+    group: usize,
+    within: u64,
+    passed: u64,
+}
+
+/// A Parquet file and what is wanted of it.
+struct OpenFile {
+    file: PositionedFile,
+    metadata: ArrowReaderMetadata,
+    leaves: Vec<usize>,
+    mask: ProjectionMask,
+    block_bytes: usize,
+}
+
+/// Some rows of one row group.
+pub(super) struct Portion {
+    file: Arc<OpenFile>,
+    group: usize,
+    within: Range<u64>,
+    /// Rows of the file before it.
+    first: u64,
 }
 
 /// A batch and the number of rows in the file before it.
 pub(super) type Batch = (RecordBatch, u64);
 
-impl BatchReader {
+impl OpenFile {
+    fn group_rows(&self, group: usize) -> u64 {
+        let group = self.metadata.metadata().row_group(group);
+        u64::try_from(group.num_rows()).unwrap_or(0)
+    }
+
+    /// About how many bytes a row of a group has in the wanted columns.
+    fn row_bytes(&self, group: usize) -> u64 {
+        let columns = self.metadata.metadata().row_group(group);
+        let sizes = self.leaves.iter();
+        let bytes: i64 = sizes
+            .map(|&leaf| columns.column(leaf).uncompressed_size())
+            .sum();
+        u64::try_from(bytes).unwrap_or(0) / self.group_rows(group).max(1) + 1
+    }
+}
+
+impl Portions {
     pub(super) fn open(
         name: &str,
         file: PositionedFile,
@@ -126,64 +171,127 @@ impl BatchReader {
     ) -> Result<Self> {
         let bytes = file.len();
         let broken = |error: ParquetError| unreadable(name, &error.to_string()).with_source(error);
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(broken)?;
-        check_columns(name, builder.schema(), plan)?;
-        let metadata = Arc::clone(builder.metadata());
-        let leaves = wanted_leaves(
-            metadata.file_metadata().schema_descr(),
-            builder.schema(),
-            plan,
-        );
-        let rows = u64::try_from(metadata.file_metadata().num_rows()).unwrap_or(0);
-        let wanted_bytes: i64 = metadata
-            .row_groups()
-            .iter()
-            .flat_map(|group| {
-                leaves
-                    .iter()
-                    .map(|&leaf| group.column(leaf).uncompressed_size())
-            })
-            .sum();
-        let row_bytes = u64::try_from(wanted_bytes).unwrap_or(0) / rows.max(1) + 1;
-        let batch_rows = block_bytes / usize::try_from(row_bytes).unwrap_or(usize::MAX);
-        let mask = ProjectionMask::leaves(builder.parquet_schema(), leaves);
-        let reader = builder
-            .with_projection(mask)
-            .with_batch_size(batch_rows.clamp(1, MAX_BATCH_ROWS))
-            .build()
-            .map_err(broken)?;
+        let metadata = ArrowReaderMetadata::load(&file, Default::default()).map_err(broken)?;
+        check_columns(name, metadata.schema(), plan)?;
+        let said = metadata.metadata().file_metadata();
+        let leaves = wanted_leaves(said.schema_descr(), metadata.schema(), plan);
+        let mask = ProjectionMask::leaves(metadata.parquet_schema(), leaves.clone());
+        let rows = u64::try_from(said.num_rows()).unwrap_or(0);
+        let file = OpenFile {
+            file,
+            metadata,
+            leaves,
+            mask,
+            block_bytes,
+        };
+        let groups = file.metadata.metadata().num_row_groups();
+        let in_groups: u64 = (0..groups).map(|group| file.group_rows(group)).sum();
+        if in_groups != rows {
+            let reason =
+                format!("its row groups have {in_groups} rows where its footer says {rows}");
+            return Err(unreadable(name, &reason));
+        }
         Ok(Self {
-            reader,
-            rows,
-            passed: 0,
+            file: Arc::new(file),
             bytes,
+            rows,
+            group: 0,
+            within: 0,
+            passed: 0,
         })
     }
 
-    /// The next rows; `None` at the end.
-    pub(super) fn next_batch(&mut self, name: &str) -> Result<Option<Batch>> {
-        let first = self.passed;
-        match self.reader.next() {
-            Some(Ok(batch)) => {
-                self.passed += batch.num_rows() as u64;
-                Ok(Some((batch, first)))
-            }
-            Some(Err(error)) => {
-                let reason = format!("after row {first}: {error}");
-                Err(unreadable(name, &reason).with_source(error))
-            }
-            None if first == self.rows => Ok(None),
-            None => Err(unreadable(
-                name,
-                &format!("it holds {first} rows where its footer says {}", self.rows),
-            )),
-        }
+    /// The rows that have been handed out.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
     }
 
-    /// About how many bytes of the file have been used up.
+    /// About how many bytes of the file have been handed out.
     pub(super) fn position(&self) -> u64 {
         let share = u128::from(self.bytes) * u128::from(self.passed) / u128::from(self.rows.max(1));
         share as u64
+    }
+}
+
+impl Iterator for Portions {
+    type Item = Portion;
+
+    fn next(&mut self) -> Option<Portion> {
+        while self.group < self.file.metadata.metadata().num_row_groups() {
+            let (group, start) = (self.group, self.within);
+            let rows = self.file.group_rows(group);
+            if start == rows {
+                (self.group, self.within) = (group + 1, 0);
+                continue;
+            }
+            let bytes = PORTION_BLOCKS * self.file.block_bytes as u64;
+            let most = (bytes / self.file.row_bytes(group)).max(1);
+            let end = rows.min(start + most);
+            let first = self.passed;
+            self.within = end;
+            self.passed += end - start;
+            return Some(Portion {
+                file: Arc::clone(&self.file),
+                group,
+                within: start..end,
+                first,
+            });
+        }
+        None
+    }
+}
+
+impl Portion {
+    /// How many rows of the file are before it.
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// How many rows it has.
+    pub(super) fn rows(&self) -> u64 {
+        self.within.end - self.within.start
+    }
+
+    /// Decodes the portion and calls back with batches of about a block.
+    pub(super) fn batches(
+        &self,
+        name: &str,
+        mut visit: impl FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.file;
+        let block_rows = file.block_bytes as u64 / file.row_bytes(self.group);
+        let selection = [
+            RowSelector::skip(self.within.start as usize),
+            RowSelector::select(self.rows() as usize),
+        ];
+        let metadata = file.metadata.clone();
+        let reader =
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file.file.clone(), metadata)
+                .with_row_groups(vec![self.group])
+                .with_row_selection(RowSelection::from(selection.to_vec()))
+                .with_projection(file.mask.clone())
+                .with_batch_size((block_rows as usize).clamp(1, MAX_BATCH_ROWS))
+                .build();
+        let reader =
+            reader.map_err(|error| unreadable(name, &error.to_string()).with_source(error))?;
+        let mut first = self.first;
+        for batch in reader {
+            let batch = batch.map_err(|error| {
+                unreadable(name, &format!("after row {first}: {error}")).with_source(error)
+            })?;
+            let rows = batch.num_rows() as u64;
+            visit((batch, first))?;
+            first += rows;
+        }
+        let (found, said) = (first - self.first, self.rows());
+        if found == said {
+            return Ok(());
+        }
+        let reason = format!(
+            "behind row {} it holds {found} rows where its footer says {said}",
+            self.first
+        );
+        Err(unreadable(name, &reason))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::block::{Batch, Block, Body, Documents, Lines, ParseScratch};
-use super::columnar;
+use arrow::array::RecordBatch;
+
+use super::block::{Block, Body, Documents, Lines, Packed, ParseScratch};
+use super::columnar::{self, Batch};
 use super::decode::{Decoding, bom_length, check_encoding};
 use super::expand::expand;
 use super::file::{InputFile, Storage};
@@ -199,7 +201,7 @@ impl Inputs {
             Body::Lines(Lines { buffer, .. }) | Body::Documents(Documents { buffer, .. }) => {
                 self.put_back(buffer);
             }
-            Body::Batch(_) => {}
+            Body::Packed(_) => {}
         }
     }
 
@@ -248,7 +250,7 @@ impl Inputs {
         match &block.body {
             Body::Lines(lines) => self.parse_lines(lines, None, scratch, visit),
             Body::Documents(documents) => self.parse_documents(documents, None, scratch, visit),
-            Body::Batch(batch) => self.parse_batch(batch, scratch, visit),
+            Body::Packed(packed) => self.parse_packed(packed, scratch, visit),
         }
     }
 
@@ -270,7 +272,7 @@ impl Inputs {
             Body::Documents(documents) => {
                 self.parse_documents(documents, Some(wanted), scratch, visit)
             }
-            Body::Batch(batch) => self.parse_some_of_batch(batch, wanted, scratch, visit),
+            Body::Packed(packed) => self.parse_some_packed(packed, wanted, scratch, visit),
         }
     }
 
@@ -429,28 +431,42 @@ impl Inputs {
         }
     }
 
-    fn parse_batch(
+    fn parse_packed(
         &self,
-        batch: &Batch,
+        packed: &Packed,
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
-        let file = &self.files[batch.file];
+        let file = &self.files[packed.file];
+        packed.portion.batches(file.name(), |batch| {
+            self.parse_batch(packed, &batch, scratch, &mut *visit)
+        })?;
+        file.check_unchanged()
+    }
+
+    fn parse_batch(
+        &self,
+        packed: &Packed,
+        (rows, first): &Batch,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let file = &self.files[packed.file];
         let plan = &self.layout().plan;
         let broken = |reason: String| columnar::unreadable(file.name(), &reason);
-        let framed = self.frame_batch(batch, plan, scratch).map_err(broken)?;
+        let framed = self.frame_batch(rows, plan, scratch).map_err(broken)?;
         let spool = self
             .records
             .as_ref()
             .ok_or_else(|| broken("it is not spooled".to_owned()))?;
-        let base = self.bases[batch.file] + spool.append(&scratch.frames)?;
-        let extra = columnar::Columns::new(&batch.rows, plan, |slot| plan.is_extra(slot));
+        let base = self.bases[packed.file] + spool.append(&scratch.frames)?;
+        let extra = columnar::Columns::new(rows, plan, |slot| plan.is_extra(slot));
         let extra = extra.map_err(broken)?;
         for (row, outcome) in framed.into_iter().enumerate() {
             let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
             let place = Place::new(base + start as u64, self.row_length(file, start, end)?);
-            let number = batch.number + row as u64;
-            let line = batch.first + row as u64 + 1;
+            let number = packed.number + first + row as u64;
+            let line = first + row as u64 + 1;
             let position = Position {
                 file: file.name(),
                 line,
@@ -478,33 +494,40 @@ impl Inputs {
         Ok(())
     }
 
-    fn parse_some_of_batch(
+    fn parse_some_packed(
         &self,
-        batch: &Batch,
+        packed: &Packed,
         wanted: &[u64],
         scratch: &mut ParseScratch,
         visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
     ) -> Result<()> {
-        let file = &self.files[batch.file];
+        let file = &self.files[packed.file];
         let plan = &self.layout().plan;
         let broken = |reason: String| columnar::unreadable(file.name(), &reason);
-        let columns = columnar::Columns::new(&batch.rows, plan, |_| true).map_err(broken)?;
-        let values = &mut scratch.values;
-        for &number in wanted {
-            let row = (number - batch.number) as usize;
-            let position = Position {
-                file: file.name(),
-                line: batch.first + row as u64 + 1,
-                number,
-                place: Place::new(self.bases[batch.file], 0),
-            };
-            let read = columns.parse(row, plan, values);
-            match read.and_then(|()| values.row(plan, "", self.options.invalid_text)) {
-                Ok(row) => row.visit(plan, position, &mut *visit)?,
-                Err(reason) => visit(Err(position.bad(reason)))?,
+        packed.portion.batches(file.name(), |(rows, first)| {
+            let start = packed.number + first;
+            let place_of = |number: u64| wanted.partition_point(|&other| other < number);
+            let here = &wanted[place_of(start)..place_of(start + rows.num_rows() as u64)];
+            if here.is_empty() {
+                return Ok(());
             }
-        }
-        Ok(())
+            let columns = columnar::Columns::new(&rows, plan, |_| true).map_err(broken)?;
+            let values = &mut scratch.values;
+            for &number in here {
+                let position = Position {
+                    file: file.name(),
+                    line: number - packed.number + 1,
+                    number,
+                    place: Place::new(self.bases[packed.file], 0),
+                };
+                let read = columns.parse((number - start) as usize, plan, values);
+                match read.and_then(|()| values.row(plan, "", self.options.invalid_text)) {
+                    Ok(row) => row.visit(plan, position, &mut *visit)?,
+                    Err(reason) => visit(Err(position.bad(reason)))?,
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Puts the rows of a batch into frames, one after another; where each is or why it is bad.
@@ -514,11 +537,11 @@ impl Inputs {
     )]
     fn frame_batch(
         &self,
-        batch: &Batch,
+        rows: &RecordBatch,
         plan: &Plan,
         scratch: &mut ParseScratch,
     ) -> std::result::Result<Vec<std::result::Result<(usize, usize), String>>, String> {
-        let columns = columnar::Columns::new(&batch.rows, plan, |slot| plan.is_kept(slot))?;
+        let columns = columnar::Columns::new(rows, plan, |slot| plan.is_kept(slot))?;
         let (frames, values) = (&mut scratch.frames, &mut scratch.values);
         frames.clear();
         let mut frame = |row| {
@@ -530,7 +553,7 @@ impl Inputs {
                 .ok_or_else(|| "the row is longer than 4 GiB".to_owned())?;
             Ok((start, frames.len()))
         };
-        Ok((0..batch.rows.num_rows()).map(&mut frame).collect())
+        Ok((0..rows.num_rows()).map(&mut frame).collect())
     }
 
     /// Reads one row again and parses it.

@@ -1,8 +1,8 @@
 //! The part of reading that happens in order, under one lock: which input is next, where its rows
 //! end, how many they are, and what its header says.
 
-use super::block::{Batch, Block, Body, Documents, Lines};
-use super::columnar::{BatchReader, PositionedFile, has_column, unreadable};
+use super::block::{Block, Body, Documents, Lines, Packed};
+use super::columnar::{Portions, PositionedFile, has_column, unreadable};
 use super::decode::{bom_length, is_utf16};
 use super::delimited::Columns;
 use super::file::Storage;
@@ -33,7 +33,7 @@ pub(super) struct Reading {
 
 enum Open {
     Lines(OpenLines),
-    Batches(BatchReader),
+    Portions(Portions),
 }
 
 struct OpenLines {
@@ -106,7 +106,7 @@ impl Reading {
     fn open_file(&mut self, inputs: &Inputs) -> Result<Open> {
         let file = &inputs.files()[self.file];
         if file.format() == Format::Parquet {
-            return self.open_parquet(inputs).map(Open::Batches);
+            return self.open_parquet(inputs).map(Open::Portions);
         }
         let spool = inputs
             .stream_spool()
@@ -139,7 +139,7 @@ impl Reading {
         }))
     }
 
-    fn open_parquet(&mut self, inputs: &Inputs) -> Result<BatchReader> {
+    fn open_parquet(&mut self, inputs: &Inputs) -> Result<Portions> {
         let file = &inputs.files()[self.file];
         let handle = PositionedFile::new(file.reopen()?)
             .map_err(|cause| Error::reading("open", file.name(), cause))?;
@@ -150,7 +150,7 @@ impl Reading {
         })?;
         // Laying out by a schema always gives a layout.
         let layout = layout.ok_or_else(|| unreadable(file.name(), "it has no schema"))?;
-        BatchReader::open(
+        Portions::open(
             file.name(),
             handle,
             &layout.plan,
@@ -162,31 +162,23 @@ impl Reading {
     fn read(&mut self, inputs: &Inputs, open: Open) -> Result<Option<(Body, u64)>> {
         match open {
             Open::Lines(lines) => self.read_lines(inputs, lines),
-            Open::Batches(reader) => self.read_batch(inputs, reader),
+            Open::Portions(portions) => Ok(self.hand_out(portions)),
         }
     }
 
-    fn read_batch(
-        &mut self,
-        inputs: &Inputs,
-        mut reader: BatchReader,
-    ) -> Result<Option<(Body, u64)>> {
-        let Some((rows, first)) = reader.next_batch(inputs.files()[self.file].name())? else {
-            return Ok(None);
+    /// The next portion of a Parquet file, to be decoded outside of the lock.
+    fn hand_out(&mut self, mut portions: Portions) -> Option<(Body, u64)> {
+        let before = self.rows - portions.passed();
+        let portion = portions.next()?;
+        self.rows += portion.rows();
+        let position = portions.position();
+        self.open = Some(Open::Portions(portions));
+        let packed = Packed {
+            file: self.file,
+            portion,
+            number: before + 1,
         };
-        let number = self.rows + 1;
-        self.rows += rows.num_rows() as u64;
-        let position = reader.position();
-        self.open = Some(Open::Batches(reader));
-        Ok(Some((
-            Body::Batch(Batch {
-                file: self.file,
-                rows,
-                first,
-                number,
-            }),
-            position,
-        )))
+        Some((Body::Packed(packed), position))
     }
 
     fn read_lines(&mut self, inputs: &Inputs, mut open: OpenLines) -> Result<Option<(Body, u64)>> {

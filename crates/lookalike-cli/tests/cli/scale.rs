@@ -22,7 +22,10 @@ fn a_million_identical_rows() {
     assert_eq!(place.read("out.jsonl").lines().count(), 1);
     let removed = place.read("r.tsv");
     assert_eq!(removed.lines().count(), 1_000_000);
-    assert_eq!(removed.lines().last(), Some("1000000\t1\t1\texact\t0.75\t1"));
+    assert_eq!(
+        removed.lines().last(),
+        Some("1000000\t1\t1\texact\t0.75\t1")
+    );
     let summary = place.summary("pairs in.jsonl -o p.tsv");
     assert_eq!(summary["pairs"], 0);
 }

@@ -1,8 +1,9 @@
 //! What a recipe makes of every character, as one table.
 //!
 //! An entry holds the action in its upper byte and a code point (or the place of an expansion) in
-//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is loaded (about
-//! some milliseconds, 256 KiB); characters beyond it are looked up in the base tables each time.
+//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is loaded (about two
+//! milliseconds, 256 KiB): first by runs of one class, then anew where normalisation may change a
+//! character. Characters beyond it are looked up in the base tables each time.
 
 use super::normalize::{self, Role};
 use super::unicode;
@@ -82,18 +83,30 @@ impl CharMap {
             expansions: Vec::new(),
             recipe: recipe.clone(),
         };
-        for point in (0..=0xffff).filter_map(char::from_u32) {
-            let becomes = map.becomes(point);
-            let action = match becomes {
-                Becomes::One(action) => action,
-                Becomes::Several(entries) => {
-                    map.expansions.push(entries);
-                    Action::Expand(map.expansions.len() as u32 - 1)
-                }
-            };
-            map.basic[point as usize] = Entry::new(action);
+        for (points, class) in unicode::classes() {
+            let role = normalize::role_of(recipe, class);
+            for point in points.filter(|&point| point <= '\u{ffff}') {
+                map.basic[point as usize] = Entry::new(action(role, point));
+            }
         }
+        unicode::changing(|point| {
+            if point <= '\u{ffff}' {
+                map.fill(point);
+            }
+        });
         map
+    }
+
+    /// Fills the entry of a character that may become another.
+    fn fill(&mut self, point: char) {
+        let action = match self.becomes(point) {
+            Becomes::One(action) => action,
+            Becomes::Several(entries) => {
+                self.expansions.push(entries);
+                Action::Expand(self.expansions.len() as u32 - 1)
+            }
+        };
+        self.basic[point as usize] = Entry::new(action);
     }
 
     /// The entry of a character of the Basic Multilingual Plane.
@@ -141,14 +154,6 @@ impl CharMap {
     }
 
     fn becomes(&self, point: char) -> Becomes {
-        if maps_to_itself(point) {
-            let simplified = if self.recipe.has(Step::Simplified) {
-                unicode::simplified(point).unwrap_or(point)
-            } else {
-                point
-            };
-            return Becomes::One(self.action(simplified));
-        }
         if self.recipe.has(Step::Nfkc) && unicode::is_composing(point) {
             return Becomes::One(Action::Compose);
         }
@@ -171,23 +176,19 @@ impl CharMap {
     }
 
     fn action(&self, point: char) -> Action {
-        match normalize::role(&self.recipe, point) {
-            Role::Break => Action::Break,
-            Role::Word => Action::Word(point),
-            Role::Character => Action::Character(point),
-            Role::Ignore => Action::Ignore,
-            Role::Space => Action::Space,
-        }
+        action(normalize::role(&self.recipe, point), point)
     }
 }
 
-/// Blocks that hold most of the plane and that no mapping but simplification touches: unified
-/// ideographs, Hangul syllables, private use. Skipping the look-ups makes loading faster.
-fn maps_to_itself(point: char) -> bool {
-    matches!(
-        point,
-        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{e000}'..='\u{f8ff}'
-    )
+/// The action of a normalised character.
+fn action(role: Role, point: char) -> Action {
+    match role {
+        Role::Break => Action::Break,
+        Role::Word => Action::Word(point),
+        Role::Character => Action::Character(point),
+        Role::Ignore => Action::Ignore,
+        Role::Space => Action::Space,
+    }
 }
 
 enum Becomes {
@@ -231,6 +232,41 @@ impl Ascii {
                 Action::Space
             }
             AsciiTokens::Characters { .. } => Action::Ignore,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_what_the_character_becomes() {
+        let mut recipes: Vec<_> = ["default-1", "characters-3"]
+            .map(|name| Recipe::named(name).unwrap())
+            .into();
+        let steps = recipes[0].normalize.clone();
+        for without in 0..steps.len() {
+            let mut recipe = recipes[without % 2].clone();
+            recipe.normalize.remove(without);
+            recipes.push(recipe);
+        }
+        recipes.push(Recipe {
+            normalize: vec![Step::Width],
+            ..Recipe::default()
+        });
+        for recipe in recipes {
+            let map = CharMap::new(&recipe);
+            for point in (0..=0xffff).filter_map(char::from_u32) {
+                let entry = map.basic(u32::from(point));
+                match map.becomes(point) {
+                    Becomes::One(action) => assert_eq!(entry, Entry::new(action), "{point:?}"),
+                    Becomes::Several(entries) => {
+                        assert_eq!(entry.kind(), Entry::EXPAND, "{point:?}");
+                        assert_eq!(map.expansion(entry.value()), entries, "{point:?}");
+                    }
+                }
+            }
         }
     }
 }

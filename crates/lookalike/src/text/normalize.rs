@@ -135,8 +135,13 @@ fn has_iota_subscript(point: char) -> bool {
 
 /// What a normalised character does under a recipe.
 pub(super) fn role(recipe: &Recipe, point: char) -> Role {
+    role_of(recipe, unicode::class(point))
+}
+
+/// What normalised characters of a class do under a recipe.
+pub(super) fn role_of(recipe: &Recipe, class: Class) -> Role {
     let cancels_punctuation = recipe.has(Step::Punctuation);
-    match (recipe.tokens, unicode::class(point)) {
+    match (recipe.tokens, class) {
         (Tokens::Words | Tokens::Jieba, Class::Word) => Role::Word,
         (Tokens::Words | Tokens::Jieba, Class::Character) => Role::Character,
         (Tokens::Words | Tokens::Jieba | Tokens::Whitespace, Class::Space) => Role::Break,

@@ -181,7 +181,7 @@ impl<A: Arch> Run<'_, A> {
         until_ascii: bool,
     ) -> Option<usize> {
         while at < end {
-            if !until_ascii && self.edge_count == 0 {
+            if !until_ascii && self.edge_count == 0 && bytes[at] < 0x80 {
                 at += self.narrow_characters(&bytes[at..end]);
                 if at == end {
                     break;

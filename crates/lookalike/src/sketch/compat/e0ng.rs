@@ -5,14 +5,16 @@
 //! big-endian: eight bytes for 64 bits.
 //!
 //! A window has at most 16 bytes, so it is always one block of MD5, of which at most five words and
-//! the length vary; of a window of ASCII a single word does.
+//! the length vary. Those of ASCII are looked up first among the ones that came before: nine in ten
+//! of English are there.
 //!
-//! Cost: a block of MD5 for every sixteen windows, and reading the text a character at a time.
+//! Cost: a look-up for every window of ASCII, a block of MD5 for every sixteen of all others, and
+//! reading the text a character at a time.
 
 use super::python::{self, Lower};
 use super::{Buffers, md5_number};
 use crate::arch::{Arch, Cpu, Kernel};
-use crate::digest::{Columns, LANES, Md5, State, digest, one_block};
+use crate::digest::{Columns, LANES, Md5, Seen, Short, State, digest, one_block};
 
 /// Code points of a feature.
 const WINDOW: usize = 4;
@@ -30,25 +32,13 @@ pub(super) fn hash(state: State) -> u128 {
 pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
     let mut content = std::mem::take(&mut buffers.bytes);
     let collected = collect(text, python::lower(), &mut content);
-    let Collected { bytes, characters } = collected;
-    match characters {
+    let bytes = collected.bytes;
+    match collected.characters {
         0 => {}
         1..WINDOW => buffers.push(hash(digest::<Md5>(&content[..bytes]))),
         _ => {
-            let windows = characters + 1 - WINDOW;
-            let lanes = windows.next_multiple_of(LANES);
-            content.resize(bytes + lanes + 2 * LONGEST, 0);
-            buffers.low.resize(lanes, 0);
-            buffers.high.resize(lanes, 0);
-            cpu.run(Windows {
-                content: &content,
-                count: windows,
-                is_ascii: bytes == characters,
-                low: &mut buffers.low,
-                high: &mut buffers.high,
-            });
-            buffers.low.truncate(windows);
-            buffers.high.truncate(windows);
+            content.resize(bytes + LONGEST, 0);
+            hash_windows(cpu, &content, &collected, buffers);
         }
     }
     buffers.bytes = content;
@@ -106,74 +96,150 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
     }
 }
 
-/// Fills the first `count` of `low` and `high`, whose lengths are that rounded up to a multiple of
-/// [`LANES`], with the hashes of the windows of `content`, behind which there are zeros enough for as
-/// many windows.
-struct Windows<'a> {
-    content: &'a [u8],
-    count: usize,
-    is_ascii: bool,
-    low: &'a mut [u64],
-    high: &'a mut [u64],
+/// Fills the buffers with the hashes of the windows of `content`, behind which [`LONGEST`] bytes follow.
+fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut Buffers) {
+    let count = collected.characters + 1 - WINDOW;
+    buffers.low.resize(count, 0);
+    buffers.high.resize(count, 0);
+    // Looking up costs more than it spares where few windows are ASCII.
+    if 4 * collected.bytes > 5 * collected.characters {
+        let halves = (&mut buffers.low[..], &mut buffers.high[..]);
+        hash_all(cpu, content, halves);
+        return;
+    }
+    buffers.seen.prepare();
+    let mut hashes = Hashes {
+        cpu,
+        content,
+        low: &mut buffers.low,
+        high: &mut buffers.high,
+        seen: &mut buffers.seen,
+        unseen: [Window::default(); LANES],
+        places: [0; LANES],
+        count: 0,
+    };
+    if collected.bytes == collected.characters {
+        for first in (0..count).step_by(LANES) {
+            hashes.add(first, LANES.min(count - first), |lane| Window {
+                start: first + lane,
+                end: first + lane + WINDOW,
+            });
+        }
+    } else {
+        let mut window = Window::first(content);
+        for first in (0..count).step_by(LANES) {
+            let lanes = LANES.min(count - first);
+            let windows = window.take(content, lanes);
+            hashes.add(first, lanes, |lane| windows[lane]);
+        }
+    }
+    hashes.flush();
 }
 
-impl Kernel for Windows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self, _arch: A) {
-        let Self {
+/// Fills both halves with the hashes of as many windows.
+fn hash_all(cpu: Cpu, content: &[u8], (low, high): (&mut [u64], &mut [u64])) {
+    let mut window = Window::first(content);
+    for (low, high) in low.chunks_mut(LANES).zip(high.chunks_mut(LANES)) {
+        let count = low.len();
+        let windows = &window.take(content, count);
+        let hashes = cpu.run(Windows {
             content,
+            windows,
             count,
-            is_ascii,
-            low,
-            high,
-        } = self;
-        let (low, _) = low.as_chunks_mut::<LANES>();
-        let (high, _) = high.as_chunks_mut::<LANES>();
-        let mut window = Window::first(content);
-        for (group, (low, high)) in low.iter_mut().zip(high).enumerate() {
-            let count = count - group * LANES;
-            let states = if is_ascii {
-                ascii_windows(count, &content[group * LANES..][..LANES + WINDOW])
-            } else {
-                windows(count, content, &mut window)
-            };
-            let [a, b, c, d, _] = &states;
-            let join = |high: u32, low: u32| {
-                u64::from(high.swap_bytes()) << 32 | u64::from(low.swap_bytes())
-            };
-            for lane in 0..LANES {
-                low[lane] = join(c[lane], d[lane]);
-                high[lane] = join(a[lane], b[lane]);
+        });
+        low.copy_from_slice(&hashes.0[..count]);
+        high.copy_from_slice(&hashes.1[..count]);
+    }
+}
+
+/// The hashes of windows, by their places among all.
+struct Hashes<'a> {
+    cpu: Cpu,
+    content: &'a [u8],
+    low: &'a mut [u64],
+    high: &'a mut [u64],
+    seen: &'a mut Seen,
+    /// Windows that wait to be hashed side by side, and their places.
+    unseen: [Window; LANES],
+    places: [usize; LANES],
+    count: usize,
+}
+
+impl Hashes<'_> {
+    /// Adds the windows of at most [`LANES`] places from `first` on. What stands in a place for one that
+    /// is not remembered is written over when that has been hashed.
+    #[inline(always)]
+    fn add(&mut self, first: usize, lanes: usize, window: impl Fn(usize) -> Window) {
+        let mut missing = 0u64;
+        for lane in 0..lanes {
+            let message = window(lane).ascii(self.content).unwrap_or_default();
+            let (hash, is_known) = self.seen.look_up(message);
+            self.low[first + lane] = hash as u64;
+            self.high[first + lane] = (hash >> 64) as u64;
+            missing |= u64::from(!is_known) << lane;
+        }
+        while missing != 0 {
+            let lane = missing.trailing_zeros() as usize;
+            missing &= missing - 1;
+            self.unseen[self.count] = window(lane);
+            self.places[self.count] = first + lane;
+            self.count += 1;
+            if self.count == LANES {
+                self.flush();
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let count = std::mem::take(&mut self.count);
+        let (low, high) = self.cpu.run(Windows {
+            content: self.content,
+            windows: &self.unseen,
+            count,
+        });
+        for lane in 0..count {
+            let place = self.places[lane];
+            (self.low[place], self.high[place]) = (low[lane], high[lane]);
+            if let Some(message) = self.unseen[lane].ascii(self.content) {
+                let hash = u128::from(high[lane]) << 64 | u128::from(low[lane]);
+                self.seen.put(message, hash);
             }
         }
     }
 }
 
-/// The word of a block that follows a message of four bytes, and one of none.
+/// The lower and upper halves of the hashes of the first `count` of some windows.
+struct Windows<'a> {
+    content: &'a [u8],
+    windows: &'a [Window; LANES],
+    count: usize,
+}
+
+impl Kernel for Windows<'_> {
+    type Output = ([u64; LANES], [u64; LANES]);
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _arch: A) -> Self::Output {
+        let [a, b, c, d, _] = digests(self.content, &self.windows[..self.count]);
+        let join =
+            |high: u32, low: u32| u64::from(high.swap_bytes()) << 32 | u64::from(low.swap_bytes());
+        let (mut low, mut high) = ([0; LANES], [0; LANES]);
+        for lane in 0..LANES {
+            low[lane] = join(c[lane], d[lane]);
+            high[lane] = join(a[lane], b[lane]);
+        }
+        (low, high)
+    }
+}
+
+/// The byte of a block that follows the message.
 const END: u32 = 0x80;
 
 /// The word of a block that holds the length of a short message in bits.
 const LENGTH: usize = 14;
 
-/// The digests of the windows of four bytes from the first `count` bytes on.
-#[inline(always)]
-fn ascii_windows(count: usize, content: &[u8]) -> Columns<5> {
-    let mut words = [0; LANES];
-    for (lane, word) in words.iter_mut().enumerate() {
-        let bytes = content[lane..][..WINDOW].try_into();
-        *word = u32::from_le_bytes(bytes.expect("a window of ASCII is four bytes"));
-    }
-    one_block::<Md5>(count, |at, lane| match at {
-        0 => words[lane],
-        1 => END,
-        LENGTH => 8 * WINDOW as u32,
-        _ => 0,
-    })
-}
-
-/// A window of any characters: four of them, or fewer behind the end.
+/// A window of four characters.
+#[derive(Clone, Copy, Debug, Default)]
 struct Window {
     start: usize,
     end: usize,
@@ -191,6 +257,25 @@ impl Window {
         self.start += width(content[self.start]);
         self.end += width(content[self.end]);
     }
+
+    /// This and the windows behind it, so many; it is then the one that follows them.
+    #[inline(always)]
+    fn take(&mut self, content: &[u8], count: usize) -> [Self; LANES] {
+        let mut windows = [Self::default(); LANES];
+        for window in &mut windows[..count] {
+            *window = *self;
+            self.advance(content);
+        }
+        windows
+    }
+
+    /// The window as a message, if all its characters are ASCII.
+    #[inline(always)]
+    fn ascii(self, content: &[u8]) -> Option<Short> {
+        let bytes = content[self.start..].first_chunk();
+        let word = u32::from_le_bytes(*bytes?);
+        (self.end - self.start == WINDOW).then(|| Short::of_word(word))
+    }
 }
 
 /// Bytes of the character that begins with this one: two bits less one by its upper half.
@@ -199,14 +284,14 @@ fn width(first: u8) -> usize {
     1 + (0xe500_0000_u32 >> (2 * (first >> 4)) & 3) as usize
 }
 
-/// The digests of `count` windows, or as many as there are lanes, from `window` on.
+/// The digests of at most [`LANES`] windows.
 #[inline(always)]
-fn windows(count: usize, content: &[u8], window: &mut Window) -> Columns<5> {
+fn digests(content: &[u8], windows: &[Window]) -> Columns<5> {
     let mut words = [[0; LANES]; 1 + LONGEST / 4];
     let mut lengths = [0; LANES];
-    for lane in 0..count.min(LANES) {
-        let bytes = content[window.start..][..LONGEST].try_into();
-        let all = u128::from_le_bytes(bytes.expect("so many were asked for"));
+    for (lane, window) in windows.iter().enumerate() {
+        let bytes = content[window.start..].first_chunk();
+        let all = u128::from_le_bytes(*bytes.expect("so many bytes follow the last window"));
         let length = window.end - window.start;
         let bits = 8 * length as u32;
         let (message, last) = if length == LONGEST {
@@ -219,9 +304,8 @@ fn windows(count: usize, content: &[u8], window: &mut Window) -> Columns<5> {
         }
         words[LONGEST / 4][lane] = last;
         lengths[lane] = bits;
-        window.advance(content);
     }
-    one_block::<Md5>(count, |at, lane| match at {
+    one_block::<Md5>(windows.len(), |at, lane| match at {
         0..=4 => words[at][lane],
         LENGTH => lengths[lane],
         _ => 0,

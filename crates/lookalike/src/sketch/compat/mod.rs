@@ -32,7 +32,7 @@ pub(super) use yanyiwu::vote as vote_of_keywords;
 pub(crate) use yanyiwu::{File, Sources, Tables};
 
 use crate::arch::Cpu;
-use crate::digest::{Digest, Md5, Sha1, State, digests};
+use crate::digest::{Digest, Md5, Seen, Sha1, Short, State, digests};
 use crate::recipe::{Recipe, Scheme};
 
 /// Buffers that are used again from text to text.
@@ -48,6 +48,11 @@ pub(crate) struct Buffers {
     high: Vec<u64>,
     /// Distinct features with their weights in steps, under the scheme that weighs them.
     pub(crate) weighed: Vec<(u64, i64)>,
+    /// Hashes of this scheme's features that came before.
+    seen: Seen,
+    seen_under: Option<Scheme>,
+    /// The features that did not, by their places among all.
+    unseen: Vec<usize>,
     yanyiwu: yanyiwu::Buffers,
 }
 
@@ -131,7 +136,7 @@ impl Tool {
 
     /// Fills the hashes with those of the features of a text.
     pub(crate) fn analyze(&self, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
-        buffers.clear();
+        buffers.clear(self.scheme);
         match self.scheme {
             Scheme::E0ng => e0ng::analyze(cpu, text, buffers),
             Scheme::Seomoz => return seomoz::analyze(cpu, text, buffers),
@@ -153,7 +158,7 @@ impl Tool {
         features: impl Iterator<Item = (&'f str, f64)>,
         buffers: &mut Buffers,
     ) {
-        buffers.clear();
+        buffers.clear(self.scheme);
         let unweighted = match self.scheme {
             Scheme::Yanyiwu => {
                 features.for_each(|(feature, weight)| buffers.push_keyword(feature, weight));
@@ -208,7 +213,11 @@ fn clear<T>(values: &mut Vec<T>, kept: usize) {
 }
 
 impl Buffers {
-    fn clear(&mut self) {
+    fn clear(&mut self, scheme: Scheme) {
+        if self.seen_under != Some(scheme) {
+            self.seen.clear();
+            self.seen_under = Some(scheme);
+        }
         clear(&mut self.bytes, KEPT);
         clear(&mut self.ranges, KEPT);
         clear(&mut self.low, KEPT);
@@ -232,13 +241,26 @@ impl Buffers {
 
     /// Adds the hash of what stands in every range of `bytes`.
     fn hash<D: Digest>(&mut self, cpu: Cpu, bytes: &[u8], number: impl Fn(State) -> u128) {
-        let start = self.low.len();
-        self.low.resize(start + self.ranges.len(), 0);
-        self.high.resize(start + self.ranges.len(), 0);
-        digests::<D>(cpu, bytes, &self.ranges, |at, state| {
+        self.seen.prepare();
+        self.unseen.clear();
+        self.low.resize(self.ranges.len(), 0);
+        self.high.resize(self.ranges.len(), 0);
+        let mut fill = |at: usize, hash: u128| {
+            self.low[at] = hash as u64;
+            self.high[at] = (hash >> 64) as u64;
+        };
+        for (at, range) in self.ranges.iter().enumerate() {
+            match Short::new(bytes, range).and_then(|message| self.seen.get(message)) {
+                Some(hash) => fill(at, hash),
+                None => self.unseen.push(at),
+            }
+        }
+        digests::<D>(cpu, bytes, &self.ranges, &self.unseen, |at, state| {
             let hash = number(state);
-            self.low[start + at] = hash as u64;
-            self.high[start + at] = (hash >> 64) as u64;
+            fill(at, hash);
+            if let Some(message) = Short::new(bytes, &self.ranges[at]) {
+                self.seen.put(message, hash);
+            }
         });
     }
 }

@@ -34,6 +34,12 @@ pub(crate) fn is_composing(c: char) -> bool {
     c >= FIRST_COMPOSING && find(&COMPOSING, c, |&run| run).is_some()
 }
 
+/// All characters that compose: see [`is_composing`].
+pub(super) fn composing() -> impl Iterator<Item = char> {
+    let runs = COMPOSING.iter();
+    runs.flat_map(|&(first, last)| (first..=last).filter_map(char::from_u32))
+}
+
 /// The primary composite of two characters, Hangul included.
 pub(crate) fn compose(first: char, second: char) -> Option<char> {
     let key = (u32::from(first), u32::from(second));

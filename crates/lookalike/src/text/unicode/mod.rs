@@ -75,6 +75,27 @@ pub(crate) fn class(c: char) -> Class {
     CLASSES[after - 1].1
 }
 
+/// All characters, in runs of one class.
+pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Class)> {
+    let ends = CLASSES[1..].iter().map(|&(first, _)| first);
+    CLASSES
+        .iter()
+        .zip(ends.chain([0x11_0000]))
+        .map(|(&(first, class), end)| ((first..end).filter_map(char::from_u32), class))
+}
+
+/// Calls back with every character that some step of normalisation may change by itself or in its
+/// place, maybe more than once; all others stay as they are under every recipe.
+pub(crate) fn changing(visit: impl FnMut(char)) {
+    let ignorable = classes().filter(|(_, class)| *class == Class::Ignorable);
+    let mapped = COMPATIBILITY.iter().chain(&FOLD);
+    (ignorable.flat_map(|(points, _)| points))
+        .chain(compose::composing())
+        .chain(mapped.filter_map(|&(from, ..)| char::from_u32(from)))
+        .chain(SIMPLIFIED.iter().map(|&(from, _)| from))
+        .for_each(visit);
+}
+
 /// NFKC of the character alone, where it differs from the character; at most 18 characters.
 pub(crate) fn compatibility(c: char) -> Option<&'static [char]> {
     expansion(&COMPATIBILITY, c)

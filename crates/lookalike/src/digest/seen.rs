@@ -1,0 +1,140 @@
+//! Hashes of short messages that came before: most words of a text, and most windows of four letters,
+//! occur again and again, and looking one up costs less than hashing it.
+//!
+//! A message has one place. What comes later to a place takes it, so memory is bounded and no result
+//! depends on what came before: the message itself is compared.
+//!
+//! Cost: [`PLACES`] times 32 bytes, from the first message on.
+
+use std::ops::Range;
+
+/// How many messages are remembered: as many as fit into a second-level cache.
+const PLACES: usize = 1 << 15;
+
+/// Bytes of the longest message that is remembered.
+const LONGEST: usize = 15;
+
+/// A message of at most [`LONGEST`] bytes: its bytes, zeros, and its length in the uppermost byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Short(u128);
+
+impl Short {
+    /// The message in a range of `bytes`, unless it is empty or too long.
+    #[inline(always)]
+    pub(crate) fn new(bytes: &[u8], range: &Range<usize>) -> Option<Self> {
+        let length = range.len();
+        if length == 0 || length > LONGEST {
+            return None;
+        }
+        let all = match bytes[range.start..].first_chunk() {
+            Some(chunk) => u128::from_le_bytes(*chunk),
+            None => {
+                let mut chunk = [0; 16];
+                chunk[..length].copy_from_slice(&bytes[range.clone()]);
+                u128::from_le_bytes(chunk)
+            }
+        };
+        let message = all & !(u128::MAX << (8 * length));
+        Some(Self(message | (length as u128) << 120))
+    }
+
+    /// A message of four bytes.
+    #[inline(always)]
+    pub(crate) fn of_word(word: u32) -> Self {
+        Self(u128::from(word) | 4 << 120)
+    }
+
+    #[inline(always)]
+    fn place(self) -> usize {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let folded = (self.0 as u64) ^ ((self.0 >> 64) as u64).wrapping_mul(ODD);
+        (folded.wrapping_mul(ODD) >> (64 - PLACES.trailing_zeros())) as usize
+    }
+}
+
+/// A place that nothing has taken. No message is like it, because no length is 0.
+const EMPTY: (Short, u128) = (Short(0), 0);
+
+/// Messages with their hashes, all by one function.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    places: Vec<(Short, u128)>,
+}
+
+impl Seen {
+    /// Makes room, if there is none yet. Nothing is remembered without.
+    pub(crate) fn prepare(&mut self) {
+        self.places.resize(PLACES, EMPTY);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.places.clear();
+    }
+
+    /// The hash of a message, if it is remembered.
+    #[inline(always)]
+    pub(crate) fn get(&self, message: Short) -> Option<u128> {
+        let (hash, is_known) = self.look_up(message);
+        is_known.then_some(hash)
+    }
+
+    /// The hash in the place of a message, and whether it is that of the message: without a branch, so
+    /// that many places can be on their way from memory at once.
+    #[inline(always)]
+    pub(crate) fn look_up(&self, message: Short) -> (u128, bool) {
+        let &(known, hash) = self.places.get(message.place()).unwrap_or(&EMPTY);
+        (hash, known == message && message != Short::default())
+    }
+
+    /// Remembers the hash of a message.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, message: Short, hash: u128) {
+        if let Some(place) = self.places.get_mut(message.place()) {
+            *place = (message, hash);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_told_apart_at_every_length() {
+        let bytes = b"\0\0\0\0abcdefghijklmnopq\0\0\0\0";
+        let mut all = Vec::new();
+        for start in 0..bytes.len() {
+            for end in start..=bytes.len() {
+                let short = Short::new(bytes, &(start..end));
+                assert_eq!(short.is_some(), (1..=LONGEST).contains(&(end - start)));
+                all.extend(short.map(|short| (short, &bytes[start..end])));
+            }
+        }
+        for &(a, one) in &all {
+            assert!(all.iter().all(|&(b, other)| (a == b) == (one == other)));
+        }
+        let word = Short::new(bytes, &(4..8));
+        assert_eq!(word, Some(Short::of_word(u32::from_le_bytes(*b"abcd"))));
+    }
+
+    #[test]
+    fn what_is_remembered_is_right_or_gone() {
+        let mut seen = Seen::default();
+        let message = |at: u32| Short::of_word(at);
+        assert_eq!(seen.get(message(7)), None);
+        seen.put(message(7), 7);
+        assert_eq!(seen.get(message(7)), None);
+        seen.prepare();
+        for at in 0..200_000 {
+            assert_eq!(seen.get(message(at)), None);
+            seen.put(message(at), at.into());
+            assert_eq!(seen.get(message(at)), Some(at.into()));
+        }
+        let left = (0..200_000).filter(|&at| seen.get(message(at)).is_some());
+        assert!(left.clone().count() <= PLACES);
+        left.for_each(|at| assert_eq!(seen.get(message(at)), Some(at.into())));
+        seen.clear();
+        assert!((0..200_000).all(|at| seen.get(message(at)).is_none()));
+    }
+}
