@@ -1,9 +1,9 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real
-//!   corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`,
-//!   which needs none;
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `serve`: the figures on
+//!   real corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is
+//!   `measures`, which needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
@@ -18,6 +18,7 @@ mod live;
 mod machine;
 mod measures;
 mod quality;
+mod serve;
 mod sketch;
 mod tables;
 
@@ -65,6 +66,8 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
+    /// Check and insert, durably; memory, single documents and opening.
+    Serve,
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -89,6 +92,7 @@ fn main() -> Result<()> {
             | Command::Join
             | Command::Live
             | Command::Measures
+            | Command::Serve
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -103,6 +107,7 @@ fn main() -> Result<()> {
             hamming::smoke()?;
             live::smoke()?;
             measures::smoke()?;
+            serve::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
@@ -114,6 +119,7 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
+        Command::Serve => serve::run(&data),
         Command::Tables { check } => tables::run(check),
     }
 }
