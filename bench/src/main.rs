@@ -1,9 +1,9 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real
-//!   corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`,
-//!   which needs none;
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `serve`: the figures on
+//!   real corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is
+//!   `measures`, which needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
@@ -19,7 +19,11 @@ mod live;
 mod machine;
 mod measures;
 mod quality;
+<<<<<<< HEAD
 mod settings;
+=======
+mod serve;
+>>>>>>> serve
 mod sketch;
 mod tables;
 
@@ -67,6 +71,7 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
+<<<<<<< HEAD
     /// The default beside single settings, on labelled sets.
     Settings,
     /// Writes labelled pairs made from the real corpora into a folder.
@@ -74,6 +79,10 @@ enum Command {
         /// The folder.
         out: PathBuf,
     },
+=======
+    /// Check and insert, durably; memory, single documents and opening.
+    Serve,
+>>>>>>> serve
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -98,6 +107,7 @@ fn main() -> Result<()> {
             | Command::Join
             | Command::Live
             | Command::Measures
+            | Command::Serve
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -112,6 +122,7 @@ fn main() -> Result<()> {
             hamming::smoke()?;
             live::smoke()?;
             measures::smoke()?;
+            serve::smoke()?;
             quality::smoke()
         }
         Command::Sketch => sketch::run(&data),
@@ -123,8 +134,12 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
+<<<<<<< HEAD
         Command::Settings => settings::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
+=======
+        Command::Serve => serve::run(&data),
+>>>>>>> serve
         Command::Tables { check } => tables::run(check),
     }
 }

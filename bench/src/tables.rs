@@ -64,6 +64,8 @@ fn table(name: &str) -> Result<String> {
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "live" => rows("live", &LIVE, |_| true),
+        "serve" => rows("serve", &SERVE, |_| true),
+        "machine serve" => machine("serve"),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),
@@ -127,6 +129,13 @@ const DEDUP: Columns<10> = [
 const LIVE: Columns<4> = [
     ("what", "what", 0),
     ("fingerprints", "fingerprints", 0),
+    ("figure", "figure", 2),
+    ("unit", "unit", 0),
+];
+
+const SERVE: Columns<4> = [
+    ("what", "what", 0),
+    ("documents", "documents", 0),
     ("figure", "figure", 2),
     ("unit", "unit", 0),
 ];

@@ -359,3 +359,147 @@ pub(crate) fn open_block(first: u64, block: &[u8]) -> Result<Vec<&[u8]>, String>
     };
     rows().ok_or_else(|| what("is not well formed"))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn slots() -> impl Strategy<Value = Slot> {
+        (any::<u64>(), any::<u32>()).prop_map(|(section, index)| Slot { section, index })
+    }
+
+    fn verdicts() -> impl Strategy<Value = Verdict> {
+        let duplicate = (
+            ".{0,9}",
+            any::<u64>(),
+            slots(),
+            0.0..1.0,
+            0..6usize,
+            any::<u64>(),
+        );
+        prop_oneof![
+            any::<u32>().prop_map(|index| Verdict::Kept { index }),
+            duplicate.prop_map(|(of, seq, slot, similarity, route, previous)| {
+                let route = ROUTES[route];
+                Verdict::Duplicate {
+                    of,
+                    seq,
+                    slot,
+                    similarity,
+                    route,
+                    previous,
+                }
+            }),
+        ]
+    }
+
+    fn documents() -> impl Strategy<Value = Document> {
+        let said = (
+            any::<Option<u128>>(),
+            proptest::option::of(".{0,9}"),
+            verdicts(),
+        );
+        let rest = (any::<i64>(), any::<u64>(), any::<u32>(), any::<u32>());
+        (".{1,9}", rest, said).prop_map(|(id, rest, (fingerprint, meta, verdict))| Document {
+            id,
+            time: Time(rest.0),
+            content: rest.1,
+            place: Place {
+                at: rest.2,
+                units: rest.3,
+            },
+            fingerprint,
+            meta,
+            verdict,
+        })
+    }
+
+    fn rows() -> impl Strategy<Value = Row> {
+        let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
+        prop_oneof![
+            documents().prop_map(Row::Document),
+            (documents(), slots(), numbers).prop_map(|(document, from_slot, numbers)| Row::Moved {
+                document,
+                from: numbers.0,
+                from_slot,
+                seq: numbers.1,
+                last: numbers.2,
+            }),
+            (any::<u64>(), any::<u64>(), proptest::option::of(slots()))
+                .prop_map(|(number, seq, slot)| Row::Deleted { number, seq, slot }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn rows_come_back(rows in proptest::collection::vec(rows(), 1..150), first in 1u64..1 << 40) {
+            let mut encoded = Rows::default();
+            rows.iter().for_each(|row| encoded.push(row));
+            let mut decoded = Vec::new();
+            for (number, block) in encoded.blocks(first) {
+                prop_assert_eq!(number, first + decoded.len() as u64);
+                prop_assert!(open_block(number + 1, &block).is_err());
+                for row in open_block(number, &block).unwrap() {
+                    decoded.push(Row::decode(row).unwrap());
+                }
+            }
+            prop_assert_eq!(decoded, rows);
+        }
+
+        #[test]
+        fn any_bytes_are_refused_or_a_row(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(row) = Row::decode(&bytes) {
+                let mut again = Vec::new();
+                row.encode(&mut again);
+                prop_assert_eq!(Row::decode(&again).map(|it| format!("{it:?}")), Some(format!("{row:?}")));
+            }
+            let _ = open_block(1, &bytes);
+            let _ = crate::records::Record::read(&bytes);
+        }
+    }
+
+    /// Files that were written stay readable: these bytes never change.
+    #[test]
+    fn a_row_is_what_it_was() {
+        let row = Row::Document(Document {
+            id: "a".to_owned(),
+            time: Time(2),
+            content: 3,
+            place: Place { at: 4, units: 5 },
+            fingerprint: None,
+            meta: Some("m".to_owned()),
+            verdict: Verdict::Duplicate {
+                of: "b".to_owned(),
+                seq: 6,
+                slot: Slot {
+                    section: 7,
+                    index: 8,
+                },
+                similarity: 1.0,
+                route: Route::MinHash,
+                previous: 9,
+            },
+        });
+        let mut bytes = Vec::new();
+        row.encode(&mut bytes);
+        let expected = [
+            "010a",
+            "0100000061",
+            "0200000000000000",
+            "0300000000000000",
+            "0400000005000000",
+            "010000006d",
+            "0100000062",
+            "0600000000000000",
+            "0700000000000000",
+            "08000000",
+            "000000000000f03f",
+            "02",
+            "0900000000000000",
+        ];
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(digits, expected.concat());
+    }
+}

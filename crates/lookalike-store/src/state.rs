@@ -8,7 +8,7 @@ use lookalike::online::{self, Arrival, Buckets, Found, Matcher, Slot, Texts, Tim
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
-use crate::partition::{About, Partition};
+use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
 use crate::settings::{OnConflict, Settings};
@@ -673,6 +673,8 @@ impl State {
         parts.push(("ids", self.ids.bytes()));
         parts.push(("places", (kept * size_of::<Entry>() + moved) as u64));
         parts.push(("waiting", waiting as u64));
+        // As much as they may take.
+        parts.push(("pages", (self.partitions.len() * CACHE) as u64));
         parts
     }
 }

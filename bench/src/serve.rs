@@ -1,0 +1,501 @@
+//! Check and insert, durably: the heart of the service without its HTTP.
+//!
+//! One thread prepares documents on all cores, another inserts them, a thousand at a time, each
+//! thousand on disk before the next. The answers are checked: the stream of titles with a window gets
+//! the verdicts of the batch engine over the same titles, document by document.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lookalike::matching::{self, Corpus as Run, Texts, find_verdicts};
+use lookalike::online::{Time, Window};
+use lookalike::plan::{self, Measure, Method, Plan};
+use lookalike::text::{Analyzer, Scratch};
+use lookalike::{Cpu, DocId, Sketcher};
+use lookalike_oracle::generate::{self, Kind};
+use lookalike_store::{
+    Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
+};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::corpora::Corpus;
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    documents: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    figure: f64,
+    unit: &'static str,
+}
+
+/// Documents that are on disk before the next ones are inserted.
+const PORTION: usize = 4096;
+
+/// A made stream: so many of a hundred repeat an earlier title.
+const REPEATED: u64 = 40;
+
+const DAY: i64 = 86_400_000_000;
+
+/// Documents that are made for a large window.
+const MANY: usize = 10_000_000;
+
+/// Single documents that are timed.
+const SINGLE: usize = 2000;
+
+/// Measures on real titles, and with many made of them in the window.
+pub fn run(data: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
+    let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
+    let mut rows = Vec::new();
+    measure(&titles, &english, MANY, &mut rows)?;
+    machine::write("serve", rows)
+}
+
+/// The same with few, as a test.
+pub fn smoke() -> Result<()> {
+    let made = |kind, count| {
+        let made = generate::corpus(kind, count, 5).into_iter();
+        made.map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let texts = made(Kind::Short, 3000);
+    let days = (0..texts.len()).map(|at| at as i64 / 10).collect();
+    measure(
+        &Titles { texts, days },
+        &made(Kind::English, 200),
+        5000,
+        &mut Vec::new(),
+    )
+}
+
+/// A stream in the order of its dates.
+struct Titles {
+    texts: Vec<String>,
+    days: Vec<i64>,
+}
+
+impl Titles {
+    fn read(corpus: &Corpus) -> Result<Self> {
+        let file = std::fs::read_to_string(&corpus.path)?;
+        let (mut texts, mut days) = (Vec::new(), Vec::new());
+        for line in file.lines().skip(1) {
+            let mut cells = line.splitn(4, '\t').skip(1);
+            let date = cells.next().context("a row has no date")?;
+            days.push(day(date).with_context(|| format!("'{date}' is no date"))?);
+            texts.push(cells.nth(1).unwrap_or_default().to_owned());
+        }
+        Ok(Self { texts, days })
+    }
+}
+
+/// Days since 1970 of a date of the Gregorian calendar, by the count of leap years before it.
+fn day(date: &str) -> Option<i64> {
+    let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    // Years begin in March, so that a leap day is the last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let leap = year / 4 - year / 100 + year / 400;
+    Some(365 * year + leap + (153 * month + 2) / 5 + day - 719_469)
+}
+
+fn measure(titles: &Titles, english: &[String], many: usize, rows: &mut Vec<Row>) -> Result<()> {
+    stream_like_a_batch(titles, rows)?;
+    let simhash = plan::Settings {
+        method: Method::SimHash,
+        measure: Measure::Sketch,
+        ..plan::Settings::default()
+    };
+    bulk(
+        "titles, default",
+        &titles.texts,
+        plan::Settings::default(),
+        rows,
+    )?;
+    bulk("titles, SimHash", &titles.texts, simhash, rows)?;
+    bulk(
+        "English documents",
+        english,
+        plan::Settings::default(),
+        rows,
+    )?;
+    with_many(&titles.texts, many, rows)
+}
+
+fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: &'static str) {
+    println!("{what:60} {documents:9} {figure:10.3} {unit}");
+    rows.push(Row {
+        what: what.to_owned(),
+        documents: documents as u64,
+        figure,
+        unit,
+    });
+}
+
+/// A collection in a folder of its own. All documents state their times, so its clock is theirs.
+struct Place {
+    folder: tempfile::TempDir,
+    collection: Collection,
+}
+
+fn options() -> Options {
+    Options {
+        clock: Arc::new(|| Time(i64::MAX)),
+        ..Options::default()
+    }
+}
+
+impl Place {
+    fn new(settings: &Settings) -> Result<Self> {
+        let folder = tempfile::tempdir_in(machine::root())?;
+        let disk = Arc::new(Folder::open(folder.path())?);
+        let collection = Collection::create(disk, settings, options())?;
+        Ok(Self { folder, collection })
+    }
+
+    /// Closes the collection and opens it again; returns how long opening took.
+    fn reopen(self) -> Result<(Self, Duration)> {
+        let Self { folder, collection } = self;
+        drop(collection);
+        let started = Instant::now();
+        let collection = Collection::open(Arc::new(Folder::open(folder.path())?), options())?;
+        Ok((Self { folder, collection }, started.elapsed()))
+    }
+
+    fn memory(&self) -> Result<u64> {
+        let stats = self.collection.stats()?;
+        Ok(stats.memory.iter().map(|(_, bytes)| bytes).sum())
+    }
+}
+
+/// Prepares and inserts a stream, made in portions by `make`; calls back with the answers. Returns the
+/// time of it all.
+fn insert(
+    collection: &Collection,
+    count: usize,
+    make: impl Fn(usize) -> Document + Sync,
+    mut answered: impl FnMut(Vec<Answer>) -> Result<()>,
+) -> Result<Duration> {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let (sender, receiver) = sync_channel::<Result<Vec<Prepared>>>(4);
+        let make = &make;
+        scope.spawn(move || {
+            for start in (0..count).step_by(PORTION) {
+                let prepared = (start..(start + PORTION).min(count))
+                    .into_par_iter()
+                    .map_init(Scratch::default, |scratch, at| {
+                        Ok(collection.prepare(make(at), scratch)?)
+                    });
+                if sender.send(prepared.collect()).is_err() {
+                    return;
+                }
+            }
+        });
+        for prepared in receiver {
+            let answers: Result<Vec<_>, _> = collection.insert(&prepared?).into_iter().collect();
+            answered(answers?)?;
+        }
+        Ok(started.elapsed())
+    })
+}
+
+fn document(at: usize, text: &str, time: i64) -> Document {
+    Document {
+        id: format!("{at}"),
+        content: Content::Text(text.to_owned()),
+        time: Some(Time(time)),
+        meta: None,
+    }
+}
+
+/// The titles with a window of half a year, of which some 400,000 are remembered at a time: the same
+/// verdicts as the batch engine, before and after the collection is opened again in the middle.
+fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
+    let days = 180;
+    let width = Duration::from_micros(days * DAY.unsigned_abs());
+    let settings = Settings {
+        window: Some(Window::new(width, Duration::ZERO, false)?),
+        ..Settings::default()
+    };
+    let expected = in_a_batch(titles, &settings.plan()?, days as f64)?;
+    let mut place = Place::new(&settings)?;
+    let mut at = 0;
+    let mut took = Duration::ZERO;
+    let half = titles.texts.len() / 2;
+    for (from, to) in [(0, half), (half, titles.texts.len())] {
+        let make = |at: usize| {
+            document(
+                from + at,
+                &titles.texts[from + at],
+                titles.days[from + at] * DAY,
+            )
+        };
+        took += insert(&place.collection, to - from, make, |answers| {
+            for answer in answers {
+                let found = match &answer.verdict {
+                    Verdict::Kept => None,
+                    Verdict::Duplicate(it) => Some((it.of.clone(), it.similarity, it.route)),
+                };
+                ensure!(
+                    found == expected[at],
+                    "document {at}: {found:?}, not {:?}",
+                    expected[at]
+                );
+                at += 1;
+            }
+            Ok(())
+        })?;
+        place = place.reopen()?.0;
+    }
+    let rate = titles.texts.len() as f64 / took.as_secs_f64();
+    report(
+        rows,
+        "titles in a window of half a year",
+        at,
+        rate / 1e3,
+        "thousand/s",
+    );
+    Ok(())
+}
+
+type Found = Option<(String, f64, matching::Route)>;
+
+fn in_a_batch(titles: &Titles, plan: &Plan, days: f64) -> Result<Vec<Found>> {
+    struct Again<'a>(&'a Analyzer, &'a [String]);
+    impl Texts for Again<'_> {
+        fn features(&self, document: DocId, into: &mut Vec<u64>) -> lookalike::Result<()> {
+            let text = &self.1[document.index()];
+            self.0.analyze(text, &mut Scratch::default()).features(into);
+            Ok(())
+        }
+    }
+    let recipe = lookalike::Recipe::default();
+    let analyzer = Analyzer::new(&recipe);
+    let sketcher = Sketcher::new(&recipe, plan, Cpu::best());
+    let mut sketches = sketcher.sketches(1 << 28);
+    let mut scratch = Scratch::default();
+    for text in &titles.texts {
+        sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
+    }
+    let times: Vec<f64> = titles.days.iter().map(|&day| day as f64).collect();
+    let run = Run {
+        plan,
+        sketches: &sketches,
+        texts: &Again(&analyzer, &titles.texts),
+        order: None,
+        parts: None,
+        window: Some(matching::Window {
+            times: &times,
+            width: days,
+        }),
+        given: 0,
+    };
+    let mut found = vec![None; titles.texts.len()];
+    for removal in find_verdicts(&run, &|_| {})?.removals {
+        let kept = removal.kept;
+        let evidence = (
+            kept.with.index().to_string(),
+            kept.similarity.get(),
+            kept.route,
+        );
+        found[removal.document.index()] = Some(evidence);
+    }
+    Ok(found)
+}
+
+/// Bulk into an empty collection, and how long it takes to open it again.
+fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<Row>) -> Result<()> {
+    let settings = Settings {
+        matching,
+        ..Settings::default()
+    };
+    let place = Place::new(&settings)?;
+    let mut kept = 0;
+    let took = insert(
+        &place.collection,
+        texts.len(),
+        |at| document(at, &texts[at], at as i64),
+        |answers| {
+            kept += answers
+                .iter()
+                .filter(|it| it.verdict == Verdict::Kept)
+                .count();
+            Ok(())
+        },
+    )?;
+    let count = texts.len();
+    let bytes: usize = texts.iter().map(String::len).sum();
+    let seconds = took.as_secs_f64();
+    let label = |what: &str| format!("{what} ({name})");
+    report(
+        rows,
+        &label("bulk, durable"),
+        count,
+        count as f64 / seconds / 1e3,
+        "thousand/s",
+    );
+    report(
+        rows,
+        &label("bulk, durable"),
+        count,
+        bytes as f64 / seconds / 1e6,
+        "MB/s",
+    );
+    report(
+        rows,
+        &label("kept"),
+        count,
+        100.0 * kept as f64 / count as f64,
+        "%",
+    );
+    report_memory(&place, name, count, rows)?;
+    let before = place.collection.stats()?;
+    let (place, opening) = place.reopen()?;
+    let after = place.collection.stats()?;
+    ensure!(
+        (before.rows, before.kept) == (after.rows, after.kept),
+        "something was lost"
+    );
+    report(rows, &label("opening"), count, opening.as_secs_f64(), "s");
+    Ok(())
+}
+
+fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -> Result<()> {
+    let a_document = |bytes: u64| bytes as f64 / count as f64;
+    report(
+        rows,
+        &format!("memory ({name})"),
+        count,
+        a_document(place.memory()?),
+        "B/document",
+    );
+    for (part, bytes) in place.collection.stats()?.memory {
+        report(
+            rows,
+            &format!("of it {part} ({name})"),
+            count,
+            a_document(bytes),
+            "B/document",
+        );
+    }
+    Ok(())
+}
+
+/// A title of a large stream: one of four parts of two real ones, or a repeat of an earlier one.
+fn made(at: usize, titles: &[String]) -> String {
+    let mut seed = mix(at as u64);
+    let mut at = at as u64;
+    while at > 0 && seed % 100 < REPEATED {
+        at = mix(seed) % at;
+        seed = mix(at);
+    }
+    let one = &titles[(mix(seed ^ 1) % titles.len() as u64) as usize];
+    let other = &titles[(mix(seed ^ 2) % titles.len() as u64) as usize];
+    let half = |text: &str| text.chars().count().div_ceil(2);
+    let mut text: String = one.chars().take(half(one)).collect();
+    text.extend(other.chars().skip(other.chars().count() / 2));
+    text
+}
+
+fn mix(mut value: u64) -> u64 {
+    value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+/// Many in the window: the rate of the last tenth, memory, single documents, opening.
+fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()> {
+    let width = Duration::from_secs(2 * 86_400);
+    let settings = Settings {
+        window: Some(Window::new(width, Duration::ZERO, false)?),
+        ..Settings::default()
+    };
+    let place = Place::new(&settings)?;
+    // All within the window, in as many partitions as it has.
+    let time = |at: usize| (at as u64 * width.as_micros() as u64 / count as u64) as i64;
+    let make = |at: usize| document(at, &made(at, titles), time(at));
+    let most = count / 10 * 9;
+    insert(&place.collection, most, make, |_| Ok(()))?;
+    let make = |at: usize| document(most + at, &made(most + at, titles), time(most + at));
+    let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
+    let rate = (count - most) as f64 / last.as_secs_f64() / 1e3;
+    report(
+        rows,
+        "bulk, durable (many in the window)",
+        count,
+        rate,
+        "thousand/s",
+    );
+    report_memory(&place, "many in the window", count, rows)?;
+    single(&place.collection, titles, count, time(count), rows)?;
+    let before = place.collection.stats()?;
+    let (place, opening) = place.reopen()?;
+    let after = place.collection.stats()?;
+    ensure!(
+        (before.rows, before.kept) == (after.rows, after.kept),
+        "something was lost"
+    );
+    report(
+        rows,
+        "opening (many in the window)",
+        count,
+        opening.as_secs_f64(),
+        "s",
+    );
+    Ok(())
+}
+
+/// One document after another: the check alone, and check and insert until it is on disk.
+fn single(
+    collection: &Collection,
+    titles: &[String],
+    count: usize,
+    time: i64,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let mut scratch = Scratch::default();
+    let (mut checks, mut inserts) = (Vec::new(), Vec::new());
+    for at in count..count + SINGLE {
+        let document = document(at, &made(at, titles), time);
+        let started = Instant::now();
+        let prepared = collection.prepare(document, &mut scratch)?;
+        let asked = collection.query(&prepared)?;
+        checks.push(started.elapsed().as_secs_f64() * 1e3);
+        let started = Instant::now();
+        let answer = collection.insert(&[prepared]).remove(0)?;
+        inserts.push(started.elapsed().as_secs_f64() * 1e3);
+        ensure!(
+            answer.verdict == asked.verdict,
+            "document {at}: {asked:?}, then {answer:?}"
+        );
+    }
+    for (what, mut times) in [("check", checks), ("check and insert, durable", inserts)] {
+        times.sort_unstable_by(f64::total_cmp);
+        report(
+            rows,
+            &format!("{what}, median"),
+            count,
+            times[times.len() / 2],
+            "ms",
+        );
+        report(
+            rows,
+            &format!("{what}, 99 of 100"),
+            count,
+            times[times.len() * 99 / 100],
+            "ms",
+        );
+    }
+    Ok(())
+}
