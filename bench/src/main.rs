@@ -19,11 +19,8 @@ mod live;
 mod machine;
 mod measures;
 mod quality;
-<<<<<<< HEAD
-mod settings;
-=======
 mod serve;
->>>>>>> serve
+mod settings;
 mod sketch;
 mod tables;
 
@@ -71,7 +68,6 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
-<<<<<<< HEAD
     /// The default beside single settings, on labelled sets.
     Settings,
     /// Writes labelled pairs made from the real corpora into a folder.
@@ -79,10 +75,8 @@ enum Command {
         /// The folder.
         out: PathBuf,
     },
-=======
     /// Check and insert, durably; memory, single documents and opening.
     Serve,
->>>>>>> serve
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -134,12 +128,9 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
-<<<<<<< HEAD
         Command::Settings => settings::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
-=======
         Command::Serve => serve::run(&data),
->>>>>>> serve
         Command::Tables { check } => tables::run(check),
     }
 }

@@ -573,6 +573,7 @@ mod tests {
             clusters: 30,
             components: None,
             rejected: 2,
+            audit: None,
             bytes: 2_500_000,
             seconds: 0.5,
             method: "auto",
