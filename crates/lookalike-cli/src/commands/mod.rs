@@ -13,3 +13,4 @@ pub(crate) mod pairs;
 pub(crate) mod recipe;
 pub(crate) mod search;
 pub(crate) mod segment;
+pub(crate) mod tune;
