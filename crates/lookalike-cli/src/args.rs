@@ -15,7 +15,7 @@ use lookalike_batch::run::Keep;
 
 use crate::settings;
 
-pub(crate) use evaluation::{EvalArgs, Labels, Resampling, Ways};
+pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
 
@@ -78,6 +78,7 @@ pub(crate) enum Command {
     Index(IndexArgs),
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
+    Tune(Box<TuneArgs>),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]

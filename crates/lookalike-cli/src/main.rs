@@ -76,6 +76,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Index(args) => commands::index::run(args),
         Command::Search(args) => commands::search::run(args),
         Command::Eval(args) => commands::eval::run(args),
+        Command::Tune(args) => commands::tune::run(args),
         Command::Recipe(args) => commands::recipe::run(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
         Command::Man => commands::generate::manual(),

@@ -300,26 +300,8 @@ fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
     routes
 }
 
-/// Bytes that a document with a sketch takes.
-fn sketch_bytes(plan: &Plan) -> usize {
-    let sketch = match (
-        plan.bands(),
-        plan.distance(),
-        plan.smallest(),
-        plan.sentences(),
-    ) {
-        (Some(_), ..) => 4 * plan.slots(),
-        (_, Some(_), ..) => 16,
-        (_, _, Some(smallest), _) => 8 * smallest.kept + 8,
-        (.., Some(_)) => 8,
-        _ => 0,
-    };
-    let outline = if plan.of_sequences().is_some() { 20 } else { 0 };
-    sketch + outline
-}
-
 fn memory(plan: &Plan) -> String {
-    let sketch = match (sketch_bytes(plan), plan.join()) {
+    let sketch = match (plan.sketch_bytes(), plan.join()) {
         (0, _) => String::new(),
         (bytes, Some(join)) => {
             format!(", {bytes} more if it has more than {} features", join.short)
@@ -370,7 +352,7 @@ fn as_json(recipe: &Recipe, plan: &Plan) -> Value {
             "recall": recall,
         })).collect::<Vec<_>>()),
         "bytes_per_document": DOCUMENT_BYTES,
-        "bytes_per_sketch": sketch_bytes(plan),
+        "bytes_per_sketch": plan.sketch_bytes(),
     })
 }
 

@@ -28,7 +28,7 @@ use crate::args::{
 };
 use crate::recipes::load_recipe;
 
-pub(crate) use evaluation::{ClustersRun, EvalRun};
+pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun, parse_goal};
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {

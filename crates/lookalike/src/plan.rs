@@ -361,6 +361,24 @@ impl Plan {
     pub fn slots(&self) -> usize {
         self.slots
     }
+
+    /// Bytes that are remembered of a document for its sketch, if it has one, besides what every
+    /// document takes.
+    pub fn sketch_bytes(&self) -> usize {
+        let sketch = if self.bands.is_some() {
+            4 * self.slots
+        } else if self.distance.is_some() {
+            16
+        } else if let Some(smallest) = self.smallest {
+            8 * smallest.kept + 8
+        } else if self.sentences().is_some() {
+            8
+        } else {
+            0
+        };
+        let outline = if self.of_sequences().is_some() { 20 } else { 0 };
+        sketch + outline
+    }
 }
 
 /// Candidates of a measure of sequences are looked for down to this Jaccard index, not below.

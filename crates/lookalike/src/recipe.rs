@@ -73,6 +73,18 @@ pub enum Tokens {
     Jieba,
 }
 
+impl Tokens {
+    /// The name, as in recipes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Characters => "characters",
+            Self::Whitespace => "whitespace",
+            Self::Jieba => "jieba",
+        }
+    }
+}
+
 /// Which words jieba makes of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -14,6 +14,7 @@ use super::ordered::blocks_in_order;
 use super::progress::Progress;
 use super::read::position;
 use crate::error::{Error, Result};
+use crate::sink::{Output, check_output};
 use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar};
 
 /// Files with labels, and what their rows are.
@@ -25,6 +26,8 @@ pub struct LabelledInputs {
     pub rows: LabelledRows,
     /// How they are read; the fields of text and id are those of the corpus.
     pub read: ReadOptions,
+    /// What will be written in the end, which may be none of what is read.
+    pub outputs: Vec<Output>,
 }
 
 /// What rows with labels are.
@@ -107,7 +110,16 @@ fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
         again: false,
         ..inputs.read.clone()
     };
-    Inputs::open(&inputs.paths, &options)
+    open_apart(&inputs.paths, &options, &inputs.outputs)
+}
+
+/// Opens what is none of the outputs.
+fn open_apart(paths: &[PathBuf], options: &ReadOptions, outputs: &[Output]) -> Result<Inputs> {
+    let inputs = Inputs::open(paths, options)?;
+    for output in outputs {
+        check_output(output, &inputs)?;
+    }
+    Ok(inputs)
 }
 
 /// Makes something of every row, in their order; the first bad row is the error.
@@ -312,13 +324,11 @@ fn texts_of(
     named: &dyn Fn(u32) -> String,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
-    let corpus = Inputs::open(
-        &fields.corpus,
-        &ReadOptions {
-            again: false,
-            ..labelled.read.clone()
-        },
-    )?;
+    let options = ReadOptions {
+        again: false,
+        ..labelled.read.clone()
+    };
+    let corpus = open_apart(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
     rows(
         &corpus,
@@ -435,8 +445,8 @@ const DIFFERENT: [&str; 10] = [
 fn is_similar(field: &str, value: Scalar<'_>) -> Result<bool, String> {
     let label = match value {
         Scalar::Bool(label) => return Ok(label),
-        Scalar::Number { value, .. } if value == 1.0 => return Ok(true),
-        Scalar::Number { value, .. } if value == 0.0 => return Ok(false),
+        Scalar::Number { value: 1.0, .. } => return Ok(true),
+        Scalar::Number { value: 0.0, .. } => return Ok(false),
         Scalar::Number { literal, .. } => literal,
         value => text_of(field, value)?.trim(),
     };

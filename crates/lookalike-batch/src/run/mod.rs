@@ -24,6 +24,7 @@ pub(crate) mod rejected;
 mod segment;
 mod settings;
 mod summary;
+mod tune;
 
 use crate::error::{Error, Result};
 
@@ -44,6 +45,7 @@ pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
 pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
+pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, tune};
 
 /// Runs with so many threads.
 pub(crate) fn in_pool<T: Send>(

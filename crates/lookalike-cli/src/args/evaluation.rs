@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::Threshold;
+use lookalike::evaluate::Goal;
 
 use super::{Changes, InputFormat, Method, Reading, Unit, Verify};
 use crate::settings;
@@ -36,6 +37,15 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) labels: Labels,
 
+    /// A field with the kind of edit between the two texts of a pair: figures are broken down by it
+    #[arg(
+        long,
+        value_name = "FIELD",
+        conflicts_with_all = ["groups", "texts"],
+        help_heading = "Labels"
+    )]
+    pub(crate) kind: Option<String>,
+
     /// Compare this table of clusters with the true ones in LABELLED, both with the columns id and
     /// cluster, as `dedup --clusters` writes them: by pairs, by B-cubed and by equal sets. A document
     /// in one table only is alone in the other
@@ -45,7 +55,7 @@ pub(crate) struct EvalArgs {
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "corpus", "groups", "group", "texts",
             "method", "verify", "unit", "from", "distance", "sentences", "recipe", "set", "csv",
-            "svg"
+            "svg", "text", "features", "id_row", "document_per_file"
         ],
         help_heading = "Clusters"
     )]
@@ -99,6 +109,96 @@ pub(crate) struct EvalArgs {
     pub(crate) quiet: bool,
 }
 
+/// Find the best setting for labelled texts, as a recipe
+///
+/// Reads labels as `eval` does and parts them into halves, so that texts that hang together stay
+/// together. On one half, every n-gram of words, of characters and, for Chinese, of words cut by jieba
+/// is tried with every measure, with fingerprints and with signatures, at its best threshold or
+/// distance. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
+/// order of preference is chosen: what everybody runs comes first, what costs more last. The half held
+/// back says how good it is, beside the runner-up and the recipe as it was, with the price in speed
+/// and memory.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike tune pairs.jsonl -o mine.toml
+  lookalike tune pairs.csv -o mine.toml --goal 'precision>=0.99'
+  lookalike tune edits.jsonl --texts versions --recipe characters-3 --json")]
+pub(crate) struct TuneArgs {
+    /// The labelled texts: files, directories, globs, or - for standard input (taken for JSONL unless
+    /// --format says otherwise)
+    #[arg(value_name = "LABELLED", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+
+    /// Where the recipe is put (.toml); without it, it is printed
+    #[arg(short, long, value_name = "RECIPE", help_heading = "Output")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) labels: Labels,
+
+    /// What a setting is chosen by: f1, or precision>=P for the most recall at that precision
+    #[arg(
+        long,
+        value_name = "GOAL",
+        default_value = "f1",
+        value_parser = settings::parse_goal,
+        help_heading = "Matching"
+    )]
+    pub(crate) goal: Goal,
+
+    /// The lowest threshold that is looked at
+    ///
+    /// The default is 0.05, and 0.3 for groups, where all pairs that reach it are looked for.
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = settings::parse_threshold,
+        help_heading = "Matching"
+    )]
+    pub(crate) from: Option<Threshold>,
+
+    /// The recipe to begin with, whose normalisation all have: a name (see `lookalike recipe`) or a
+    /// TOML file
+    #[arg(
+        long,
+        value_name = "NAME|FILE",
+        default_value = "default",
+        help_heading = "Matching"
+    )]
+    pub(crate) recipe: String,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    #[command(flatten)]
+    pub(crate) resampling: Resampling,
+
+    /// Print one JSON object with all settings instead of text
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
+
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+
+    /// How many threads work; the default is one for each core. Figures do not depend on it, speed
+    /// aside
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = settings::parse_threads,
+        help_heading = "Running"
+    )]
+    pub(crate) threads: Option<usize>,
+
+    /// No progress and no time on standard error
+    #[arg(short, long, help_heading = "Running")]
+    pub(crate) quiet: bool,
+}
+
 /// What the labels are.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Labels")]
@@ -114,10 +214,6 @@ pub(crate) struct Labels {
     /// The field with the label
     #[arg(long, value_name = "FIELD", default_value = "label")]
     pub(crate) label: String,
-
-    /// A field with the kind of edit between the two
-    #[arg(long, value_name = "FIELD")]
-    pub(crate) kind: Option<String>,
 
     /// Labels are grades, and a pair with at least this one is similar
     #[arg(
@@ -144,18 +240,25 @@ pub(crate) struct Labels {
 
     /// The rows are texts with the name of a group: all pairs within a group are similar, all others
     /// are not
-    #[arg(long, conflicts_with_all = ["kind", "positive", "negative", "corpus"])]
+    #[arg(
+        long,
+        conflicts_with_all = ["a", "b", "label", "positive", "negative", "corpus"]
+    )]
     pub(crate) groups: bool,
 
     /// The field with the name of the group
-    #[arg(long, value_name = "FIELD", default_value = "group")]
-    pub(crate) group: String,
+    ///
+    /// The default is `group`.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) group: Option<String>,
 
     /// Each row has a group of texts, as a list in this field of JSONL or Parquet
     #[arg(
         long,
         value_name = "FIELD",
-        conflicts_with_all = ["groups", "kind", "positive", "negative", "corpus", "text"]
+        conflicts_with_all = [
+            "a", "b", "label", "groups", "positive", "negative", "corpus", "text"
+        ]
     )]
     pub(crate) texts: Option<String>,
 }

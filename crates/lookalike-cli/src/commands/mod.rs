@@ -14,3 +14,4 @@ pub(crate) mod plant;
 pub(crate) mod recipe;
 pub(crate) mod search;
 pub(crate) mod segment;
+pub(crate) mod tune;

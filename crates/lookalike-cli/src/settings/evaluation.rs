@@ -4,14 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use lookalike::Threshold;
-use lookalike::evaluate::{Bootstrap, Options, Setting};
+use lookalike::evaluate::{Bootstrap, Goal, Options, Setting, Sweep, TuneOptions};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields,
+    TuneSettings,
 };
 use lookalike_batch::sink::Output;
 
 use super::{check_standard_output, chosen, of_sequences, output, read_options, threads};
-use crate::args::{EvalArgs, InputFormat, Labels, Method, Reading, Resampling, Rule, Verify, Ways};
+use crate::args::{
+    EvalArgs, InputFormat, Labels, Method, Reading, Resampling, Rule, TuneArgs, Verify, Ways,
+};
+use crate::recipes::load_recipe;
 
 /// The largest distance that is looked at unless another one is given.
 const DISTANCE: u32 = 10;
@@ -32,17 +36,17 @@ impl EvalRun {
         let places = [args.csv.as_deref(), args.svg.as_deref()];
         // What is printed is data itself.
         check_standard_output(places.into_iter().flatten(), true)?;
-        let inputs = labelled(
+        let mut inputs = labelled(
             &args.inputs,
             &args.labels,
             &args.input_format,
             &args.reading,
         )?;
-        let in_groups = matches!(inputs.rows, LabelledRows::Groups { .. });
-        let lowest = match args.ways.from {
-            Some(from) => from,
-            None => Threshold::new(LOWEST[usize::from(in_groups)])?,
-        };
+        if let LabelledRows::Pairs(fields) = &mut inputs.rows {
+            fields.kind.clone_from(&args.kind);
+        }
+        inputs.outputs = places.into_iter().flatten().map(output).collect();
+        let lowest = lowest(args.ways.from, &inputs)?;
         Ok(Self {
             inputs,
             settings: EvaluateSettings {
@@ -56,6 +60,73 @@ impl EvalRun {
             table: args.csv.as_deref().map(output),
             chart: args.svg.clone(),
         })
+    }
+}
+
+/// Everything about one tuning.
+pub(crate) struct TuneRun {
+    pub(crate) inputs: LabelledInputs,
+    pub(crate) settings: TuneSettings,
+}
+
+impl TuneRun {
+    pub(crate) fn new(args: &TuneArgs) -> Result<Self> {
+        if let Some(place) = &args.output
+            && place
+                .extension()
+                .is_none_or(|extension| extension != "toml")
+        {
+            bail!(
+                "the recipe would be {}: give it the extension .toml, by which it is known as one",
+                place.display()
+            );
+        }
+        let mut inputs = labelled(
+            &args.inputs,
+            &args.labels,
+            &args.input_format,
+            &args.reading,
+        )?;
+        inputs.outputs = args.output.iter().map(|place| output(place)).collect();
+        let lowest = lowest(args.from, &inputs)?;
+        Ok(Self {
+            inputs,
+            settings: TuneSettings {
+                recipe: load_recipe(&args.recipe, &args.changes)?,
+                lowest,
+                options: TuneOptions {
+                    goal: args.goal,
+                    bootstrap: bootstrap(args.resampling),
+                },
+                threads: threads(args.threads),
+            },
+        })
+    }
+}
+
+/// `--goal`.
+pub(crate) fn parse_goal(text: &str) -> Result<Goal, String> {
+    let wrong = || "give f1, or precision>= and a number above 0 and at most 1".to_owned();
+    if text == "f1" {
+        return Ok(Goal::F1);
+    }
+    let least: f64 = text
+        .strip_prefix("precision>=")
+        .and_then(|least| least.parse().ok())
+        .ok_or_else(wrong)?;
+    if least > 0.0 && least <= 1.0 {
+        Ok(Goal::Precision(least))
+    } else {
+        Err(wrong())
+    }
+}
+
+/// The lowest threshold: as given, or as is usual for pairs and for groups.
+fn lowest(given: Option<Threshold>, inputs: &LabelledInputs) -> Result<Threshold> {
+    let in_groups = matches!(inputs.rows, LabelledRows::Groups { .. });
+    match given {
+        Some(lowest) => Ok(lowest),
+        None => Ok(Threshold::new(LOWEST[usize::from(in_groups)])?),
     }
 }
 
@@ -111,12 +182,18 @@ fn labelled(
         bail!("--features {field} is not for labelled texts: features are made of them here");
     }
     let in_groups = labels.groups || labels.texts.is_some();
+    if let (Some(field), false) = (&labels.group, in_groups) {
+        bail!("--group {field} is for groups: add --groups, or --texts FIELD");
+    }
+    if labels.corpus.is_empty() && (reading.id.is_some() || reading.id_row) {
+        bail!("--id and --id-row are for --corpus, whose texts the pairs name by their ids");
+    }
     if !in_groups && labels.corpus.is_empty() && !reading.text.is_empty() {
         bail!("--text is for groups and for --corpus: the texts of pairs are in --a and --b");
     }
     let rows = if in_groups {
         LabelledRows::Groups {
-            group: labels.group.clone(),
+            group: labels.group.clone().unwrap_or_else(|| "group".to_owned()),
             texts: match &labels.texts {
                 Some(field) => GroupTexts::InList(field.clone()),
                 None => GroupTexts::InRows,
@@ -127,7 +204,7 @@ fn labelled(
             a: labels.a.clone(),
             b: labels.b.clone(),
             label: labels.label.clone(),
-            kind: labels.kind.clone(),
+            kind: None,
             grades: grades(labels)?,
             corpus: labels.corpus.clone(),
         })
@@ -136,6 +213,7 @@ fn labelled(
         paths: paths.to_vec(),
         rows,
         read: read_options(format.format, reading)?,
+        outputs: Vec::new(),
     })
 }
 
@@ -171,6 +249,16 @@ fn settings(ways: &Ways, lowest: Threshold, reading: &Reading) -> Result<Vec<Set
                 settings.push(setting(ways, recipe, (method, verify), lowest, reading)?);
             }
         }
+    }
+    let has_threshold = |setting: &Setting| setting.sweep() == Sweep::Threshold;
+    if let Some(from) = ways.from
+        && !settings.iter().any(has_threshold)
+    {
+        bail!(
+            "--from {} is for thresholds, and nothing that is measured has one: leave it out, or give \
+             a measure with --verify",
+            from.get()
+        );
     }
     Ok(settings)
 }

@@ -351,14 +351,16 @@ fn clusters_against_true_ones() {
         "eval true.tsv found.tsv --clusters found.tsv",
         &["one table with one"],
     );
-    refused(
-        "eval true.tsv --clusters found.tsv --method simhash",
-        &["cannot be used with"],
-    );
-    refused(
-        "eval true.tsv --clusters found.tsv --svg x.svg",
-        &["cannot be used with"],
-    );
+    for option in [
+        "--method simhash",
+        "--svg x.svg",
+        "--text t",
+        "--id-row",
+        "--kind k",
+    ] {
+        let line = format!("eval true.tsv --clusters found.tsv {option}");
+        refused(&line, &["cannot be used with"]);
+    }
     place.write("none.tsv", "id\tcluster\n");
     refused(
         "eval none.tsv --clusters found.tsv",
@@ -488,6 +490,13 @@ fn options_that_would_do_nothing_are_refused() {
         ("--features f", "--features f is not for labelled texts"),
         ("--documents 5", "--clusters"),
         ("--groups --kind k", "cannot be used with"),
+        ("--groups --label k", "cannot be used with"),
+        ("--group g", "--group g is for groups"),
+        ("--id key", "--id and --id-row are for --corpus"),
+        (
+            "--method simhash --from 0.5",
+            "--from 0.5 is for thresholds",
+        ),
         (
             "--method simhash --distance 64",
             "64 is not below the 64 bits",
@@ -498,4 +507,98 @@ fn options_that_would_do_nothing_are_refused() {
     ] {
         place.refused(&format!("eval p.jsonl {options}"), &[said]);
     }
+}
+
+#[test]
+fn tuning_makes_a_recipe_that_runs() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(100)));
+    let ran = place.ok("tune p.jsonl -o mine.toml --quiet");
+    let text = ran.text();
+    assert!(ran.err.is_empty(), "{}", ran.err);
+    assert!(
+        text.contains("to choose by: 50 similar, 50 not; held back: 50 similar, 50 not"),
+        "{text}"
+    );
+    assert_eq!(text.matches("<- chosen").count(), 1);
+    assert!(
+        text.contains("  untuned ") && text.contains("  runner-up "),
+        "{text}"
+    );
+    let command = text.lines().last().unwrap();
+    let toml = place.read("mine.toml");
+    assert!(toml.contains(command) && toml.contains("# held back: precision "));
+    place.write(
+        "docs.jsonl",
+        crate::support::corpus_jsonl(&Numbers::new(5).corpus(50)),
+    );
+    let line = command.strip_prefix("lookalike ").unwrap();
+    let line = line
+        .replace("IN", "docs.jsonl")
+        .replace("OUT", "kept.jsonl");
+    let summary = place.summary(&line);
+    assert_eq!(summary["documents"], 50);
+
+    let line = "tune p.jsonl --json --quiet --goal precision>=0.99";
+    let tuned: Value = serde_json::from_slice(&place.ok(line).out).unwrap();
+    let settings = tuned["settings"].as_array().unwrap();
+    let chosen = &settings[tuned["chosen"].as_u64().unwrap() as usize];
+    assert_eq!(chosen["as_good"], true);
+    assert!(chosen["counts"]["false_positives"].as_u64() <= Some(1));
+    assert!(settings.len() > 40 && tuned["goal"] == "precision>=0.99");
+    assert!(tuned["held_back"]["megabytes_per_second"].as_f64().unwrap() > 0.0);
+    place.write("again.toml", tuned["recipe"].as_str().unwrap());
+    let id = place.ok("recipe again.toml");
+    assert!(id.text().contains(chosen["recipe_id"].as_str().unwrap()));
+    // With the threshold that it says it finds what it says.
+    let line = format!(
+        "eval p.jsonl --recipe again.toml --method {} --verify {} --resamples 0",
+        chosen["method"].as_str().unwrap(),
+        chosen["measure"].as_str().unwrap()
+    );
+    assert!(evaluation(&place, &line)["settings"][0]["best"].is_u64());
+}
+
+#[test]
+fn tuning_does_not_depend_on_threads() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(20)));
+    let settings = |threads: usize| {
+        let line = format!("tune p.jsonl --json --quiet --resamples 100 --threads {threads}");
+        let mut tuned: Value = serde_json::from_slice(&place.ok(&line).out).unwrap();
+        let held = tuned["held_back"]["metrics"].take();
+        (tuned["settings"].take(), tuned["chosen"].take(), held)
+    };
+    let expected = settings(1);
+    assert!(settings(2) == expected && settings(8) == expected);
+}
+
+#[test]
+fn tunings_that_cannot_be_are_refused() {
+    let place = Place::new();
+    place.write("p.jsonl", as_jsonl(&pairs(20)));
+    place.write("toml.toml", "x");
+    for (options, said) in [
+        ("-o mine.json", "give it the extension .toml"),
+        ("--goal recall", "give f1, or precision>="),
+        ("--goal precision>=1.5", "above 0 and at most 1"),
+        ("--recipe 1e0ng", "takes its features from another tool"),
+        ("--set filter.stopwords=toml.toml", "names files"),
+    ] {
+        place.refused(&format!("tune p.jsonl {options}"), &[said]);
+    }
+    place.write(
+        "few.csv",
+        "a,b,label\none two,one two three,1\nfour five,six seven,0\n",
+    );
+    place.refused("tune few.csv", &["2 units of texts", "one held back"]);
+    place.write("labels.toml", as_jsonl(&pairs(20)));
+    place.refused(
+        "tune labels.toml --format jsonl -o labels.toml",
+        &["labels.toml"],
+    );
+    assert_eq!(place.read("labels.toml"), as_jsonl(&pairs(20)));
+    place.refused("eval p.jsonl --csv p.jsonl", &["p.jsonl"]);
+    place.refused("eval p.jsonl --svg p.jsonl", &["p.jsonl"]);
+    assert_eq!(place.read("p.jsonl"), as_jsonl(&pairs(20)));
 }

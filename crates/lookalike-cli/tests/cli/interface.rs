@@ -31,7 +31,7 @@ fn help_and_version_are_data() {
 #[test]
 fn every_option_says_what_it_does() {
     let place = Place::new();
-    for command in ["dedup", "pairs", "explain", "eval", "recipe"] {
+    for command in ["dedup", "pairs", "explain", "eval", "tune", "recipe"] {
         let help = place.ok(&format!("{command} --help"));
         assert!(help.text().contains("Example"), "{command} has no example");
         for line in place

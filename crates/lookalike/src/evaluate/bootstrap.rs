@@ -252,3 +252,25 @@ pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
         }),
     })
 }
+
+/// In how large a share of resamples the first of two ways has the higher figure, of those in which
+/// both have one; none if there are none.
+pub(super) fn share_better(
+    [first, second]: [&[Observation]; 2],
+    units: usize,
+    figure: fn(&Counts) -> Option<f64>,
+    bootstrap: &Bootstrap,
+) -> Option<f64> {
+    let value = |observations: &[Observation], drawn: &[u32]| {
+        figure(&tally(observations, 1, |pair| pair.weight(drawn))[0])
+    };
+    let outcomes: Vec<bool> = (0..bootstrap.resamples)
+        .into_par_iter()
+        .filter_map(|resample| {
+            let drawn = draw(bootstrap.seed, resample, units);
+            Some(value(first, &drawn)? > value(second, &drawn)?)
+        })
+        .collect();
+    let better = outcomes.iter().filter(|&&better| better).count();
+    (!outcomes.is_empty()).then(|| better as f64 / outcomes.len() as f64)
+}

@@ -37,6 +37,7 @@ mod evaluation;
 mod labelled;
 mod measure;
 mod scored;
+mod tune;
 
 pub use bootstrap::{Bootstrap, Estimate, Interval, Metrics};
 pub use classes::{LengthClass, Script, TextClass};
@@ -46,6 +47,7 @@ pub use curve::{Curve, CurvePoint, Goal};
 pub use evaluation::{Breakdown, Class, Evaluation, Options, Point};
 pub use labelled::{Labelled, LabelledPair, MOST_PAIRS};
 pub use scored::{Setting, Sweep};
+pub use tune::{Contender, TuneOptions, Tuning, contenders, tune};
 
 #[cfg(test)]
 mod tests;

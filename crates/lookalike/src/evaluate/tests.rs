@@ -675,3 +675,153 @@ fn poor_texts_match_only_what_is_equal() {
         }
     }
 }
+
+fn tune_options(goal: Goal) -> TuneOptions {
+    TuneOptions {
+        goal,
+        bootstrap: Bootstrap {
+            resamples: 100,
+            ..Bootstrap::default()
+        },
+    }
+}
+
+/// Pairs of texts of one template, similar if the words behind it are the same in another order.
+fn shuffled(rng: &mut Numbers, count: u32) -> Labelled {
+    let (mut texts, mut pairs) = (Vec::new(), Vec::new());
+    for at in 0..count {
+        let text = rng.text(24);
+        let mut words: Vec<&str> = text.split(' ').collect();
+        words.rotate_left(12);
+        words.swap(3, 17);
+        words.swap(5, 11);
+        words.swap(8, 20);
+        let other = rng.edited(&text, 7);
+        texts.extend([text.clone(), words.join(" "), other]);
+        pairs.extend([
+            pair(3 * at, 3 * at + 1, true),
+            pair(3 * at, 3 * at + 2, false),
+        ]);
+    }
+    Labelled::of_pairs(texts, pairs, Vec::new()).unwrap()
+}
+
+#[test]
+fn tuning_finds_the_features_that_tell_pairs_apart() {
+    let labelled = shuffled(&mut Numbers(12), 60);
+    let lowest = Threshold::new(0.05).unwrap();
+    let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
+    let tuned = tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+    let chosen = &tuned.contenders[tuned.chosen];
+    // The same words in another order: single words see it.
+    assert_eq!(
+        chosen.setting.recipe.ngram, 1,
+        "{}",
+        chosen.setting.recipe.name
+    );
+    assert_eq!(chosen.value, Some(1.0));
+    assert_eq!(chosen.setting.matching.measure, Measure::Jaccard);
+    assert_ne!(tuned.runner_up, Some(tuned.chosen));
+    let held = chosen
+        .setting
+        .metrics(&tuned.halves[1], &Bootstrap::default())
+        .unwrap();
+    assert_eq!(held.f1.value, Some(1.0));
+    let untuned = &tuned.contenders[0];
+    assert_eq!(untuned.setting.recipe.id(), Recipe::default().id());
+    assert!(!untuned.as_good);
+}
+
+#[test]
+fn what_is_as_good_is_decided_by_order() {
+    let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
+    let lowest = Threshold::new(0.05).unwrap();
+    let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
+    let tuned = tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+    assert!(tuned.contenders[tuned.best].as_good && tuned.contenders[tuned.chosen].as_good);
+    assert!(
+        tuned.contenders[..tuned.chosen]
+            .iter()
+            .all(|it| !it.as_good)
+    );
+    let best = tuned.contenders[tuned.best].value;
+    assert!(tuned.contenders.iter().all(|it| it.value <= best));
+    let alone = TuneOptions {
+        bootstrap: Bootstrap {
+            resamples: 0,
+            ..Bootstrap::default()
+        },
+        ..tune_options(Goal::F1)
+    };
+    let without = tune(&labelled, &settings, &alone, &|_| {}).unwrap();
+    assert_eq!(without.chosen, without.best);
+}
+
+#[test]
+fn a_goal_of_precision_is_kept_or_refused() {
+    let labelled = pairs_of_texts(&mut Numbers(4), 60, 40);
+    let lowest = Threshold::new(0.05).unwrap();
+    let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
+    let goal = Goal::Precision(0.99);
+    let tuned = tune(&labelled, &settings, &tune_options(goal), &|_| {}).unwrap();
+    let chosen = &tuned.contenders[tuned.chosen];
+    assert!(chosen.counts.precision().unwrap() >= 0.99);
+    assert_eq!(chosen.value, chosen.counts.recall());
+    // Equal texts that are labelled as different.
+    let texts = (0..40).map(|at| format!("one text {}", at / 2)).collect();
+    let pairs = (0..20).map(|at| pair(2 * at, 2 * at + 1, at % 2 == 0));
+    let equal = Labelled::of_pairs(texts, pairs.collect(), Vec::new()).unwrap();
+    let error = tune(&equal, &settings, &tune_options(goal), &|_| {}).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("no setting reaches the precision 0.99"),
+        "{error}"
+    );
+}
+
+#[test]
+fn tuning_depends_on_neither_rows_nor_threads() {
+    let labelled = shuffled(&mut Numbers(5), 20);
+    let lowest = Threshold::new(0.05).unwrap();
+    let settings = contenders(&Recipe::default(), &labelled, lowest).unwrap();
+    let outcome = |labelled: &Labelled, threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let run = || tune(labelled, &settings, &tune_options(Goal::F1), &|_| {}).unwrap();
+        let tuned = pool.build().unwrap().install(run);
+        let all = tuned.contenders.iter();
+        let all: Vec<_> = all.map(|it| (it.counts, it.value, it.as_good)).collect();
+        (all, tuned.best, tuned.chosen, tuned.runner_up)
+    };
+    let expected = outcome(&labelled, 1);
+    assert_eq!(outcome(&labelled, 2), expected);
+    let count = labelled.texts().len() as u32;
+    let place = |document: DocId| DocId(count - 1 - document.0);
+    let texts = labelled.texts().iter().rev().cloned().collect();
+    let pairs = labelled.pairs().iter().rev();
+    let pairs = pairs.map(|it| pair(place(it.b).0, place(it.a).0, it.similar));
+    let turned = Labelled::of_pairs(texts, pairs.collect(), Vec::new()).unwrap();
+    assert_eq!(outcome(&turned, 8), expected);
+}
+
+#[test]
+fn jieba_is_tried_where_there_is_chinese() {
+    let english = shuffled(&mut Numbers(5), 4);
+    let texts = ["今晚有讲座", "今晚有講座", "明天下雨"].map(str::to_owned);
+    let pairs = vec![pair(0, 1, true), pair(0, 2, false)];
+    let chinese = Labelled::of_pairs(texts.to_vec(), pairs, Vec::new()).unwrap();
+    let lowest = Threshold::new(0.05).unwrap();
+    let tried = |labelled, recipe: &Recipe| contenders(recipe, labelled, lowest);
+    let by_jieba = |labelled| {
+        let settings = tried(labelled, &Recipe::default()).unwrap();
+        settings
+            .iter()
+            .any(|it| it.recipe.tokens == crate::recipe::Tokens::Jieba)
+    };
+    assert!(by_jieba(&chinese) && !by_jieba(&english));
+    let own = Recipe::named("characters-3").unwrap();
+    let settings = tried(&english, &own).unwrap();
+    assert_eq!(settings[0].recipe.id(), own.id());
+    let error = tried(&english, &Recipe::named("1e0ng").unwrap()).unwrap_err();
+    assert!(error.to_string().contains("another tool"), "{error}");
+}

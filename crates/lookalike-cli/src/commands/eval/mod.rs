@@ -2,7 +2,7 @@
 
 mod chart;
 mod points;
-mod report;
+pub(super) mod report;
 
 use anyhow::Result;
 use lookalike::evaluate::Sweep;
@@ -63,25 +63,34 @@ fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<O
 
 /// What a setting is called.
 fn name(setting: &SettingSummary) -> String {
-    let mut name = format!("{}, {}", setting.recipe, setting.method);
-    match (setting.measure, setting.evaluation.sweep) {
-        ("none", Sweep::Threshold) => name.push_str(", by the sketches alone"),
-        ("none", _) | (_, Sweep::Nothing) => {}
-        (measure, _) => {
-            name.push_str(&format!(", {measure}"));
-        }
-    }
-    if let Some(unit) = setting.unit {
-        name.push_str(&format!(" by {unit}"));
-    }
+    let way = (setting.method, setting.measure, setting.evaluation.sweep);
+    let mut name = way_name(&setting.recipe, way, setting.unit);
     if let Some(distance) = setting.distance {
         name.push_str(&format!(", within distance {distance}"));
     }
     name
 }
 
+/// What a recipe with a method and a measure is called.
+pub(super) fn way_name(
+    recipe: &str,
+    (method, measure, sweep): (&str, &str, Sweep),
+    unit: Option<&str>,
+) -> String {
+    let mut name = format!("{recipe}, {method}");
+    match (measure, sweep) {
+        ("none", Sweep::Threshold) => name.push_str(", by the sketches alone"),
+        ("none", _) | (_, Sweep::Nothing) => {}
+        (measure, _) => name.push_str(&format!(", {measure}")),
+    }
+    if let Some(unit) = unit {
+        name.push_str(&format!(" by {unit}"));
+    }
+    name
+}
+
 /// What is open in a setting, in a word.
-fn axis(sweep: Sweep) -> &'static str {
+pub(super) fn axis(sweep: Sweep) -> &'static str {
     match sweep {
         Sweep::Threshold => "threshold",
         Sweep::Distance => "distance",

@@ -11,7 +11,7 @@ use super::{axis, name};
 use crate::output::{Printer, Tone, count, plural, visible};
 
 /// The width of a figure with its interval.
-const FIGURE: usize = 20;
+pub(crate) const FIGURE: usize = 20;
 
 /// An evaluation: the labels, a table for every setting, and what happens at its best row.
 pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {

@@ -1,0 +1,255 @@
+//! `lookalike tune`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Result;
+use lookalike::evaluate::Sweep;
+use lookalike::plan::{Measure, Method, Settings, Unit};
+use lookalike_batch::run::{self, Price, TuneSummary, TunedSummary, measure_name, method_name};
+use lookalike_batch::sink::{ByteWriter, Output};
+use serde_json::json;
+
+use super::eval::report::{FIGURE, cut, figure, truth};
+use super::eval::{axis, way_name};
+use crate::Outcome;
+use crate::args::TuneArgs;
+use crate::output::{Printer, Tone, count, duration, plural, visible};
+use crate::progress::Reporter;
+use crate::settings::TuneRun;
+
+/// How many settings are shown; JSON has all.
+const SHOWN: usize = 8;
+
+/// The width of a setting's name.
+const NAME: usize = 44;
+
+pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
+    let printer = Printer::new(args.quiet);
+    let TuneRun { inputs, settings } = TuneRun::new(args)?;
+    let reporter = Reporter::new(printer, true);
+    let result = run::tune(&inputs, &settings, &reporter);
+    reporter.finish("");
+    let done = result?;
+    let recipe = recipe(&done, args.output.as_deref());
+    if let Some(place) = &args.output {
+        let mut writer = ByteWriter::create(&Output::Path(place.clone()))?;
+        writer.put(recipe.as_bytes())?;
+        writer.finish()?;
+    }
+    let text = if args.json {
+        let mut value = serde_json::to_value(&done)?;
+        value["recipe"] = json!(done.recipe.to_toml());
+        value["command"] = json!(command(&done, args.output.as_deref()));
+        format!("{value}\n")
+    } else {
+        report(&done, args.output.as_deref(), &recipe, &printer)
+    };
+    printer.data(&text)?;
+    printer.note(&format!("{}\n", duration(done.seconds)));
+    Ok(Outcome::Done)
+}
+
+/// The recipe as a file, with what it was made from and the command that uses it.
+fn recipe(done: &TuneSummary, place: Option<&Path>) -> String {
+    let metrics = &done.held_back.metrics;
+    format!(
+        "# lookalike tune: {}, {} of them similar; goal: {}\n\
+         # held back: precision {}, recall {}, F1 {}\n\
+         # {}\n# id {}\n{}",
+        plural(
+            done.labelled.similar + done.labelled.different,
+            "labelled pair",
+            "labelled pairs"
+        ),
+        count(done.labelled.similar),
+        done.goal,
+        figure(metrics.precision),
+        figure(metrics.recall),
+        figure(metrics.f1),
+        command(done, place),
+        done.recipe.id(),
+        done.recipe.to_toml()
+    )
+}
+
+/// The command that uses the setting.
+fn command(done: &TuneSummary, place: Option<&Path>) -> String {
+    let recipe = match place {
+        Some(place) => quoted(&place.display().to_string()),
+        None => "RECIPE.toml".to_owned(),
+    };
+    format!(
+        "lookalike dedup IN -o OUT --recipe {recipe}{}",
+        options(&done.matching)
+    )
+}
+
+/// The options of a setting that are not as usual, and its threshold or distance.
+fn options(matching: &Settings) -> String {
+    let usual = Settings::default();
+    let mut text = String::new();
+    if matching.method != usual.method {
+        let _ = write!(text, " --method {}", method_name(matching.method));
+    }
+    if matching.measure != usual.measure {
+        let _ = write!(text, " --verify {}", measure_name(matching.measure));
+    }
+    let in_words = matching.unit == Unit::Words;
+    let counts = matches!(
+        matching.measure,
+        Measure::Levenshtein | Measure::Indel | Measure::Substring
+    );
+    if in_words && counts {
+        text.push_str(" --unit words");
+    }
+    match (matching.method, matching.measure) {
+        (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => {}
+        (Method::SimHash, Measure::Sketch) => {
+            let _ = write!(text, " --distance {}", matching.distance);
+        }
+        _ => {
+            let _ = write!(text, " --threshold {}", matching.threshold.get());
+        }
+    }
+    text
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+    if name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
+    }
+}
+
+fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Printer) -> String {
+    let mut text = truth(&done.labelled);
+    let [[similar, different], [held, held_different]] = done.halves;
+    let _ = writeln!(
+        text,
+        "to choose by: {} similar, {} not; held back: {} similar, {} not",
+        count(similar),
+        count(different),
+        count(held),
+        count(held_different)
+    );
+    let _ = writeln!(
+        text,
+        "{} settings tried; goal: {}\n",
+        done.settings.len(),
+        done.goal
+    );
+    chosen_by(&mut text, done, printer);
+    why(&mut text, done);
+    held_back(&mut text, done, printer);
+    let _ = writeln!(text, "\n{}", command(done, place));
+    if place.is_none() {
+        let _ = write!(text, "\n{recipe}");
+    }
+    text.lines()
+        .flat_map(|line| [line.trim_end(), "\n"])
+        .collect()
+}
+
+/// The settings that did best on the half to choose by.
+fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
+    let heading = format!(
+        "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}",
+        "On the half to choose by", "", "precision", "recall", "F1"
+    );
+    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let mut order: Vec<usize> = (0..done.settings.len()).collect();
+    let value = |at: &usize| done.settings[*at].value.unwrap_or(-1.0);
+    order.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    let rest = order.split_off(SHOWN.min(order.len()));
+    order.extend(rest.into_iter().filter(|&at| at == done.chosen));
+    for at in order {
+        let setting = &done.settings[at];
+        let value = |value: Option<f64>| value.map_or("-".to_owned(), |it| format!("{it:.3}"));
+        let _ = writeln!(
+            text,
+            "{} {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}{}",
+            if at == done.chosen { '*' } else { ' ' },
+            visible(&name(setting)),
+            at_cut(setting),
+            value(setting.counts.precision()),
+            value(setting.counts.recall()),
+            value(setting.counts.f1()),
+            if at == done.chosen { "  <- chosen" } else { "" }
+        );
+    }
+}
+
+fn name(setting: &TunedSummary) -> String {
+    let way = (setting.method, setting.measure, setting.sweep);
+    way_name(&setting.recipe, way, setting.unit)
+}
+
+fn at_cut(setting: &TunedSummary) -> String {
+    match (setting.sweep, setting.cut) {
+        (Sweep::Nothing, _) | (_, None) => String::new(),
+        (sweep, Some(value)) => format!("{} {}", axis(sweep), cut(value, sweep)),
+    }
+}
+
+/// Why this one was chosen.
+fn why(text: &mut String, done: &TuneSummary) {
+    let as_good = done.settings.iter().filter(|it| it.as_good).count();
+    let reason = if done.resamples == 0 {
+        "It is the best; without resamples it cannot be told which others are as good.".to_owned()
+    } else if done.chosen != done.best {
+        format!(
+            "{} are as good as the best, which does not beat them in 95 of 100 resamples: the first of \
+             them in the order of preference is chosen.",
+            plural(as_good as u64, "setting", "settings")
+        )
+    } else if as_good > 1 {
+        format!(
+            "It is the best, and the first of {} that are as good.",
+            plural(as_good as u64, "setting", "settings")
+        )
+    } else {
+        "It beats every other in 95 of 100 resamples.".to_owned()
+    };
+    let _ = writeln!(text, "{reason}\n");
+}
+
+/// How the chosen setting does on the half held back, beside others.
+fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
+    let heading = format!(
+        "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  sketch",
+        "Held back", "precision", "recall", "F1", "MB/s"
+    );
+    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let runner_up = done.runner_up.zip(done.runner_up_held_back);
+    price(text, "chosen", &done.held_back);
+    if let Some((_, held)) = &runner_up {
+        price(text, "runner-up", held);
+    }
+    price(text, "untuned", &done.untuned_held_back);
+    if let Some((at, _)) = runner_up {
+        let setting = &done.settings[at];
+        let _ = writeln!(
+            text,
+            "  runner-up: {} {}",
+            visible(&name(setting)),
+            at_cut(setting)
+        );
+    }
+}
+
+fn price(text: &mut String, name: &str, price: &Price) {
+    let metrics = &price.metrics;
+    let _ = writeln!(
+        text,
+        "  {name:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {}",
+        figure(metrics.precision),
+        figure(metrics.recall),
+        figure(metrics.f1),
+        price.megabytes_per_second,
+        plural(price.bytes_per_sketch as u64, "byte", "bytes")
+    );
+}

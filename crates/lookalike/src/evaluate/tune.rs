@@ -1,0 +1,322 @@
+//! The best setting for labelled texts: chosen on one half, judged on the other.
+//!
+//! Settings stand in an order, from what everybody runs to what is rarely worth its price. Each is
+//! taken at the threshold or distance at which its measure does best on the half to choose by, and
+//! valued by what the whole method finds there. Of the settings that are not clearly worse than the
+//! best, the first wins: where the best of many does better by no more than chance, it was picked by
+//! chance. What the choice is worth is told by the half that had no part in it.
+
+use super::bootstrap::{Bootstrap, Metrics, Observation, metrics, share_better};
+use super::classes::Script;
+use super::counts::Counts;
+use super::curve::Goal;
+use super::labelled::Labelled;
+use super::scored::{Scored, Setting, Sweep};
+use crate::error::{Error, Result};
+use crate::plan::{Measure, Method, Settings};
+use crate::recipe::{Recipe, Tokens, Weights};
+use crate::types::Threshold;
+
+/// The largest distance that is tried for fingerprints alone: beyond it chance begins.
+const MOST_DISTANCE: u32 = 20;
+
+/// A setting is clearly better if it is so in this share of resamples.
+const CLEARLY: f64 = 0.95;
+
+/// What is asked of a tuning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TuneOptions {
+    /// What settings are chosen by.
+    pub goal: Goal,
+    /// How intervals are made; its seed also parts the labels.
+    pub bootstrap: Bootstrap,
+}
+
+/// A setting with what it did on the half to choose by.
+#[derive(Clone, Debug)]
+pub struct Contender {
+    /// The setting, whose threshold or distance is now the best.
+    pub setting: Setting,
+    /// What its method finds with it.
+    pub counts: Counts,
+    /// How it does by the goal: F1, or recall; none where the goal is missed.
+    pub value: Option<f64>,
+    /// Whether the best is not clearly better.
+    pub as_good: bool,
+    /// Which pairs it finds.
+    observations: Vec<Observation>,
+}
+
+/// The outcome of a tuning.
+#[derive(Clone, Debug)]
+pub struct Tuning {
+    /// The halves: to choose by, and held back.
+    pub halves: [Labelled; 2],
+    /// All settings in their order; those without a threshold that finds anything are left out.
+    pub contenders: Vec<Contender>,
+    /// The setting with the highest value.
+    pub best: usize,
+    /// The first that is as good.
+    pub chosen: usize,
+    /// The best of the others.
+    pub runner_up: Option<usize>,
+}
+
+/// All settings that are tried, in their order: the features of the recipe and its neighbours, words
+/// and characters in n-grams, and words cut by jieba where texts are written without spaces; by the
+/// Jaccard index, containment, fingerprints, signatures, the cosine, edits, sentences and equality.
+///
+/// # Errors
+/// If the recipe takes its features from another tool, or names files.
+pub fn contenders(base: &Recipe, labelled: &Labelled, lowest: Threshold) -> Result<Vec<Setting>> {
+    let refuse = |what: &str| {
+        Err(Error::recipe(format!(
+            "recipe '{}' {what}: start from one that has neither",
+            base.name
+        )))
+    };
+    if base.scheme.is_some() {
+        return refuse("takes its features from another tool, so that none can be tried");
+    }
+    if !base.files.is_empty() {
+        return refuse(
+            "names files, which would not be where the recipe that is made looks for them",
+        );
+    }
+    let recipes = recipes(base, labelled)?;
+    let own = &recipes[..1];
+    let mut all = Vec::new();
+    let mut add = |recipes: &[Recipe], method, measure| {
+        all.extend(recipes.iter().map(|recipe| Setting {
+            recipe: recipe.clone(),
+            matching: Settings {
+                method,
+                measure,
+                threshold: lowest,
+                distance: MOST_DISTANCE.min(recipe.simhash.bits - 1),
+                ..Settings::default()
+            },
+        }));
+    };
+    add(&recipes, Method::Auto, Measure::Jaccard);
+    add(&recipes, Method::Auto, Measure::Containment);
+    add(&recipes, Method::SimHash, Measure::Sketch);
+    let other_weights: Vec<Recipe> = recipes.iter().map(with_other_weights).collect();
+    add(&other_weights, Method::SimHash, Measure::Sketch);
+    add(&recipes, Method::MinHash, Measure::Sketch);
+    add(&recipes, Method::Auto, Measure::Cosine);
+    for measure in [Measure::Levenshtein, Measure::Indel, Measure::Substring] {
+        add(own, Method::Auto, measure);
+    }
+    add(own, Method::Sentences, Measure::Sketch);
+    add(own, Method::Exact, Measure::Jaccard);
+    Ok(all)
+}
+
+/// The recipe, and the same with other features.
+fn recipes(base: &Recipe, labelled: &Labelled) -> Result<Vec<Recipe>> {
+    let without_spaces = |script| matches!(script, Script::WithoutSpaces | Script::Mixed);
+    let by_jieba = labelled
+        .classes()
+        .iter()
+        .any(|class| without_spaces(class.script));
+    let mut features = vec![(base.tokens, base.ngram)];
+    features.extend([1, 2, 3, 5].map(|ngram| (Tokens::Words, ngram)));
+    if base.filter.is_empty() {
+        // Filters are for words.
+        features.extend([2, 3, 4, 5].map(|ngram| (Tokens::Characters, ngram)));
+    }
+    if by_jieba {
+        features.extend([1, 2].map(|ngram| (Tokens::Jieba, ngram)));
+    }
+    let mut recipes: Vec<Recipe> = Vec::new();
+    for (tokens, ngram) in features {
+        let recipe = with_features(base, tokens, ngram)?;
+        if recipes.iter().all(|known| known.id() != recipe.id()) {
+            recipes.push(recipe);
+        }
+    }
+    Ok(recipes)
+}
+
+fn with_features(base: &Recipe, tokens: Tokens, ngram: u32) -> Result<Recipe> {
+    let is_own = (tokens, ngram) == (base.tokens, base.ngram);
+    let recipe = Recipe {
+        name: if is_own {
+            base.name.clone()
+        } else {
+            format!("{}-{ngram}", tokens.name())
+        },
+        tokens,
+        ngram,
+        segment: base.segment.clone().filter(|_| tokens == Tokens::Jieba),
+        ..base.clone()
+    };
+    recipe.validated()
+}
+
+/// The same features, each once instead of as often as it occurs, or the other way round.
+fn with_other_weights(recipe: &Recipe) -> Recipe {
+    let mut recipe = recipe.clone();
+    let (weights, suffix) = match recipe.simhash.weights {
+        Weights::Binary => (Weights::Frequency, "frequency"),
+        _ => (Weights::Binary, "binary"),
+    };
+    recipe.simhash.weights = weights;
+    recipe.name = format!("{}-{suffix}", recipe.name);
+    recipe
+}
+
+/// Looks for the best of these settings. `progress` is called with the number of settings tried.
+///
+/// # Errors
+/// If the labels cannot be parted into halves; if no setting reaches the goal; texts too long for a
+/// measure.
+pub fn tune(
+    labelled: &Labelled,
+    settings: &[Setting],
+    options: &TuneOptions,
+    progress: &(dyn Fn(usize) + Sync),
+) -> Result<Tuning> {
+    let halves = labelled.split(options.bootstrap.seed)?;
+    let mut tried = Vec::new();
+    for (at, setting) in settings.iter().enumerate() {
+        tried.extend(contender(&halves[0], setting, options.goal)?);
+        progress(at + 1);
+    }
+    let best = highest(&tried, |_| true).ok_or_else(|| missed(&tried, options.goal))?;
+    let units = halves[0].units();
+    for at in 0..tried.len() {
+        tried[at].as_good = at == best
+            || tried[at].value.is_some()
+                && !clearly_better(&tried[best], &tried[at], units, options);
+    }
+    let chosen = tried.iter().position(|it| it.as_good).unwrap_or(best);
+    Ok(Tuning {
+        runner_up: highest(&tried, |at| at != chosen),
+        best,
+        chosen,
+        contenders: tried,
+        halves,
+    })
+}
+
+/// The first of those with the highest value.
+fn highest(tried: &[Contender], among: impl Fn(usize) -> bool) -> Option<usize> {
+    let values = tried.iter().enumerate().filter(|&(at, _)| among(at));
+    let values = values.filter_map(|(at, contender)| Some((at, contender.value?)));
+    let best = values.reduce(|best, next| if next.1 > best.1 { next } else { best });
+    best.map(|(at, _)| at)
+}
+
+fn missed(tried: &[Contender], goal: Goal) -> Error {
+    let most = |of: fn(&Counts) -> Option<f64>| {
+        let values = tried.iter().filter_map(|it| of(&it.counts));
+        values.fold(0.0, f64::max)
+    };
+    Error::setting(match goal {
+        Goal::F1 => "no setting finds a similar pair on the half to choose by".to_owned(),
+        Goal::Precision(least) => format!(
+            "no setting reaches the precision {least} on the half to choose by; the highest is {:.3}: \
+             ask for less, or look at the labels of pairs that are nearly equal",
+            most(Counts::precision)
+        ),
+    })
+}
+
+fn clearly_better(
+    best: &Contender,
+    other: &Contender,
+    units: usize,
+    options: &TuneOptions,
+) -> bool {
+    let figure = match options.goal {
+        Goal::F1 => Counts::f1,
+        Goal::Precision(_) => Counts::recall,
+    };
+    let observations = [&best.observations[..], &other.observations];
+    let share = share_better(observations, units, figure, &options.bootstrap);
+    share.is_none_or(|share| share >= CLEARLY)
+}
+
+/// A setting at the cut that does best by its measure, if it finds anything; none if there is no
+/// plan for that cut.
+fn contender(labelled: &Labelled, setting: &Setting, goal: Goal) -> Result<Option<Contender>> {
+    let scored = Scored::new(labelled, setting, &twentieths(setting))?;
+    let curve = scored.curve();
+    // Where the goal is missed, what comes nearest is told.
+    let best = curve.best(goal).or_else(|| curve.best(Goal::F1));
+    let Some(best) = best else {
+        return Ok(None);
+    };
+    let cut = match setting.sweep() {
+        Sweep::Distance => -curve.points()[best].cut,
+        Sweep::Threshold => curve.threshold(best, setting.matching.threshold.get()),
+        Sweep::Nothing => 1.0,
+    };
+    let setting = setting.at(cut)?;
+    let Some(observations) = found(&scored, &setting, cut)? else {
+        return Ok(None);
+    };
+    let counts = metrics(&observations, scored.others(), 1, 0, &Bootstrap::default())[0].counts;
+    Ok(Some(Contender {
+        setting,
+        value: goal.value(&counts),
+        counts,
+        as_good: false,
+        observations,
+    }))
+}
+
+/// Thresholds at which pairs across groups are looked for, where sketches alone decide.
+fn twentieths(setting: &Setting) -> Vec<f64> {
+    let lowest = setting.matching.threshold.get();
+    let twentieths = (1..=20).map(|count| f64::from(count) / 20.0);
+    std::iter::once(lowest)
+        .chain(twentieths.filter(|&value| value > lowest))
+        .collect()
+}
+
+/// Which pairs a setting finds at a cut; none if there is no plan for it.
+fn found(scored: &Scored<'_>, setting: &Setting, cut: f64) -> Result<Option<Vec<Observation>>> {
+    let (found, planned) = match setting.sweep() {
+        Sweep::Threshold => scored.decided(&[cut])?,
+        Sweep::Distance => (scored.measured(&[-cut]), 1),
+        Sweep::Nothing => (scored.measured(&[cut]), 1),
+    };
+    Ok((planned != 0).then(|| scored.observations(&found)))
+}
+
+impl Setting {
+    /// The setting with this threshold or distance.
+    fn at(&self, cut: f64) -> Result<Self> {
+        let mut setting = self.clone();
+        match self.sweep() {
+            Sweep::Threshold => setting.matching.threshold = Threshold::new(cut)?,
+            Sweep::Distance => setting.matching.distance = cut as u32,
+            Sweep::Nothing => {}
+        }
+        Ok(setting)
+    }
+
+    /// How the setting does on labelled texts with the threshold or distance it has.
+    ///
+    /// # Errors
+    /// A setting without a plan; texts too long for the measure.
+    pub fn metrics(&self, labelled: &Labelled, bootstrap: &Bootstrap) -> Result<Metrics> {
+        let cut = match self.sweep() {
+            Sweep::Distance => f64::from(self.matching.distance),
+            Sweep::Threshold => self.matching.threshold.get(),
+            Sweep::Nothing => 1.0,
+        };
+        let scored = Scored::new(labelled, self, &[cut])?;
+        let Some(observations) = found(&scored, self, cut)? else {
+            // The plan itself says why.
+            return Err(self.plan_at(cut).err().unwrap_or_else(|| {
+                Error::setting(format!("there is no plan for the threshold {cut}"))
+            }));
+        };
+        let (others, units) = (scored.others(), labelled.units());
+        Ok(metrics(&observations, others, 1, units, bootstrap)[0])
+    }
+}
