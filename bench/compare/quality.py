@@ -28,7 +28,7 @@ from rensa import RMinHash
 from simhash import Simhash
 
 HERE = Path(__file__).resolve().parent
-COMMAND = ROOT / "target/release/lookalike"
+COMMAND = Path("/tmp/lab/lookalike")
 GAOYA = HERE / "gaoya/target/release/gaoya-signatures"
 RESULTS = ROOT / "bench/results/quality_peers.json"
 

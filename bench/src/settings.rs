@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use lookalike::evaluate::{
-    Bootstrap, Estimate, Evaluation, Labelled, LabelledPair, Metrics, Options, Setting, Sweep,
+    Bootstrap, Estimate, Evaluation, Labelled, LabelledPair, Metrics, Options, Point, Setting,
+    Sweep,
 };
 use lookalike::plan::{self, Measure, Method, Unit};
 use lookalike::{DocId, Recipe, Threshold};
@@ -21,9 +22,9 @@ struct Row {
     truth: &'static str,
     near_duplicates: bool,
     setting: String,
-    /// What was chosen on the tuning half, or the default.
     cut: f64,
-    tuned: bool,
+    /// What chose the cut on the tuning half; or `default`.
+    chosen_by: &'static str,
     positive: u64,
     negative: u64,
     #[serde(serialize_with = "machine::rounded")]
@@ -39,6 +40,9 @@ struct Row {
 const LOWEST: f64 = 0.3;
 const STEPS: usize = 13;
 
+/// The precision that a threshold is asked for besides the one of the highest F1.
+const PRECISE: f64 = 0.99;
+
 /// The largest distance of 64 bits that is looked at.
 const DISTANCE: u32 = 24;
 
@@ -51,17 +55,16 @@ pub fn run(data: &Path) -> Result<()> {
     for set in labelled::sets(data)? {
         let [tune, test] = [Half::Tune, Half::Test].map(|half| of_half(&set, half));
         let (tune, test) = (tune?, test?);
-        rows.push(row(
-            &set,
-            &test,
-            &default_setting()?,
-            Threshold::DEFAULT.get(),
-            false,
-        )?);
+        let judge = |named: &Named, cut, chosen_by| row(&set, &test, named, cut, chosen_by);
+        let default = default_setting()?;
+        rows.push(judge(&default, Threshold::DEFAULT.get(), "default")?);
+        if let Some(cut) = precise(&tune, &default.setting)? {
+            rows.push(judge(&default, cut, "precision")?);
+        }
         for setting in settings(&set)? {
             let cut = chosen(&tune, &setting.setting)
                 .with_context(|| format!("{} on {}", setting.name, set.name))?;
-            rows.push(row(&set, &test, &setting, cut, true)?);
+            rows.push(judge(&setting, cut, "F1")?);
         }
     }
     machine::write("settings", rows)
@@ -181,19 +184,45 @@ fn grid() -> Vec<f64> {
 
 /// The cut with the highest F1.
 fn chosen(tune: &Labelled, setting: &Setting) -> Result<f64> {
-    let options = Options {
-        thresholds: grid(),
-        bootstrap: Bootstrap {
-            resamples: 0,
-            ..Bootstrap::default()
-        },
-    };
-    let evaluation = Evaluation::new(tune, setting, &options)?;
+    let evaluation = Evaluation::new(tune, setting, &without_intervals(grid()))?;
     let best = evaluation.best.unwrap_or_default();
     Ok(evaluation.points[best].cut)
 }
 
-fn row(set: &Set, test: &Labelled, named: &Named, cut: f64, tuned: bool) -> Result<Row> {
+/// The lowest threshold, in fine steps, at which precision is at least [`PRECISE`].
+fn precise(tune: &Labelled, setting: &Setting) -> Result<Option<f64>> {
+    let steps = (60..200).step_by(2).chain((81..161).step_by(2));
+    let mut thresholds: Vec<f64> = steps.map(|step| f64::from(step) / 200.0).collect();
+    thresholds.sort_by(f64::total_cmp);
+    let evaluation = Evaluation::new(tune, setting, &without_intervals(thresholds))?;
+    let is_precise = |point: &&Point| {
+        let precision = point.decisive().precision.value;
+        precision.is_some_and(|precision| precision >= PRECISE)
+    };
+    Ok(evaluation
+        .points
+        .iter()
+        .find(is_precise)
+        .map(|point| point.cut))
+}
+
+fn without_intervals(thresholds: Vec<f64>) -> Options {
+    Options {
+        thresholds,
+        bootstrap: Bootstrap {
+            resamples: 0,
+            ..Bootstrap::default()
+        },
+    }
+}
+
+fn row(
+    set: &Set,
+    test: &Labelled,
+    named: &Named,
+    cut: f64,
+    chosen_by: &'static str,
+) -> Result<Row> {
     let metrics = judged(test, &named.setting, cut)?;
     let value = |estimate: Estimate| estimate.value.unwrap_or(f64::NAN);
     let row = Row {
@@ -202,7 +231,7 @@ fn row(set: &Set, test: &Labelled, named: &Named, cut: f64, tuned: bool) -> Resu
         near_duplicates: set.near_duplicates,
         setting: named.name.clone(),
         cut,
-        tuned,
+        chosen_by,
         positive: test.similar(),
         negative: test.different(),
         precision: value(metrics.precision),

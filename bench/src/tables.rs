@@ -80,6 +80,7 @@ fn table(name: &str) -> Result<String> {
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
+        "settings precise" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "precision"),
         "quality peers" => rows("quality_peers", &QUALITY_PEERS, |row| {
             row["which"] != "our tokens, best threshold"
         }),
@@ -215,6 +216,15 @@ const QUALITY: Columns<6> = [
     ("precision", "precision", 5),
 ];
 
+const SETTINGS: Columns<6> = [
+    ("set", "set", 0),
+    ("threshold", "cut", 3),
+    ("precision", "precision", 4),
+    ("recall", "recall", 4),
+    ("F1", "f1", 4),
+    ("its interval", "f1_interval", 0),
+];
+
 const QUALITY_CLASSES: Columns<5> = [
     ("script", "script", 0),
     ("length", "length", 0),
@@ -287,33 +297,32 @@ fn settings() -> Result<String> {
         "default: precision",
         "recall",
         "F1",
-        "`auto` at its best threshold: F1",
+        "`auto`, threshold by F1",
         "best single setting",
-        "F1",
         "best peer",
-        "F1",
+        "peer's F1",
     ];
     let mut table = header(headings.into_iter());
     for of_set in settings.chunk_by(|a, b| a["set"] == b["set"]) {
-        let (untuned, tuned) = of_set.split_first().context("a set has rows")?;
-        let (auto, single) = tuned.split_first().context("a set has tuned rows")?;
-        let single = highest(single.iter()).context("a set has single settings")?;
+        let chosen = |by: &'static str| of_set.iter().filter(move |row| row["chosen_by"] == by);
+        let default = chosen("default").next().context("a set has the default")?;
+        let auto = chosen("F1").next().context("a set has tuned rows")?;
+        let single = highest(chosen("F1").skip(1)).context("a set has single settings")?;
         let peer = highest(
             peers
                 .iter()
-                .filter(|row| row["set"] == untuned["set"] && row["tool"] != "lookalike"),
+                .filter(|row| row["set"] == default["set"] && row["tool"] != "lookalike"),
         );
-        let peer = peer.with_context(|| format!("no peers on {}", untuned["set"]))?;
-        let pairs = |label: &str| cell(&untuned[label], 0);
+        let peer = peer.with_context(|| format!("no peers on {}", default["set"]))?;
         let _ = writeln!(
             table,
-            "| {} | {} + {} | {} | {} | {} | {} ({}) | {} ({}) | {} | {}: {} | {} |",
-            cell(&untuned["set"], 0),
-            pairs("positive"),
-            pairs("negative"),
-            cell(&untuned["precision"], 3),
-            cell(&untuned["recall"], 3),
-            cell(&untuned["f1"], 3),
+            "| {} | {} + {} | {} | {} | {} | {} at {} | {} at {}: {} | {}: {} | {} |",
+            cell(&default["set"], 0),
+            cell(&default["positive"], 0),
+            cell(&default["negative"], 0),
+            cell(&default["precision"], 3),
+            cell(&default["recall"], 3),
+            cell(&default["f1"], 3),
             cell(&auto["f1"], 3),
             auto["cut"],
             cell(&single["setting"], 0),
@@ -330,7 +339,7 @@ fn settings() -> Result<String> {
 /// F1 of every setting on every set.
 fn all_settings() -> Result<String> {
     let rows = measured("settings")?;
-    let tuned: Vec<&Value> = rows.iter().filter(|row| row["tuned"] == true).collect();
+    let tuned: Vec<&Value> = rows.iter().filter(|row| row["chosen_by"] == "F1").collect();
     let distinct = |field: &str| {
         let mut names: Vec<&str> = Vec::new();
         for name in tuned.iter().filter_map(|row| row[field].as_str()) {
