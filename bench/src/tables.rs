@@ -80,6 +80,7 @@ fn table(name: &str) -> Result<String> {
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
+        "settings fixed" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "fixed"),
         "settings precise" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "precision"),
         "quality peers" => rows("quality_peers", &QUALITY_PEERS, |row| {
             row["which"] != "our tokens, best threshold"
