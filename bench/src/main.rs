@@ -1,13 +1,14 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`: the figures on real
-//!   corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`,
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `audit`: the figures
+//!   on real corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is `measures`,
 //!   which needs none;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
+mod audit;
 mod chinese;
 mod compat;
 mod corpora;
@@ -65,6 +66,8 @@ enum Command {
     Measures,
     /// Recall and precision against an oracle that works on strings.
     Quality,
+    /// How often an audit's interval holds the truth, and what an audit costs.
+    Audit,
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -89,6 +92,7 @@ fn main() -> Result<()> {
             | Command::Join
             | Command::Live
             | Command::Measures
+            | Command::Audit
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -103,7 +107,8 @@ fn main() -> Result<()> {
             hamming::smoke()?;
             live::smoke()?;
             measures::smoke()?;
-            quality::smoke()
+            quality::smoke()?;
+            audit::smoke()
         }
         Command::Sketch => sketch::run(&data),
         Command::Compat => compat::run(&data),
@@ -114,6 +119,7 @@ fn main() -> Result<()> {
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
+        Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }
 }

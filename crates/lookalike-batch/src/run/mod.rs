@@ -24,7 +24,7 @@ mod summary;
 
 use crate::error::{Error, Result};
 
-pub use audit::{AUDITED, AuditReport, ByEdit, ByLength, Planted, Share};
+pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::{dedup, measure_name, method_name};
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
 pub use idf::{IdfSettings, IdfSummary, idf};
@@ -33,7 +33,7 @@ pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
 pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
-pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
+pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
 
 /// Runs with so many threads.
 pub(crate) fn in_pool<T: Send>(
