@@ -1,13 +1,15 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `serve`: the figures on
-//!   real corpora (`--data DIRECTORY`), each written to `bench/results/NAME.json`, and so is
-//!   `measures`, which needs none;
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `audit`,
+//!   `serve`: the figures on real corpora (`--data DIRECTORY`), each written to
+//!   `bench/results/NAME.json`, and so is `measures`, which needs none;
+//! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
 //! Times are the best of several runs after one to warm up; a busy machine is refused.
 
+mod audit;
 mod chinese;
 mod compat;
 mod corpora;
@@ -77,6 +79,8 @@ enum Command {
     },
     /// Check and insert, durably; memory, single documents and opening.
     Serve,
+    /// How often an audit's interval holds the truth, and what an audit costs.
+    Audit,
     /// Puts the results into the documents.
     Tables {
         /// Only say whether they are up to date.
@@ -102,6 +106,7 @@ fn main() -> Result<()> {
             | Command::Live
             | Command::Measures
             | Command::Serve
+            | Command::Audit
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
@@ -117,7 +122,8 @@ fn main() -> Result<()> {
             live::smoke()?;
             measures::smoke()?;
             serve::smoke()?;
-            quality::smoke()
+            quality::smoke()?;
+            audit::smoke()
         }
         Command::Sketch => sketch::run(&data),
         Command::Compat => compat::run(&data),
@@ -131,6 +137,7 @@ fn main() -> Result<()> {
         Command::Settings => settings::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve => serve::run(&data),
+        Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }
 }

@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 
 use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
 use lookalike_batch::run::{
-    FingerprintSummary, IdfSummary, PairsSummary, PlantSummary, SegmentSummary, Summary,
+    AuditReport, ByEdit, FingerprintSummary, Histogram, IdfSummary, PairsSummary, PlantSummary,
+    SegmentSummary, Share, Summary,
 };
 
 use crate::args::{
     DedupArgs, FingerprintArgs, IdfArgs, PairsArgs, PlantArgs, SearchArgs, SegmentArgs,
 };
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
-
-/// The width of a bin of the histogram of a [`Summary`].
-const BIN: f64 = 0.05;
 
 /// The longest bar of a plot, in signs.
 const BAR: usize = 32;
@@ -47,7 +45,10 @@ pub(crate) fn dedup(
     line(&mut text, "kept", &count(done.kept));
     removed(&mut text, done);
     clusters(&mut text, done, printer);
-    histogram(&mut text, done, printer);
+    let by_similarity = (&done.histogram, done.threshold);
+    let heading = "Similarity of the removed documents to the kept ones";
+    histogram(&mut text, by_similarity, heading, printer);
+    audit(&mut text, done.audit.as_ref(), "removed documents", printer);
     poor_texts(&mut text, done);
     rejected(&mut text, done.rejected);
     suspicions(&mut text, done, printer);
@@ -63,7 +64,7 @@ pub(crate) fn dedup(
 }
 
 /// A pairs run for a person.
-pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
+pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
     line(&mut text, "pairs", &count(done.pairs));
@@ -74,6 +75,9 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs) -> String {
         );
         line(&mut text, "equal texts", &equal);
     }
+    let by_similarity = (&done.histogram, done.threshold);
+    histogram(&mut text, by_similarity, "Similarity of the pairs", printer);
+    audit(&mut text, done.audit.as_ref(), "pairs", printer);
     rejected(&mut text, done.rejected);
     let matched = (
         (done.method, done.measure),
@@ -422,31 +426,107 @@ fn shown_id(id: &str) -> String {
 }
 
 /// The bins from the threshold on, or from the first one that is not empty if that is lower.
-fn histogram(text: &mut String, done: &Summary, printer: &Printer) {
-    let Some(first_used) = done.histogram.iter().position(|&documents| documents > 0) else {
+fn histogram(
+    text: &mut String,
+    (histogram, threshold): (&Histogram, f64),
+    heading: &str,
+    printer: &Printer,
+) {
+    let counts = histogram.counts();
+    let Some(first_used) = counts.iter().position(|&count| count > 0) else {
         return;
     };
     // A threshold that is itself the lower edge of a bin belongs to that bin.
-    let at_threshold = (done.threshold / BIN + 1e-9) as usize;
-    let most = done.histogram.iter().copied().max().unwrap_or(1);
-    let heading = "Similarity of the removed documents to the kept ones";
+    let at_threshold = (threshold * Histogram::STEPS as f64 + 1e-9) as usize;
+    let most = counts.iter().copied().max().unwrap_or(1);
     let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
-    let last = done.histogram.len() - 1;
-    for (bin, &documents) in done
-        .histogram
-        .iter()
-        .enumerate()
-        .skip(at_threshold.min(first_used))
-    {
-        let low = bin as f64 * BIN;
-        let label = if bin == last {
+    for (bin, &counted) in counts.iter().enumerate().skip(at_threshold.min(first_used)) {
+        let (low, high) = (bin as f64, bin as f64 + 1.0);
+        let steps = Histogram::STEPS as f64;
+        let label = if bin == Histogram::STEPS {
             "1".to_owned()
         } else {
-            format!("{low:.2} to {:.2}", low + BIN)
+            format!("{:.2} to {:.2}", low / steps, high / steps)
         };
-        let plot = bar(documents as f64 / most as f64, BAR);
-        let row = format!("  {label:<14} {:>9} {plot}", count(documents));
+        let plot = bar(counted as f64 / most as f64, BAR);
+        let row = format!("  {label:<14} {:>9} {plot}", count(counted));
         let _ = writeln!(text, "{}", row.trim_end());
+    }
+    if at_threshold > 0 {
+        let _ = writeln!(
+            text,
+            "  below {threshold} nothing is looked for: what is there is not seen"
+        );
+    }
+}
+
+/// So many kinds of edits of which copies were missed are named.
+const NAMED_EDITS: usize = 5;
+
+/// What an audit says; `reported` are what the run reports.
+fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer: &Printer) {
+    let Some(audit) = audit else { return };
+    let heading = format!(
+        "Audit: {} drawn (seed {}) and compared exactly with all read after them",
+        plural(audit.drawn, "document", "documents"),
+        audit.seed
+    );
+    let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, &heading));
+    let of = |cases: u64| plural(cases, "drawn document", "drawn documents");
+    let recall = format!(
+        "{} of what is similar to {} is found",
+        share(&audit.recall),
+        of(audit.recall.cases)
+    );
+    line(text, "recall", &recall);
+    for of_length in &audit.by_length {
+        let recall = format!(
+            "  {} of {} of {} tokens",
+            share(&of_length.recall),
+            of(of_length.recall.cases),
+            of_length.length
+        );
+        line(text, "", &recall);
+    }
+    if let Some(left) = &audit.left {
+        let left = format!(
+            "{} of it stays in the output together with the document",
+            share(left)
+        );
+        line(text, "left together", &left);
+    }
+    let precision = format!(
+        "{} of {} {reported} compared again reach the threshold",
+        share(&audit.precision),
+        count(audit.precision.cases)
+    );
+    line(text, "precision", &precision);
+    let Some(planted) = &audit.planted else {
+        return;
+    };
+    let found = format!(
+        "{} of {} that reach the threshold, among {} planted, are found",
+        share(&planted.recall),
+        plural(planted.recall.cases, "edited copy", "edited copies"),
+        count(planted.copies)
+    );
+    line(text, "planted edits", &found);
+    let missed = |edit: &&ByEdit| edit.recall.share.is_some_and(|share| share < 1.0);
+    for edit in planted.by_edit.iter().filter(missed).take(NAMED_EDITS) {
+        let strength = edit.strength.map_or_else(String::new, |strength| {
+            format!(" {} %", (strength * 1000.0).round() / 10.0)
+        });
+        let found = format!("  {} of {}{strength}", share(&edit.recall), edit.kind);
+        line(text, "", &found);
+    }
+}
+
+/// A share with its interval, in four digits.
+fn share(share: &Share) -> String {
+    let interval = format!("95 %: {:.4} to {:.4}", share.low, share.high);
+    match share.share {
+        Some(mean) => format!("{mean:.4} ({interval})"),
+        None => "no estimate".to_owned(),
     }
 }
 
@@ -557,14 +637,17 @@ fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use lookalike_batch::run::{ByRoute, LargeCluster, States, Suspicion};
+    use lookalike::Similarity;
+    use lookalike_batch::run::{ByLength, ByRoute, LargeCluster, Planted, States, Suspicion};
 
     use super::*;
     use crate::args::{Cli, Command};
 
     fn run() -> Summary {
-        let mut histogram = vec![0; 21];
-        (histogram[16], histogram[20]) = (10, 40);
+        let similarities = [(4, 5, 10), (1, 1, 40)];
+        let repeated =
+            |(part, whole, count)| std::iter::repeat_n(Similarity::ratio(part, whole), count);
+        let histogram = similarities.into_iter().flat_map(repeated).collect();
         Summary {
             documents: 1200,
             against: 7,
@@ -640,6 +723,7 @@ Similarity of the removed documents to the kept ones
   0.90 to 0.95           0
   0.95 to 1.00           0
   1                     40 ################################
+  below 0.8 nothing is looked for: what is there is not seen
   poor texts       3 too short for a feature: compared as a whole
   poor texts       1 empty: kept, since they match nothing
   bad rows         2 left out
@@ -651,6 +735,59 @@ Clusters that deserve a look
 To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_audit_says_what_was_missed_and_how_sure_that_is() {
+        let share = |share: Option<f64>, low, high, cases| Share {
+            share,
+            low,
+            high,
+            cases,
+        };
+        let edit = |kind, strength, recall| ByEdit {
+            kind,
+            strength,
+            copies: 3,
+            recall,
+        };
+        let audited = Summary {
+            audit: Some(AuditReport {
+                drawn: 1000,
+                seed: 4,
+                pairs: 70,
+                recall: share(Some(0.975), 0.9, 0.99, 40),
+                by_length: vec![ByLength {
+                    length: "16-50",
+                    recall: share(Some(0.975), 0.9, 0.99, 40),
+                }],
+                left: Some(share(Some(0.0), 0.0, 0.05, 40)),
+                precision: share(Some(1.0), 0.93, 1.0, 50),
+                planted: Some(Planted {
+                    copies: 6,
+                    recall: share(Some(0.5), 0.1, 0.9, 4),
+                    by_edit: vec![
+                        edit("typos", Some(0.005), share(Some(0.5), 0.1, 0.9, 2)),
+                        edit("nfd", None, share(Some(1.0), 0.3, 1.0, 2)),
+                        edit("html", None, share(None, 0.0, 1.0, 0)),
+                    ],
+                }),
+                memory: 1 << 20,
+            }),
+            ..run()
+        };
+        let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --audit=1000");
+        let text = dedup(&audited, &args, &[], &Printer::new(true));
+        let expected = "\
+Audit: 1,000 documents drawn (seed 4) and compared exactly with all read after them
+  recall           0.9750 (95 %: 0.9000 to 0.9900) of what is similar to 40 drawn documents is found
+                     0.9750 (95 %: 0.9000 to 0.9900) of 40 drawn documents of 16-50 tokens
+  left together    0.0000 (95 %: 0.0000 to 0.0500) of it stays in the output together with the document
+  precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents compared again reach the threshold
+  planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, among 6 planted, are found
+                     0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
+";
+        assert!(text.contains(expected), "{text}");
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
             states: states(corpus),
             largest: largest(corpus, &clusters)?,
             suspicious: suspicious(corpus, &clusters, verdicts)?,
-            histogram: histogram(outcome),
+            histogram: similarities(outcome).collect(),
             audit,
             seconds: self.started.elapsed().as_secs_f64(),
             stages: self.stages,
@@ -623,10 +623,7 @@ impl Verdicts<'_> {
     }
 }
 
-fn histogram(outcome: &Outcome) -> Vec<u64> {
-    let mut counts = vec![0; 21];
-    for removal in &outcome.removals {
-        counts[(removal.kept.similarity.get() * 20.0) as usize] += 1;
-    }
-    counts
+fn similarities(outcome: &Outcome) -> impl Iterator<Item = lookalike::Similarity> {
+    let removals = outcome.removals.iter();
+    removals.map(|removal| removal.kept.similarity)
 }

@@ -28,7 +28,7 @@ mod tune;
 
 use crate::error::{Error, Result};
 
-pub use audit::{AUDITED, AuditReport, ByEdit, ByLength, Planted, Share};
+pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::{dedup, measure_name, method_name};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
@@ -44,7 +44,7 @@ pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
 pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
 pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
-pub use summary::{ByRoute, LargeCluster, PairsSummary, States, Summary, Suspicion};
+pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
 pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, tune};
 
 /// Runs with so many threads.

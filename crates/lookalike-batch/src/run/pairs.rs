@@ -11,7 +11,7 @@ use super::dedup::{measure_name, method_name};
 use super::progress::{Progress, Stage};
 use super::rejected::Rejected;
 use super::settings::{PairsOutputs, RunInputs, Settings};
-use super::summary::PairsSummary;
+use super::summary::{Histogram, PairsSummary};
 use crate::error::Result;
 use crate::sink::{Cell, Column, TableWriter, check_output};
 
@@ -58,6 +58,7 @@ fn run(
     let mut table = TableWriter::create(&outputs.pairs, &columns, Some(&opened.inputs))?;
     let mut written = 0;
     let mut reported = Reported::default();
+    let mut histogram = Histogram::default();
     let total = corpus.len() as u64;
     let deciding = |done: usize| {
         if done == 0 {
@@ -68,6 +69,7 @@ fn run(
     let write = |pair: Pair| {
         written += 1;
         reported.offer(pair.a, pair.b);
+        histogram.take(pair.similarity);
         let (a, b) = (corpus.id(pair.a)?, corpus.id(pair.b)?);
         table.push(&[
             Cell::Text(&a),
@@ -85,6 +87,7 @@ fn run(
         equal: equal as u64,
         rejected,
         bytes: corpus.documents.bytes,
+        histogram,
         audit,
         seconds: started.elapsed().as_secs_f64(),
         method: method_name(plan.settings().method),

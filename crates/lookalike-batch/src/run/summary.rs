@@ -1,5 +1,6 @@
 //! What a run has done, for people and machines.
 
+use lookalike::Similarity;
 use serde::Serialize;
 
 use super::audit::AuditReport;
@@ -45,7 +46,7 @@ pub struct Summary {
     /// Clusters that a person should look at.
     pub suspicious: Vec<Suspicion>,
     /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
-    pub histogram: Vec<u64>,
+    pub histogram: Histogram,
     /// What the run has missed, by estimate, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
@@ -101,6 +102,44 @@ pub struct Suspicion {
     pub reason: String,
 }
 
+/// Counts by similarity: for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Histogram {
+    counts: Vec<u64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            counts: vec![0; Self::STEPS + 1],
+        }
+    }
+}
+
+impl Histogram {
+    /// Steps from 0 to 1.
+    pub const STEPS: usize = 20;
+
+    /// Counts a similarity.
+    pub fn take(&mut self, similarity: Similarity) {
+        self.counts[(similarity.get() * Self::STEPS as f64) as usize] += 1;
+    }
+
+    /// The counts, those of exactly 1 last.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+impl FromIterator<Similarity> for Histogram {
+    fn from_iter<I: IntoIterator<Item = Similarity>>(similarities: I) -> Self {
+        let mut histogram = Self::default();
+        similarities.into_iter().for_each(|it| histogram.take(it));
+        histogram
+    }
+}
+
 /// What a pairs run has done.
 #[derive(Debug, Clone, Serialize)]
 pub struct PairsSummary {
@@ -126,6 +165,8 @@ pub struct PairsSummary {
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
+    /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
+    pub histogram: Histogram,
     /// What the run has missed, by estimate, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::pairs(&done, args));
+        printer.note(&summary::pairs(&done, args, &printer));
     }
     Ok(Outcome::of(done.rejected))
 }

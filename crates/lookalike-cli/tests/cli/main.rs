@@ -5,6 +5,7 @@
     reason = "helpers of tests stop where the tests stop"
 )]
 
+mod auditing;
 mod comparing;
 mod compat;
 mod evaluating;

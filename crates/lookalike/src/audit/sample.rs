@@ -14,9 +14,9 @@ use crate::verify::intersection;
 ///
 /// A document with a Jaccard index of at least t with a drawn one lacks at most l = n − ⌈t·n⌉ of its
 /// n features, and so has at least k of any l + k of them. Those that are rarest in the sample are
-/// indexed, for a k of a tenth of n. Of drawn documents with many features only those in a part of
-/// all hashes are looked at, some 256 to 512 of them, and l is then what a document at t lacks of
-/// these with a probability of at most 10⁻¹² (Chernoff's bound for samples without replacement,
+/// indexed, for a k of a fifth of n. Of drawn documents with many features only those in a part of
+/// all hashes are looked at, some 64 to 128 of them, and l is then what a document at t lacks of
+/// these with a probability of at most 10⁻⁹ (Chernoff's bound for samples without replacement,
 /// Chvátal 1979). What a document costs is thus a look-up in a small bitmap for every feature, and
 /// for few of them a look-up in a hash table; it is compared feature by feature, with all of them,
 /// only with drawn documents of which it has as many indexed features as it needs.
@@ -104,6 +104,10 @@ pub struct Partner {
 /// What comparing needs from document to document: one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
+    /// The document that is compared, among those of the thread.
+    document: u32,
+    /// The last document that had a feature of the index, by the feature's place there.
+    seen: Vec<u32>,
     hits: Vec<u32>,
     met: Vec<u32>,
     features: Vec<u64>,
@@ -226,22 +230,28 @@ impl Sample {
         if analysis.state != State::Rich {
             return;
         }
-        counter
-            .hits
-            .resize(self.texts.len().max(counter.hits.len()), 0);
+        counter.begin(self.texts.len(), self.index.firsts.len());
+        analysis.chunks(|chunk| self.index.count(chunk, counter));
         let Counter {
             hits,
             met,
             features,
+            ..
         } = counter;
-        analysis.chunks(|chunk| self.index.count(chunk, hits, met));
         features.clear();
         let number = mix(row ^ PARTNER_DOMAIN);
         for at in met.drain(..) {
             let text = &self.texts[at as usize];
-            let enough = std::mem::take(&mut hits[at as usize]) >= text.least;
+            if std::mem::take(&mut hits[at as usize]) < text.least {
+                continue;
+            }
             let is_other = text.first < row && text.drawn.key != analysis.key;
-            if !enough || !is_other || !text.wants(number) {
+            // A document has no more features than it has with their repetitions.
+            let few = analysis.feature_count() < text.drawn.features.len()
+                && !self
+                    .floor
+                    .admits(analysis.feature_count(), text.drawn.features.len());
+            if !is_other || few || !text.wants(number) {
                 continue;
             }
             if features.is_empty() {
@@ -254,6 +264,12 @@ impl Sample {
     }
 
     fn similarity(&self, a: &[u64], b: &[u64]) -> Option<Similarity> {
+        if !self
+            .floor
+            .admits(a.len().min(b.len()), a.len().max(b.len()))
+        {
+            return None;
+        }
         let shared = intersection(a, b);
         let union = a.len() + b.len() - shared;
         let near = self.floor.admits(shared, union);
@@ -318,8 +334,10 @@ impl Text {
 struct Index {
     /// A bit for every feature that may be there: 8 to 32 bits a feature.
     bits: Vec<u64>,
-    /// The first place of a feature's list in `links`.
-    heads: HashMap<u64, u32, BuildHasherDefault<Itself>>,
+    /// The places of features in `firsts`.
+    places: HashMap<u64, u32, BuildHasherDefault<Itself>>,
+    /// Where the list of every feature begins in `links`.
+    firsts: Vec<u32>,
     /// A text and the next place of its list.
     links: Vec<(u32, u32)>,
     /// In how many drawn texts features occur, whether indexed or not, up to 255; features that share
@@ -327,13 +345,19 @@ struct Index {
     counts: Vec<u8>,
 }
 
-/// A document with so many features or more is looked at in a part of all hashes.
-const MANY: usize = 512;
+/// Of a document with twice as many features or more, so many to twice as many are looked at.
+const LOOKED_AT: usize = 64;
+
+/// At a lower floor a document may lack all of a part too easily.
+const LEAST_OF_PARTS: f64 = 0.3;
 
 /// The part of all hashes in which a document of so many features is looked at: one in 2 to the power
 /// of this.
-fn part_of(features: usize) -> u32 {
-    (features / (MANY / 2)).max(1).ilog2().min(PARTS)
+fn part_of(features: usize, floor: Threshold) -> u32 {
+    if floor.get() < LEAST_OF_PARTS {
+        return 0;
+    }
+    (features / LOOKED_AT).max(1).ilog2().min(PARTS)
 }
 
 const PARTS: u32 = 10;
@@ -344,7 +368,7 @@ fn is_in(feature: u64, part: u32) -> bool {
 }
 
 /// The natural logarithm of the probability with which a similar document may be overlooked.
-const OVERLOOKED: f64 = -27.7;
+const OVERLOOKED: f64 = -20.7;
 
 /// Of `count` features that were chosen by their hashes, the most that a document lacks whose Jaccard
 /// index is at the floor; all but one if no number is improbable enough.
@@ -379,7 +403,7 @@ const END: u32 = u32::MAX;
 
 impl Index {
     fn bytes(&self) -> usize {
-        8 * self.bits.len() + 18 * self.heads.capacity() + 8 * self.links.capacity() + COUNTERS
+        8 * self.bits.len() + 18 * self.places.capacity() + 8 * self.links.capacity() + COUNTERS
     }
 
     fn new() -> Self {
@@ -410,18 +434,21 @@ impl Index {
         if features.is_empty() {
             return u32::MAX;
         }
-        let part = part_of(features.len());
-        let mut order: Vec<(u8, u64)> = features
-            .iter()
-            .filter(|&&feature| is_in(feature, part))
-            .map(|&feature| (self.counts[counter_of(feature)], feature))
-            .collect();
-        let lacking = if part == 0 {
-            features.len() - floor.least_part(features.len()).max(1)
-        } else {
-            most_lacking(order.len(), floor)
+        let part = part_of(features.len(), floor);
+        let looked_at = |part| {
+            let counted = |&feature: &u64| (self.counts[counter_of(feature)], feature);
+            let inside = features.iter().filter(|&&feature| is_in(feature, part));
+            inside.map(counted).collect::<Vec<(u8, u64)>>()
         };
-        let least = order.len().div_ceil(10).min(order.len() - lacking);
+        let some = looked_at(part);
+        let (mut order, lacking) = if part > 0 && some.len() >= LOOKED_AT / 2 {
+            let lacking = most_lacking(some.len(), floor);
+            (some, lacking)
+        } else {
+            let needed = floor.least_part(features.len()).max(1);
+            (looked_at(0), features.len() - needed)
+        };
+        let least = order.len().div_ceil(5).min(order.len() - lacking);
         let prefix = lacking + least;
         order.select_nth_unstable(prefix - 1);
         for &(_, feature) in &order[..prefix] {
@@ -432,9 +459,14 @@ impl Index {
 
     fn link(&mut self, feature: u64, text: u32) {
         let at = self.links.len() as u32;
-        let head = self.heads.entry(feature).or_insert(END);
-        self.links.push((text, std::mem::replace(head, at)));
-        if self.heads.len() > 8 * self.bits.len() {
+        let next = self.firsts.len() as u32;
+        let place = *self.places.entry(feature).or_insert(next);
+        if place == next {
+            self.firsts.push(END);
+        }
+        let first = &mut self.firsts[place as usize];
+        self.links.push((text, std::mem::replace(first, at)));
+        if self.firsts.len() > 8 * self.bits.len() {
             self.grow();
         } else {
             let (word, bit) = self.place(feature);
@@ -443,9 +475,9 @@ impl Index {
     }
 
     fn grow(&mut self) {
-        let words = (self.heads.len() / 4).next_power_of_two().max(1024);
+        let words = (self.firsts.len() / 4).next_power_of_two().max(1024);
         self.bits = vec![0; words];
-        let features: Vec<u64> = self.heads.keys().copied().collect();
+        let features: Vec<u64> = self.places.keys().copied().collect();
         for feature in features {
             let (word, bit) = self.place(feature);
             self.bits[word] |= bit;
@@ -457,30 +489,50 @@ impl Index {
         (word, 1 << (feature & 63))
     }
 
-    /// Counts the features of a document for every text that has them; `met` are those texts.
+    /// Counts the features of a document for every text that has them, each once.
     #[inline(always)]
-    fn count(&self, features: &[u64], hits: &mut [u32], met: &mut Vec<u32>) {
+    fn count(&self, features: &[u64], counter: &mut Counter) {
         if self.bits.is_empty() {
             return;
         }
         for &feature in features {
             let (word, bit) = self.place(feature);
             if self.bits[word] & bit != 0 {
-                self.count_one(feature, hits, met);
+                self.count_one(feature, counter);
             }
         }
     }
 
-    fn count_one(&self, feature: u64, hits: &mut [u32], met: &mut Vec<u32>) {
-        let mut at = self.heads.get(&feature).copied().unwrap_or(END);
+    fn count_one(&self, feature: u64, counter: &mut Counter) {
+        let Some(&place) = self.places.get(&feature) else {
+            return;
+        };
+        let seen = &mut counter.seen[place as usize];
+        if std::mem::replace(seen, counter.document) == counter.document {
+            return;
+        }
+        let mut at = self.firsts[place as usize];
         while at != END {
             let (text, next) = self.links[at as usize];
-            let hits = &mut hits[text as usize];
+            let hits = &mut counter.hits[text as usize];
             if *hits == 0 {
-                met.push(text);
+                counter.met.push(text);
             }
             *hits += 1;
             at = next;
+        }
+    }
+}
+
+impl Counter {
+    /// Begins with another document.
+    fn begin(&mut self, texts: usize, features: usize) {
+        self.hits.resize(texts.max(self.hits.len()), 0);
+        self.seen.resize(features.max(self.seen.len()), 0);
+        self.document = self.document.wrapping_add(1);
+        if self.document == 0 {
+            self.seen.fill(0);
+            self.document = 1;
         }
     }
 }

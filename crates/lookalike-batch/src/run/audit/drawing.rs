@@ -9,9 +9,17 @@ use lookalike::text::{Analysis, Analyzer, Scratch};
 
 use super::super::read::analyze;
 use super::super::settings::AuditSettings;
-use super::{AUDITED, OF_INPUTS};
+use super::OF_INPUTS;
 use crate::error::Result;
 use crate::source::{Block, Inputs, ParseScratch};
+
+/// Documents that are drawn where it is not known how many there are.
+const AUDITED: usize = 2000;
+
+/// One in so many is drawn where that is known, within the bounds below.
+const AUDITED_SHARE: f64 = 40.0;
+const FEWEST: usize = 500;
+const MOST: usize = 10_000;
 
 /// So many times the documents wanted are drawn by the estimate of their number from the first
 /// block. There are fewer than wanted where rows behind it are more than so many times as long.
@@ -20,7 +28,8 @@ const SURPLUS: f64 = 2.0;
 /// The documents drawn so far.
 pub(in super::super) struct Drawing {
     seed: u64,
-    most: usize,
+    /// Whether the number of documents follows from the size of the inputs.
+    by_size: bool,
     sample: RwLock<Sample>,
     /// Rows with larger numbers are not drawn. Never grows.
     cut: AtomicU64,
@@ -33,6 +42,10 @@ struct State {
     base: u64,
     /// The block whose turn it is.
     next: u64,
+    /// How many documents are drawn.
+    most: usize,
+    /// Whether the number of all documents has been estimated.
+    estimated: bool,
     /// Numbers and rows of what is drawn.
     drawn: BTreeSet<(u64, u64)>,
     /// A thread will never have its turn.
@@ -50,12 +63,14 @@ impl Drawing {
     pub(super) fn new(sample: Sample, settings: AuditSettings) -> Self {
         Self {
             seed: settings.seed,
-            most: settings.documents.unwrap_or(AUDITED),
+            by_size: settings.documents.is_none(),
             sample: RwLock::new(sample),
             cut: AtomicU64::new(u64::MAX),
             state: Mutex::new(State {
                 base: 0,
                 next: 0,
+                most: settings.documents.unwrap_or(AUDITED),
+                estimated: false,
                 drawn: BTreeSet::new(),
                 failed: false,
             }),
@@ -70,14 +85,20 @@ impl Drawing {
         state.next = 0;
     }
 
-    /// Tells how many bytes on disk all inputs have, if that is known, from which their rows are
-    /// estimated; `first` is the first block of all.
-    fn estimate(&self, first: &Block, bytes: Option<u64>) {
-        let Some(bytes) = bytes else { return };
-        let read = first.bytes_on_disk().max(1) as f64;
+    /// Estimates from the first block of all how many documents there are, if it is known how many
+    /// bytes on disk all inputs have: by this rows are chosen, and how many.
+    fn estimate(&self, first: &Block, bytes: u64) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.estimated, true) {
+            return;
+        }
         let rows = first.rows();
+        let read = first.bytes_on_disk().max(1) as f64;
         let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
-        let share = SURPLUS * self.most as f64 / all;
+        if self.by_size {
+            state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
+        }
+        let share = SURPLUS * state.most as f64 / all;
         if share < 1.0 {
             let cut = (share * u64::MAX as f64) as u64;
             self.cut.fetch_min(cut, Ordering::Relaxed);
@@ -98,7 +119,7 @@ impl Drawing {
             done: false,
         };
         let base = self.state().base;
-        if block.ordinal() == 0 && self.cut.load(Ordering::Relaxed) == u64::MAX {
+        if let (0, Some(bytes)) = (block.ordinal(), bytes) {
             self.estimate(block, bytes);
         }
         let cut = self.cut.load(Ordering::Relaxed);
@@ -145,7 +166,7 @@ impl Drawing {
         }
         state.drawn.insert((number, row));
         sample.add(row, drawn);
-        if state.drawn.len() > self.most
+        if state.drawn.len() > state.most
             && let Some((_, last)) = state.drawn.pop_last()
         {
             sample.remove(last);

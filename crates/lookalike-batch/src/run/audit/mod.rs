@@ -20,9 +20,6 @@ use self::drawing::Drawing;
 use super::settings::{AuditSettings, Settings};
 use crate::error::{Error, Result};
 
-/// Documents that are drawn unless another number is asked for.
-pub const AUDITED: usize = 2000;
-
 /// Rows of the inputs are numbered from here, those given as known from 0.
 const OF_INPUTS: u64 = 1 << 40;
 

@@ -212,7 +212,9 @@ impl Audit {
                 let Some(other) = document_of(corpus, partner.row) else {
                     continue;
                 };
-                if !similar_enough(corpus, partner.similarity) || !view.may_pair(document, other) {
+                let counts = view.may_pair(document, other)
+                    && (kept.is_some() || is_listed(corpus, document, other));
+                if !counts || !similar_enough(corpus, partner.similarity) {
                     continue;
                 }
                 pairs += 1;
@@ -266,6 +268,13 @@ struct Found {
 
 fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {
     corpus.plan.threshold().admits_similarity(similarity)
+}
+
+/// Whether a run that lists pairs lists those of two such documents: where some are given as known,
+/// of one of these and another.
+fn is_listed(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
+    let is_given = |document: DocId| document.index() < corpus.given();
+    corpus.given() == 0 || is_given(a) != is_given(b)
 }
 
 /// The document of a row, if it became one.

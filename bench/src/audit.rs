@@ -1,0 +1,169 @@
+//! Audits against the truth: how often the interval holds it, and what an audit costs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use lookalike_oracle::generate::{self, Kind};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::corpora::{Corpus, REAL};
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    corpus: String,
+    method: &'static str,
+    documents: u64,
+    drawn: u64,
+    /// Drawn documents that have a similar one, on the mean over the audits.
+    #[serde(serialize_with = "machine::rounded")]
+    cases: f64,
+    /// By the exact join and the pairs that the method lists.
+    recall: f64,
+    audits: u32,
+    /// Audits whose interval holds the recall.
+    held: u32,
+    #[serde(serialize_with = "machine::rounded")]
+    seconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    audited_seconds: f64,
+}
+
+const AUDITS: u32 = 100;
+
+/// Methods of `pairs`; one that misses much among them.
+const METHODS: [(&str, &[&str]); 2] = [
+    ("auto", &[]),
+    (
+        "simhash, distance 3",
+        &["--method", "simhash", "--distance", "3"],
+    ),
+];
+
+/// A hundred audits of both corpora of long documents by every method.
+pub fn run(data: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut rows = Vec::new();
+    // Short documents are joined exactly, so of them there is nothing to miss.
+    for name in &REAL[..2] {
+        let corpus = Corpus::real(data, name, folder.path())?;
+        measure(&corpus, AUDITS, &mut rows)?;
+        std::fs::remove_file(&corpus.path)?;
+    }
+    machine::write("audit", rows)
+}
+
+/// Ten audits of a made corpus, as a test.
+pub fn smoke() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let documents = generate::corpus(Kind::English, 1500, 3);
+    let mut rows = Vec::new();
+    measure(
+        &Corpus::made("english", &documents, folder.path())?,
+        10,
+        &mut rows,
+    )?;
+    for row in rows {
+        ensure!(
+            row.held >= 8,
+            "{} of 10 audits of {} hold",
+            row.held,
+            row.method
+        );
+    }
+    Ok(())
+}
+
+fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
+    let equal = listed(corpus, &["--method", "exact"])?;
+    let all = listed(corpus, &["--method", "join"])?;
+    let similar: Vec<_> = all.difference(&equal).copied().collect();
+    for (method, options) in METHODS {
+        let found = listed(corpus, options)?;
+        let recall = mean_recall(&similar, &found);
+        let plain = summary(corpus, options)?;
+        let (mut held, mut cases) = (0, 0.0);
+        let mut last = Value::Null;
+        for seed in 1..=audits {
+            let seed = seed.to_string();
+            let audit = [options, &["--audit", "--audit-seed", seed.as_str()]].concat();
+            last = summary(corpus, &audit)?;
+            let estimate = &last["audit"]["recall"];
+            let number = |name: &str| estimate[name].as_f64().context("an estimate has numbers");
+            held += u32::from(number("low")? <= recall && recall <= number("high")?);
+            cases += number("cases")? / f64::from(audits);
+        }
+        let count = |value: &Value| value.as_u64().unwrap_or(0);
+        let row = Row {
+            corpus: corpus.name.clone(),
+            method,
+            documents: count(&plain["documents"]),
+            drawn: count(&last["audit"]["drawn"]),
+            cases,
+            recall,
+            audits,
+            held,
+            seconds: plain["seconds"].as_f64().unwrap_or(0.0),
+            audited_seconds: last["seconds"].as_f64().unwrap_or(0.0),
+        };
+        println!(
+            "{:10} {:20} recall {:.5}, held by {} of {}; {:.2} s, {:.2} s audited",
+            row.corpus,
+            row.method,
+            row.recall,
+            row.held,
+            row.audits,
+            row.seconds,
+            row.audited_seconds
+        );
+        rows.push(row);
+    }
+    Ok(())
+}
+
+/// The mean over documents of the share of their later similar ones that are found.
+fn mean_recall(similar: &[(u32, u32)], found: &HashSet<(u32, u32)>) -> f64 {
+    let mut of: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
+    for pair in similar {
+        let (part, whole) = of.entry(pair.0).or_default();
+        *part += u32::from(found.contains(pair));
+        *whole += 1;
+    }
+    let shares = of
+        .values()
+        .map(|&(part, whole)| f64::from(part) / f64::from(whole));
+    shares.sum::<f64>() / of.len().max(1) as f64
+}
+
+fn pairs(corpus: &Corpus, options: &[&str]) -> Result<Vec<u8>> {
+    let binary = std::env::current_exe()?.with_file_name("lookalike");
+    let run = Command::new(binary)
+        .args(["pairs", "--quiet", "--id-row"])
+        .arg(&corpus.path)
+        .args(options)
+        .output()?;
+    ensure!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    Ok(run.stdout)
+}
+
+fn listed(corpus: &Corpus, options: &[&str]) -> Result<HashSet<(u32, u32)>> {
+    let table = String::from_utf8(pairs(corpus, &[options, &["--all"]].concat())?)?;
+    let pair = |line: &str| -> Result<(u32, u32)> {
+        let mut cells = line.split('\t');
+        let mut next = || cells.next().context("a row has three cells");
+        Ok((next()?.parse()?, next()?.parse()?))
+    };
+    table.lines().skip(1).map(pair).collect()
+}
+
+fn summary(corpus: &Corpus, options: &[&str]) -> Result<Value> {
+    let options = [options, &["--json", "-o", "/dev/null"]].concat();
+    Ok(serde_json::from_slice(&pairs(corpus, &options)?)?)
+}

@@ -1,0 +1,222 @@
+//! Audits against the truth, which the plain definition knows.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value;
+
+use crate::plain::similarities;
+use crate::support::{Numbers, Place, corpus_jsonl, gzip, write_parquet};
+
+/// A method that loses pairs: fingerprints must be near one another.
+const BROKEN: &str = "--method simhash --distance 8 --threshold 0.6";
+
+fn corpus() -> Vec<(String, String)> {
+    Numbers::new(11).corpus(600)
+}
+
+/// By earlier document, the later ones of another text that are similar.
+fn similar(corpus: &[(String, String)], threshold: f64) -> BTreeMap<usize, Vec<usize>> {
+    let all = similarities(corpus);
+    let mut similar: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for b in 0..corpus.len() {
+        for a in 0..b {
+            if all[b][a] >= threshold && corpus[a].1 != corpus[b].1 {
+                similar.entry(a).or_default().push(b);
+            }
+        }
+    }
+    similar
+}
+
+/// The mean over documents of the share of their similar ones for which something holds.
+fn mean(similar: &BTreeMap<usize, Vec<usize>>, holds: impl Fn(usize, usize) -> bool) -> f64 {
+    let shares = similar.iter().map(|(&a, others)| {
+        let part = others.iter().filter(|&&b| holds(a, b)).count();
+        part as f64 / others.len() as f64
+    });
+    shares.sum::<f64>() / similar.len() as f64
+}
+
+fn at(id: &str) -> usize {
+    id[1..].parse().unwrap()
+}
+
+/// The pairs that a run of `pairs` has found.
+fn found(place: &Place, table: &str) -> HashSet<(usize, usize)> {
+    let rows = place.table(table);
+    rows.iter().map(|row| (at(&row[0]), at(&row[1]))).collect()
+}
+
+fn near(value: &Value, expected: f64) -> bool {
+    (value.as_f64().unwrap() - expected).abs() < 1e-9
+}
+
+#[test]
+fn an_audit_of_all_documents_is_the_truth() {
+    let place = Place::new();
+    let corpus = corpus();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let similar = similar(&corpus, 0.6);
+    place.ok(&format!("pairs in.jsonl -o all.tsv --all {BROKEN}"));
+    let found = found(&place, "all.tsv");
+    let recall = mean(&similar, |a, b| found.contains(&(a, b)));
+    assert!(
+        recall > 0.05 && recall < 0.8,
+        "nothing to tell apart: {recall}"
+    );
+    let summary = place.summary(&format!("pairs in.jsonl -o p.tsv {BROKEN} --audit=600"));
+    let audit = &summary["audit"];
+    assert_eq!(
+        (&audit["drawn"], &audit["seed"]),
+        (&600u64.into(), &1u64.into())
+    );
+    assert_eq!(audit["recall"]["cases"], similar.len());
+    assert!(near(&audit["recall"]["share"], recall), "{audit} {recall}");
+    assert_eq!(audit["precision"]["share"], 1.0);
+    assert!(audit.get("left").is_none());
+    // Of duplicates those count whose earlier document and whose own row remain.
+    let summary = place.summary(&format!(
+        "dedup in.jsonl -o kept.jsonl {BROKEN} --audit=600"
+    ));
+    let kept: HashSet<_> = place.ids("kept.jsonl").iter().map(|id| at(id)).collect();
+    let left = mean(&similar, |a, b| kept.contains(&a) && kept.contains(&b));
+    assert!(left > 0.05, "the damage is too small to see: {left}");
+    let audit = &summary["audit"];
+    assert!(near(&audit["left"]["share"], left), "{audit} {left}");
+    assert!(near(&audit["recall"]["share"], recall));
+    let lengths = audit["by_length"].as_array().unwrap();
+    let cases: u64 = lengths
+        .iter()
+        .map(|it| it["recall"]["cases"].as_u64().unwrap())
+        .sum();
+    assert_eq!(cases, similar.len() as u64);
+}
+
+#[test]
+fn ninety_intervals_in_a_hundred_hold_the_truth() {
+    let place = Place::new();
+    let corpus = corpus();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let similar = similar(&corpus, 0.6);
+    for method in [BROKEN, "--threshold 0.6"] {
+        place.ok(&format!("pairs in.jsonl -o all.tsv --all {method}"));
+        let found = found(&place, "all.tsv");
+        let recall = mean(&similar, |a, b| found.contains(&(a, b)));
+        let holds = (0..100).filter(|seed| {
+            let summary = place.summary(&format!(
+                "pairs in.jsonl -o p.tsv {method} --audit=100 --audit-seed {seed}"
+            ));
+            let estimate = &summary["audit"]["recall"];
+            let end = |name: &str| estimate[name].as_f64().unwrap();
+            assert_eq!(summary["audit"]["drawn"], 100);
+            end("low") <= recall && recall <= end("high")
+        });
+        let covered = holds.count();
+        assert!(covered >= 90, "{covered} with {method}");
+    }
+}
+
+#[test]
+fn an_audit_changes_no_output_and_depends_on_no_threads() {
+    let place = Place::new();
+    let corpus = corpus();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.write("in.jsonl.gz", gzip(corpus_jsonl(&corpus).as_bytes()));
+    let (ids, texts): (Vec<_>, Vec<_>) = corpus.iter().map(|(a, b)| (&a[..], &b[..])).unzip();
+    write_parquet(&place.path("in.parquet"), &[("id", ids), ("text", texts)]);
+    place.ok("dedup in.jsonl -o plain.jsonl --removed plain.tsv");
+    let mut audits = Vec::new();
+    for (input, threads) in [
+        ("in.jsonl", 1),
+        ("in.jsonl", 4),
+        ("in.jsonl.gz", 3),
+        ("in.parquet", 2),
+    ] {
+        let summary = place.summary(&format!(
+            "dedup {input} -o out.{kind} --removed out.tsv --audit=80 --threads {threads}",
+            kind = if input == "in.parquet" {
+                "parquet"
+            } else {
+                "jsonl"
+            }
+        ));
+        assert_eq!(place.read("out.tsv"), place.read("plain.tsv"));
+        let audit = summary["audit"].as_object().unwrap().clone();
+        audits.push(audit);
+    }
+    assert!(
+        audits.iter().all(|audit| *audit == audits[0]),
+        "{audits:#?}"
+    );
+    assert_eq!(place.read("out.jsonl"), place.read("plain.jsonl"));
+    let other = place.summary("dedup in.jsonl --dry-run --audit=80 --audit-seed 2");
+    assert_ne!(other["audit"]["recall"], audits[0]["recall"]);
+    assert!(
+        place
+            .summary("dedup in.jsonl --dry-run")
+            .get("audit")
+            .is_none()
+    );
+}
+
+#[test]
+fn known_documents_windows_and_parts_are_respected() {
+    let place = Place::new();
+    let text = "one two three four five six seven eight nine ten eleven twelve";
+    let row = |id: &str, own: &str, part: &str| {
+        format!("{{\"id\":\"{id}\",\"text\":\"{text} {own}\",\"part\":\"{part}\"}}\n")
+    };
+    place.write("old.jsonl", row("a", "x", "p") + &row("b", "y", "p"));
+    place.write("in.jsonl", row("c", "z", "p") + &row("d", "u", "q"));
+    // Listed are c and d with a and with b, not with one another.
+    let summary = place.summary("pairs in.jsonl --against old.jsonl -o p.tsv --audit");
+    assert_eq!(
+        (&summary["pairs"], &summary["audit"]["pairs"]),
+        (&4u64.into(), &4u64.into())
+    );
+    let line = "dedup in.jsonl --against old.jsonl --dry-run --audit --within part";
+    // In one part are c, and a and b, which are known.
+    assert_eq!(place.summary(line)["audit"]["pairs"], 2);
+}
+
+#[test]
+fn estimates_by_sketches_alone_have_their_precision_measured() {
+    let place = Place::new();
+    let corpus = corpus();
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    let line = "pairs in.jsonl -o p.tsv --method minhash --threshold 0.8 --verify none --audit=600";
+    let summary = place.summary(line);
+    let precision = &summary["audit"]["precision"];
+    let share = precision["share"].as_f64().unwrap();
+    // As many as are compared again, or all.
+    let pairs = summary["pairs"].as_u64().unwrap();
+    assert_eq!(precision["cases"], pairs.min(200));
+    assert!(share > 0.5 && share < 1.0, "{share}");
+    let recall = summary["audit"]["recall"]["share"].as_f64().unwrap();
+    assert!(recall > 0.5 && recall < 1.0, "{recall}");
+}
+
+#[test]
+fn what_has_no_exact_similarity_of_features_is_refused() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(1).corpus(10)));
+    let refusals = [
+        ("--method exact", &["--audit", "exact"][..]),
+        ("--verify levenshtein", &["--audit", "levenshtein"]),
+        ("--verify cosine", &["--audit", "cosine"]),
+        (
+            "--method simhash --verify none",
+            &["--audit", "--verify none"],
+        ),
+        (
+            "--method simhash --verify containment",
+            &["--audit", "containment"],
+        ),
+    ];
+    for (options, words) in refusals {
+        place.refused(&format!("pairs in.jsonl {options} --audit"), words);
+    }
+    place.refused("pairs in.jsonl --audit=0", &["0"]);
+    place.refused("pairs in.jsonl --audit-seed 3", &["--audit"]);
+    place.ok("pairs in.jsonl --audit --verify containment");
+}
