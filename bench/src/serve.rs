@@ -43,7 +43,7 @@ const REPEATED: u64 = 40;
 const DAY: i64 = 86_400_000_000;
 
 /// Documents that are made for a large window.
-const MANY: usize = 10_000_000;
+const MANY: usize = 5_000_000;
 
 /// Single documents that are timed.
 const SINGLE: usize = 2000;

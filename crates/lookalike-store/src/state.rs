@@ -201,17 +201,8 @@ impl State {
         let seq = self.next;
         let (slot, in_row) = match (found, &verdict) {
             (Some(found), Verdict::Duplicate(evidence)) => {
-                let previous = self.set_last(found.slot, seq);
                 self.matcher.note(time);
-                let duplicate = RowVerdict::Duplicate {
-                    of: evidence.of.clone(),
-                    seq: evidence.seq,
-                    slot: found.slot,
-                    similarity: evidence.similarity,
-                    route: evidence.route,
-                    previous,
-                };
-                (None, duplicate)
+                (None, self.join_cluster(found.slot, evidence, seq))
             }
             _ => {
                 let slot = self.matcher.keep(&document.online, seq, time)?;
@@ -243,6 +234,18 @@ impl State {
             time,
             again: false,
         })
+    }
+
+    /// Makes a document the last of those that repeat a kept one.
+    fn join_cluster(&mut self, slot: Slot, evidence: &Evidence, number: u64) -> RowVerdict {
+        RowVerdict::Duplicate {
+            of: evidence.of.clone(),
+            seq: evidence.seq,
+            slot,
+            similarity: evidence.similarity,
+            route: evidence.route,
+            previous: self.set_last(slot, number),
+        }
     }
 
     /// Lets the window of a kept document run from its repeat, if it does here. A document of an older

@@ -3,6 +3,7 @@
 mod disk;
 mod faults;
 mod flips;
+mod formats;
 mod machine;
 mod power;
 mod support;
