@@ -28,14 +28,15 @@ from rensa import RMinHash
 from simhash import Simhash
 
 HERE = Path(__file__).resolve().parent
-COMMAND = Path("/tmp/lab/lookalike")
+COMMAND = ROOT / "target/release/lookalike"
 GAOYA = HERE / "gaoya/target/release/gaoya-signatures"
 RESULTS = ROOT / "bench/results/quality_peers.json"
 
 WORD = re.compile(r"\w+")
 SPACE = re.compile(r"\s+")
-THRESHOLDS = [round(0.3 + 0.05 * i, 2) for i in range(14)]
-ESTIMATES = [round(0.3 + 0.01 * i, 2) for i in range(70)]
+# From high to low: of thresholds that do equally well on the tuning half the strictest is taken.
+THRESHOLDS = [round(0.95 - 0.05 * i, 2) for i in range(14)]
+ESTIMATES = [round(0.99 - 0.01 * i, 2) for i in range(70)]
 DISTANCES = range(25)
 
 # The first texts of a set, as many as this; the peers take minutes for what we take a second for.
@@ -336,7 +337,7 @@ def ours(labelled):
     for threshold in THRESHOLDS:
         offer(threshold)
     around = best.found[1]
-    for step in (-0.04, -0.03, -0.02, -0.01, 0.01, 0.02, 0.03, 0.04):
+    for step in (0.04, 0.03, 0.02, 0.01, -0.01, -0.02, -0.03, -0.04):
         offer(round(around + step, 2))
     _, threshold, scores, seconds = best.found
     setting = f"default-1, threshold {threshold}"
