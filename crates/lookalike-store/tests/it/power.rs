@@ -87,6 +87,11 @@ impl Script {
         }
     }
 
+    /// What a call was answered without any loss.
+    pub(crate) fn answers(&self, call: usize) -> &[Answer] {
+        &self.answers[call]
+    }
+
     /// What a collection has of every document after so many calls.
     fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
         let mut expected = BTreeMap::new();
