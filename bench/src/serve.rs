@@ -83,13 +83,16 @@ struct Titles {
 impl Titles {
     fn read(corpus: &Corpus) -> Result<Self> {
         let file = std::fs::read_to_string(&corpus.path)?;
-        let (mut texts, mut days) = (Vec::new(), Vec::new());
+        let mut titles = Vec::new();
         for line in file.lines().skip(1) {
             let mut cells = line.splitn(4, '\t').skip(1);
             let date = cells.next().context("a row has no date")?;
-            days.push(day(date).with_context(|| format!("'{date}' is no date"))?);
-            texts.push(cells.nth(1).unwrap_or_default().to_owned());
+            let day = day(date).with_context(|| format!("'{date}' is no date"))?;
+            titles.push((day, cells.nth(1).unwrap_or_default().to_owned()));
         }
+        // Each source is in the order of its dates; together they are a stream.
+        titles.sort_by_key(|&(day, _)| day);
+        let (days, texts) = titles.into_iter().unzip();
         Ok(Self { texts, days })
     }
 }

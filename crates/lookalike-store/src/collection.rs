@@ -5,15 +5,14 @@ use std::sync::RwLockWriteGuard;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use lookalike::online::{self, Preparer, Slot, Time};
+use lookalike::online::{Preparer, Slot, Time};
 use lookalike::text::Scratch;
-use rayon::prelude::*;
 
 use crate::disk::{Disk, DiskFile};
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
-use crate::rows::{Document as RowDocument, Row, Verdict as RowVerdict};
+use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
 use crate::state::State;
 use crate::writer::Writer;
@@ -131,10 +130,9 @@ impl Collection {
         let (settings, seal) = settings::read(&*disk)?;
         let settings = Arc::new(settings);
         let mut state = State::new(settings.clone(), seal)?;
-        let preparer = state.matcher.preparer().clone();
         for number in partition_numbers(&*disk)? {
             let partition = Arc::new(Partition::open(&*disk, seal, number)?);
-            replay(&mut state, &partition, &preparer)?;
+            state.replay_partition(&partition)?;
         }
         state.end_replay();
         let newest = state.partitions().last().cloned();
@@ -142,7 +140,7 @@ impl Collection {
         Ok(Self {
             settings,
             options,
-            preparer,
+            preparer: state.matcher.preparer().clone(),
             writer: Mutex::new(Writer::new(disk.clone(), newest)),
             disk,
             state: RwLock::new(state),
@@ -505,59 +503,6 @@ pub(crate) fn partition_numbers(disk: &dyn Disk) -> Result<Vec<u64>> {
     let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Rows that are prepared side by side.
-const REPLAYED: usize = 8192;
-
-fn replay(state: &mut State, partition: &Arc<Partition>, preparer: &Preparer) -> Result<()> {
-    state.replay_partition(partition.clone())?;
-    let mut rows = Vec::new();
-    partition.for_each_block(|block| {
-        rows.append(&mut block?);
-        if rows.len() >= REPLAYED {
-            replay_rows(state, partition, preparer, std::mem::take(&mut rows))?;
-        }
-        Ok(())
-    })?;
-    replay_rows(state, partition, preparer, rows)
-}
-
-fn replay_rows(
-    state: &mut State,
-    partition: &Partition,
-    preparer: &Preparer,
-    rows: Vec<Row>,
-) -> Result<()> {
-    let prepare = |scratch: &mut Scratch, row: &Row| match row {
-        Row::Document(document) | Row::Moved { document, .. } => {
-            prepare_again(partition, preparer, document, scratch)
-        }
-        Row::Deleted { .. } => Ok(None),
-    };
-    let prepared: Vec<Option<online::Prepared>> = rows
-        .par_iter()
-        .map_init(Scratch::default, prepare)
-        .collect::<Result<_>>()?;
-    let mut rows = rows.into_iter().zip(prepared);
-    rows.try_for_each(|(row, prepared)| state.replay(row, prepared.as_ref()))
-}
-
-/// A kept document, as it was prepared.
-fn prepare_again(
-    partition: &Partition,
-    preparer: &Preparer,
-    document: &RowDocument,
-    scratch: &mut Scratch,
-) -> Result<Option<online::Prepared>> {
-    if !matches!(document.verdict, RowVerdict::Kept { .. }) {
-        return Ok(None);
-    }
-    if let Some(fingerprint) = document.fingerprint {
-        return Ok(Some(preparer.fingerprint(fingerprint)?));
-    }
-    let prepared = partition.text(document.place.at, |text| preparer.text(text, scratch))?;
-    Ok(Some(prepared))
 }
 
 fn copy_partition(partition: &Partition, to: &dyn Disk) -> Result<()> {

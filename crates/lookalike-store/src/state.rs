@@ -1,6 +1,8 @@
 //! What a collection knows while it is open: the matcher, where documents are, and what waits to be
 //! written. All of it follows from the rows.
 
+mod replay;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
@@ -686,109 +688,5 @@ impl Texts for State {
     fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
         self.with_text(slot, |text| visit(text))
             .map_err(lookalike::Error::text)
-    }
-}
-
-/// Making the state again from the rows.
-impl State {
-    /// Takes in a partition whose rows follow.
-    pub(crate) fn replay_partition(&mut self, partition: Arc<Partition>) -> Result<()> {
-        let about = partition.about;
-        let name = partition.name();
-        if !self.homes.is_empty() && about.first != self.next {
-            let what = format!("it begins with row {}, not {}", about.first, self.next);
-            return Err(Error::damaged(&name, what));
-        }
-        self.next = about.first;
-        self.matcher.begin_section(about.number, about.began)?;
-        self.push_home(about.number, about.first);
-        self.partitions.push_back(partition);
-        Ok(())
-    }
-
-    /// Takes in the next row; `prepared` is the document again if it is one that was kept.
-    pub(crate) fn replay(&mut self, row: Row, prepared: Option<&online::Prepared>) -> Result<()> {
-        let number = self.next;
-        self.next += 1;
-        match row {
-            Row::Deleted { number, seq, slot } => {
-                self.gone.insert(number);
-                self.moved.remove(&seq);
-                if let Some(slot) = slot {
-                    self.matcher.remove(slot);
-                }
-                return Ok(());
-            }
-            Row::Document(document) => {
-                self.replay_document(&document, number, prepared, 0)?;
-                self.name(lookalike::value_hash(document.id.as_bytes()), number);
-            }
-            Row::Moved {
-                document,
-                from,
-                from_slot,
-                seq,
-                last,
-            } => {
-                self.matcher.remove(from_slot);
-                self.gone.insert(from);
-                self.moved.insert(seq, number);
-                self.replay_document(&document, seq, prepared, last)?;
-                self.name(lookalike::value_hash(document.id.as_bytes()), number);
-            }
-        }
-        Ok(())
-    }
-
-    fn replay_document(
-        &mut self,
-        document: &rows::Document,
-        seq: u64,
-        prepared: Option<&online::Prepared>,
-        last: u64,
-    ) -> Result<()> {
-        if let Some(home) = self.homes.back_mut() {
-            home.end = home.end.max(document.place.end() / UNIT);
-        }
-        match (&document.verdict, prepared) {
-            (RowVerdict::Duplicate { slot, .. }, _) => {
-                self.matcher.note(document.time);
-                self.set_last(*slot, seq);
-                if self
-                    .settings
-                    .window
-                    .is_some_and(|window| window.refreshes())
-                {
-                    self.matcher.refresh(*slot, document.time);
-                }
-                Ok(())
-            }
-            (RowVerdict::Kept { index }, Some(prepared)) => {
-                let slot = self.matcher.keep(prepared, seq, document.time)?;
-                if slot.index != *index {
-                    let what = format!("row {seq} is kept document {index}, not {}", slot.index);
-                    return Err(Error::damaged("rows", what));
-                }
-                self.push_entry(document.place, seq, last);
-                Ok(())
-            }
-            (RowVerdict::Kept { .. }, None) => {
-                Err(Error::damaged("rows", "a kept text is missing"))
-            }
-        }
-    }
-
-    /// All rows are there: what comes is written behind them.
-    pub(crate) fn end_replay(&mut self) {
-        let low = self.low();
-        self.gone.retain(|&number| number >= low);
-        self.open = self.homes.back().map(|home| Batch {
-            partition: home.number,
-            begins: None,
-            first: self.next,
-            rows: Rows::default(),
-            texts_at: home.end * UNIT,
-            texts: Vec::new(),
-        });
     }
 }

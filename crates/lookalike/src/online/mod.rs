@@ -13,7 +13,7 @@
 //! in one table ([`Buckets`]). Rare is what was rare among the documents before; since the prefix filter
 //! is exact under any fixed order of features, a document is looked up under each order that live
 //! documents were added under. Fingerprints within a distance come from
-//! [`Live`](crate::hamming::live::Live).
+//! [`Live`].
 //!
 //! Documents stand in *sections* by arrival. The window slides by dropping the oldest
 //! section whole: what has expired is below a low-water mark, so nothing is done per document.
