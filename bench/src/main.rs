@@ -1,8 +1,8 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `audit`,
-//!   `serve`: the figures on real corpora (`--data DIRECTORY`), each written to
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `planted`,
+//!   `audit`, `serve`: the figures on real corpora (`--data DIRECTORY`), each written to
 //!   `bench/results/NAME.json`, and so is `measures`, which needs none;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
@@ -20,6 +20,7 @@ mod labelled;
 mod live;
 mod machine;
 mod measures;
+mod planted;
 mod quality;
 mod serve;
 mod settings;
@@ -72,6 +73,8 @@ enum Command {
     Quality,
     /// The default beside single settings, on labelled sets.
     Settings,
+    /// Edits of known kind planted into the corpora, and what is found of them.
+    Planted,
     /// Writes labelled pairs made from the real corpora into a folder.
     Labelled {
         /// The folder.
@@ -135,6 +138,7 @@ fn main() -> Result<()> {
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
         Command::Settings => settings::run(&data),
+        Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve => serve::run(&data),
         Command::Audit => audit::run(&data),

@@ -78,6 +78,7 @@ fn table(name: &str) -> Result<String> {
         "quality" => rows("quality", &QUALITY, |_| true),
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
+        "planted" => rows("planted", &PLANTED, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
         "settings fixed" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "fixed"),
@@ -215,6 +216,15 @@ const QUALITY: Columns<6> = [
     ("true pairs", "true_pairs", 0),
     ("recall", "recall", 5),
     ("precision", "precision", 5),
+];
+
+const PLANTED: Columns<6> = [
+    ("corpus", "corpus", 0),
+    ("edit", "kind", 0),
+    ("copies", "copies", 0),
+    ("at .75 or more", "similar", 0),
+    ("share", "similar_share", 3),
+    ("recall of those", "recall", 4),
 ];
 
 const SETTINGS: Columns<6> = [

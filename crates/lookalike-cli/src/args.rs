@@ -390,7 +390,7 @@ pub(crate) struct PlantArgs {
 
     /// From this similarity on (≥), documents are labelled as near-duplicates of one another
     ///
-    /// The default is 0.8.
+    /// The default is 0.75.
     #[arg(
         long,
         value_name = "T",
