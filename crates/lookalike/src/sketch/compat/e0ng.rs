@@ -5,8 +5,7 @@
 //! big-endian: eight bytes for 64 bits.
 //!
 //! A window has at most 16 bytes, so it is always one block of MD5, of which at most five words and
-//! the length vary. Those of ASCII are looked up first among the ones that came before: nine in ten
-//! of English are there.
+//! the length vary. Those of ASCII are looked up first among the ones that came before.
 //!
 //! Cost: a look-up for every window of ASCII, a block of MD5 for every sixteen of all others, and
 //! reading the text a character at a time.

@@ -271,3 +271,33 @@ fn md5_number(state: State) -> u128 {
         number << 32 | u128::from(word.swap_bytes())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_scheme_has_seen_no_other_remembers() {
+        let text = "aaa bbb the ferry the ferry leaves aaa bbb at seven aaa";
+        let hashed = |scheme, buffers: &mut Buffers| {
+            let tool = Tool {
+                scheme,
+                extractor: None,
+            };
+            tool.analyze(Cpu::best(), text, buffers);
+            let of_text = (buffers.low.clone(), buffers.high.clone());
+            let features = text.split(' ').map(|word| (word, 1.0));
+            tool.analyze_features(Cpu::best(), features, buffers);
+            (of_text, buffers.low.clone(), buffers.high.clone())
+        };
+        let mut shared = Buffers::default();
+        for before in Scheme::BUILT_IN {
+            for scheme in Scheme::BUILT_IN {
+                hashed(before, &mut shared);
+                let fresh = hashed(scheme, &mut Buffers::default());
+                assert_eq!(hashed(scheme, &mut shared), fresh, "{before:?} {scheme:?}");
+                assert_eq!(hashed(scheme, &mut shared), fresh, "{scheme:?} again");
+            }
+        }
+    }
+}
