@@ -51,7 +51,6 @@ fn contradictions_and_options_without_effect_are_refused() {
         ("dedup in.jsonl -o x --threads 0", &["1 to 1024"]),
         ("dedup in.jsonl -o x --format xml", &["xml", "jsonl"]),
         ("dedup in.jsonl -o x --max-row 5G", &["5G", "4 GiB"]),
-        ("dedup in.jsonl -o x --audit", &["--audit"]),
         ("dedup in.jsonl -o - --removed -", &["standard output"]),
         ("dedup in.jsonl -o same --removed same", &["same"]),
         ("dedup - - -o x.jsonl", &["standard input"]),
