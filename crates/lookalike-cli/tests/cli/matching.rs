@@ -65,7 +65,7 @@ fn the_threshold_on_record_is_the_one_that_decides() {
         ("--method minhash --verify none --threshold 0.5", "0.5"),
         ("--method simhash --distance 16 --verify none", "0.75"),
         ("--method simhash --distance 32 --verify none", "0.5"),
-        ("--method simhash --distance 32", "0.8"),
+        ("--method simhash --distance 32", "0.75"),
         ("--method sentences --verify none", "1"),
         ("--method exact", "1"),
     ] {
