@@ -14,8 +14,11 @@ use super::{axis, name};
 /// The size of a panel.
 const PANEL: (u32, u32) = (560, 360);
 
+/// Its name, its colour, and where it stands.
+type Figure = (&'static str, RGBColor, fn(&Metrics) -> Estimate);
+
 /// The colours of the three figures: apart from one another in brightness too.
-const FIGURES: [(&str, RGBColor, fn(&Metrics) -> Estimate); 3] = [
+const FIGURES: [Figure; 3] = [
     ("precision", RGBColor(31, 119, 180), |it| it.precision),
     ("recall", RGBColor(214, 96, 24), |it| it.recall),
     ("F1", RGBColor(62, 146, 62), |it| it.f1),
