@@ -1435,7 +1435,7 @@ pub(crate) struct AuditArgs {
     /// after them, and edited copies of some are put through the same plan. The summary gives recall
     /// and precision with their 95 % intervals
     ///
-    /// Without a number about one in forty is drawn, from 500 to 10,000; 2,000 where the size of the
+    /// Without a number about one in eighty is drawn, from 500 to 4,000; 2,000 where the size of the
     /// input is not known. The more are drawn, the narrower the intervals.
     #[arg(
         long,

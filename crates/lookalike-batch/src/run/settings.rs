@@ -62,8 +62,8 @@ pub struct Settings {
 /// How a run is audited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// How many documents are drawn, from 1. If none is given, one in forty as estimated from the
-    /// first block, from 500 to 10,000, and 2,000 where the size of the input is not known.
+    /// How many documents are drawn, from 1. If none is given, one in eighty as estimated from the
+    /// first block, from 500 to 4,000, and 2,000 where the size of the input is not known.
     pub documents: Option<usize>,
     /// What draws them.
     pub seed: u64,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::plan::{Measure, Plan};
 use crate::text::{Analysis, State};
@@ -26,6 +27,7 @@ use crate::verify::intersection;
 /// in which documents come.
 #[derive(Debug)]
 pub struct Sample {
+    cpu: Cpu,
     measure: Of,
     floor: Threshold,
     texts: Vec<Text>,
@@ -129,6 +131,7 @@ impl Sample {
             Of::Containment => Threshold::new(lowered).ok()?,
         };
         Some(Self {
+            cpu: Cpu::best(),
             measure,
             floor,
             texts: Vec::new(),
@@ -231,7 +234,11 @@ impl Sample {
             return;
         }
         counter.begin(self.texts.len(), self.index.firsts.len());
-        analysis.chunks(|chunk| self.index.count(chunk, counter));
+        self.cpu.run(Count {
+            index: &self.index,
+            analysis,
+            counter,
+        });
         let Counter {
             hits,
             met,
@@ -503,6 +510,7 @@ impl Index {
         }
     }
 
+    #[inline(never)]
     fn count_one(&self, feature: u64, counter: &mut Counter) {
         let Some(&place) = self.places.get(&feature) else {
             return;
@@ -521,6 +529,27 @@ impl Index {
             *hits += 1;
             at = next;
         }
+    }
+}
+
+/// Makes the features of a document and counts those that are indexed.
+struct Count<'a, 'd> {
+    index: &'a Index,
+    analysis: &'a Analysis<'d>,
+    counter: &'a mut Counter,
+}
+
+impl Kernel for Count<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(self, _: A) {
+        let Self {
+            index,
+            analysis,
+            counter,
+        } = self;
+        analysis.chunks(|chunk| index.count(chunk, counter));
     }
 }
 

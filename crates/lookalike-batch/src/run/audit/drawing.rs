@@ -17,9 +17,9 @@ use crate::source::{Block, Inputs, ParseScratch};
 const AUDITED: usize = 2000;
 
 /// One in so many is drawn where that is known, within the bounds below.
-const AUDITED_SHARE: f64 = 40.0;
+const AUDITED_SHARE: f64 = 80.0;
 const FEWEST: usize = 500;
-const MOST: usize = 10_000;
+const MOST: usize = 4_000;
 
 /// So many times the documents wanted are drawn by the estimate of their number from the first
 /// block. There are fewer than wanted where rows behind it are more than so many times as long.
