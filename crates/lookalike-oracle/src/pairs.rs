@@ -256,7 +256,9 @@ mod tests {
         let sets: Vec<Vec<u64>> = documents
             .iter()
             .map(|document| match document {
-                Document::Rich(features) => features.iter().map(numbered).collect(),
+                Document::Rich(features) => {
+                    features.iter().map(|feature| numbered(feature)).collect()
+                }
                 _ => Vec::new(),
             })
             .collect();
@@ -270,7 +272,7 @@ mod tests {
     }
 
     /// Two tokens as one number, from their bytes.
-    fn numbered(feature: &Vec<String>) -> u64 {
+    fn numbered(feature: &[String]) -> u64 {
         let bytes = feature.join("\u{1}").into_bytes();
         bytes.iter().fold(7, |sum: u64, &byte| {
             sum.wrapping_mul(0x100_0000_01b3) ^ u64::from(byte)
