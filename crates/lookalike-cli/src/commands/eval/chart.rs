@@ -14,8 +14,11 @@ use super::{axis, name};
 /// The size of a panel.
 const PANEL: (u32, u32) = (560, 360);
 
+/// Takes a figure out of the others.
+type Of = fn(&Metrics) -> Estimate;
+
 /// The colours of the three figures: apart from one another in brightness too.
-const FIGURES: [(&str, RGBColor, fn(&Metrics) -> Estimate); 3] = [
+const FIGURES: [(&str, RGBColor, Of); 3] = [
     ("precision", RGBColor(31, 119, 180), |it| it.precision),
     ("recall", RGBColor(214, 96, 24), |it| it.recall),
     ("F1", RGBColor(62, 146, 62), |it| it.f1),
@@ -122,7 +125,7 @@ fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
 }
 
 /// The curve of the method, where it has values.
-fn points(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
+fn points(evaluation: &Evaluation, of: Of) -> Vec<(f64, f64)> {
     let points = evaluation.points.iter();
     points
         .filter_map(|point| Some((point.cut, of(point.decisive()).value?)))
@@ -130,7 +133,7 @@ fn points(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f6
 }
 
 /// The outline of the intervals.
-fn band(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
+fn band(evaluation: &Evaluation, of: Of) -> Vec<(f64, f64)> {
     let intervals = || {
         let points = evaluation.points.iter();
         points.filter_map(|point| Some((point.cut, of(point.decisive()).interval?)))
