@@ -188,9 +188,7 @@ def minhash_settings(equal, bands_by_name):
 
 def distances(codes, labelled):
     return {
-        half: np.bitwise_count(codes[pairs[:, 0]] ^ codes[pairs[:, 1]])
-        if hasattr(np, "bitwise_count")
-        else popcount(codes[pairs[:, 0]] ^ codes[pairs[:, 1]])
+        half: popcount(codes[pairs[:, 0]] ^ codes[pairs[:, 1]])
         for half, pairs in labelled.halves.items()
     }
 
