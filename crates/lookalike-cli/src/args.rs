@@ -4,6 +4,7 @@
 //! the options mean together is decided in [`crate::settings`].
 
 mod evaluation;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use lookalike_batch::run::Keep;
 use crate::settings;
 
 pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
+pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
 
@@ -79,6 +81,7 @@ pub(crate) enum Command {
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
     Tune(Box<TuneArgs>),
+    Serve(Box<ServeArgs>),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]
