@@ -33,6 +33,8 @@ pub(super) struct Reader {
     /// Expanded bytes that may still come, and the limit.
     left: u64,
     most: u64,
+    /// Whether more has come.
+    over: bool,
     patience: Duration,
     deadline: Option<Instant>,
     /// Bytes since the deadline was set.
@@ -65,6 +67,7 @@ impl Reader {
             buffer: vec![0; buffer],
             left: most,
             most,
+            over: false,
             patience,
             deadline: None,
             brought: 0,
@@ -77,16 +80,19 @@ impl Reader {
     /// If the body is too large, too slow, or not what its encoding says.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
+            if self.over {
+                return Err(too_large("the body", self.most));
+            }
             let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
             if let Some(piece) = piece {
-                return self.within_limit(piece).map(Some);
+                return Ok(Some(self.within_limit(piece)));
             }
             let Some(bytes) = self.frame().await? else {
                 let last = self.decoder.end(&mut self.buffer).map_err(malformed)?;
-                return last.map(|piece| self.within_limit(piece)).transpose();
+                return Ok(last.map(|piece| self.within_limit(piece)));
             };
             match self.decoder.feed() {
-                None => return self.within_limit(bytes).map(Some),
+                None => return Ok(Some(self.within_limit(bytes))),
                 Some(feed) => feed.waiting = bytes,
             }
         }
@@ -97,14 +103,13 @@ impl Reader {
         self.deadline = None;
     }
 
-    fn within_limit(&mut self, piece: Bytes) -> Result<Bytes, Problem> {
-        match self.left.checked_sub(piece.len() as u64) {
-            Some(left) => {
-                self.left = left;
-                Ok(piece)
-            }
-            None => Err(too_large("the body", self.most)),
-        }
+    /// A piece as far as the limit goes; the next one tells that there was more.
+    fn within_limit(&mut self, mut piece: Bytes) -> Bytes {
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        self.over = piece.len() > left;
+        piece.truncate(left);
+        self.left -= piece.len() as u64;
+        piece
     }
 
     async fn frame(&mut self) -> Result<Option<Bytes>, Problem> {
