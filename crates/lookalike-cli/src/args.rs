@@ -5,6 +5,7 @@
 
 mod evaluation;
 mod serve;
+mod store;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ use crate::settings;
 
 pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
 pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
+pub(crate) use store::{
+    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreTelling,
+    StoreVerifyArgs,
+};
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
 
@@ -82,6 +87,7 @@ pub(crate) enum Command {
     Eval(Box<EvalArgs>),
     Tune(Box<TuneArgs>),
     Serve(Box<ServeArgs>),
+    Store(StoreArgs),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]

@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Eval(args) => commands::eval::run(args),
         Command::Tune(args) => commands::tune::run(args),
         Command::Serve(args) => serve::run(args),
+        Command::Store(args) => commands::store::run(args),
         Command::Recipe(args) => commands::recipe::run(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
         Command::Man => commands::generate::manual(),

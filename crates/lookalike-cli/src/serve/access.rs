@@ -8,12 +8,13 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use axum::http::{HeaderMap, Uri, header};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::problem::{Code, Problem};
+use crate::output::about;
 
 /// The fewest bytes of a key.
 const SHORTEST: usize = 16;
@@ -59,9 +60,9 @@ impl Keys {
         let mut keys = Self::default();
         if let Some(file) = file {
             let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read the keys in {}", file.display()))?;
+                .map_err(about(format!("cannot read the keys in {}", file.display())))?;
             keys.read(&text)
-                .with_context(|| format!("the keys in {}", file.display()))?;
+                .map_err(about(format!("the keys in {}", file.display())))?;
             if keys.is_empty() {
                 bail!("the keys in {}: there is none", file.display());
             }
@@ -89,8 +90,8 @@ impl Keys {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            let key = parse(line).with_context(|| {
-                format!(
+            let key = parse(line).ok_or_else(|| {
+                anyhow!(
                     "line {number}: give a role (read, write or admin), a blank, and sha256: with 64 \
                      hexadecimal digits"
                 )

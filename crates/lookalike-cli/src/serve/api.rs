@@ -16,7 +16,7 @@ use axum::{RequestPartsExt, Router};
 
 use super::access::{Role, check_host};
 use super::problem::{Code, Problem};
-use super::{Service, about, documents, manage, texts};
+use super::{Service, documents, itself, manage, texts};
 
 /// A call of the interface.
 pub(super) struct Call {
@@ -104,15 +104,15 @@ pub(super) static CALLS: [Call; 20] = calls! {
     "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
         takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment;
     "live" GET "/livez" Anyone, "say that the service runs",
-        takes None, with [], gives 200 Some("Live"), about::live;
+        takes None, with [], gives 200 Some("Live"), itself::live;
     "ready" GET "/readyz" Anyone, "say whether all collections take documents",
-        takes None, with [], gives 200 Some("Ready"), about::ready;
+        takes None, with [], gives 200 Some("Ready"), itself::ready;
     "metrics" GET "/metrics" Read, "show figures for Prometheus",
-        takes None, with [], gives 200 None, about::metrics;
+        takes None, with [], gives 200 None, itself::metrics;
     "openapi" GET "/openapi.json" Anyone, "describe all this for programs",
-        takes None, with [], gives 200 None, about::openapi;
+        takes None, with [], gives 200 None, itself::openapi;
     "index" GET "/" Anyone, "describe all this for people",
-        takes None, with [], gives 200 None, about::page;
+        takes None, with [], gives 200 None, itself::page;
 };
 
 /// A request on its way to its call.

@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use lookalike_store::{Collection, Folder, Options, Settings};
 
 use super::desk::Open;
 use super::problem::{Code, Problem};
+use crate::output::about;
 
 /// The longest name.
 const LONGEST_NAME: usize = 64;
@@ -63,20 +64,20 @@ impl Collections {
     /// # Errors
     /// If another process has it, or the disk refuses.
     pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
-        let at = || format!("the directory of --data, {}", directory.display());
-        fs::create_dir_all(directory).with_context(at)?;
-        let lock = File::create(directory.join(LOCK)).with_context(at)?;
+        let at = format!("the directory of --data, {}", directory.display());
+        fs::create_dir_all(directory).map_err(about(&at))?;
+        let lock = File::create(directory.join(LOCK)).map_err(about(&at))?;
         if lock.try_lock().is_err() {
-            bail!("{}: another process has it open", at());
+            bail!("{at}: another process has it open");
         }
         let mut states = BTreeMap::new();
-        for entry in fs::read_dir(directory).with_context(at)? {
-            let entry = entry.with_context(at)?;
+        for entry in fs::read_dir(directory).map_err(about(&at))? {
+            let entry = entry.map_err(about(&at))?;
             let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
             if name.starts_with(DELETED) {
-                fs::remove_dir_all(entry.path()).with_context(at)?;
+                fs::remove_dir_all(entry.path()).map_err(about(&at))?;
             } else if check_name(&name).is_ok() && entry.path().join(MANIFEST).exists() {
                 states.insert(name, State::Opening);
             }

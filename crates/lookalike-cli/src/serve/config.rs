@@ -6,10 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::access::Keys;
 use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
+use crate::output::about;
 use crate::settings;
 
 /// Everything about one service.
@@ -48,10 +49,12 @@ impl Config {
     pub(super) fn new(args: &ServeArgs) -> Result<Self> {
         let mut args = args.clone();
         if let Some(file) = &args.config {
-            let text = std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read the configuration {}", file.display()))?;
+            let text = std::fs::read_to_string(file).map_err(about(format!(
+                "cannot read the configuration {}",
+                file.display()
+            )))?;
             let written: ServeArgs = toml::from_str(&text)
-                .with_context(|| format!("the configuration {}", file.display()))?;
+                .map_err(about(format!("the configuration {}", file.display())))?;
             args = args.or(written);
         }
         let Some(data) = args.data.clone() else {

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context as Polling, Poll, ready};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -28,6 +28,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Service;
+use crate::output::about;
 
 /// How long nothing is accepted after the system has refused a connection, as it does when there are too
 /// many open files.
@@ -214,16 +215,16 @@ pub(super) fn tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<TlsAcceptor> {
     let (certificate, key) = (certificate.as_ref(), key.as_ref());
-    let of_certificate = || format!("the certificate {}", certificate.display());
-    let of_key = || format!("the key {}", key.display());
+    let of_certificate = format!("the certificate {}", certificate.display());
+    let of_key = format!("the key {}", key.display());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
-        .with_context(of_certificate)?
+        .map_err(about(&of_certificate))?
         .collect();
-    let chain = chain.with_context(of_certificate)?;
-    let key = PrivateKeyDer::from_pem_file(key).with_context(of_key)?;
+    let chain = chain.map_err(about(&of_certificate))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(about(of_key))?;
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
-        .with_context(of_certificate)?;
+        .map_err(about(&of_certificate))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

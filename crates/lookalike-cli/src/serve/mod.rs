@@ -22,7 +22,6 @@
 //! | [`desk`] | it is prepared, checked and inserted together with those that wait |
 //! | [`problem`] | or it is said why not |
 
-mod about;
 mod access;
 mod api;
 mod body;
@@ -31,6 +30,7 @@ mod config;
 mod connections;
 mod desk;
 mod documents;
+mod itself;
 mod manage;
 mod metrics;
 mod openapi;
@@ -43,8 +43,8 @@ mod wire;
 use std::io;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use lookalike_store::Options;
+use anyhow::{Result, anyhow};
+use lookalike_store::{Options, Settings};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -53,6 +53,7 @@ use tracing_subscriber::fmt;
 
 use crate::Outcome;
 use crate::args::{LogFormat, LogLevel, ServeArgs};
+use crate::output::about;
 use collections::Collections;
 use config::Config;
 use metrics::Metrics;
@@ -94,11 +95,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(config.threads)
         .build_global()
-        .with_context(|| format!("cannot start {} threads", config.threads))?;
+        .map_err(about(format!("cannot start {} threads", config.threads)))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .context("cannot start the threads for requests")?;
+        .map_err(about("cannot start the threads for requests"))?;
     let result = runtime.block_on(serve(config));
     // What still waits for the disk has not been answered.
     runtime.shutdown_background();
@@ -106,14 +107,16 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
 }
 
 async fn serve(config: Config) -> Result<()> {
-    let mut signals = Signals::new().context("cannot wait for signals")?;
+    let mut signals = Signals::new().map_err(about("cannot wait for signals"))?;
     let tls = config.tls.as_ref().map(connections::tls).transpose()?;
     let listen = config.listen;
     let drain = config.limits.drain;
     let service = Arc::new(Service::new(config)?);
     let listener = TcpListener::bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
-    let address = listener.local_addr().context("the address listened on")?;
+    let listener = listener.map_err(about(format!("cannot listen on {listen}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(about("the address listened on"))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
     let opening = Arc::clone(&service);
@@ -160,6 +163,22 @@ impl Signals {
             _ = self.interrupt.recv() => {}
         }
     }
+}
+
+/// Settings of a collection as requests have them.
+///
+/// # Errors
+/// If they are none.
+pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
+    wire::settings(json).map_err(|problem| anyhow!(problem.detail))
+}
+
+/// Settings of a collection as answers have them.
+///
+/// # Errors
+/// None that is known.
+pub(crate) fn write_settings(settings: &Settings) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&wire::Chosen::from(settings))?)
 }
 
 fn log_to_standard_error((level, format): (LogLevel, LogFormat)) {

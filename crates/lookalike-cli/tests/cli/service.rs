@@ -42,20 +42,27 @@ impl Service {
 
     /// Starts and waits until it listens.
     pub(crate) fn launch(place: &Place, options: &str) -> Self {
+        Self::launch_with(place, options, &[])
+    }
+
+    /// The same with variables of the environment.
+    pub(crate) fn launch_with(place: &Place, options: &str, environment: &[(&str, &str)]) -> Self {
         let line = format!("serve --data data --listen 127.0.0.1:0 {options}");
         let mut command = place.command(&line);
-        command.stdout(Stdio::null());
+        command
+            .stdout(Stdio::null())
+            .envs(environment.iter().copied());
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         let address = loop {
             let mut line = String::new();
             assert!(log.read_line(&mut line).unwrap() > 0, "{said}");
-            if let Some((_, address)) = line.split_once("listening on ") {
-                let address = address.trim().split("://").nth(1).unwrap();
-                break address.parse().unwrap();
-            }
             said.push_str(&line);
+            if let Some((_, address)) = line.split_once("://") {
+                let end = address.find(['"', '\n']).unwrap();
+                break address[..end].parse().unwrap();
+            }
         };
         // The log is read to its end, so that the service never waits for it.
         let log = std::thread::spawn(move || {
