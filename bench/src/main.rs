@@ -81,7 +81,7 @@ enum Command {
         out: PathBuf,
     },
     /// Check and insert, durably; memory, single documents and opening.
-    Serve,
+    Serve(serve::Selection),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
     /// Puts the results into the documents.
@@ -108,7 +108,7 @@ fn main() -> Result<()> {
             | Command::Join
             | Command::Live
             | Command::Measures
-            | Command::Serve
+            | Command::Serve(_)
             | Command::Audit
     );
     if timed && !busy {
@@ -140,7 +140,7 @@ fn main() -> Result<()> {
         Command::Settings => settings::run(&data),
         Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
-        Command::Serve => serve::run(&data),
+        Command::Serve(selection) => serve::run(&data, &selection),
         Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -42,19 +42,57 @@ const REPEATED: u64 = 40;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Documents that are made for a large window.
-const MANY: usize = 5_000_000;
-
 /// Single documents that are timed.
 const SINGLE: usize = 2000;
 
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Documents that are made for the large window.
+    #[arg(long, default_value_t = 20_000_000)]
+    many: usize,
+    /// Only these, to look at; nothing is written.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+/// A part of the measurements.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// A stream of titles with a window, against a batch.
+    Stream,
+    /// Titles into an empty collection.
+    Titles,
+    /// The same with SimHash.
+    Simhash,
+    /// English documents into an empty collection.
+    English,
+    /// Many in the window.
+    Many,
+}
+
+const ALL: [Part; 5] = [
+    Part::Stream,
+    Part::Titles,
+    Part::Simhash,
+    Part::English,
+    Part::Many,
+];
+
 /// Measures on real titles, and with many made of them in the window.
-pub fn run(data: &Path) -> Result<()> {
+pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
     let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
     let mut rows = Vec::new();
-    measure(&titles, &english, MANY, &mut rows)?;
+    let some = !selection.only.is_empty();
+    let parts = if some { &selection.only } else { &ALL[..] };
+    for &part in parts {
+        measure(part, &titles, &english, selection.many, &mut rows)?;
+    }
+    if some {
+        return Ok(());
+    }
     machine::write("serve", rows)
 }
 
@@ -66,12 +104,10 @@ pub fn smoke() -> Result<()> {
     };
     let texts = made(Kind::Short, 3000);
     let days = (0..texts.len()).map(|at| at as i64 / 10).collect();
-    measure(
-        &Titles { texts, days },
-        &made(Kind::English, 200),
-        5000,
-        &mut Vec::new(),
-    )
+    let titles = Titles { texts, days };
+    let english = made(Kind::English, 200);
+    ALL.into_iter()
+        .try_for_each(|part| measure(part, &titles, &english, 5000, &mut Vec::new()))
 }
 
 /// A stream in the order of its dates.
@@ -111,27 +147,26 @@ fn day(date: &str) -> Option<i64> {
     Some(365 * year + leap + (153 * month + 2) / 5 + day - 719_469)
 }
 
-fn measure(titles: &Titles, english: &[String], many: usize, rows: &mut Vec<Row>) -> Result<()> {
-    stream_like_a_batch(titles, rows)?;
+fn measure(
+    part: Part,
+    titles: &Titles,
+    english: &[String],
+    many: usize,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let simhash = plan::Settings {
         method: Method::SimHash,
         measure: Measure::Sketch,
         ..plan::Settings::default()
     };
-    bulk(
-        "titles, default",
-        &titles.texts,
-        plan::Settings::default(),
-        rows,
-    )?;
-    bulk("titles, SimHash", &titles.texts, simhash, rows)?;
-    bulk(
-        "English documents",
-        english,
-        plan::Settings::default(),
-        rows,
-    )?;
-    with_many(&titles.texts, many, rows)
+    let default = plan::Settings::default();
+    match part {
+        Part::Stream => stream_like_a_batch(titles, rows),
+        Part::Titles => bulk("titles, default", &titles.texts, default, rows),
+        Part::Simhash => bulk("titles, SimHash", &titles.texts, simhash, rows),
+        Part::English => bulk("English documents", english, default, rows),
+        Part::Many => with_many(&titles.texts, many, rows),
+    }
 }
 
 fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: &'static str) {
