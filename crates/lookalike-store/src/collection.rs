@@ -89,7 +89,7 @@ struct Progress {
 }
 
 /// Documents that are answered before readers have their turn.
-const PORTION: usize = 128;
+const PORTION: usize = 256;
 
 /// What a collection has and takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,18 +188,26 @@ impl Collection {
         let mut answers = Vec::with_capacity(documents.len());
         let mut last = 0;
         for portion in documents.chunks(PORTION) {
-            let mut state = match self.state_mut() {
-                Ok(state) => state,
+            match self.admit(portion, &mut answers) {
+                Ok(number) => last = number,
                 Err(error) => return refused(error),
-            };
-            let now = (self.options.clock)();
-            answers.extend(portion.iter().map(|document| state.admit(document, now)));
-            last = state.last();
+            }
         }
         match self.wait_for(last) {
             Ok(()) => answers,
             Err(error) => refused(error),
         }
+    }
+
+    /// Answers for a portion in memory; returns the number of the last row. Most of the checking is done
+    /// beside readers and others that do the same.
+    fn admit(&self, portion: &[Prepared], answers: &mut Vec<Result<Answer>>) -> Result<u64> {
+        let now = (self.options.clock)();
+        let ahead = self.state()?.look_ahead(portion, now);
+        let mut state = self.state_mut()?;
+        let admitted = portion.iter().zip(ahead);
+        answers.extend(admitted.map(|(document, ahead)| state.admit(document, ahead, now)));
+        Ok(state.last())
     }
 
     /// Answers for a document as [`insert`](Self::insert) would and does not take it in.

@@ -61,6 +61,7 @@ mod collection;
 mod disk;
 mod document;
 mod error;
+mod ids;
 mod maintain;
 mod partition;
 mod records;

@@ -6,10 +6,12 @@ mod replay;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use lookalike::online::{self, Arrival, Buckets, Found, Matcher, Slot, Texts, Time};
+use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time};
+use rayon::prelude::*;
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Ids;
 use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
@@ -17,6 +19,9 @@ use crate::settings::{OnConflict, Settings};
 
 /// The most rows from the oldest to the newest: half of a number is all that tables keep.
 const MOST_ROWS: u64 = 1 << 31;
+
+/// Fewer documents are checked by one thread.
+const WORTH_SHARING: usize = 16;
 
 /// Kept documents of a partition, by their place in it.
 #[derive(Debug)]
@@ -82,7 +87,7 @@ pub(crate) struct State {
     seal: u32,
     pub(crate) matcher: Matcher,
     /// Hashes of ids to numbers of rows.
-    ids: Buckets,
+    ids: Ids,
     /// Rows of documents that were deleted or moved.
     gone: HashSet<u64>,
     /// Documents that were moved: the number of the row by the sequence number.
@@ -107,7 +112,7 @@ impl State {
             settings,
             seal,
             matcher,
-            ids: Buckets::default(),
+            ids: Ids::default(),
             gone: HashSet::new(),
             moved: HashMap::new(),
             homes: VecDeque::new(),
@@ -133,8 +138,27 @@ impl State {
         self.partitions.iter()
     }
 
+    /// Checks documents that are about to be admitted together, as far as that can be done before their
+    /// turn, on all threads of the pool.
+    pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Ahead>> {
+        let stated = documents.iter().map(|document| document.time);
+        let arrivals = self.matcher.arrivals(stated, now);
+        let check = |(document, arrival): (&Prepared, &Arrival)| {
+            Ok(self.matcher.look_ahead(&document.online, arrival, self)?)
+        };
+        if documents.len() < WORTH_SHARING {
+            return documents.iter().zip(&arrivals).map(check).collect();
+        }
+        documents.par_iter().zip(&arrivals).map(check).collect()
+    }
+
     /// Answers for a document and takes it in.
-    pub(crate) fn admit(&mut self, document: &Prepared, now: Time) -> Result<Answer> {
+    pub(crate) fn admit(
+        &mut self,
+        document: &Prepared,
+        ahead: Result<Ahead>,
+        now: Time,
+    ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
         if let Some(known) = &known {
             if known.document.content == document.content {
@@ -159,14 +183,15 @@ impl State {
         if let Some(known) = known {
             self.delete(&known);
         }
-        let found = self.check(&document.online, &arrival)?;
-        let verdict = self.verdict(found)?;
-        self.store(document, arrival.time, verdict, found)
+        let online = &document.online;
+        let now = self.matcher.check_again(ahead?, online, &arrival, self)?;
+        let verdict = self.verdict(now.found())?;
+        self.store(document, arrival.time, verdict, &now)
     }
 
     /// Answers for a document without taking it in.
     pub(crate) fn answer(&self, document: &Prepared, arrival: &Arrival) -> Result<Answer> {
-        let found = self.check(&document.online, arrival)?;
+        let found = self.matcher.check(&document.online, arrival, self)?;
         Ok(Answer {
             id: document.id.clone(),
             verdict: self.verdict(found)?,
@@ -174,10 +199,6 @@ impl State {
             time: arrival.time,
             again: false,
         })
-    }
-
-    fn check(&self, document: &online::Prepared, arrival: &Arrival) -> Result<Option<Found>> {
-        Ok(self.matcher.check(document, arrival, self)?)
     }
 
     fn verdict(&self, found: Option<Found>) -> Result<Verdict> {
@@ -198,16 +219,17 @@ impl State {
         document: &Prepared,
         time: Time,
         verdict: Verdict,
-        found: Option<Found>,
+        ahead: &Ahead,
     ) -> Result<Answer> {
-        let seq = self.next;
+        let (seq, found) = (self.next, ahead.found());
         let (slot, in_row) = match (found, &verdict) {
             (Some(found), Verdict::Duplicate(evidence)) => {
                 self.matcher.note(time);
                 (None, self.join_cluster(found.slot, evidence, seq))
             }
             _ => {
-                let slot = self.matcher.keep(&document.online, seq, time)?;
+                let online = &document.online;
+                let slot = self.matcher.keep_checked(online, ahead, seq, time)?;
                 (Some(slot), RowVerdict::Kept { index: slot.index })
             }
         };
@@ -448,7 +470,6 @@ impl State {
         let gone = &self.gone;
         self.ids
             .insert(id_hash, number, low, |number| gone.contains(&number));
-        self.ids.sweep(low, |number| gone.contains(&number));
     }
 
     /// All that waits to be written.

@@ -40,7 +40,7 @@ pub(crate) struct Brief {
 }
 
 impl Brief {
-    fn new(key: u128, size: u32, features: &[u64]) -> Self {
+    pub(crate) fn new(key: u128, size: u32, features: &[u64]) -> Self {
         let parities = features
             .iter()
             .fold(0, |bits, feature| bits ^ 1 << (feature >> 58));
@@ -49,6 +49,11 @@ impl Brief {
             size,
             parities,
         }
+    }
+
+    /// Bit i says whether the number of features whose hash leads to bit i is odd.
+    pub(crate) fn parities(self) -> u64 {
+        self.parities
     }
 
     /// Whether two documents may have the same key.
@@ -400,6 +405,11 @@ impl Sketches {
     #[inline]
     pub(crate) fn brief(&self, document: DocId) -> Brief {
         self.briefs[document.index()]
+    }
+
+    /// The same where it is not known whether there is a join.
+    pub(crate) fn brief_of(&self, document: DocId) -> Option<Brief> {
+        self.briefs.get(document.index()).copied()
     }
 
     /// Whether a document may have the key of one of another store of the same plan.

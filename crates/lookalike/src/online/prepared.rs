@@ -5,7 +5,7 @@ use crate::arch::Cpu;
 use crate::error::{Error, Result};
 use crate::plan::{Measure, Plan};
 use crate::recipe::Recipe;
-use crate::sketches::{Sketcher, Sketches};
+use crate::sketches::{Brief, Sketcher, Sketches};
 use crate::text::{Analysis, Analyzer, Scratch, State};
 
 /// Analyses and sketches documents: nearly all of the work, on any thread. Cheap to clone.
@@ -113,6 +113,11 @@ impl Prepared {
 
     pub(super) fn sketches(&self) -> &Sketches {
         &self.sketches
+    }
+
+    /// What decides most pairs, if features do.
+    pub(super) fn brief(&self) -> Option<Brief> {
+        self.sketches.brief_of(ALONE)
     }
 
     /// The distinct features, if the document takes part in the exact join.
