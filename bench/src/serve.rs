@@ -1,7 +1,7 @@
 //! Check and insert, durably: the heart of the service without its HTTP.
 //!
-//! One thread prepares documents on all cores, another inserts them, a thousand at a time, each
-//! thousand on disk before the next. The answers are checked: the stream of titles with a window gets
+//! Documents are prepared on all cores, checked and inserted some thousands at a time, and acknowledged
+//! once they are on disk, each thousands while the next are checked. The answers are checked: the stream of titles with a window gets
 //! the verdicts of the batch engine over the same titles, document by document.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use lookalike::text::{Analyzer, Scratch};
 use lookalike::{Cpu, DocId, Sketcher};
 use lookalike_oracle::generate::{self, Kind};
 use lookalike_store::{
-    Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
+    Admitted, Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -239,8 +239,17 @@ fn insert(
                 }
             }
         });
-        for prepared in receiver {
-            let answers: Result<Vec<_>, _> = collection.insert(&prepared?).into_iter().collect();
+        let (admitted, settled) = sync_channel::<Result<Admitted>>(2);
+        scope.spawn(move || {
+            for prepared in receiver {
+                let documents = prepared.map(|prepared| collection.admit(&prepared));
+                if admitted.send(documents).is_err() {
+                    return;
+                }
+            }
+        });
+        for documents in settled {
+            let answers: Result<Vec<_>, _> = collection.settle(documents?).into_iter().collect();
             answered(answers?)?;
         }
         Ok(started.elapsed())

@@ -89,7 +89,16 @@ struct Progress {
 }
 
 /// Documents that are answered before readers have their turn.
-const PORTION: usize = 256;
+const PORTION: usize = 512;
+
+/// Documents that were answered for and are not yet known to be on disk; see [`Collection::admit`].
+#[derive(Debug)]
+#[must_use = "nothing is acknowledged before it is settled"]
+pub struct Admitted {
+    answers: Vec<Result<Answer>>,
+    /// The number of the last row that must be on disk.
+    last: u64,
+}
 
 /// What a collection has and takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,37 +186,53 @@ impl Collection {
     /// For each document apart: other content under a known id, unless it replaces; for all: no
     /// room on the disk, or a write that failed, now or before.
     pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
-        let refused = |error: Error| vec![Err(error); documents.len()];
+        self.settle(self.admit(documents))
+    }
+
+    /// The first half of [`insert`](Self::insert): everything but the disk. The answers are handed out
+    /// by [`settle`](Self::settle), which another thread may call while this one admits what comes
+    /// next. What is admitted counts from now on, and may be on disk whether it is settled or not.
+    pub fn admit(&self, documents: &[Prepared]) -> Admitted {
+        let refused = |error: Error| Admitted {
+            answers: vec![Err(error); documents.len()],
+            last: 0,
+        };
         let bytes = documents.iter().map(|document| document.bytes() as u64);
-        if let Err(error) = self
-            .check_running()
-            .and_then(|()| self.check_room(bytes.sum()))
-        {
+        let bytes = bytes.sum();
+        if let Err(error) = self.check_running().and_then(|()| self.check_room(bytes)) {
             return refused(error);
         }
-        let mut answers = Vec::with_capacity(documents.len());
-        let mut last = 0;
+        let mut admitted = Admitted {
+            answers: Vec::with_capacity(documents.len()),
+            last: 0,
+        };
         for portion in documents.chunks(PORTION) {
-            match self.admit(portion, &mut answers) {
-                Ok(number) => last = number,
-                Err(error) => return refused(error),
+            if let Err(error) = self.admit_portion(portion, &mut admitted) {
+                return refused(error);
             }
         }
-        match self.wait_for(last) {
-            Ok(()) => answers,
-            Err(error) => refused(error),
+        admitted
+    }
+
+    /// The second half of [`insert`](Self::insert): hands the answers out once they are on disk.
+    pub fn settle(&self, admitted: Admitted) -> Vec<Result<Answer>> {
+        match self.wait_for(admitted.last) {
+            Ok(()) => admitted.answers,
+            Err(error) => vec![Err(error); admitted.answers.len()],
         }
     }
 
-    /// Answers for a portion in memory; returns the number of the last row. Most of the checking is done
-    /// beside readers and others that do the same.
-    fn admit(&self, portion: &[Prepared], answers: &mut Vec<Result<Answer>>) -> Result<u64> {
+    /// Answers for a portion in memory. Most of the checking is done beside readers and others that do
+    /// the same.
+    fn admit_portion(&self, portion: &[Prepared], admitted: &mut Admitted) -> Result<()> {
         let now = (self.options.clock)();
         let ahead = self.state()?.look_ahead(portion, now);
         let mut state = self.state_mut()?;
-        let admitted = portion.iter().zip(ahead);
-        answers.extend(admitted.map(|(document, ahead)| state.admit(document, ahead, now)));
-        Ok(state.last())
+        let answers = portion.iter().zip(ahead);
+        let answers = answers.map(|(document, ahead)| state.admit(document, ahead, now));
+        admitted.answers.extend(answers);
+        admitted.last = state.last();
+        Ok(())
     }
 
     /// Answers for a document as [`insert`](Self::insert) would and does not take it in.

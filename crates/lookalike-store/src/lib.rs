@@ -67,10 +67,11 @@ mod partition;
 mod records;
 mod rows;
 mod settings;
+mod share;
 mod state;
 mod writer;
 
-pub use collection::{Clock, ClusterPage, Collection, Options, Stats};
+pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};
 pub use disk::{Disk, DiskFile, Folder};
 pub use document::{
     Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,

@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time};
-use rayon::prelude::*;
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,12 +15,10 @@ use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
 use crate::settings::{OnConflict, Settings};
+use crate::share;
 
 /// The most rows from the oldest to the newest: half of a number is all that tables keep.
 const MOST_ROWS: u64 = 1 << 31;
-
-/// Fewer documents are checked by one thread.
-const WORTH_SHARING: usize = 16;
 
 /// Kept documents of a partition, by their place in it.
 #[derive(Debug)]
@@ -139,17 +136,14 @@ impl State {
     }
 
     /// Checks documents that are about to be admitted together, as far as that can be done before their
-    /// turn, on all threads of the pool.
+    /// turn, on all cores.
     pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Ahead>> {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.arrivals(stated, now);
-        let check = |(document, arrival): (&Prepared, &Arrival)| {
-            Ok(self.matcher.look_ahead(&document.online, arrival, self)?)
-        };
-        if documents.len() < WORTH_SHARING {
-            return documents.iter().zip(&arrivals).map(check).collect();
-        }
-        documents.par_iter().zip(&arrivals).map(check).collect()
+        share::each(documents.len(), |at| {
+            let document = &documents[at].online;
+            Ok(self.matcher.look_ahead(document, &arrivals[at], self)?)
+        })
     }
 
     /// Answers for a document and takes it in.

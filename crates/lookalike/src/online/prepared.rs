@@ -19,7 +19,7 @@ pub struct Preparer {
 /// A document with all that is known of it without looking at others.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    sketches: Sketches,
+    sketches: Box<Sketches>,
     text: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl Preparer {
         let analysis = self.analyzer.analyze(&text, scratch);
         self.sketcher.add(&analysis, &mut sketches);
         Prepared {
-            sketches,
+            sketches: Box::new(sketches),
             text: Some(text),
         }
     }
@@ -69,7 +69,7 @@ impl Preparer {
         let mut sketches = self.sketcher.sketches(0);
         sketches.push_fingerprint(fingerprint);
         Ok(Prepared {
-            sketches,
+            sketches: Box::new(sketches),
             text: None,
         })
     }
