@@ -30,7 +30,11 @@ mod tables;
 use std::path::PathBuf;
 
 use anyhow::Result;
+use mimalloc::MiMalloc;
 use clap::{Parser, Subcommand};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Benchmarks that check their answers.
 #[derive(Parser)]
