@@ -30,8 +30,8 @@ mod tables;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mimalloc::MiMalloc;
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
 use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
+use crate::sketches::sketches_name;
 use crate::state::State;
 use crate::writer::Writer;
 
@@ -139,9 +140,10 @@ impl Collection {
         let (settings, seal) = settings::read(&*disk)?;
         let settings = Arc::new(settings);
         let mut state = State::new(settings.clone(), seal)?;
+        let mut sketches = None;
         for number in partition_numbers(&*disk)? {
             let partition = Arc::new(Partition::open(&*disk, seal, number)?);
-            state.replay_partition(&partition)?;
+            sketches = state.replay_partition(&*disk, &partition)?;
         }
         state.end_replay();
         let newest = state.partitions().last().cloned();
@@ -150,7 +152,7 @@ impl Collection {
             settings,
             options,
             preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), newest)),
+            writer: Mutex::new(Writer::new(disk.clone(), newest, sketches)),
             disk,
             state: RwLock::new(state),
             progress: Mutex::new(Progress {
@@ -353,14 +355,14 @@ impl Collection {
             state.partitions().take(older).cloned().collect()
         };
         for partition in &sealed {
-            copy_partition(partition, to)?;
+            copy_partition(partition, &*self.disk, to)?;
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_running()?;
         let newest: Vec<Arc<Partition>> = self.state()?.partitions().cloned().collect();
         let copied = sealed.last().map_or(0, |partition| partition.about.number);
         for partition in newest.iter().filter(|it| it.about.number > copied) {
-            copy_partition(partition, to)?;
+            copy_partition(partition, &*self.disk, to)?;
         }
         settings::write(to, &self.settings)
     }
@@ -538,9 +540,13 @@ pub(crate) fn partition_numbers(disk: &dyn Disk) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-fn copy_partition(partition: &Partition, to: &dyn Disk) -> Result<()> {
+fn copy_partition(partition: &Partition, from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     let number = partition.about.number;
     copy(&*partition.texts_file, to, &texts_name(number))?;
+    // It may have expired by now, and is only a cache.
+    if let Ok(sketches) = from.open(&sketches_name(number)) {
+        copy(&*sketches, to, &sketches_name(number))?;
+    }
     copy(&*partition.rows_file, to, &rows_name(number))
 }
 

@@ -41,6 +41,7 @@
 //! | `manifest` | the settings, written once |
 //! | `….rows` | a partition: what happened, in order, in a redb database. The truth |
 //! | `….texts` | ids and texts of its documents, appended; what a committed row refers to counts |
+//! | `….sketches` | a cache of what its kept documents are compared by |
 //!
 //! Everything in memory follows from the rows and is made again from them when a collection is opened.
 //! All values carry checksums. All access goes through [`Disk`], so that tests can break it.
@@ -68,6 +69,7 @@ mod records;
 mod rows;
 mod settings;
 mod share;
+mod sketches;
 mod state;
 mod writer;
 

@@ -14,8 +14,9 @@ use crate::ids::Ids;
 use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
-use crate::settings::{OnConflict, Settings};
+use crate::settings::{Holds, OnConflict, Settings};
 use crate::share;
+use crate::sketches::Entries;
 
 /// The most rows from the oldest to the newest: half of a number is all that tables keep.
 const MOST_ROWS: u64 = 1 << 31;
@@ -52,9 +53,24 @@ pub(crate) struct Batch {
     /// Bytes from the beginning of the file.
     pub(crate) texts_at: u64,
     pub(crate) texts: Vec<u8>,
+    pub(crate) sketches: Entries,
+    pub(crate) with_sketches: bool,
 }
 
 impl Batch {
+    fn new(partition: u64, first: u64, texts_at: u64, with_sketches: bool) -> Self {
+        Self {
+            partition,
+            begins: None,
+            first,
+            rows: Rows::default(),
+            texts_at,
+            texts: Vec::new(),
+            sketches: Entries::default(),
+            with_sketches,
+        }
+    }
+
     fn next(&self) -> u64 {
         self.first + self.rows.len() as u64
     }
@@ -83,6 +99,8 @@ pub(crate) struct State {
     settings: Arc<Settings>,
     seal: u32,
     pub(crate) matcher: Matcher,
+    /// Whether what kept documents are compared by is written beside them.
+    with_sketches: bool,
     /// Hashes of ids to numbers of rows.
     ids: Ids,
     /// Rows of documents that were deleted or moved.
@@ -105,9 +123,11 @@ impl State {
     pub(crate) fn new(settings: Arc<Settings>, seal: u32) -> Result<Self> {
         let plan = settings.plan()?;
         let matcher = Matcher::new(&settings.recipe, &plan, settings.window)?;
+        let of_texts = settings.holds == Holds::Texts;
         Ok(Self {
             settings,
             seal,
+            with_sketches: of_texts && matcher.preparer().can_write(),
             matcher,
             ids: Ids::default(),
             gone: HashSet::new(),
@@ -230,6 +250,7 @@ impl State {
         let place = self.push_record(&document.record);
         if slot.is_some() {
             self.push_entry(place, seq, 0);
+            self.push_sketches(document.content, &document.online);
         }
         let row = rows::Document {
             id: document.id.clone(),
@@ -293,6 +314,7 @@ impl State {
         let slot = self.matcher.keep(&again, seq, time)?;
         let place = self.push_record(&record);
         self.push_entry(place, seq, last);
+        self.push_sketches(kept.content, &again);
         let number = self.next;
         self.gone.insert(from);
         self.moved.insert(seq, number);
@@ -387,12 +409,8 @@ impl State {
         self.push_home(number, self.next);
         self.seal_batch();
         self.open = Some(Batch {
-            partition: number,
             begins: Some(about),
-            first: self.next,
-            rows: Rows::default(),
-            texts_at: 0,
-            texts: Vec::new(),
+            ..Batch::new(number, self.next, 0, self.with_sketches)
         });
         Ok(())
     }
@@ -431,6 +449,14 @@ impl State {
         if let Some(open) = &mut self.open {
             open.rows.push(row);
             self.next += 1;
+        }
+    }
+
+    fn push_sketches(&mut self, content: u64, document: &online::Prepared) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.with_sketches) {
+            let preparer = self.matcher.preparer();
+            open.sketches
+                .push(content, |into| preparer.write(document, into));
         }
     }
 
@@ -473,13 +499,8 @@ impl State {
             (open.partition, texts_at)
         });
         self.seal_batch();
-        self.open = next.map(|(partition, texts_at)| Batch {
-            partition,
-            begins: None,
-            first: self.next,
-            rows: Rows::default(),
-            texts_at,
-            texts: Vec::new(),
+        self.open = next.map(|(partition, texts_at)| {
+            Batch::new(partition, self.next, texts_at, self.with_sketches)
         });
         Work {
             batches: self.sealed.iter().cloned().collect(),
@@ -687,7 +708,7 @@ impl State {
         let kept: usize = self.homes.iter().map(|home| home.kept.capacity()).sum();
         let waiting: usize = self
             .batches()
-            .map(|batch| batch.rows.bytes() + batch.texts.len())
+            .map(|batch| batch.rows.bytes() + batch.texts.len() + batch.sketches.bytes())
             .sum();
         let moved = 16 * self.moved.capacity() + 8 * self.gone.capacity();
         parts.push(("ids", self.ids.bytes()));

@@ -22,6 +22,15 @@ pub struct Ahead {
     /// Documents from this number on were not there.
     since: u64,
     changes: u64,
+    /// Of the keys; see `Keys::generation`.
+    generation: u64,
+}
+
+/// A document's keys, made on any thread for [`Matcher::keep_with`].
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    keys: Vec<u64>,
+    generation: u64,
 }
 
 impl Ahead {
@@ -51,6 +60,7 @@ impl Matcher {
             added: 0,
             since: self.sections.next(),
             changes: self.changes,
+            generation: self.keys.generation(),
         };
         if document.state() == State::Empty {
             return Ok(ahead);
@@ -135,9 +145,42 @@ impl Matcher {
         order: u64,
         time: Time,
     ) -> Result<Slot> {
-        if ahead.changes != self.changes || ahead.settled {
+        if ahead.generation != self.keys.generation() || ahead.settled {
             return self.keep(document, order, time);
         }
         self.add(document, &ahead.keys[..ahead.added], order, time)
+    }
+
+    /// Makes what takes longest when a document is kept that was not checked.
+    pub fn keyed(&self, document: &Prepared) -> Keyed {
+        Keyed {
+            keys: self.keys.to_add(document),
+            generation: self.keys.generation(),
+        }
+    }
+
+    /// Asks for the memory that adding a document will need.
+    pub fn prefetch(&self, keyed: &Keyed) {
+        keyed
+            .keys
+            .iter()
+            .for_each(|&key| self.buckets.prefetch(key));
+    }
+
+    /// As [`keep`](Self::keep), with keys that were made before.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn keep_with(
+        &mut self,
+        document: &Prepared,
+        keyed: &Keyed,
+        order: u64,
+        time: Time,
+    ) -> Result<Slot> {
+        if keyed.generation != self.keys.generation() {
+            return self.keep(document, order, time);
+        }
+        self.add(document, &keyed.keys, order, time)
     }
 }

@@ -53,6 +53,20 @@ impl Keys {
         (keys, added)
     }
 
+    /// The first ones of them alone.
+    pub(super) fn to_add(&self, document: &Prepared) -> Vec<u64> {
+        let mut keys = self.of_sketches(document);
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            rarity.keys_to_add(features, &mut keys);
+        }
+        keys
+    }
+
+    /// Goes up when keys under which documents are added become others.
+    pub(super) fn generation(&self) -> u64 {
+        self.rarity.as_ref().map_or(0, Rarity::generation)
+    }
+
     fn of_sketches(&self, document: &Prepared) -> Vec<u64> {
         let mut keys: Vec<u64> = self.of_text(document).into_iter().collect();
         let sketched = document.sketched();

@@ -44,7 +44,7 @@ mod sections;
 mod tests;
 mod window;
 
-pub use ahead::Ahead;
+pub use ahead::{Ahead, Keyed};
 pub use material::Texts;
 pub use prepared::{Prepared, Preparer};
 pub use sections::Slot;
@@ -480,8 +480,8 @@ impl Matcher {
     /// If there is no section, or more documents than can be numbered are remembered. Nothing has
     /// changed then.
     pub fn keep(&mut self, document: &Prepared, order: u64, time: Time) -> Result<Slot> {
-        let (keys, added) = self.keys.of(document);
-        self.add(document, &keys[..added], order, time)
+        let keys = self.keys.to_add(document);
+        self.add(document, &keys, order, time)
     }
 
     /// Adds a document under its keys.

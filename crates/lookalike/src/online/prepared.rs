@@ -74,6 +74,27 @@ impl Preparer {
         })
     }
 
+    /// Whether documents can be [written](Self::write): all but those whose sequences are compared.
+    pub fn can_write(&self) -> bool {
+        self.sketcher.can_write()
+    }
+
+    /// Appends what [`read`](Self::read) makes the document of again: 17 bytes, 8 for each feature of a
+    /// short document, 4 for each slot of a long one's signature.
+    pub fn write(&self, document: &Prepared, into: &mut Vec<u8>) {
+        self.sketcher.write(&document.sketches, into);
+    }
+
+    /// A document that was written under the same recipe and plan, without its text: it can be
+    /// [kept](super::Matcher::keep). None if these bytes are none.
+    pub fn read(&self, bytes: &[u8]) -> Option<Prepared> {
+        let sketches = self.sketcher.read(bytes, ALL_FEATURES)?;
+        Some(Prepared {
+            sketches: Box::new(sketches),
+            text: None,
+        })
+    }
+
     /// Where the sketches of a section go: features are made again from texts.
     pub(super) fn for_section(&self) -> Sketches {
         self.sketcher.sketches(0)

@@ -27,6 +27,8 @@ pub(super) struct Rarity {
     orders: VecDeque<Order>,
     /// Documents since the newest order.
     since: u64,
+    /// Orders that have begun.
+    begun: u64,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,7 @@ impl Rarity {
             counters: vec![0; 1 << 12],
             orders: VecDeque::from([first]),
             since: 0,
+            begun: 0,
         }
     }
 
@@ -62,16 +65,28 @@ impl Rarity {
     /// it would be added; returns how many keys there are with them.
     pub(super) fn keys(&self, features: &[u64], keys: &mut Vec<u64>) -> usize {
         let start = keys.len();
-        let mut ranked = RANKED.take();
-        let mut orders = self.orders.iter().rev();
-        if let Some(newest) = orders.next() {
-            newest.rarest(features, self.threshold, &mut ranked, keys);
-        }
+        self.keys_to_add(features, keys);
         let added = keys.len();
-        orders.for_each(|order| order.rarest(features, self.threshold, &mut ranked, keys));
+        let mut ranked = RANKED.take();
+        let older = self.orders.iter().rev().skip(1);
+        older.for_each(|order| order.rarest(features, self.threshold, &mut ranked, keys));
         RANKED.set(ranked);
         drop_repeats(keys, start, added);
         added
+    }
+
+    /// Appends those under which it would be added alone.
+    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<u64>) {
+        let mut ranked = RANKED.take();
+        if let Some(newest) = self.orders.back() {
+            newest.rarest(features, self.threshold, &mut ranked, keys);
+        }
+        RANKED.set(ranked);
+    }
+
+    /// How many orders have begun.
+    pub(super) fn generation(&self) -> u64 {
+        self.begun
     }
 
     /// Counts the features of the document with a number, which was added. `low` is the number before
@@ -112,6 +127,7 @@ impl Rarity {
         self.orders.push_back(Order { first, classes });
         self.counters.iter_mut().for_each(|count| *count /= 2);
         self.since = 0;
+        self.begun += 1;
     }
 
     /// Forgets orders of documents that are all before `low`.

@@ -602,6 +602,44 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
     assert!(refused.to_string().contains("0x5"), "{refused}");
 }
 
+/// What was written and read again is kept like the document itself; anything else is refused.
+#[test]
+fn written_documents_come_back() {
+    for (seed, settings) in (1..).zip(all_settings()) {
+        let mut random = Random(300 + seed);
+        let texts = texts(200, &mut random);
+        let (mut one, mut other) = (Stream::new(settings, None), Stream::new(settings, None));
+        let preparer = one.matcher.preparer().clone();
+        let by_sequence = one.matcher.plan().of_sequences().is_some();
+        assert_eq!(preparer.can_write(), !by_sequence);
+        if by_sequence {
+            continue;
+        }
+        for stream in [&mut one, &mut other] {
+            stream.matcher.begin_section(0, Time(0)).unwrap();
+        }
+        for (order, text) in (0..).zip(&texts) {
+            let document = preparer.text(text.as_str(), &mut Scratch::default());
+            let mut bytes = Vec::new();
+            preparer.write(&document, &mut bytes);
+            let again = preparer.read(&bytes).unwrap();
+            for cut in 0..bytes.len() {
+                assert!(preparer.read(&bytes[..cut]).is_none());
+            }
+            let slot = one.matcher.keep(&document, order, Time(0)).unwrap();
+            one.kept.0.insert(slot, text.clone());
+            let keyed = other.matcher.keyed(&again);
+            let slot = other.matcher.keep_with(&again, &keyed, order, Time(0));
+            other.kept.0.insert(slot.unwrap(), text.clone());
+        }
+        assert_eq!(one.matcher.memory()[0], other.matcher.memory()[0]);
+        for text in &texts {
+            let found = one.query(text, None, Time(0));
+            assert_eq!(found, other.query(text, None, Time(0)), "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_text_that_changed_is_noticed() {
     let mut stream = Stream::new(Settings::default(), None);
