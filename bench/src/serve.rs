@@ -45,6 +45,13 @@ const DAY: i64 = 86_400_000_000;
 /// Single documents that are timed.
 const SINGLE: usize = 2000;
 
+/// Documents that arrive a second while each is timed, and for how long.
+const ARRIVING: u32 = 2000;
+const SECONDS: u32 = 10;
+
+/// Threads that wait for the answers of these.
+const CLIENTS: u32 = 16;
+
 /// What is measured.
 #[derive(clap::Args)]
 pub struct Selection {
@@ -69,14 +76,17 @@ enum Part {
     English,
     /// Many in the window.
     Many,
+    /// The same with SimHash and a quarter of the documents.
+    ManySimhash,
 }
 
-const ALL: [Part; 5] = [
+const ALL: [Part; 6] = [
     Part::Stream,
     Part::Titles,
     Part::Simhash,
     Part::English,
     Part::Many,
+    Part::ManySimhash,
 ];
 
 /// Measures on real titles, and with many made of them in the window.
@@ -165,7 +175,8 @@ fn measure(
         Part::Titles => bulk("titles, default", &titles.texts, default, rows),
         Part::Simhash => bulk("titles, SimHash", &titles.texts, simhash, rows),
         Part::English => bulk("English documents", english, default, rows),
-        Part::Many => with_many(&titles.texts, many, rows),
+        Part::Many => with_many("default", &titles.texts, many, default, rows),
+        Part::ManySimhash => with_many("SimHash", &titles.texts, many / 4, simhash, rows),
     }
 }
 
@@ -406,14 +417,7 @@ fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<R
         "%",
     );
     report_memory(&place, name, count, rows)?;
-    let before = place.collection.stats()?;
-    let (place, opening) = place.reopen()?;
-    let after = place.collection.stats()?;
-    ensure!(
-        (before.rows, before.kept) == (after.rows, after.kept),
-        "something was lost"
-    );
-    report(rows, &label("opening"), count, opening.as_secs_f64(), "s");
+    opened_again(place, &label("opening"), count, rows)?;
     Ok(())
 }
 
@@ -462,9 +466,16 @@ fn mix(mut value: u64) -> u64 {
 }
 
 /// Many in the window: the rate of the last tenth, memory, single documents, opening.
-fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()> {
+fn with_many(
+    name: &str,
+    titles: &[String],
+    count: usize,
+    matching: plan::Settings,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let width = Duration::from_secs(2 * 86_400);
     let settings = Settings {
+        matching,
         window: Some(Window::new(width, Duration::ZERO, false)?),
         ..Settings::default()
     };
@@ -477,15 +488,25 @@ fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()>
     let make = |at: usize| document(most + at, &made(most + at, titles), time(most + at));
     let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
     let rate = (count - most) as f64 / last.as_secs_f64() / 1e3;
-    report(
-        rows,
-        "bulk, durable (many in the window)",
-        count,
-        rate,
-        "thousand/s",
-    );
-    report_memory(&place, "many in the window", count, rows)?;
+    let name = format!("many in the window, {name}");
+    let label = |what: &str| format!("{what} ({name})");
+    report(rows, &label("bulk, durable"), count, rate, "thousand/s");
+    report_memory(&place, &name, count, rows)?;
     single(&place.collection, titles, count, time(count), rows)?;
+    arriving(&place.collection, titles, count, time(count), rows)?;
+    let place = opened_again(place, &label("opening"), count, rows)?;
+    for entry in std::fs::read_dir(place.folder.path())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "sketches") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    opened_again(place, &label("opening without sketches"), count, rows)?;
+    Ok(())
+}
+
+/// Closes a collection and times how long opening takes; nothing may be lost.
+fn opened_again(place: Place, what: &str, count: usize, rows: &mut Vec<Row>) -> Result<Place> {
     let before = place.collection.stats()?;
     let (place, opening) = place.reopen()?;
     let after = place.collection.stats()?;
@@ -493,12 +514,54 @@ fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()>
         (before.rows, before.kept) == (after.rows, after.kept),
         "something was lost"
     );
-    report(
-        rows,
-        "opening (many in the window)",
+    report(rows, what, count, opening.as_secs_f64(), "s");
+    Ok(place)
+}
+
+/// Single documents that arrive at their times, whether those before are answered or not: how long
+/// after its time each is answered, on disk.
+fn arriving(
+    collection: &Collection,
+    titles: &[String],
+    count: usize,
+    time: i64,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let between = Duration::from_secs(1) / ARRIVING;
+    let started = Instant::now() + between;
+    let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
+        let client = |client: u32| {
+            scope.spawn(move || {
+                let mut scratch = Scratch::default();
+                let mut took = Vec::new();
+                for at in (client..ARRIVING * SECONDS).step_by(CLIENTS as usize) {
+                    let arrives = started + at * between;
+                    std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
+                    let number = count + SINGLE + at as usize;
+                    let document = document(number, &made(number, titles), time);
+                    let prepared = collection.prepare(document, &mut scratch)?;
+                    collection.insert(&[prepared]).remove(0)?;
+                    took.push(arrives.elapsed().as_secs_f64() * 1e3);
+                }
+                Ok(took)
+            })
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let joined = clients.into_iter().map(|client| {
+            let failed = |_| Err(anyhow::anyhow!("a client failed"));
+            client.join().unwrap_or_else(failed)
+        });
+        joined.collect()
+    });
+    let mut took = Vec::new();
+    for client in clients {
+        took.extend(client?);
+    }
+    report_times(
+        "check and insert at 2,000 a second, durable",
+        took,
         count,
-        opening.as_secs_f64(),
-        "s",
+        rows,
     );
     Ok(())
 }
@@ -527,22 +590,16 @@ fn single(
             "document {at}: {asked:?}, then {answer:?}"
         );
     }
-    for (what, mut times) in [("check", checks), ("check and insert, durable", inserts)] {
-        times.sort_unstable_by(f64::total_cmp);
-        report(
-            rows,
-            &format!("{what}, median"),
-            count,
-            times[times.len() / 2],
-            "ms",
-        );
-        report(
-            rows,
-            &format!("{what}, 99 of 100"),
-            count,
-            times[times.len() * 99 / 100],
-            "ms",
-        );
-    }
+    report_times("check", checks, count, rows);
+    report_times("check and insert, durable", inserts, count, rows);
     Ok(())
+}
+
+/// The median and the 99th percentile of milliseconds.
+fn report_times(what: &str, mut times: Vec<f64>, count: usize, rows: &mut Vec<Row>) {
+    times.sort_unstable_by(f64::total_cmp);
+    for (share, of_100) in [("median", 50), ("99 of 100", 99)] {
+        let figure = times[times.len() * of_100 / 100];
+        report(rows, &format!("{what}, {share}"), count, figure, "ms");
+    }
 }
