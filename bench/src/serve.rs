@@ -45,7 +45,7 @@ const DAY: i64 = 86_400_000_000;
 /// Single documents that are timed.
 const SINGLE: usize = 2000;
 
-/// Documents that arrive a second while each is timed, and for how long.
+/// Documents that arrive a second while each is timed, and for how long at the most.
 const ARRIVING: u32 = 2000;
 const SECONDS: u32 = 10;
 
@@ -485,7 +485,11 @@ fn with_many(
     let make = |at: usize| document(at, &made(at, titles), time(at));
     let most = count / 10 * 9;
     insert(&place.collection, most, make, |_| Ok(()))?;
-    let make = |at: usize| document(most + at, &made(most + at, titles), time(most + at));
+    let texts: Vec<String> = (most..count)
+        .into_par_iter()
+        .map(|at| made(at, titles))
+        .collect();
+    let make = |at: usize| document(most + at, &texts[at], time(most + at));
     let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
     let rate = (count - most) as f64 / last.as_secs_f64() / 1e3;
     let name = format!("many in the window, {name}");
@@ -528,13 +532,14 @@ fn arriving(
     rows: &mut Vec<Row>,
 ) -> Result<()> {
     let between = Duration::from_secs(1) / ARRIVING;
+    let arriving = (ARRIVING * SECONDS).min(count as u32);
     let started = Instant::now() + between;
     let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
         let client = |client: u32| {
             scope.spawn(move || {
                 let mut scratch = Scratch::default();
                 let mut took = Vec::new();
-                for at in (client..ARRIVING * SECONDS).step_by(CLIENTS as usize) {
+                for at in (client..arriving).step_by(CLIENTS as usize) {
                     let arrives = started + at * between;
                     std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
                     let number = count + SINGLE + at as usize;

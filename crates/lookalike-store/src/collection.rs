@@ -1,8 +1,7 @@
 //! A collection that is open.
 
 use std::fmt;
-use std::sync::RwLockWriteGuard;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lookalike::online::{Preparer, Slot, Time};
@@ -11,6 +10,7 @@ use lookalike::text::Scratch;
 use crate::disk::{Disk, DiskFile};
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
+use crate::group::Group;
 use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
 use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
@@ -66,9 +66,7 @@ pub struct Collection {
     state: RwLock<State>,
     /// Held by whoever writes, and while a snapshot is taken.
     writer: Mutex<Writer>,
-    progress: Mutex<Progress>,
-    /// Waits for the progress to change.
-    changed: Condvar,
+    group: Group,
 }
 
 impl fmt::Debug for Collection {
@@ -76,17 +74,6 @@ impl fmt::Debug for Collection {
         let mut shown = formatter.debug_struct("Collection");
         shown.field("disk", &self.disk).finish_non_exhaustive()
     }
-}
-
-/// How far the disk has come.
-#[derive(Debug, Default)]
-struct Progress {
-    /// The number of the last row on disk.
-    durable: u64,
-    /// Whether somebody is writing for all.
-    writing: bool,
-    /// Why nothing is written any more.
-    failed: Option<String>,
 }
 
 /// Documents that are answered before readers have their turn.
@@ -155,11 +142,7 @@ impl Collection {
             writer: Mutex::new(Writer::new(disk.clone(), newest, sketches)),
             disk,
             state: RwLock::new(state),
-            progress: Mutex::new(Progress {
-                durable,
-                ..Progress::default()
-            }),
-            changed: Condvar::new(),
+            group: Group::new(durable),
         })
     }
 
@@ -330,14 +313,14 @@ impl Collection {
     /// If a thread has panicked.
     pub fn stats(&self) -> Result<Stats> {
         let state = self.state()?;
-        let progress = self.progress();
+        let progress = self.group.progress();
         Ok(Stats {
             rows: state.last() + 1 - state.low(),
             kept: state.matcher.len(),
             partitions: state.homes.len() as u64,
             durable: progress.durable,
             memory: state.memory(),
-            stopped: progress.failed.clone(),
+            stopped: progress.failed,
         })
     }
 
@@ -375,15 +358,10 @@ impl Collection {
         self.state.write().map_err(|_| panicked())
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Every change of it is one assignment.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn check_running(&self) -> Result<()> {
-        match &self.progress().failed {
+        match self.group.progress().failed {
             None => Ok(()),
-            Some(why) => Err(stopped(why)),
+            Some(why) => Err(stopped(&why)),
         }
     }
 
@@ -409,32 +387,10 @@ impl Collection {
 
     /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
     fn wait_for(&self, last: u64) -> Result<()> {
-        let mut progress = self.progress();
-        loop {
-            if let Some(why) = &progress.failed {
-                return Err(stopped(why));
-            }
-            if progress.durable >= last {
-                return Ok(());
-            }
-            if progress.writing {
-                progress = self
-                    .changed
-                    .wait(progress)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            progress.writing = true;
-            drop(progress);
-            let written = self.write();
-            progress = self.progress();
-            progress.writing = false;
-            match written {
-                Ok(durable) => progress.durable = durable,
-                Err(error) => progress.failed = Some(error.to_string()),
-            }
-            self.changed.notify_all();
-        }
+        let write = || self.write().map_err(|error| error.to_string());
+        self.group
+            .wait_for(last, write)
+            .map_err(|why| stopped(&why))
     }
 
     /// Writes all that waits; returns the number of the last row that is on disk.

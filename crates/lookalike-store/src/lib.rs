@@ -62,6 +62,7 @@ mod collection;
 mod disk;
 mod document;
 mod error;
+mod group;
 mod ids;
 mod maintain;
 mod partition;
@@ -71,6 +72,10 @@ mod settings;
 mod share;
 mod sketches;
 mod state;
+/// What threads wait for one another with; a test takes others in their place.
+mod sync {
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+}
 mod writer;
 
 pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};

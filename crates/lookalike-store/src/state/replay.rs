@@ -1,6 +1,7 @@
 //! Making the state again from the rows: nothing is decided anew.
 
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use lookalike::online::{self, Keyed, Matcher};
 use lookalike::text::Scratch;
@@ -18,9 +19,6 @@ const TOGETHER: usize = 2 << 20;
 
 /// Documents between asking for the memory of one and adding it.
 const AHEAD: usize = 4;
-
-/// The first row of a block and its bytes.
-type Block = (u64, Vec<u8>);
 
 /// Where sketches of the kept documents of a partition come from.
 enum Source {
@@ -59,18 +57,16 @@ impl State {
         } else {
             Source::Nowhere
         };
-        let (mut blocks, mut bytes) = (Vec::new(), 0);
-        partition.for_each_raw_block(|first, block| {
-            bytes += block.len();
-            blocks.push((first, block.to_vec()));
-            if bytes >= TOGETHER {
-                bytes = 0;
-                let blocks = std::mem::take(&mut blocks);
-                self.replay_blocks(disk, partition, &blocks, &mut source)?;
+        std::thread::scope(|scope| {
+            let (sender, portions) = sync_channel(1);
+            let first = self.next;
+            let reading = scope.spawn(move || read_rows(partition, first, &sender));
+            for rows in portions {
+                self.replay_rows(disk, partition, rows, &mut source)?;
             }
-            Ok(())
+            let panicked = |_| Err(Error::damaged(&partition.name(), "reading it has panicked"));
+            reading.join().unwrap_or_else(panicked)
         })?;
-        self.replay_blocks(disk, partition, &blocks, &mut source)?;
         match source {
             Source::Nowhere => Ok(None),
             Source::File(reading) => reading.end(disk, seal, number).map(Some),
@@ -78,23 +74,13 @@ impl State {
         }
     }
 
-    fn replay_blocks(
+    fn replay_rows(
         &mut self,
         disk: &dyn Disk,
         partition: &Partition,
-        blocks: &[Block],
+        rows: Vec<Row>,
         source: &mut Source,
     ) -> Result<()> {
-        let decoded: Vec<Vec<Row>> = blocks
-            .par_iter()
-            .map(|(first, block)| partition.decode_block(*first, block))
-            .collect::<Result<_>>()?;
-        let mut next = self.next;
-        for ((first, _), rows) in blocks.iter().zip(&decoded) {
-            partition.check_next(*first, next)?;
-            next += rows.len() as u64;
-        }
-        let rows: Vec<Row> = decoded.into_iter().flatten().collect();
         let before = match source {
             Source::File(reading) => Some(reading.clone()),
             _ => None,
@@ -107,9 +93,9 @@ impl State {
         if let Source::Texts(sketches) = source {
             sketches.append(&self.entries(&rows, &ready))?;
         }
-        self.take_in(rows, &ready)?;
+        self.take_in(&rows, &ready)?;
         // Giving back so many small pieces of memory takes as long as much of the rest.
-        rayon::spawn(move || drop(ready));
+        rayon::spawn(move || drop((rows, ready)));
         Ok(())
     }
 
@@ -158,19 +144,20 @@ impl State {
     }
 
     /// Takes in rows that are ready: ids on one thread, all else on another.
-    fn take_in(&mut self, rows: Vec<Row>, ready: &[Ready]) -> Result<()> {
+    fn take_in(&mut self, rows: &[Row], ready: &[Ready]) -> Result<()> {
         let (first, low) = (self.next, self.low());
         let mut ids = std::mem::take(&mut self.ids);
         let (taken, ()) = rayon::join(
             || {
-                let mut at = 0;
-                rows.into_iter().try_for_each(|row| {
-                    if let Some(next) = ready.get(at + AHEAD).and_then(|it| it.kept.as_ref()) {
-                        self.matcher.prefetch(&next.keyed);
-                    }
-                    at += 1;
-                    self.replay(row, ready[at - 1].kept.as_ref())
-                })
+                rows.iter()
+                    .zip(ready)
+                    .enumerate()
+                    .try_for_each(|(at, (row, it))| {
+                        if let Some(next) = ready.get(at + AHEAD).and_then(|it| it.kept.as_ref()) {
+                            self.matcher.prefetch(&next.keyed);
+                        }
+                        self.replay(row, it.kept.as_ref())
+                    })
             },
             || {
                 for (number, ready) in (first..).zip(ready) {
@@ -200,21 +187,19 @@ impl State {
     }
 
     /// Takes in the next row, but for the id; `kept` is the document again if it is one that was kept.
-    fn replay(&mut self, row: Row, kept: Option<&Kept>) -> Result<()> {
+    fn replay(&mut self, row: &Row, kept: Option<&Kept>) -> Result<()> {
         let number = self.next;
         self.next += 1;
         match row {
             Row::Deleted { number, seq, slot } => {
-                self.gone.insert(number);
-                self.moved.remove(&seq);
+                self.gone.insert(*number);
+                self.moved.remove(seq);
                 if let Some(slot) = slot {
-                    self.matcher.remove(slot);
+                    self.matcher.remove(*slot);
                 }
-                return Ok(());
+                Ok(())
             }
-            Row::Document(document) => {
-                self.replay_document(&document, number, kept, 0)?;
-            }
+            Row::Document(document) => self.replay_document(document, number, kept, 0),
             Row::Moved {
                 document,
                 from,
@@ -222,13 +207,12 @@ impl State {
                 seq,
                 last,
             } => {
-                self.matcher.remove(from_slot);
-                self.gone.insert(from);
-                self.moved.insert(seq, number);
-                self.replay_document(&document, seq, kept, last)?;
+                self.matcher.remove(*from_slot);
+                self.gone.insert(*from);
+                self.moved.insert(*seq, number);
+                self.replay_document(document, *seq, kept, *last)
             }
         }
-        Ok(())
     }
 
     fn replay_document(
@@ -289,6 +273,35 @@ impl Ready {
     fn is_anew(&self) -> bool {
         self.kept.as_ref().is_some_and(|kept| kept.anew)
     }
+}
+
+/// Sends the rows of a partition, of which the first has a number, in portions.
+fn read_rows(partition: &Partition, first: u64, to: &SyncSender<Vec<Row>>) -> Result<()> {
+    let mut next = first;
+    let (mut blocks, mut bytes) = (Vec::new(), 0);
+    let mut send = |blocks: &[(u64, Vec<u8>)]| {
+        let decoded: Vec<Vec<Row>> = blocks
+            .par_iter()
+            .map(|(first, block)| partition.decode_block(*first, block))
+            .collect::<Result<_>>()?;
+        for ((first, _), rows) in blocks.iter().zip(&decoded) {
+            partition.check_next(*first, next)?;
+            next += rows.len() as u64;
+        }
+        // Nobody takes them any more if a portion before has failed, and that says why.
+        to.send(decoded.into_iter().flatten().collect())
+            .map_err(|_| Error::damaged(&partition.name(), "its rows are not taken"))
+    };
+    partition.for_each_raw_block(|first, block| {
+        bytes += block.len();
+        blocks.push((first, block.to_vec()));
+        if bytes >= TOGETHER {
+            bytes = 0;
+            return send(&std::mem::take(&mut blocks));
+        }
+        Ok(())
+    })?;
+    send(&blocks)
 }
 
 /// The document of a row.
