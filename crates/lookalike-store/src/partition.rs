@@ -31,7 +31,7 @@ const SELF: &str = "partition";
 const VERSION: u32 = 1;
 
 /// Bytes of pages that each database may keep in memory.
-pub(crate) const CACHE: usize = 2 << 20;
+pub(crate) const CACHE: usize = 1 << 20;
 
 /// What a partition is, from its beginning on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
