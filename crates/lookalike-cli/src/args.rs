@@ -1288,8 +1288,9 @@ pub(crate) struct Matching {
     #[arg(long, value_name = "FIELD", requires = "window")]
     pub(crate) time: Option<String>,
 
-    /// Show how candidates are found, the predicted recall and the memory a document takes, and
-    /// stop without reading anything
+    /// Show how candidates are found, the predicted recall and the memory a document takes; given
+    /// inputs, predict from a sample of their rows (of at most a gigabyte) how many pairs will be
+    /// compared, how many of these are false candidates, and memory and time of the run; then stop
     #[arg(long)]
     pub(crate) explain_plan: bool,
 }
@@ -1428,7 +1429,7 @@ pub(crate) enum Format {
 }
 
 /// Whether a run is to say what it has missed.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct AuditArgs {
     /// Estimate what the run misses: N documents are drawn and compared exactly with all that are read

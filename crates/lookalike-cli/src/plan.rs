@@ -1,4 +1,5 @@
-//! `--explain-plan`: how candidates are found, what is missed, and what a document costs.
+//! `--explain-plan`: how candidates are found, what is missed, what a document costs, and what a run
+//! over given inputs will have to do.
 
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -6,14 +7,14 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::plan::{Bands, LEAST_CANDIDATES, Measure, Plan, Smallest, Unit};
-use lookalike_batch::run::measure_name;
+use lookalike_batch::run::{self, Forecast, measure_name};
 use serde_json::{Value, json};
 
 use crate::Outcome;
-use crate::args::{Matching, Reading};
 use crate::commands::recipe::features;
-use crate::output::{Printer, Tone, bar, visible};
-use crate::settings;
+use crate::output::{Printer, Tone, bar, bytes, count, visible};
+use crate::progress::Reporter;
+use crate::settings::{self, ForecastOf};
 
 /// The similarities at which the recall is shown.
 const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
@@ -31,20 +32,78 @@ const DOCUMENT_BYTES: usize = 45;
 /// What an id costs besides its own bytes: where it ends, and a hash that finds repeated ones.
 const ID_BYTES: usize = 16;
 
-pub(crate) fn explain(
-    matching: &Matching,
-    reading: &Reading,
-    json: bool,
-    printer: &Printer,
-) -> Result<Outcome> {
-    let (recipe, _, plan) = settings::plan_of(&matching.rule, reading)?;
-    let text = if json {
-        format!("{}\n", as_json(&recipe, &plan))
+pub(crate) fn explain(of: ForecastOf<'_>, printer: &Printer) -> Result<Outcome> {
+    let (recipe, _, plan) = settings::plan_of(&of.matching.rule, of.reading)?;
+    let forecast = forecast(of, *printer)?;
+    let text = if of.running.json {
+        let mut json = as_json(&recipe, &plan);
+        json["forecast"] = serde_json::to_value(&forecast)?;
+        format!("{json}\n")
     } else {
-        in_words(&recipe, &plan, printer)
+        let mut text = in_words(&recipe, &plan, printer);
+        if let Some(forecast) = forecast {
+            text.push_str(&forecast_in_words(&forecast, printer));
+        }
+        text
     };
     printer.data(&text)?;
     Ok(Outcome::Done)
+}
+
+/// What a run over the inputs will have to do, if there are any.
+fn forecast(of: ForecastOf<'_>, printer: Printer) -> Result<Option<Forecast>> {
+    let Some((inputs, settings)) = settings::forecast_of(of)? else {
+        return Ok(None);
+    };
+    let reporter = Reporter::new(printer, false);
+    let forecast = run::forecast(&inputs, &settings, &reporter);
+    reporter.finish("");
+    Ok(Some(forecast?))
+}
+
+fn forecast_in_words(forecast: &Forecast, printer: &Printer) -> String {
+    let mut text = String::new();
+    let heading = format!(
+        "Predicted for {} documents from {} of them, of different texts",
+        count(forecast.documents),
+        count(forecast.sampled)
+    );
+    let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
+    let mut line = |label: &str, value: &str| {
+        let _ = writeln!(text, "  {label:<8} {value}");
+    };
+    for route in &forecast.compared {
+        let compared = format!(
+            "{} pairs to compare, {} of them false candidates ({} and {} in the sample)",
+            about(route.pairs),
+            about(route.false_candidates),
+            count(route.sampled_pairs),
+            count(route.sampled_false)
+        );
+        line(route.route, &compared);
+    }
+    if forecast.compared.is_empty() {
+        line("pairs", "none was compared in the sample");
+    }
+    line(
+        "memory",
+        &format!("about {} besides buffers", bytes(forecast.memory)),
+    );
+    let time = format!(
+        "about {:.1} s to read and to compare all pairs with {} thread{}, without writing",
+        forecast.seconds,
+        forecast.threads,
+        if forecast.threads == 1 { "" } else { "s" }
+    );
+    line("time", &time);
+    text
+}
+
+/// A number of which two digits are known.
+fn about(number: f64) -> String {
+    let digits = number.max(1.0).log10().floor() as i32;
+    let step = 10f64.powi((digits - 1).max(0));
+    count(((number / step).round() * step) as u64)
 }
 
 /// The share of pairs of a similarity that become candidates, by the theory of the sketch.

@@ -24,7 +24,7 @@ use lookalike_batch::source::{self, Fields, IdField, InvalidText, ReadOptions};
 use crate::args::{
     self, AuditArgs, Bare, Changes, DedupArgs, FingerprintArgs, Format, IdfArgs, IndexBuildArgs,
     InputFormat, Matching, Method, Notation, PairsArgs, PlantArgs, Reading, Rule, Running,
-    SearchArgs, SegmentArgs, SketchMethod, Unit, Verify,
+    SearchArgs, SegmentArgs, SketchMethod, Sources, Unit, Verify,
 };
 use crate::recipes::load_recipe;
 
@@ -37,6 +37,18 @@ pub(crate) struct DedupRun {
     pub(crate) outputs: DedupOutputs,
     /// What was asked for by name, for the summary: what it is and where it is.
     pub(crate) written: Vec<(&'static str, PathBuf)>,
+}
+
+/// The arguments of a run that decide how much it has to do.
+#[derive(Clone, Copy)]
+pub(crate) struct ForecastOf<'a> {
+    pub(crate) sources: &'a Sources,
+    pub(crate) against: &'a [PathBuf],
+    pub(crate) matching: &'a Matching,
+    pub(crate) input_format: &'a InputFormat,
+    pub(crate) reading: &'a Reading,
+    pub(crate) running: &'a Running,
+    pub(crate) keep: &'a Keep,
 }
 
 /// Everything about one pairs run.
@@ -116,6 +128,25 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
         }
     }
     Ok(())
+}
+
+/// What a run is predicted from: its inputs, if it has any, and its settings.
+pub(crate) fn forecast_of(args: ForecastOf<'_>) -> Result<Option<(RunInputs, Settings)>> {
+    if args.sources.inputs.is_empty() {
+        return Ok(None);
+    }
+    let settings = run_settings(
+        args.matching,
+        args.input_format,
+        args.reading,
+        (args.running, &AuditArgs::default()),
+        args.keep,
+    )?;
+    let inputs = RunInputs {
+        paths: args.sources.inputs.clone(),
+        against: args.against.to_vec(),
+    };
+    Ok(Some((inputs, settings)))
 }
 
 impl PairsRun {

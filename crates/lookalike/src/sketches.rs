@@ -477,7 +477,7 @@ impl Sketches {
     }
 
     /// Bytes of memory of sketches: all but lists that are kept within a budget.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let (signatures, smallest) = (self.signatures.capacity(), self.smallest.capacity());
         let bytes = self.keys.capacity() * size_of::<u128>()
             + self.states.capacity()

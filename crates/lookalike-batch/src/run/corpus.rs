@@ -11,6 +11,7 @@ use lookalike::{Cpu, DocId, Recipe, Sketcher, Sketches};
 
 use super::audit::{Audit, AuditReport, Reported};
 use super::documents::{Documents, Extra};
+use super::forecast::Sampling;
 use super::ids::{id_of, refuse_repeats};
 use super::progress::Progress;
 use super::read::{Reader, analyze};
@@ -45,11 +46,18 @@ impl Opened {
 
 impl Opened {
     /// Bytes on disk of all inputs, if they are known.
-    fn bytes(&self) -> Option<u64> {
+    pub(super) fn bytes(&self) -> Option<u64> {
         let against = self.against.as_ref().map_or(Some(0), Inputs::total_bytes)?;
         Some(self.inputs.total_bytes()? + against)
     }
 }
+
+/// What is told of bad rows, the audit, and which rows are read if not all.
+type With<'a> = (
+    &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+    Option<Audit>,
+    Option<&'a Sampling>,
+);
 
 /// All documents of a run, read.
 pub(super) struct ReadCorpus<'a> {
@@ -77,6 +85,29 @@ impl<'a> ReadCorpus<'a> {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let audit = Audit::of(settings, plan)?;
+        Self::read_with(opened, settings, plan, (reject, audit, None), progress)
+    }
+
+    /// Reads some rows of all inputs.
+    pub(super) fn sample(
+        opened: &'a Opened,
+        settings: &Settings,
+        plan: &'a Plan,
+        sampling: &Sampling,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let reject = |_: &Inputs, _: &BadRow| Ok(());
+        let with: With<'_> = (&reject, None, Some(sampling));
+        Self::read_with(opened, settings, plan, with, progress)
+    }
+
+    fn read_with(
+        opened: &'a Opened,
+        settings: &Settings,
+        plan: &'a Plan,
+        (reject, audit, sampling): With<'_>,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
         let bytes = opened.bytes();
         let sketcher = Sketcher::new(&settings.recipe, plan, Cpu::best());
         let analyzer = Analyzer::new(&settings.recipe).with_extras(sketcher.extras());
@@ -88,6 +119,7 @@ impl<'a> ReadCorpus<'a> {
             extra,
             reject,
             audit: audit.as_ref().map(|audit| (audit, bytes)),
+            sampling,
         };
         let mut against = Documents::with_sketches(reader.sketches());
         if let Some(inputs) = &opened.against {
@@ -128,6 +160,12 @@ impl<'a> ReadCorpus<'a> {
     /// All documents, those given as known included.
     pub(super) fn len(&self) -> usize {
         self.given() + self.documents.len()
+    }
+
+    /// Bytes of memory of what is remembered of the documents.
+    pub(super) fn bytes(&self) -> u64 {
+        let of = |documents: &Documents| documents.memory();
+        self.sketches.bytes() + of(&self.against) + of(&self.documents)
     }
 
     /// The engine's view.

@@ -109,6 +109,12 @@ impl Documents {
         self.places.len()
     }
 
+    /// Bytes of memory, without sketches and the values of `--keep`.
+    pub(super) fn memory(&self) -> u64 {
+        let fixed = self.places.len() * size_of::<Place>() + self.numbers.len() * size_of::<u32>();
+        (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory()) as u64
+    }
+
     pub(super) fn place(&self, index: usize) -> Place {
         self.places[index]
     }

@@ -30,6 +30,11 @@ impl Ids {
         self.hashes.push(lookalike::value_hash(id.as_bytes()));
     }
 
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes.len() + 8 * (self.ends.len() + self.hashes.len())
+    }
+
     pub(super) fn append(&mut self, other: &Self) {
         let base = self.bytes.len() as u64;
         self.bytes.extend_from_slice(&other.bytes);

@@ -11,6 +11,7 @@ mod dedup;
 mod documents;
 mod evaluate;
 pub(crate) mod fingerprint;
+mod forecast;
 mod idf;
 pub(crate) mod ids;
 mod labelled;
@@ -35,6 +36,7 @@ pub use evaluate::{
     clusters, evaluate,
 };
 pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
+pub use forecast::{Forecast, ForecastPairs, forecast};
 pub use idf::{IdfSettings, IdfSummary, idf};
 pub use labelled::{
     Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read, read_labelled,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use lookalike::audit::Counter;
 use lookalike::text::{Analysis, Analyzer, Scratch};
@@ -9,6 +10,7 @@ use lookalike::{Sketcher, Sketches};
 
 use super::audit::Audit;
 use super::documents::{Documents, Extra};
+use super::forecast::Sampling;
 use super::progress::{Progress, Stage};
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
@@ -24,6 +26,8 @@ pub(super) struct Reader<'a> {
     pub(super) reject: &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
     /// The audit of the run, and the bytes on disk of all its inputs if they are known.
     pub(super) audit: Option<(&'a Audit, Option<u64>)>,
+    /// Which rows are read, if not all: bad ones are then passed over.
+    pub(super) sampling: Option<&'a Sampling>,
 }
 
 /// What a thread reads with.
@@ -93,10 +97,14 @@ impl Reader<'_> {
 
     fn work(&self, inputs: &Inputs, joined: &Mutex<Joined>, progress: &dyn Progress) -> Result<()> {
         let mut worker = Worker::default();
-        while lock(joined).failure.is_none() {
+        let is_enough = || self.sampling.is_some_and(Sampling::is_enough);
+        while lock(joined).failure.is_none() && !is_enough() {
             let Some(block) = inputs.next_block()? else {
                 break;
             };
+            if let Some(sampling) = self.sampling {
+                sampling.begin(&block);
+            }
             if let Some((audit, bytes)) = self.audit {
                 let buffers = (&mut worker.parse, &mut worker.scratch);
                 let inputs = (inputs, bytes);
@@ -147,6 +155,19 @@ impl Reader<'_> {
         let audit = self.audit.map(|(audit, _)| (audit, audit.drawing().base()));
         let mut part = Documents::with_sketches(self.sketches());
         inputs.parse(block, parse, &mut |row| {
+            if let Some(sampling) = self.sampling {
+                if let Ok(row) = row
+                    && sampling.takes(row.number)
+                {
+                    let begun = Instant::now();
+                    if part.push(&row, &self.extra).is_ok() {
+                        self.sketcher
+                            .add(&analyze(&self.analyzer, &row, scratch), &mut part.sketches);
+                    }
+                    sampling.add_sketching(begun.elapsed());
+                }
+                return Ok(());
+            }
             let bad = match row {
                 Ok(row) => {
                     part.bytes += u64::from(row.place.length());

@@ -8,13 +8,22 @@ use crate::args::DedupArgs;
 use crate::commands::fingerprint::rejected_hint;
 use crate::output::Printer;
 use crate::progress::Reporter;
-use crate::settings::DedupRun;
+use crate::settings::{DedupRun, ForecastOf};
 use crate::{plan, summary};
 
 pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
     let printer = Printer::new(args.running.quiet);
     if args.matching.explain_plan {
-        return plan::explain(&args.matching, &args.reading, args.running.json, &printer);
+        let of = ForecastOf {
+            sources: &args.sources,
+            against: &args.against,
+            matching: &args.matching,
+            input_format: &args.input_format,
+            reading: &args.reading,
+            running: &args.running,
+            keep: &args.keep,
+        };
+        return plan::explain(of, &printer);
     }
     let DedupRun {
         inputs,

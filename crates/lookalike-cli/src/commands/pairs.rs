@@ -1,20 +1,29 @@
 //! `lookalike pairs`.
 
 use anyhow::Result;
-use lookalike_batch::run;
+use lookalike_batch::run::{self, Keep};
 
 use crate::Outcome;
 use crate::args::PairsArgs;
 use crate::commands::fingerprint::rejected_hint;
 use crate::output::Printer;
 use crate::progress::Reporter;
-use crate::settings::PairsRun;
+use crate::settings::{ForecastOf, PairsRun};
 use crate::{plan, summary};
 
 pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
     let printer = Printer::new(args.running.quiet);
     if args.matching.explain_plan {
-        return plan::explain(&args.matching, &args.reading, args.running.json, &printer);
+        let of = ForecastOf {
+            sources: &args.sources,
+            against: &args.against,
+            matching: &args.matching,
+            input_format: &args.input_format,
+            reading: &args.reading,
+            running: &args.running,
+            keep: &Keep::First,
+        };
+        return plan::explain(of, &printer);
     }
     let PairsRun {
         inputs,

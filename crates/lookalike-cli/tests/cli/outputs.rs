@@ -209,7 +209,7 @@ fn the_summary_names_the_next_step() {
 fn the_plan_is_shown_without_reading() {
     let place = Place::new();
     for command in ["dedup", "pairs"] {
-        let ran = place.ok(&format!("{command} missing.jsonl --explain-plan"));
+        let ran = place.ok(&format!("{command} --explain-plan"));
         for word in [
             "25 bands x 5 rows",
             "default-1",
@@ -298,4 +298,60 @@ fn threads_change_nothing() {
             assert!(run(threads) == one, "{method} with {threads} threads");
         }
     }
+}
+
+/// A plan with inputs predicts what the run then does: exactly, where all rows are in the sample.
+#[test]
+fn a_plan_predicts_what_a_run_will_compare() {
+    let place = Place::new();
+    let rows = |from: u32, to: u32| -> String {
+        let text = |at: u32| {
+            let words = (0..90).map(|word| match word {
+                40 => format!("w{at} "),
+                _ => format!("t{}x{word} ", at / 3),
+            });
+            format!(
+                "{{\"id\":\"{at}\",\"text\":\"{}\"}}\n",
+                words.collect::<String>()
+            )
+        };
+        (from..to).map(text).collect()
+    };
+    place.write("in.jsonl", rows(0, 300));
+    let plan = place.summary("pairs in.jsonl --explain-plan");
+    let forecast = &plan["forecast"];
+    assert_eq!(forecast["documents"], 300);
+    assert_eq!(forecast["sampled"], 300);
+    let compared = forecast["compared"].as_array().unwrap();
+    let sum = |name: &str| -> f64 { compared.iter().map(|it| it[name].as_f64().unwrap()).sum() };
+    let pairs = place.summary("pairs in.jsonl -o p.tsv");
+    assert_eq!(
+        sum("pairs") - sum("false_candidates"),
+        pairs["pairs"].as_f64().unwrap()
+    );
+    assert_eq!(pairs["pairs"], 300);
+
+    // Of many rows a part: each text is in three rows, far apart in the order of their numbers.
+    place.write("many.jsonl", rows(0, 60_000));
+    let plan = place.summary("pairs many.jsonl --explain-plan");
+    let forecast = &plan["forecast"];
+    assert_eq!(forecast["documents"], 60_000);
+    let share = forecast["share"].as_f64().unwrap();
+    assert!((0.1..0.25).contains(&share), "{share}");
+    let compared = forecast["compared"].as_array().unwrap();
+    let pairs: f64 = compared
+        .iter()
+        .map(|it| it["pairs"].as_f64().unwrap())
+        .sum();
+    assert!((45_000.0..75_000.0).contains(&pairs), "{pairs}");
+    assert!(forecast["memory"].as_u64().unwrap() > 60_000 * 45);
+
+    let ran = place.ok("dedup in.jsonl --explain-plan");
+    assert!(
+        ran.text().contains("Predicted for 300 documents from 300"),
+        "{}",
+        ran.text()
+    );
+    place.refused("dedup missing.jsonl --explain-plan", &["missing.jsonl"]);
+    place.refused("dedup - --explain-plan", &["standard input"]);
 }

@@ -18,6 +18,7 @@
 //! For every feature of every document a look-up in a bitmap of a few bits for each feature that is
 //! indexed; a drawn document is analysed twice.
 
+mod index;
 mod interval;
 mod sample;
 

@@ -1,10 +1,10 @@
 //! Drawn documents, in an inverted index by their features.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use crate::arch::{Arch, Cpu, Kernel};
+use super::index::{Hits, Index, Indexed};
+use crate::arch::Cpu;
 use crate::hash::mix;
 use crate::plan::{Measure, Plan};
 use crate::text::{Analysis, State};
@@ -79,8 +79,7 @@ impl Drawn {
 #[derive(Debug)]
 struct Text {
     drawn: Drawn,
-    /// So many of the features that are indexed a similar document has at the least.
-    least: u32,
+    indexed: Indexed,
     /// The first row with the text that was drawn: only later ones are its partners.
     first: u64,
     /// How many drawn rows have the text.
@@ -106,12 +105,9 @@ pub struct Partner {
 /// What comparing needs from document to document: one for each thread.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
-    /// The document that is compared, among those of the thread.
-    document: u32,
-    /// The last document that had a feature of the index, by the feature's place there.
-    seen: Vec<u32>,
-    hits: Vec<u32>,
-    met: Vec<u32>,
+    hits: Hits,
+    /// The features of the document that are looked at.
+    gathered: Vec<u64>,
     features: Vec<u64>,
 }
 
@@ -137,7 +133,7 @@ impl Sample {
             texts: Vec::new(),
             by_key: HashMap::new(),
             by_row: BTreeMap::new(),
-            index: Index::new(),
+            index: Index::new(floor),
             dead: 0,
         })
     }
@@ -174,12 +170,12 @@ impl Sample {
         }
         let at = self.texts.len() as u32;
         self.index.note(&drawn.features);
-        let least = self.index.insert(at, &drawn.features, self.floor);
+        let indexed = self.index.insert(at, &drawn.features);
         self.by_key.insert(drawn.key, at);
         self.by_row.insert(row, at);
         self.texts.push(Text {
             drawn,
-            least,
+            indexed,
             first: row,
             rows: 1,
             partners: Mutex::default(),
@@ -200,7 +196,7 @@ impl Sample {
         if text.rows == 0 {
             self.by_key.remove(&text.drawn.key);
             text.drawn.features = Box::default();
-            text.least = u32::MAX;
+            text.indexed = Indexed::NOTHING;
             self.dead += 1;
             if 2 * self.dead > self.texts.len() {
                 self.compact();
@@ -218,7 +214,7 @@ impl Sample {
                 continue;
             }
             let at = self.texts.len() as u32;
-            text.least = index.insert(at, &text.drawn.features, self.floor);
+            text.indexed = index.insert(at, &text.drawn.features);
             moved[from] = at;
             self.texts.push(text);
         }
@@ -233,36 +229,36 @@ impl Sample {
         if analysis.state != State::Rich {
             return;
         }
-        counter.begin(self.texts.len(), self.index.firsts.len());
-        self.cpu.run(Count {
-            index: &self.index,
-            analysis,
-            counter,
-        });
         let Counter {
             hits,
-            met,
+            gathered,
             features,
-            ..
         } = counter;
         features.clear();
+        let part = self.index.gather(self.cpu, analysis, gathered);
+        hits.begin(self.texts.len());
+        self.index.count(gathered, hits);
+        let mut is_sorted = false;
         let number = mix(row ^ PARTNER_DOMAIN);
-        for at in met.drain(..) {
+        for at in hits.met.drain(..) {
             let text = &self.texts[at as usize];
-            if std::mem::take(&mut hits[at as usize]) < text.least {
+            let count = std::mem::take(&mut hits.of[at as usize]);
+            let is_other = text.first < row && text.drawn.key != analysis.key;
+            if count < text.indexed.least || !is_other || !text.wants(number) {
                 continue;
             }
-            let is_other = text.first < row && text.drawn.key != analysis.key;
-            // A document has no more features than it has with their repetitions.
-            let few = analysis.feature_count() < text.drawn.features.len()
-                && !self
-                    .floor
-                    .admits(analysis.feature_count(), text.drawn.features.len());
-            if !is_other || few || !text.wants(number) {
+            if !std::mem::replace(&mut is_sorted, true) {
+                gathered.sort_unstable();
+                gathered.dedup();
+            }
+            if intersection(gathered, text.looked_at()) < text.indexed.least_looked_at {
                 continue;
             }
             if features.is_empty() {
-                analysis.features(features);
+                match part {
+                    0 => features.extend_from_slice(gathered),
+                    _ => analysis.features(features),
+                }
             }
             if let Some(similarity) = self.similarity(&text.drawn.features, features) {
                 text.take(number, Partner { row, similarity });
@@ -310,6 +306,14 @@ impl Sample {
 const PARTNER_DOMAIN: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl Text {
+    /// The features that are looked at, ascending.
+    fn looked_at(&self) -> &[u64] {
+        match &self.indexed.looked_at {
+            Some(part) => part,
+            None => &self.drawn.features,
+        }
+    }
+
     fn partners(&self) -> std::sync::MutexGuard<'_, Partners> {
         // An insertion is the last step, so the list is whole whatever happened elsewhere.
         self.partners.lock().unwrap_or_else(PoisonError::into_inner)
@@ -333,255 +337,5 @@ impl Text {
         if partners.smallest.len() > PARTNERS {
             partners.smallest.pop_last();
         }
-    }
-}
-
-/// Which drawn texts have a feature.
-#[derive(Debug, Default)]
-struct Index {
-    /// A bit for every feature that may be there: 8 to 32 bits a feature.
-    bits: Vec<u64>,
-    /// The places of features in `firsts`.
-    places: HashMap<u64, u32, BuildHasherDefault<Itself>>,
-    /// Where the list of every feature begins in `links`.
-    firsts: Vec<u32>,
-    /// A text and the next place of its list.
-    links: Vec<(u32, u32)>,
-    /// In how many drawn texts features occur, whether indexed or not, up to 255; features that share
-    /// a counter count as more frequent than they are, which costs time alone.
-    counts: Vec<u8>,
-}
-
-/// Of a document with twice as many features or more, so many to twice as many are looked at.
-const LOOKED_AT: usize = 64;
-
-/// At a lower floor a document may lack all of a part too easily.
-const LEAST_OF_PARTS: f64 = 0.3;
-
-/// The part of all hashes in which a document of so many features is looked at: one in 2 to the power
-/// of this.
-fn part_of(features: usize, floor: Threshold) -> u32 {
-    if floor.get() < LEAST_OF_PARTS {
-        return 0;
-    }
-    (features / LOOKED_AT).max(1).ilog2().min(PARTS)
-}
-
-const PARTS: u32 = 10;
-
-/// Bits of a hash that serve for nothing else here.
-fn is_in(feature: u64, part: u32) -> bool {
-    (feature >> 46) & ((1 << part) - 1) == 0
-}
-
-/// The natural logarithm of the probability with which a similar document may be overlooked.
-const OVERLOOKED: f64 = -20.7;
-
-/// Of `count` features that were chosen by their hashes, the most that a document lacks whose Jaccard
-/// index is at the floor; all but one if no number is improbable enough.
-fn most_lacking(count: usize, floor: Threshold) -> usize {
-    let expected = 1.0 - floor.get();
-    let improbable = |lacking: usize| {
-        let share = (lacking + 1) as f64 / count as f64;
-        if share >= 1.0 {
-            return true;
-        }
-        if share <= expected {
-            return false;
-        }
-        let had = 1.0 - share;
-        let apart = share * (share / expected).ln() + had * (had / floor.get()).ln();
-        -apart * count as f64 <= OVERLOOKED
-    };
-    let most = count.saturating_sub(1);
-    (0..most)
-        .find(|&lacking| improbable(lacking))
-        .unwrap_or(most)
-}
-
-/// Counters of features: more than there are features in thousands of texts.
-const COUNTERS: usize = 1 << 22;
-
-fn counter_of(feature: u64) -> usize {
-    (feature >> 24) as usize & (COUNTERS - 1)
-}
-
-const END: u32 = u32::MAX;
-
-impl Index {
-    fn bytes(&self) -> usize {
-        8 * self.bits.len() + 18 * self.places.capacity() + 8 * self.links.capacity() + COUNTERS
-    }
-
-    fn new() -> Self {
-        Self {
-            counts: vec![0; COUNTERS],
-            ..Self::default()
-        }
-    }
-
-    /// An empty index that knows how often features occur.
-    fn emptied(&mut self) -> Self {
-        Self {
-            counts: std::mem::take(&mut self.counts),
-            ..Self::default()
-        }
-    }
-
-    fn note(&mut self, features: &[u64]) {
-        for &feature in features {
-            let count = &mut self.counts[counter_of(feature)];
-            *count = count.saturating_add(1);
-        }
-    }
-
-    /// Indexes the features of a text that are rarest here; returns how many of them a document with
-    /// a Jaccard index at the floor has.
-    fn insert(&mut self, text: u32, features: &[u64], floor: Threshold) -> u32 {
-        if features.is_empty() {
-            return u32::MAX;
-        }
-        let part = part_of(features.len(), floor);
-        let looked_at = |part| {
-            let counted = |&feature: &u64| (self.counts[counter_of(feature)], feature);
-            let inside = features.iter().filter(|&&feature| is_in(feature, part));
-            inside.map(counted).collect::<Vec<(u8, u64)>>()
-        };
-        let some = looked_at(part);
-        let (mut order, lacking) = if part > 0 && some.len() >= LOOKED_AT / 2 {
-            let lacking = most_lacking(some.len(), floor);
-            (some, lacking)
-        } else {
-            let needed = floor.least_part(features.len()).max(1);
-            (looked_at(0), features.len() - needed)
-        };
-        let least = order.len().div_ceil(5).min(order.len() - lacking);
-        let prefix = lacking + least;
-        order.select_nth_unstable(prefix - 1);
-        for &(_, feature) in &order[..prefix] {
-            self.link(feature, text);
-        }
-        least as u32
-    }
-
-    fn link(&mut self, feature: u64, text: u32) {
-        let at = self.links.len() as u32;
-        let next = self.firsts.len() as u32;
-        let place = *self.places.entry(feature).or_insert(next);
-        if place == next {
-            self.firsts.push(END);
-        }
-        let first = &mut self.firsts[place as usize];
-        self.links.push((text, std::mem::replace(first, at)));
-        if self.firsts.len() > 8 * self.bits.len() {
-            self.grow();
-        } else {
-            let (word, bit) = self.place(feature);
-            self.bits[word] |= bit;
-        }
-    }
-
-    fn grow(&mut self) {
-        let words = (self.firsts.len() / 4).next_power_of_two().max(1024);
-        self.bits = vec![0; words];
-        let features: Vec<u64> = self.places.keys().copied().collect();
-        for feature in features {
-            let (word, bit) = self.place(feature);
-            self.bits[word] |= bit;
-        }
-    }
-
-    fn place(&self, feature: u64) -> (usize, u64) {
-        let word = (feature >> 6) as usize & (self.bits.len() - 1);
-        (word, 1 << (feature & 63))
-    }
-
-    /// Counts the features of a document for every text that has them, each once.
-    #[inline(always)]
-    fn count(&self, features: &[u64], counter: &mut Counter) {
-        if self.bits.is_empty() {
-            return;
-        }
-        for &feature in features {
-            let (word, bit) = self.place(feature);
-            if self.bits[word] & bit != 0 {
-                self.count_one(feature, counter);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn count_one(&self, feature: u64, counter: &mut Counter) {
-        let Some(&place) = self.places.get(&feature) else {
-            return;
-        };
-        let seen = &mut counter.seen[place as usize];
-        if std::mem::replace(seen, counter.document) == counter.document {
-            return;
-        }
-        let mut at = self.firsts[place as usize];
-        while at != END {
-            let (text, next) = self.links[at as usize];
-            let hits = &mut counter.hits[text as usize];
-            if *hits == 0 {
-                counter.met.push(text);
-            }
-            *hits += 1;
-            at = next;
-        }
-    }
-}
-
-/// Makes the features of a document and counts those that are indexed.
-struct Count<'a, 'd> {
-    index: &'a Index,
-    analysis: &'a Analysis<'d>,
-    counter: &'a mut Counter,
-}
-
-impl Kernel for Count<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self, _: A) {
-        let Self {
-            index,
-            analysis,
-            counter,
-        } = self;
-        analysis.chunks(|chunk| index.count(chunk, counter));
-    }
-}
-
-impl Counter {
-    /// Begins with another document.
-    fn begin(&mut self, texts: usize, features: usize) {
-        self.hits.resize(texts.max(self.hits.len()), 0);
-        self.seen.resize(features.max(self.seen.len()), 0);
-        self.document = self.document.wrapping_add(1);
-        if self.document == 0 {
-            self.seen.fill(0);
-            self.document = 1;
-        }
-    }
-}
-
-/// Features are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-struct Itself(u64);
-
-impl Hasher for Itself {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = mix(self.0 ^ u64::from(byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
     }
 }

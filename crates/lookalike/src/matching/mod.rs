@@ -12,6 +12,7 @@ mod groups;
 mod judge;
 mod keys;
 mod portions;
+mod survey;
 mod walk;
 
 pub(crate) use cache::{Cache, List};
@@ -21,6 +22,7 @@ pub(crate) use keys::{band_key, block_key, feature_key, prefix, smallest_key, te
 pub use cache::Texts;
 pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
+pub use survey::{ComparedPairs, Survey, survey};
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
     follow_verdicts,

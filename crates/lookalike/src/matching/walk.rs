@@ -420,7 +420,7 @@ impl Walk<'_> {
 
 /// The documents that a look-up has met already: they stand in several groups.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     bits: Vec<u64>,
     met: Vec<Rank>,
 }
@@ -481,27 +481,12 @@ pub(super) fn pairs_in<E: From<Error>>(
     mut visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    let judge = Judge::new(corpus, portions);
-    let nodes = if all || corpus.given > 0 {
-        Nodes::apart(corpus)
-    } else {
-        Nodes::new(corpus)
-    };
-    let groups = keys::groups(corpus, &judge, &nodes)?;
-    let first_members = if corpus.given > 0 {
-        corpus.given
-    } else {
-        corpus.len()
-    };
-    let finder = PairFinder {
-        corpus,
-        judge,
-        groups,
-    };
+    let finder = PairFinder::new(portions, corpus, all)?;
+    let ends = finder.firsts();
     progress(0);
     let mut start = 0;
-    while start < first_members {
-        let block = finder.block(start, first_members);
+    while start < ends {
+        let block = finder.block(start, ends);
         start = block.end as usize;
         let found: Vec<Vec<Pair>> = block
             .into_par_iter()
@@ -510,18 +495,48 @@ pub(super) fn pairs_in<E: From<Error>>(
         found.into_iter().flatten().try_for_each(&mut visit)?;
         progress(start);
     }
-    Ok((0..corpus.len() as Rank)
-        .filter(|&rank| !nodes.is_first(rank))
-        .count())
+    Ok(finder.equal())
 }
 
-struct PairFinder<'a> {
+pub(super) struct PairFinder<'a> {
     corpus: &'a Corpus<'a>,
     judge: Judge<'a>,
+    nodes: Nodes,
     groups: Groups,
 }
 
-impl PairFinder<'_> {
+impl<'a> PairFinder<'a> {
+    pub(super) fn new(portions: Portions, corpus: &'a Corpus<'a>, all: bool) -> Result<Self> {
+        let judge = Judge::new(corpus, portions);
+        let nodes = if all || corpus.given > 0 {
+            Nodes::apart(corpus)
+        } else {
+            Nodes::new(corpus)
+        };
+        let groups = keys::groups(corpus, &judge, &nodes)?;
+        Ok(Self {
+            corpus,
+            judge,
+            nodes,
+            groups,
+        })
+    }
+
+    /// How many documents may be the earlier one of a pair: those that come first.
+    pub(super) fn firsts(&self) -> usize {
+        if self.corpus.given > 0 {
+            self.corpus.given
+        } else {
+            self.corpus.len()
+        }
+    }
+
+    /// How many documents are represented by an equal one.
+    pub(super) fn equal(&self) -> usize {
+        let ranks = 0..self.corpus.len() as Rank;
+        ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
+    }
+
     /// The members of a group that come after a document, where given documents meet others only.
     fn later(&self, group: u32, rank: Rank) -> &[Rank] {
         let members = self.groups.ahead(group);
@@ -530,7 +545,7 @@ impl PairFinder<'_> {
     }
 
     /// A block of documents from `start` that have not too many candidates together.
-    fn block(&self, start: usize, end: usize) -> std::ops::Range<Rank> {
+    pub(super) fn block(&self, start: usize, end: usize) -> std::ops::Range<Rank> {
         let mut candidates = 0;
         let mut stop = start;
         let Portions { block, pairs, .. } = self.judge.portions;
@@ -546,7 +561,8 @@ impl PairFinder<'_> {
         start as Rank..stop as Rank
     }
 
-    fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
+    /// The later documents that are candidates, ascending.
+    pub(super) fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         seen.begin();
         let mut others = Vec::new();
         for group in self.groups.around(rank) {
@@ -556,9 +572,23 @@ impl PairFinder<'_> {
             }
         }
         others.sort_unstable_by_key(|&(other, _)| other);
+        others
+    }
+
+    /// The similarity of two candidates, if they match.
+    pub(super) fn similarity(
+        &self,
+        rank: Rank,
+        other: Rank,
+        route: Route,
+    ) -> Result<Option<Similarity>> {
+        self.judge.check(rank, other, route)
+    }
+
+    fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
         let mut pairs = Vec::new();
-        for (other, route) in others {
-            if let Some(similarity) = self.judge.check(rank, other, route)? {
+        for (other, route) in self.candidates_of(rank, seen) {
+            if let Some(similarity) = self.similarity(rank, other, route)? {
                 let (a, b) = (self.corpus.document(rank), self.corpus.document(other));
                 pairs.push(Pair {
                     a,

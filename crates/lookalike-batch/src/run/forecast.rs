@@ -1,0 +1,226 @@
+//! What a run will compare, remember and take, predicted from a sample of its rows.
+//!
+//! Rows are chosen by their numbers, so the sample of an input is always the same. It goes through
+//! the reading and the matching of a run; counts of documents are scaled by the share that was
+//! chosen, counts of pairs by its square.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lookalike::matching::{ComparedPairs, Route, Survey, survey};
+use lookalike::plan::Plan;
+use serde::Serialize;
+
+use super::corpus::{Opened, ReadCorpus};
+use super::progress::{Progress, Stage};
+use super::settings::{RunInputs, Settings};
+use crate::error::{Error, Result};
+use crate::source::Block;
+
+/// So many documents make a sample, about.
+const WANTED: f64 = 10_000.0;
+
+/// Bytes on disk that are read at most.
+const MOST_READ: u64 = 1 << 30;
+
+/// Pairs that are compared at most, about.
+const MOST_COMPARED: u64 = 2_000_000;
+
+/// What a run will compare, remember and take.
+#[derive(Debug, Clone, Serialize)]
+pub struct Forecast {
+    /// Documents in the sample.
+    pub sampled: u64,
+    /// The share of all rows that is in the sample.
+    pub share: f64,
+    /// Documents in all: counted if the whole input was read, else estimated.
+    pub documents: u64,
+    /// What will be compared, by route.
+    pub compared: Vec<ForecastPairs>,
+    /// Bytes of memory at the end of reading, without buffers and what finding candidates takes.
+    pub memory: u64,
+    /// Seconds of reading, finding and comparing all pairs, without writing.
+    pub seconds: f64,
+    /// Threads that are reckoned with.
+    pub threads: usize,
+}
+
+/// The pairs of one route: of different texts, and of equal ones the first.
+#[derive(Debug, Clone, Serialize)]
+pub struct ForecastPairs {
+    /// `join`, `minhash`, …
+    pub route: &'static str,
+    /// Pairs that the run will compare.
+    pub pairs: f64,
+    /// Those of them that will not match.
+    pub false_candidates: f64,
+    /// Pairs that were compared in the sample.
+    pub sampled_pairs: u64,
+    /// Those of them that did not match.
+    pub sampled_false: u64,
+}
+
+impl ForecastPairs {
+    fn new(route: Route, counts: ComparedPairs, scale: f64) -> Self {
+        let sampled_false = counts.pairs - counts.matching;
+        Self {
+            route: route.name(),
+            pairs: counts.pairs as f64 * scale,
+            false_candidates: sampled_false as f64 * scale,
+            sampled_pairs: counts.pairs,
+            sampled_false,
+        }
+    }
+}
+
+/// A part of the rows, chosen by their numbers.
+#[derive(Debug)]
+pub(super) struct Sampling {
+    /// Bytes on disk of all inputs.
+    bytes: u64,
+    /// Rows whose hashes are larger are not in the sample.
+    cut: OnceLock<u64>,
+    rows: AtomicU64,
+    read: AtomicU64,
+    /// Nanoseconds of sketching, over all threads.
+    sketching: AtomicU64,
+}
+
+impl Sampling {
+    fn new(bytes: u64) -> Self {
+        Self {
+            bytes,
+            cut: OnceLock::new(),
+            rows: AtomicU64::new(0),
+            read: AtomicU64::new(0),
+            sketching: AtomicU64::new(0),
+        }
+    }
+
+    /// Takes note of a block that was read; from then on it is known which rows are chosen. The first
+    /// block says how many there may be.
+    pub(super) fn begin(&self, block: &Block) {
+        let rows = block.rows();
+        let rows = rows.end - rows.start;
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.read
+            .fetch_add(block.bytes_on_disk(), Ordering::Relaxed);
+        if block.ordinal() > 0 {
+            self.cut.wait();
+            return;
+        }
+        self.cut.get_or_init(|| {
+            let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
+            let all = (per_byte * self.bytes as f64).max(1.0);
+            ((WANTED / all).min(1.0) * u64::MAX as f64) as u64
+        });
+    }
+
+    pub(super) fn takes(&self, row: u64) -> bool {
+        let hash = lookalike::value_hash(&row.to_le_bytes());
+        self.cut.get().is_some_and(|&cut| hash <= cut)
+    }
+
+    pub(super) fn is_enough(&self) -> bool {
+        self.read.load(Ordering::Relaxed) >= MOST_READ
+    }
+
+    pub(super) fn add_sketching(&self, time: Duration) {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.sketching.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// The share of the input that was read.
+    fn read_share(&self) -> f64 {
+        (self.read.load(Ordering::Relaxed) as f64 / self.bytes.max(1) as f64).min(1.0)
+    }
+
+    /// The share of the rows that were read that is chosen.
+    fn chosen_share(&self) -> f64 {
+        self.cut
+            .get()
+            .map_or(1.0, |&cut| cut as f64 / u64::MAX as f64)
+    }
+}
+
+/// Predicts a run from a sample of its rows. At most a gigabyte of the inputs is read; bad rows are
+/// passed over.
+///
+/// # Errors
+/// What cannot be read; standard input, which cannot be read again by the run.
+pub fn forecast(
+    paths: &RunInputs,
+    settings: &Settings,
+    progress: &dyn Progress,
+) -> Result<Forecast> {
+    super::in_pool(settings.threads, || run(paths, settings, progress))
+}
+
+fn run(paths: &RunInputs, settings: &Settings, progress: &dyn Progress) -> Result<Forecast> {
+    let plan = Plan::new(&settings.recipe, settings.matching)?;
+    let opened = Opened::new(paths, settings)?;
+    let Some(bytes) = opened.bytes() else {
+        return Err(Error::usage(
+            "standard input can be read only once, so nothing can be predicted from it: leave it \
+             out, or give a file",
+        ));
+    };
+    let sampling = Sampling::new(bytes);
+    let begun = Instant::now();
+    let corpus = ReadCorpus::sample(&opened, settings, &plan, &sampling, progress)?;
+    let reading = begun.elapsed().as_secs_f64();
+    progress.begin(Stage::Candidates, None);
+    let begun = Instant::now();
+    let survey = survey(&corpus.corpus(), MOST_COMPARED)?;
+    let matching = begun.elapsed().as_secs_f64();
+    Ok(Scale {
+        sampling: &sampling,
+        threads: settings.threads,
+    }
+    .forecast(&corpus, &survey, (reading, matching)))
+}
+
+/// From the sample to all.
+struct Scale<'a> {
+    sampling: &'a Sampling,
+    threads: usize,
+}
+
+impl Scale<'_> {
+    fn forecast(
+        &self,
+        corpus: &ReadCorpus<'_>,
+        survey: &Survey,
+        (reading, matching): (f64, f64),
+    ) -> Forecast {
+        let share = self.sampling.read_share() * self.sampling.chosen_share();
+        let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
+        let of_pairs = of_documents * of_documents / survey.share.max(f64::MIN_POSITIVE);
+        let rows = self.sampling.rows.load(Ordering::Relaxed) as f64;
+        let documents = rows / self.sampling.read_share().max(f64::MIN_POSITIVE);
+        // Comparing grows with pairs, all else with documents.
+        let comparing = survey.comparing.as_secs_f64() / self.threads as f64;
+        let finding = (matching - comparing).max(0.0);
+        let by_route = survey.by_route.iter();
+        Forecast {
+            sampled: corpus.len() as u64,
+            share,
+            documents: documents.round() as u64,
+            compared: by_route
+                .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))
+                .collect(),
+            memory: (corpus.bytes() as f64 * of_documents) as u64,
+            seconds: self.reading(reading) + finding * of_documents + comparing * of_pairs,
+            threads: self.threads,
+        }
+    }
+
+    /// Sketching grows with the rows that are chosen, all else with what is read.
+    fn reading(&self, seconds: f64) -> f64 {
+        let nanoseconds = self.sampling.sketching.load(Ordering::Relaxed);
+        let sketching = nanoseconds as f64 / 1e9 / self.threads as f64;
+        let rest = (seconds - sketching).max(0.0);
+        (rest + sketching / self.sampling.chosen_share()) / self.sampling.read_share()
+    }
+}
