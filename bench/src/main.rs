@@ -32,6 +32,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Benchmarks that check their answers.
 #[derive(Parser)]
@@ -82,7 +86,7 @@ enum Command {
         out: PathBuf,
     },
     /// Check and insert, durably; memory, single documents and opening.
-    Serve,
+    Serve(serve::Selection),
     /// The same as clients of the service meet it.
     Http,
     /// How often an audit's interval holds the truth, and what an audit costs.
@@ -111,7 +115,7 @@ fn main() -> Result<()> {
             | Command::Join
             | Command::Live
             | Command::Measures
-            | Command::Serve
+            | Command::Serve(_)
             | Command::Http
             | Command::Audit
     );
@@ -145,7 +149,7 @@ fn main() -> Result<()> {
         Command::Settings => settings::run(&data),
         Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
-        Command::Serve => serve::run(&data),
+        Command::Serve(selection) => serve::run(&data, &selection),
         Command::Http => http::run(&data),
         Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),

@@ -1,7 +1,7 @@
 //! Check and insert, durably: the heart of the service without its HTTP.
 //!
-//! One thread prepares documents on all cores, another inserts them, a thousand at a time, each
-//! thousand on disk before the next. The answers are checked: the stream of titles with a window gets
+//! Documents are prepared on all cores, checked and inserted some thousands at a time, and acknowledged
+//! once they are on disk, each thousands while the next are checked. The answers are checked: the stream of titles with a window gets
 //! the verdicts of the batch engine over the same titles, document by document.
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use lookalike::text::{Analyzer, Scratch};
 use lookalike::{Cpu, DocId, Sketcher};
 use lookalike_oracle::generate::{self, Kind};
 use lookalike_store::{
-    Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
+    Admitted, Answer, Collection, Content, Document, Folder, Options, Prepared, Settings, Verdict,
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -42,19 +42,67 @@ const REPEATED: u64 = 40;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Documents that are made for a large window.
-const MANY: usize = 5_000_000;
-
 /// Single documents that are timed.
 const SINGLE: usize = 2000;
 
+/// Documents that arrive a second while each is timed, and for how long at the most.
+const ARRIVING: u32 = 2000;
+const SECONDS: u32 = 10;
+
+/// Threads that wait for the answers of these.
+const CLIENTS: u32 = 16;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Documents that are made for the large window.
+    #[arg(long, default_value_t = 20_000_000)]
+    many: usize,
+    /// Only these, to look at; nothing is written.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+/// A part of the measurements.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// A stream of titles with a window, against a batch.
+    Stream,
+    /// Titles into an empty collection.
+    Titles,
+    /// The same with SimHash.
+    Simhash,
+    /// English documents into an empty collection.
+    English,
+    /// Many in the window.
+    Many,
+    /// The same with SimHash and a quarter of the documents.
+    ManySimhash,
+}
+
+const ALL: [Part; 6] = [
+    Part::Stream,
+    Part::Titles,
+    Part::Simhash,
+    Part::English,
+    Part::Many,
+    Part::ManySimhash,
+];
+
 /// Measures on real titles, and with many made of them in the window.
-pub fn run(data: &Path) -> Result<()> {
+pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
     let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
     let mut rows = Vec::new();
-    measure(&titles, &english, MANY, &mut rows)?;
+    let some = !selection.only.is_empty();
+    let parts = if some { &selection.only } else { &ALL[..] };
+    for &part in parts {
+        measure(part, &titles, &english, selection.many, &mut rows)?;
+    }
+    if some {
+        return Ok(());
+    }
     machine::write("serve", rows)
 }
 
@@ -66,12 +114,10 @@ pub fn smoke() -> Result<()> {
     };
     let texts = made(Kind::Short, 3000);
     let days = (0..texts.len()).map(|at| at as i64 / 10).collect();
-    measure(
-        &Titles { texts, days },
-        &made(Kind::English, 200),
-        5000,
-        &mut Vec::new(),
-    )
+    let titles = Titles { texts, days };
+    let english = made(Kind::English, 200);
+    ALL.into_iter()
+        .try_for_each(|part| measure(part, &titles, &english, 5000, &mut Vec::new()))
 }
 
 /// A stream in the order of its dates.
@@ -111,27 +157,27 @@ fn day(date: &str) -> Option<i64> {
     Some(365 * year + leap + (153 * month + 2) / 5 + day - 719_469)
 }
 
-fn measure(titles: &Titles, english: &[String], many: usize, rows: &mut Vec<Row>) -> Result<()> {
-    stream_like_a_batch(titles, rows)?;
+fn measure(
+    part: Part,
+    titles: &Titles,
+    english: &[String],
+    many: usize,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let simhash = plan::Settings {
         method: Method::SimHash,
         measure: Measure::Sketch,
         ..plan::Settings::default()
     };
-    bulk(
-        "titles, default",
-        &titles.texts,
-        plan::Settings::default(),
-        rows,
-    )?;
-    bulk("titles, SimHash", &titles.texts, simhash, rows)?;
-    bulk(
-        "English documents",
-        english,
-        plan::Settings::default(),
-        rows,
-    )?;
-    with_many(&titles.texts, many, rows)
+    let default = plan::Settings::default();
+    match part {
+        Part::Stream => stream_like_a_batch(titles, rows),
+        Part::Titles => bulk("titles, default", &titles.texts, default, rows),
+        Part::Simhash => bulk("titles, SimHash", &titles.texts, simhash, rows),
+        Part::English => bulk("English documents", english, default, rows),
+        Part::Many => with_many("default", &titles.texts, many, default, rows),
+        Part::ManySimhash => with_many("SimHash", &titles.texts, many / 4, simhash, rows),
+    }
 }
 
 fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: &'static str) {
@@ -204,8 +250,17 @@ fn insert(
                 }
             }
         });
-        for prepared in receiver {
-            let answers: Result<Vec<_>, _> = collection.insert(&prepared?).into_iter().collect();
+        let (admitted, settled) = sync_channel::<Result<Admitted>>(2);
+        scope.spawn(move || {
+            for prepared in receiver {
+                let documents = prepared.map(|prepared| collection.admit(&prepared));
+                if admitted.send(documents).is_err() {
+                    return;
+                }
+            }
+        });
+        for documents in settled {
+            let answers: Result<Vec<_>, _> = collection.settle(documents?).into_iter().collect();
             answered(answers?)?;
         }
         Ok(started.elapsed())
@@ -362,14 +417,7 @@ fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<R
         "%",
     );
     report_memory(&place, name, count, rows)?;
-    let before = place.collection.stats()?;
-    let (place, opening) = place.reopen()?;
-    let after = place.collection.stats()?;
-    ensure!(
-        (before.rows, before.kept) == (after.rows, after.kept),
-        "something was lost"
-    );
-    report(rows, &label("opening"), count, opening.as_secs_f64(), "s");
+    opened_again(place, &label("opening"), count, rows)?;
     Ok(())
 }
 
@@ -418,9 +466,16 @@ fn mix(mut value: u64) -> u64 {
 }
 
 /// Many in the window: the rate of the last tenth, memory, single documents, opening.
-fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()> {
+fn with_many(
+    name: &str,
+    titles: &[String],
+    count: usize,
+    matching: plan::Settings,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
     let width = Duration::from_secs(2 * 86_400);
     let settings = Settings {
+        matching,
         window: Some(Window::new(width, Duration::ZERO, false)?),
         ..Settings::default()
     };
@@ -430,18 +485,32 @@ fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()>
     let make = |at: usize| document(at, &made(at, titles), time(at));
     let most = count / 10 * 9;
     insert(&place.collection, most, make, |_| Ok(()))?;
-    let make = |at: usize| document(most + at, &made(most + at, titles), time(most + at));
+    let texts: Vec<String> = (most..count)
+        .into_par_iter()
+        .map(|at| made(at, titles))
+        .collect();
+    let make = |at: usize| document(most + at, &texts[at], time(most + at));
     let last = insert(&place.collection, count - most, make, |_| Ok(()))?;
     let rate = (count - most) as f64 / last.as_secs_f64() / 1e3;
-    report(
-        rows,
-        "bulk, durable (many in the window)",
-        count,
-        rate,
-        "thousand/s",
-    );
-    report_memory(&place, "many in the window", count, rows)?;
+    let name = format!("many in the window, {name}");
+    let label = |what: &str| format!("{what} ({name})");
+    report(rows, &label("bulk, durable"), count, rate, "thousand/s");
+    report_memory(&place, &name, count, rows)?;
     single(&place.collection, titles, count, time(count), rows)?;
+    arriving(&place.collection, titles, count, time(count), rows)?;
+    let place = opened_again(place, &label("opening"), count, rows)?;
+    for entry in std::fs::read_dir(place.folder.path())? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "sketches") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    opened_again(place, &label("opening without sketches"), count, rows)?;
+    Ok(())
+}
+
+/// Closes a collection and times how long opening takes; nothing may be lost.
+fn opened_again(place: Place, what: &str, count: usize, rows: &mut Vec<Row>) -> Result<Place> {
     let before = place.collection.stats()?;
     let (place, opening) = place.reopen()?;
     let after = place.collection.stats()?;
@@ -449,12 +518,55 @@ fn with_many(titles: &[String], count: usize, rows: &mut Vec<Row>) -> Result<()>
         (before.rows, before.kept) == (after.rows, after.kept),
         "something was lost"
     );
-    report(
-        rows,
-        "opening (many in the window)",
+    report(rows, what, count, opening.as_secs_f64(), "s");
+    Ok(place)
+}
+
+/// Single documents that arrive at their times, whether those before are answered or not: how long
+/// after its time each is answered, on disk.
+fn arriving(
+    collection: &Collection,
+    titles: &[String],
+    count: usize,
+    time: i64,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let between = Duration::from_secs(1) / ARRIVING;
+    let arriving = (ARRIVING * SECONDS).min(count as u32);
+    let started = Instant::now() + between;
+    let clients: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
+        let client = |client: u32| {
+            scope.spawn(move || {
+                let mut scratch = Scratch::default();
+                let mut took = Vec::new();
+                for at in (client..arriving).step_by(CLIENTS as usize) {
+                    let arrives = started + at * between;
+                    std::thread::sleep(arrives.saturating_duration_since(Instant::now()));
+                    let number = count + SINGLE + at as usize;
+                    let document = document(number, &made(number, titles), time);
+                    let prepared = collection.prepare(document, &mut scratch)?;
+                    collection.insert(&[prepared]).remove(0)?;
+                    took.push(arrives.elapsed().as_secs_f64() * 1e3);
+                }
+                Ok(took)
+            })
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let joined = clients.into_iter().map(|client| {
+            let failed = |_| Err(anyhow::anyhow!("a client failed"));
+            client.join().unwrap_or_else(failed)
+        });
+        joined.collect()
+    });
+    let mut took = Vec::new();
+    for client in clients {
+        took.extend(client?);
+    }
+    report_times(
+        "check and insert at 2,000 a second, durable",
+        took,
         count,
-        opening.as_secs_f64(),
-        "s",
+        rows,
     );
     Ok(())
 }
@@ -483,22 +595,16 @@ fn single(
             "document {at}: {asked:?}, then {answer:?}"
         );
     }
-    for (what, mut times) in [("check", checks), ("check and insert, durable", inserts)] {
-        times.sort_unstable_by(f64::total_cmp);
-        report(
-            rows,
-            &format!("{what}, median"),
-            count,
-            times[times.len() / 2],
-            "ms",
-        );
-        report(
-            rows,
-            &format!("{what}, 99 of 100"),
-            count,
-            times[times.len() * 99 / 100],
-            "ms",
-        );
-    }
+    report_times("check", checks, count, rows);
+    report_times("check and insert, durable", inserts, count, rows);
     Ok(())
+}
+
+/// The median and the 99th percentile of milliseconds.
+fn report_times(what: &str, mut times: Vec<f64>, count: usize, rows: &mut Vec<Row>) {
+    times.sort_unstable_by(f64::total_cmp);
+    for (share, of_100) in [("median", 50), ("99 of 100", 99)] {
+        let figure = times[times.len() * of_100 / 100];
+        report(rows, &format!("{what}, {share}"), count, figure, "ms");
+    }
 }

@@ -1,8 +1,7 @@
 //! A collection that is open.
 
 use std::fmt;
-use std::sync::RwLockWriteGuard;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lookalike::online::{Preparer, Slot, Time};
@@ -11,9 +10,11 @@ use lookalike::text::Scratch;
 use crate::disk::{Disk, DiskFile};
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
+use crate::group::Group;
 use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
 use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
+use crate::sketches::sketches_name;
 use crate::state::State;
 use crate::writer::Writer;
 
@@ -65,9 +66,7 @@ pub struct Collection {
     state: RwLock<State>,
     /// Held by whoever writes, and while a snapshot is taken.
     writer: Mutex<Writer>,
-    progress: Mutex<Progress>,
-    /// Waits for the progress to change.
-    changed: Condvar,
+    group: Group,
 }
 
 impl fmt::Debug for Collection {
@@ -77,19 +76,17 @@ impl fmt::Debug for Collection {
     }
 }
 
-/// How far the disk has come.
-#[derive(Debug, Default)]
-struct Progress {
-    /// The number of the last row on disk.
-    durable: u64,
-    /// Whether somebody is writing for all.
-    writing: bool,
-    /// Why nothing is written any more.
-    failed: Option<String>,
-}
-
 /// Documents that are answered before readers have their turn.
-const PORTION: usize = 128;
+const PORTION: usize = 512;
+
+/// Documents that were answered for and are not yet known to be on disk; see [`Collection::admit`].
+#[derive(Debug)]
+#[must_use = "nothing is acknowledged before it is settled"]
+pub struct Admitted {
+    answers: Vec<Result<Answer>>,
+    /// The number of the last row that must be on disk.
+    last: u64,
+}
 
 /// What a collection has and takes.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +127,10 @@ impl Collection {
         let (settings, seal) = settings::read(&*disk)?;
         let settings = Arc::new(settings);
         let mut state = State::new(settings.clone(), seal)?;
+        let mut sketches = None;
         for number in partition_numbers(&*disk)? {
             let partition = Arc::new(Partition::open(&*disk, seal, number)?);
-            state.replay_partition(&partition)?;
+            sketches = state.replay_partition(&*disk, &partition)?;
         }
         state.end_replay();
         let newest = state.partitions().last().cloned();
@@ -141,14 +139,10 @@ impl Collection {
             settings,
             options,
             preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), newest)),
+            writer: Mutex::new(Writer::new(disk.clone(), newest, sketches)),
             disk,
             state: RwLock::new(state),
-            progress: Mutex::new(Progress {
-                durable,
-                ..Progress::default()
-            }),
-            changed: Condvar::new(),
+            group: Group::new(durable),
         })
     }
 
@@ -177,29 +171,53 @@ impl Collection {
     /// For each document apart: other content under a known id, unless it replaces; for all: no
     /// room on the disk, or a write that failed, now or before.
     pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
-        let refused = |error: Error| vec![Err(error); documents.len()];
+        self.settle(self.admit(documents))
+    }
+
+    /// The first half of [`insert`](Self::insert): everything but the disk. The answers are handed out
+    /// by [`settle`](Self::settle), which another thread may call while this one admits what comes
+    /// next. What is admitted counts from now on, and may be on disk whether it is settled or not.
+    pub fn admit(&self, documents: &[Prepared]) -> Admitted {
+        let refused = |error: Error| Admitted {
+            answers: vec![Err(error); documents.len()],
+            last: 0,
+        };
         let bytes = documents.iter().map(|document| document.bytes() as u64);
-        if let Err(error) = self
-            .check_running()
-            .and_then(|()| self.check_room(bytes.sum()))
-        {
+        let bytes = bytes.sum();
+        if let Err(error) = self.check_running().and_then(|()| self.check_room(bytes)) {
             return refused(error);
         }
-        let mut answers = Vec::with_capacity(documents.len());
-        let mut last = 0;
+        let mut admitted = Admitted {
+            answers: Vec::with_capacity(documents.len()),
+            last: 0,
+        };
         for portion in documents.chunks(PORTION) {
-            let mut state = match self.state_mut() {
-                Ok(state) => state,
-                Err(error) => return refused(error),
-            };
-            let now = (self.options.clock)();
-            answers.extend(portion.iter().map(|document| state.admit(document, now)));
-            last = state.last();
+            if let Err(error) = self.admit_portion(portion, &mut admitted) {
+                return refused(error);
+            }
         }
-        match self.wait_for(last) {
-            Ok(()) => answers,
-            Err(error) => refused(error),
+        admitted
+    }
+
+    /// The second half of [`insert`](Self::insert): hands the answers out once they are on disk.
+    pub fn settle(&self, admitted: Admitted) -> Vec<Result<Answer>> {
+        match self.wait_for(admitted.last) {
+            Ok(()) => admitted.answers,
+            Err(error) => vec![Err(error); admitted.answers.len()],
         }
+    }
+
+    /// Answers for a portion in memory. Most of the checking is done beside readers and others that do
+    /// the same.
+    fn admit_portion(&self, portion: &[Prepared], admitted: &mut Admitted) -> Result<()> {
+        let now = (self.options.clock)();
+        let ahead = self.state()?.look_ahead(portion, now);
+        let mut state = self.state_mut()?;
+        let answers = portion.iter().zip(ahead);
+        let answers = answers.map(|(document, ahead)| state.admit(document, ahead, now));
+        admitted.answers.extend(answers);
+        admitted.last = state.last();
+        Ok(())
     }
 
     /// Answers for a document as [`insert`](Self::insert) would and does not take it in.
@@ -295,14 +313,14 @@ impl Collection {
     /// If a thread has panicked.
     pub fn stats(&self) -> Result<Stats> {
         let state = self.state()?;
-        let progress = self.progress();
+        let progress = self.group.progress();
         Ok(Stats {
             rows: state.last() + 1 - state.low(),
             kept: state.matcher.len(),
             partitions: state.homes.len() as u64,
             durable: progress.durable,
             memory: state.memory(),
-            stopped: progress.failed.clone(),
+            stopped: progress.failed,
         })
     }
 
@@ -320,14 +338,14 @@ impl Collection {
             state.partitions().take(older).cloned().collect()
         };
         for partition in &sealed {
-            copy_partition(partition, to)?;
+            copy_partition(partition, &*self.disk, to)?;
         }
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_running()?;
         let newest: Vec<Arc<Partition>> = self.state()?.partitions().cloned().collect();
         let copied = sealed.last().map_or(0, |partition| partition.about.number);
         for partition in newest.iter().filter(|it| it.about.number > copied) {
-            copy_partition(partition, to)?;
+            copy_partition(partition, &*self.disk, to)?;
         }
         settings::write(to, &self.settings)
     }
@@ -340,15 +358,10 @@ impl Collection {
         self.state.write().map_err(|_| panicked())
     }
 
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        // Every change of it is one assignment.
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn check_running(&self) -> Result<()> {
-        match &self.progress().failed {
+        match self.group.progress().failed {
             None => Ok(()),
-            Some(why) => Err(stopped(why)),
+            Some(why) => Err(stopped(&why)),
         }
     }
 
@@ -374,32 +387,10 @@ impl Collection {
 
     /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
     fn wait_for(&self, last: u64) -> Result<()> {
-        let mut progress = self.progress();
-        loop {
-            if let Some(why) = &progress.failed {
-                return Err(stopped(why));
-            }
-            if progress.durable >= last {
-                return Ok(());
-            }
-            if progress.writing {
-                progress = self
-                    .changed
-                    .wait(progress)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            progress.writing = true;
-            drop(progress);
-            let written = self.write();
-            progress = self.progress();
-            progress.writing = false;
-            match written {
-                Ok(durable) => progress.durable = durable,
-                Err(error) => progress.failed = Some(error.to_string()),
-            }
-            self.changed.notify_all();
-        }
+        let write = || self.write().map_err(|error| error.to_string());
+        self.group
+            .wait_for(last, write)
+            .map_err(|why| stopped(&why))
     }
 
     /// Writes all that waits; returns the number of the last row that is on disk.
@@ -505,9 +496,13 @@ pub(crate) fn partition_numbers(disk: &dyn Disk) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-fn copy_partition(partition: &Partition, to: &dyn Disk) -> Result<()> {
+fn copy_partition(partition: &Partition, from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     let number = partition.about.number;
     copy(&*partition.texts_file, to, &texts_name(number))?;
+    // It may have expired by now, and is only a cache.
+    if let Ok(sketches) = from.open(&sketches_name(number)) {
+        copy(&*sketches, to, &sketches_name(number))?;
+    }
     copy(&*partition.rows_file, to, &rows_name(number))
 }
 

@@ -41,6 +41,7 @@
 //! | `manifest` | the settings, written once |
 //! | `….rows` | a partition: what happened, in order, in a redb database. The truth |
 //! | `….texts` | ids and texts of its documents, appended; what a committed row refers to counts |
+//! | `….sketches` | a cache of what its kept documents are compared by |
 //!
 //! Everything in memory follows from the rows and is made again from them when a collection is opened.
 //! All values carry checksums. All access goes through [`Disk`], so that tests can break it.
@@ -61,15 +62,23 @@ mod collection;
 mod disk;
 mod document;
 mod error;
+mod group;
+mod ids;
 mod maintain;
 mod partition;
 mod records;
 mod rows;
 mod settings;
+mod share;
+mod sketches;
 mod state;
+/// What threads wait for one another with; a test takes others in their place.
+mod sync {
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+}
 mod writer;
 
-pub use collection::{Clock, ClusterPage, Collection, Options, Stats};
+pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};
 pub use disk::{Disk, DiskFile, Folder};
 pub use document::{
     Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,

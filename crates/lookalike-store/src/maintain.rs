@@ -40,7 +40,7 @@ pub fn verify(disk: &dyn Disk) -> Result<Report> {
 
 /// Makes a new collection of all documents that can still be read of a damaged one, in their order.
 /// They are checked and inserted anew, so their sequence numbers change, and where a kept document was
-/// lost so do verdicts. Returns what was found, and the new collection.
+/// lost so do verdicts. A document whose deletion cannot be read is there again. Returns what was found, and the new collection.
 ///
 /// # Errors
 /// If the manifest cannot be read, or the new disk refuses.

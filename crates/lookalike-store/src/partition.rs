@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::records::{self, FIRST_READ, Record};
 use crate::rows::{Place, Row, Rows, UNIT, open_block};
 use crate::settings::NEW;
+use crate::sketches::{SKETCHES_END, sketches_name};
 
 /// Blocks of rows by the number of their first row.
 const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
@@ -30,7 +31,7 @@ const SELF: &str = "partition";
 const VERSION: u32 = 1;
 
 /// Bytes of pages that each database may keep in memory.
-pub(crate) const CACHE: usize = 2 << 20;
+pub(crate) const CACHE: usize = 1 << 20;
 
 /// What a partition is, from its beginning on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +95,9 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 
 /// Whether a file is left over from something that was not completed.
 pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
-    name.ends_with(NEW)
-        || name
-            .strip_suffix(TEXTS_END)
-            .is_some_and(|stem| !names.contains(&format!("{stem}{ROWS_END}")))
+    let beside = [TEXTS_END, SKETCHES_END];
+    let mut stems = beside.iter().filter_map(|end| name.strip_suffix(end));
+    name.ends_with(NEW) || stems.any(|stem| !names.contains(&format!("{stem}{ROWS_END}")))
 }
 
 /// An open partition.
@@ -236,15 +236,26 @@ impl Partition {
         mut visit: impl FnMut(Result<Vec<Row>>) -> Result<()>,
     ) -> Result<()> {
         let mut next = self.about.first;
+        self.for_each_raw_block(|first, block| {
+            let rows = self.rows_of_block(first, block, next);
+            next = first + rows.as_ref().map_or(0, Vec::len) as u64;
+            visit(rows)
+        })
+    }
+
+    /// Calls back with the number of the first row and the bytes of every block in order. An error that
+    /// is handed back ends it.
+    pub(crate) fn for_each_raw_block(
+        &self,
+        mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let mut stopped = Ok(());
         guarded(&self.name(), || {
             let transaction = self.database.begin_read()?;
             let table = transaction.open_table(ROWS)?;
             for entry in table.iter()? {
                 let (first, block) = entry?;
-                let rows = self.rows_of_block(first.value(), block.value(), next);
-                next = first.value() + rows.as_ref().map_or(0, Vec::len) as u64;
-                stopped = visit(rows);
+                stopped = visit(first.value(), block.value());
                 if stopped.is_err() {
                     break;
                 }
@@ -255,11 +266,22 @@ impl Partition {
     }
 
     fn rows_of_block(&self, first: u64, block: &[u8], expected: u64) -> Result<Vec<Row>> {
-        let name = self.name();
-        if first != expected {
-            let what = format!("the block of row {expected} is missing before that of {first}");
-            return Err(Error::damaged(&name, what));
+        self.check_next(first, expected)?;
+        self.decode_block(first, block)
+    }
+
+    /// Checks that a block begins with the row that is expected.
+    pub(crate) fn check_next(&self, first: u64, expected: u64) -> Result<()> {
+        if first == expected {
+            return Ok(());
         }
+        let what = format!("the block of row {expected} is missing before that of {first}");
+        Err(Error::damaged(&self.name(), what))
+    }
+
+    /// The rows of a block whose first one has a number.
+    pub(crate) fn decode_block(&self, first: u64, block: &[u8]) -> Result<Vec<Row>> {
+        let name = self.name();
         let rows = open_block(first, block).map_err(|what| Error::damaged(&name, what))?;
         let decoded = (first..).zip(rows).map(|(number, row)| {
             Row::decode(row)
@@ -318,6 +340,10 @@ pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
     let name = rows_name(number);
     disk.remove(&name)
         .and_then(|()| disk.remove(&texts_name(number)))
+        .and_then(|()| match disk.remove(&sketches_name(number)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        })
         .and_then(|()| disk.sync_names())
         .map_err(|error| Error::disk("cannot remove", &name, &error))
 }

@@ -6,14 +6,17 @@ mod replay;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use lookalike::online::{self, Arrival, Buckets, Found, Matcher, Slot, Texts, Time};
+use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time};
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
+use crate::ids::Ids;
 use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
-use crate::settings::{OnConflict, Settings};
+use crate::settings::{Holds, OnConflict, Settings};
+use crate::share;
+use crate::sketches::Entries;
 
 /// The most rows from the oldest to the newest: half of a number is all that tables keep.
 const MOST_ROWS: u64 = 1 << 31;
@@ -50,9 +53,24 @@ pub(crate) struct Batch {
     /// Bytes from the beginning of the file.
     pub(crate) texts_at: u64,
     pub(crate) texts: Vec<u8>,
+    pub(crate) sketches: Entries,
+    pub(crate) with_sketches: bool,
 }
 
 impl Batch {
+    fn new(partition: u64, first: u64, texts_at: u64, with_sketches: bool) -> Self {
+        Self {
+            partition,
+            begins: None,
+            first,
+            rows: Rows::default(),
+            texts_at,
+            texts: Vec::new(),
+            sketches: Entries::default(),
+            with_sketches,
+        }
+    }
+
     fn next(&self) -> u64 {
         self.first + self.rows.len() as u64
     }
@@ -81,8 +99,10 @@ pub(crate) struct State {
     settings: Arc<Settings>,
     seal: u32,
     pub(crate) matcher: Matcher,
+    /// Whether what kept documents are compared by is written beside them.
+    with_sketches: bool,
     /// Hashes of ids to numbers of rows.
-    ids: Buckets,
+    ids: Ids,
     /// Rows of documents that were deleted or moved.
     gone: HashSet<u64>,
     /// Documents that were moved: the number of the row by the sequence number.
@@ -103,11 +123,13 @@ impl State {
     pub(crate) fn new(settings: Arc<Settings>, seal: u32) -> Result<Self> {
         let plan = settings.plan()?;
         let matcher = Matcher::new(&settings.recipe, &plan, settings.window)?;
+        let of_texts = settings.holds == Holds::Texts;
         Ok(Self {
             settings,
             seal,
+            with_sketches: of_texts && matcher.preparer().can_write(),
             matcher,
-            ids: Buckets::default(),
+            ids: Ids::default(),
             gone: HashSet::new(),
             moved: HashMap::new(),
             homes: VecDeque::new(),
@@ -133,8 +155,24 @@ impl State {
         self.partitions.iter()
     }
 
+    /// Checks documents that are about to be admitted together, as far as that can be done before their
+    /// turn, on all cores.
+    pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Ahead>> {
+        let stated = documents.iter().map(|document| document.time);
+        let arrivals = self.matcher.arrivals(stated, now);
+        share::each(documents.len(), |at| {
+            let document = &documents[at].online;
+            Ok(self.matcher.look_ahead(document, &arrivals[at], self)?)
+        })
+    }
+
     /// Answers for a document and takes it in.
-    pub(crate) fn admit(&mut self, document: &Prepared, now: Time) -> Result<Answer> {
+    pub(crate) fn admit(
+        &mut self,
+        document: &Prepared,
+        ahead: Result<Ahead>,
+        now: Time,
+    ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
         if let Some(known) = &known {
             if known.document.content == document.content {
@@ -159,14 +197,15 @@ impl State {
         if let Some(known) = known {
             self.delete(&known);
         }
-        let found = self.check(&document.online, &arrival)?;
-        let verdict = self.verdict(found)?;
-        self.store(document, arrival.time, verdict, found)
+        let online = &document.online;
+        let now = self.matcher.check_again(ahead?, online, &arrival, self)?;
+        let verdict = self.verdict(now.found())?;
+        self.store(document, arrival.time, verdict, &now)
     }
 
     /// Answers for a document without taking it in.
     pub(crate) fn answer(&self, document: &Prepared, arrival: &Arrival) -> Result<Answer> {
-        let found = self.check(&document.online, arrival)?;
+        let found = self.matcher.check(&document.online, arrival, self)?;
         Ok(Answer {
             id: document.id.clone(),
             verdict: self.verdict(found)?,
@@ -174,10 +213,6 @@ impl State {
             time: arrival.time,
             again: false,
         })
-    }
-
-    fn check(&self, document: &online::Prepared, arrival: &Arrival) -> Result<Option<Found>> {
-        Ok(self.matcher.check(document, arrival, self)?)
     }
 
     fn verdict(&self, found: Option<Found>) -> Result<Verdict> {
@@ -198,22 +233,24 @@ impl State {
         document: &Prepared,
         time: Time,
         verdict: Verdict,
-        found: Option<Found>,
+        ahead: &Ahead,
     ) -> Result<Answer> {
-        let seq = self.next;
+        let (seq, found) = (self.next, ahead.found());
         let (slot, in_row) = match (found, &verdict) {
             (Some(found), Verdict::Duplicate(evidence)) => {
                 self.matcher.note(time);
                 (None, self.join_cluster(found.slot, evidence, seq))
             }
             _ => {
-                let slot = self.matcher.keep(&document.online, seq, time)?;
+                let online = &document.online;
+                let slot = self.matcher.keep_checked(online, ahead, seq, time)?;
                 (Some(slot), RowVerdict::Kept { index: slot.index })
             }
         };
         let place = self.push_record(&document.record);
         if slot.is_some() {
             self.push_entry(place, seq, 0);
+            self.push_sketches(document.content, &document.online);
         }
         let row = rows::Document {
             id: document.id.clone(),
@@ -277,6 +314,7 @@ impl State {
         let slot = self.matcher.keep(&again, seq, time)?;
         let place = self.push_record(&record);
         self.push_entry(place, seq, last);
+        self.push_sketches(kept.content, &again);
         let number = self.next;
         self.gone.insert(from);
         self.moved.insert(seq, number);
@@ -371,12 +409,8 @@ impl State {
         self.push_home(number, self.next);
         self.seal_batch();
         self.open = Some(Batch {
-            partition: number,
             begins: Some(about),
-            first: self.next,
-            rows: Rows::default(),
-            texts_at: 0,
-            texts: Vec::new(),
+            ..Batch::new(number, self.next, 0, self.with_sketches)
         });
         Ok(())
     }
@@ -418,6 +452,14 @@ impl State {
         }
     }
 
+    fn push_sketches(&mut self, content: u64, document: &online::Prepared) {
+        if let Some(open) = self.open.as_mut().filter(|open| open.with_sketches) {
+            let preparer = self.matcher.preparer();
+            open.sketches
+                .push(content, |into| preparer.write(document, into));
+        }
+    }
+
     fn push_record(&mut self, record: &[u8]) -> Place {
         let units = record.len() as u64 / UNIT;
         let at = self.homes.back_mut().map_or(0, |home| {
@@ -448,7 +490,6 @@ impl State {
         let gone = &self.gone;
         self.ids
             .insert(id_hash, number, low, |number| gone.contains(&number));
-        self.ids.sweep(low, |number| gone.contains(&number));
     }
 
     /// All that waits to be written.
@@ -458,13 +499,8 @@ impl State {
             (open.partition, texts_at)
         });
         self.seal_batch();
-        self.open = next.map(|(partition, texts_at)| Batch {
-            partition,
-            begins: None,
-            first: self.next,
-            rows: Rows::default(),
-            texts_at,
-            texts: Vec::new(),
+        self.open = next.map(|(partition, texts_at)| {
+            Batch::new(partition, self.next, texts_at, self.with_sketches)
         });
         Work {
             batches: self.sealed.iter().cloned().collect(),
@@ -672,7 +708,7 @@ impl State {
         let kept: usize = self.homes.iter().map(|home| home.kept.capacity()).sum();
         let waiting: usize = self
             .batches()
-            .map(|batch| batch.rows.bytes() + batch.texts.len())
+            .map(|batch| batch.rows.bytes() + batch.texts.len() + batch.sketches.bytes())
             .sum();
         let moved = 16 * self.moved.capacity() + 8 * self.gone.capacity();
         parts.push(("ids", self.ids.bytes()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::partition::{self, Partition};
+use crate::sketches::Sketches;
 use crate::state::{Batch, Work};
 
 /// The only one that writes.
@@ -13,11 +14,21 @@ pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
     /// The partition that was written last.
     newest: Option<Arc<Partition>>,
+    /// Its sketches, if documents of this collection have such.
+    sketches: Option<Sketches>,
 }
 
 impl Writer {
-    pub(crate) fn new(disk: Arc<dyn Disk>, newest: Option<Arc<Partition>>) -> Self {
-        Self { disk, newest }
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        newest: Option<Arc<Partition>>,
+        sketches: Option<Sketches>,
+    ) -> Self {
+        Self {
+            disk,
+            newest,
+            sketches,
+        }
     }
 
     /// Does all of the work; returns the partitions that began. After an error nothing is known of what
@@ -39,11 +50,17 @@ impl Writer {
             Some(about) => Some(Arc::new(Partition::create(&*self.disk, about)?)),
             None => None,
         };
-        if begun.is_some() {
-            self.newest.clone_from(&begun);
+        if let Some(partition) = &begun {
+            self.newest = Some(partition.clone());
+            let about = partition.about;
+            let sketches = || Sketches::create(&*self.disk, about.seal, about.number);
+            self.sketches = batch.with_sketches.then(sketches).transpose()?;
         }
         if let Some(newest) = &self.newest {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
+        }
+        if let Some(sketches) = &mut self.sketches {
+            sketches.append(&batch.sketches)?;
         }
         Ok(begun)
     }

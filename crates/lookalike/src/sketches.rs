@@ -40,7 +40,7 @@ pub(crate) struct Brief {
 }
 
 impl Brief {
-    fn new(key: u128, size: u32, features: &[u64]) -> Self {
+    pub(crate) fn new(key: u128, size: u32, features: &[u64]) -> Self {
         let parities = features
             .iter()
             .fold(0, |bits, feature| bits ^ 1 << (feature >> 58));
@@ -49,6 +49,11 @@ impl Brief {
             size,
             parities,
         }
+    }
+
+    /// Bit i says whether the number of features whose hash leads to bit i is odd.
+    pub(crate) fn parities(self) -> u64 {
+        self.parities
     }
 
     /// Whether two documents may have the same key.
@@ -303,6 +308,111 @@ impl Sketcher {
     }
 }
 
+/// The numbers of states in files.
+const STATES: [State; 4] = [State::Rich, State::Poor, State::Blank, State::Empty];
+
+/// Writing the sketches of one document, and reading them again under the same recipe and plan.
+/// Sequences are not written: they take as much room as the text.
+impl Sketcher {
+    /// Whether all that is compared at a glance can be written.
+    pub(crate) fn can_write(&self) -> bool {
+        self.plan.of_sequences().is_none()
+    }
+
+    /// Appends the sketches of a store's only document.
+    pub(crate) fn write(&self, from: &Sketches, into: &mut Vec<u8>) {
+        let document = DocId(0);
+        let state = from.state(document);
+        into.extend(from.key(document).to_le_bytes());
+        into.push(STATES.iter().position(|&it| it == state).unwrap_or(0) as u8);
+        if self.plan.join().is_some() {
+            into.extend(from.brief(document).size.to_le_bytes());
+            let features = from.features(document).unwrap_or_default();
+            features
+                .iter()
+                .for_each(|feature| into.extend(feature.to_le_bytes()));
+        }
+        if self.minhash.is_some() {
+            let signature = from.signature(document);
+            into.push(u8::from(signature.is_some()));
+            let slots = signature.unwrap_or_default().iter();
+            slots.for_each(|slot| into.extend(slot.to_le_bytes()));
+        }
+        if self.simhash.is_some() {
+            let code = from.fingerprints.get(0).unwrap_or(0);
+            into.extend(code.to_le_bytes());
+        }
+        if self.plan.sentences().is_some() {
+            into.extend(from.sentences[0].to_le_bytes());
+        }
+        if self.plan.smallest().is_some() {
+            let hashes = from.smallest(document).unwrap_or_default();
+            into.extend((hashes.len() as u32).to_le_bytes());
+            hashes
+                .iter()
+                .for_each(|hash| into.extend(hash.to_le_bytes()));
+        }
+    }
+
+    /// The store of one document whose sketches were written; None if these are none of this plan.
+    pub(crate) fn read(&self, bytes: &[u8], feature_budget: usize) -> Option<Sketches> {
+        let mut reader = Reader(bytes);
+        let mut to = self.sketches(feature_budget);
+        let key = u128::from_le_bytes(reader.array()?);
+        to.keys.push(key);
+        to.states
+            .push(*STATES.get(usize::from(reader.array::<1>()?[0]))?);
+        if let Some(join) = self.plan.join() {
+            let size = u32::from_le_bytes(reader.array()?);
+            if size != LONG && size as usize > join.reach {
+                return None;
+            }
+            let features = if size == LONG { 0 } else { size };
+            let features = reader.list(features as usize, u64::from_le_bytes)?;
+            to.briefs.push(Brief::new(key, size, &features));
+            let held = if features.is_empty() { NONE } else { 0 };
+            to.features_at.push(held);
+            to.features = features;
+        }
+        if self.minhash.is_some() {
+            let there = reader.array::<1>()?[0] != 0;
+            let slots = if there { to.slots } else { 0 };
+            to.signatures = reader.list(slots, u32::from_le_bytes)?;
+            to.signature_at.push(if there { 0 } else { NONE });
+        }
+        if self.simhash.is_some() {
+            to.fingerprints.push(u128::from_le_bytes(reader.array()?));
+        }
+        if self.plan.sentences().is_some() {
+            to.sentences.push(u64::from_le_bytes(reader.array()?));
+        }
+        if self.plan.smallest().is_some() {
+            let count = u32::from_le_bytes(reader.array()?);
+            to.smallest = reader.list(count as usize, u64::from_le_bytes)?;
+            to.smallest_ends.push(to.smallest.len());
+        }
+        reader.0.is_empty().then_some(to)
+    }
+}
+
+/// Bytes that are read from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn list<T, const N: usize>(&mut self, count: usize, read: fn([u8; N]) -> T) -> Option<Vec<T>> {
+        if self.0.len() / N < count {
+            return None;
+        }
+        (0..count).map(|_| self.array().map(read)).collect()
+    }
+}
+
 impl Sketches {
     /// How many documents there are.
     pub fn len(&self) -> usize {
@@ -400,6 +510,11 @@ impl Sketches {
     #[inline]
     pub(crate) fn brief(&self, document: DocId) -> Brief {
         self.briefs[document.index()]
+    }
+
+    /// The same where it is not known whether there is a join.
+    pub(crate) fn brief_of(&self, document: DocId) -> Option<Brief> {
+        self.briefs.get(document.index()).copied()
     }
 
     /// Whether a document may have the key of one of another store of the same plan.

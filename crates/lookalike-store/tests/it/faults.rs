@@ -1,12 +1,15 @@
 //! A disk that refuses, fills up, or writes half.
 
 use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
 
-use lookalike_store::ErrorKind;
+use lookalike_store::{Collection, Disk, DiskFile, ErrorKind, Folder, Settings, verify};
 
 use crate::disk::{Fault, Simulated};
 use crate::power::script;
-use crate::support::{Hand, Random, document, prepare};
+use crate::support::{Hand, Random, document, prepare, text};
 
 /// Whatever fails, once: nothing is acknowledged from then on, though the disk works again, and all
 /// that was before is there afterwards.
@@ -76,4 +79,110 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     assert!(collection.get("a").unwrap().is_none());
     disk.set_free(1 << 30);
     assert!(collection.insert(&documents).remove(0).is_ok());
+}
+
+/// A directory that never says that it is nearly full.
+#[derive(Debug)]
+struct Boundless(Folder);
+
+impl Disk for Boundless {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.0.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.0.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.0.sync_names()
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+}
+
+/// A file system in memory of some bytes, as long as this lives.
+struct Mounted(tempfile::TempDir);
+
+impl Mounted {
+    fn new(bytes: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let size = format!("size={bytes}");
+        run(
+            "mount",
+            &["-t", "tmpfs", "-o", &size, "tmpfs"],
+            folder.path(),
+        );
+        Self(folder)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        run("umount", &[], self.0.path());
+    }
+}
+
+fn run(program: &str, arguments: &[&str], path: &Path) {
+    let status = Command::new(program).args(arguments).arg(path).status();
+    assert!(status.unwrap().success(), "'{program}' refuses");
+}
+
+/// A disk that is really full: what was acknowledged is there once there is room again.
+#[test]
+#[ignore = "mounts a file system, for which it must be root"]
+fn a_full_disk_loses_nothing() {
+    for megabytes in 3..9 {
+        let mounted = Mounted::new(megabytes << 20);
+        let path = mounted.0.path();
+        let (settings, hand) = (Settings::default(), Hand::default());
+        let disk = Arc::new(Boundless(Folder::open(path).unwrap()));
+        let collection = Collection::create(disk, &settings, hand.options()).unwrap();
+        let mut acknowledged = Vec::new();
+        let refused = (0..).find_map(|call| {
+            let documents = (0..20).map(|at| {
+                let id = format!("{call}-{at}");
+                document(&id, &text(call * 20 + at).repeat(9), None)
+            });
+            let documents: Vec<_> = documents.collect();
+            let prepared = prepare(&collection, documents.clone());
+            let answers = collection.insert(&prepared).into_iter();
+            match answers.collect::<Result<Vec<_>, _>>() {
+                Ok(_) => acknowledged.extend(documents),
+                Err(error) => return Some(error),
+            }
+            None
+        });
+        let refused = refused.unwrap();
+        assert_eq!(refused.kind(), ErrorKind::Stopped, "{refused}");
+        assert!(refused.to_string().contains("No space left"), "{refused}");
+        assert!(acknowledged.len() > 100, "{}", acknowledged.len());
+        drop(collection);
+        let size = format!("remount,size={}", (megabytes + 20) << 20);
+        run("mount", &["-o", &size], path);
+        let report = verify(&Folder::open(path).unwrap()).unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+        let disk = Arc::new(Folder::open(path).unwrap());
+        let collection = Collection::open(disk, hand.options()).unwrap();
+        for document in &acknowledged {
+            let stored = collection.get(&document.id).unwrap().unwrap();
+            assert_eq!(stored.content, document.content);
+        }
+        let more = prepare(&collection, vec![document("more", "room again", None)]);
+        assert!(collection.insert(&more).remove(0).is_ok());
+    }
 }

@@ -2,10 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod clients;
 mod disk;
 mod faults;
+mod fingerprints;
 mod flips;
 mod formats;
+#[path = "../../src/group.rs"]
+mod group;
+mod group_commit;
 mod machine;
 mod power;
+mod repair;
 mod support;
+/// What `group` waits with here: every order of steps is tried.
+mod sync {
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+}

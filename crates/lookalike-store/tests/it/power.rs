@@ -293,13 +293,19 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
 #[test]
 #[ignore = "takes half an hour"]
 fn nothing_is_lost_in_fifty_thousand_losses() {
-    let mut count = 0;
-    let mut seed = 100;
-    while count < 50_000 {
-        count += survive(seed..seed + 1, 60);
-        seed += 1;
-    }
-    println!("{count} losses of power over {} runs", seed - 100);
+    let (count, seeds) = (AtomicU64::new(0), AtomicU64::new(100));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while count.load(Ordering::SeqCst) < 50_000 {
+                    let seed = seeds.fetch_add(1, Ordering::SeqCst);
+                    count.fetch_add(survive(seed..seed + 1, 60), Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    let (count, runs) = (count.into_inner(), seeds.into_inner() - 100);
+    println!("{count} losses of power over {runs} runs");
 }
 
 #[test]

@@ -2,19 +2,20 @@
 //! numbers.
 //!
 //! The table is cut into shards that grow one by one, so that no insertion waits for the whole. In
-//! each, entries stand in the order of their insertion and are chained by key, the newest first. So
-//! what has expired is the end of every chain and the beginning of the shard: looking up stops there,
-//! and a shard that is full drops it before it grows. A hand that goes around drops it where nothing
-//! is added.
+//! each, entries are chained by key, the newest first. When a shard grows, the entries of a chain are
+//! put side by side, so that walking along it reads memory in order; what was added since stands behind.
+//! What has expired is the end of every chain: looking up stops there, and a shard that is full drops
+//! it before it grows. A hand that goes around drops it where nothing is added.
 //!
-//! Cost: one or two cache lines for a key that nobody has; 12 bytes an entry, 2–4 for its head, and the
+//! Cost: one or two cache lines for a key that nobody has; 16 bytes an entry, 2–4 for its head, and the
 //! room to grow, a quarter at the most.
 
+use super::glance::Glance;
 use crate::arch;
 
 /// Keys to the numbers of what has them; see the [module](super).
 #[derive(Debug)]
-pub struct Buckets {
+pub(super) struct Buckets {
     shards: Vec<Shard>,
     /// Insertions since the hand moved.
     since: u32,
@@ -27,9 +28,13 @@ struct Shard {
     /// The place of the newest entry of each chain plus one, or 0; a power of two of them.
     heads: Vec<u32>,
     entries: Vec<Entry>,
+    /// So many of the first entries stand chain by chain, each the newest first.
+    sorted: usize,
+    /// The lower half of the least number, if there are entries.
+    oldest: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     /// The lower half of the key.
     tag: u32,
@@ -37,6 +42,7 @@ struct Entry {
     number: u32,
     /// The place of the next entry of the chain plus one, or 0.
     next: u32,
+    glance: Glance,
 }
 
 /// Shards, as a power of two: some tens of thousands of entries each when there are fifty million
@@ -70,38 +76,50 @@ impl Buckets {
         }
     }
 
-    /// Calls back with the number of every document with the key, and of few others with a key that is
-    /// like it, the newest first. All before `low` are gone.
-    pub fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64)) {
+    /// Asks for the second one, once the first is there.
+    pub(super) fn prefetch_chain(&self, key: u64) {
         let shard = &self.shards[Self::shard(key)];
-        let mut place = match shard.heads.get(shard.head(key as u32)) {
-            Some(&place) => place,
-            None => return,
-        };
-        while place != 0 {
-            let entry = shard.entries[place as usize - 1];
+        if let Some(entry) = shard.newest(key).and_then(|at| shard.entries.get(at)) {
+            arch::prefetch(entry);
+        }
+    }
+
+    /// Calls back with the number and the glance of every document with the key, and of few others
+    /// with a key that is like it, the newest first. All before `low` are gone.
+    #[inline]
+    pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance)) {
+        let shard = &self.shards[Self::shard(key)];
+        let mut next = shard.newest(key);
+        while let Some(at) = next {
+            let entry = shard.entries[at];
             let Some(number) = whole(entry.number, low) else {
                 return;
             };
             if entry.tag == key as u32 {
-                visit(number);
+                visit(number, entry.glance);
             }
-            place = entry.next;
+            next = (entry.next as usize).checked_sub(1);
         }
     }
 
     /// Adds a document, whose number is not below those added before. `dead` says which documents need
     /// not be found any more.
-    pub fn insert(&mut self, key: u64, number: u64, low: u64, dead: impl Fn(u64) -> bool) {
+    pub(super) fn insert(
+        &mut self,
+        key: u64,
+        (number, glance): (u64, Glance),
+        low: u64,
+        dead: impl Fn(u64) -> bool,
+    ) {
         let shard = &mut self.shards[Self::shard(key)];
         if shard.entries.len() == shard.entries.capacity() {
             shard.make_room(low, dead);
         }
-        shard.push(key as u32, number as u32);
+        shard.push(key as u32, number as u32, glance);
     }
 
     /// Moves the hand, once for each document that was added.
-    pub fn sweep(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
+    pub(super) fn sweep(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.since += 1;
         if self.since < STEP {
             return;
@@ -109,16 +127,17 @@ impl Buckets {
         self.since = 0;
         let shard = &mut self.shards[self.hand];
         self.hand = (self.hand + 1) % (1 << SHARD_BITS);
-        let oldest = shard.entries.first();
-        if oldest.is_some_and(|entry| whole(entry.number, low).is_none()) {
+        if !shard.entries.is_empty() && whole(shard.oldest, low).is_none() {
             shard.compact(low, dead);
         }
     }
 
     /// Bytes of memory.
-    pub fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         let shards = self.shards.iter();
-        let held = shards.map(|shard| 4 * shard.heads.capacity() + 12 * shard.entries.capacity());
+        let held = shards.map(|shard| {
+            4 * shard.heads.capacity() + size_of::<Entry>() * shard.entries.capacity()
+        });
         (held.sum::<usize>() + size_of::<Shard>() * self.shards.len()) as u64
     }
 }
@@ -134,46 +153,93 @@ impl Shard {
         tag as usize & self.heads.len().wrapping_sub(1)
     }
 
-    fn push(&mut self, tag: u32, number: u32) {
-        let next = self.link(tag, self.entries.len());
-        self.entries.push(Entry { tag, number, next });
+    /// Where the chain of a key begins.
+    #[inline]
+    fn newest(&self, key: u64) -> Option<usize> {
+        let place = *self.heads.get(self.head(key as u32))?;
+        (place as usize).checked_sub(1)
     }
 
-    /// Makes an entry the newest of its chain; returns the one before.
-    fn link(&mut self, tag: u32, at: usize) -> u32 {
+    fn push(&mut self, tag: u32, number: u32, glance: Glance) {
+        if self.entries.is_empty() {
+            self.oldest = number;
+        }
         let head = self.head(tag);
-        std::mem::replace(&mut self.heads[head], at as u32 + 1)
+        let next = std::mem::replace(&mut self.heads[head], self.entries.len() as u32 + 1);
+        self.entries.push(Entry {
+            tag,
+            number,
+            next,
+            glance,
+        });
     }
 
     /// Drops what is dead, and makes room for a quarter more if that was little.
     fn make_room(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         let full = self.entries.len();
-        self.compact(low, dead);
-        if self.entries.len() > full - full / 8 || full == 0 {
-            self.entries.reserve_exact((full / 4).max(LEAST));
-            self.relink();
-        }
+        self.drop_dead(low, dead);
+        let more = if self.entries.len() > full - full / 8 || full == 0 {
+            (full / 4).max(LEAST)
+        } else {
+            0
+        };
+        self.rebuild(full + more);
     }
 
     /// Drops what is dead, and the room if most of it was.
     fn compact(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
-        self.entries
-            .retain(|entry| whole(entry.number, low).is_some_and(|number| !dead(number)));
-        if self.entries.len() < self.entries.capacity() / 4 {
-            self.entries.shrink_to(2 * self.entries.len());
-        }
-        self.relink();
+        self.drop_dead(low, dead);
+        let (held, room) = (self.entries.len(), self.entries.capacity());
+        self.rebuild(if held < room / 4 { 2 * held } else { room });
     }
 
-    /// Makes the chains anew, with a head for every one or two entries.
-    fn relink(&mut self) {
-        let heads = (self.entries.capacity() / 2).next_power_of_two();
+    fn drop_dead(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
+        let (mut at, mut sorted, mut oldest) = (0, 0, u64::MAX);
+        self.entries.retain(|entry| {
+            let alive = whole(entry.number, low).filter(|&number| !dead(number));
+            sorted += usize::from(at < self.sorted && alive.is_some());
+            at += 1;
+            oldest = oldest.min(alive.unwrap_or(u64::MAX));
+            alive.is_some()
+        });
+        self.sorted = sorted;
+        self.oldest = oldest as u32;
+    }
+
+    /// Puts the entries chain by chain, with a head for every one or two, into this much room.
+    fn rebuild(&mut self, room: usize) {
+        let heads = (room / 2).next_power_of_two();
         self.heads.clear();
         self.heads.resize(heads, 0);
         self.heads.shrink_to_fit();
         for at in 0..self.entries.len() {
-            self.entries[at].next = self.link(self.entries[at].tag, at);
+            let head = self.head(self.entries[at].tag);
+            self.heads[head] += 1;
         }
+        let mut start = 0;
+        for head in &mut self.heads {
+            start += std::mem::replace(head, start);
+        }
+        let mut entries = Vec::with_capacity(room);
+        entries.resize(self.entries.len(), Entry::default());
+        let (sorted, added) = self.entries.split_at(self.sorted);
+        for entry in added.iter().rev().chain(sorted) {
+            let place = &mut self.heads[entry.tag as usize & (heads - 1)];
+            entries[*place as usize] = *entry;
+            *place += 1;
+        }
+        // Each head stands where its chain ends, which is where the next one begins.
+        let mut start = 0;
+        for head in &mut self.heads {
+            let end = *head;
+            for at in start..end {
+                entries[at as usize].next = if at + 1 < end { at + 2 } else { 0 };
+            }
+            *head = if start < end { start + 1 } else { 0 };
+            start = end;
+        }
+        self.sorted = entries.len();
+        self.entries = entries;
     }
 }
 
@@ -187,7 +253,7 @@ mod tests {
 
     fn found(buckets: &Buckets, key: u64, low: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        buckets.visit(key, low, |number| found.push(number));
+        buckets.visit(key, low, |number, _| found.push(number));
         found
     }
 
@@ -202,7 +268,7 @@ mod tests {
             for step in 0..20_000u64 {
                 let number = start + step;
                 let key = mix(mix(step) % if step < 10_000 { 700 } else { 90 });
-                buckets.insert(key, number, low, dead);
+                buckets.insert(key, (number, Glance::NOTHING), low, dead);
                 buckets.sweep(low, dead);
                 list.push((key, number));
                 if step % 500 == 499 {
@@ -225,6 +291,27 @@ mod tests {
         }
     }
 
+    /// A shard in which some chains are long and most of what has expired is in the sorted part.
+    #[test]
+    fn chains_stand_side_by_side_after_growing() {
+        let mut shard = Shard::default();
+        for number in 0..3000u32 {
+            if shard.entries.len() == shard.entries.capacity() {
+                shard.make_room(u64::from(number / 2), |number| number % 5 == 0);
+            }
+            shard.push(mix(u64::from(number % 40)) as u32, number, Glance::NOTHING);
+        }
+        shard.compact(1500, |_| false);
+        assert_eq!(shard.sorted, shard.entries.len());
+        assert!(u64::from(shard.oldest) >= 1500);
+        for chain in shard
+            .entries
+            .chunk_by(|one, other| shard.head(one.tag) == shard.head(other.tag))
+        {
+            assert!(chain.is_sorted_by(|one, other| one.number > other.number));
+        }
+    }
+
     #[test]
     fn what_is_gone_takes_no_room() {
         let mut buckets = Buckets::default();
@@ -232,10 +319,10 @@ mod tests {
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            buckets.insert(mix(number), number, low, |_| false);
+            buckets.insert(mix(number), (number, Glance::NOTHING), low, |_| false);
             most = most.max(buckets.bytes() - empty);
         }
-        assert!(most < 50_000 * 40, "{most}");
+        assert!(most < 50_000 * 50, "{most}");
         // Nothing is added to most shards any more: the hand empties them.
         for number in 400_000..400_000 + (u64::from(STEP) << SHARD_BITS) {
             buckets.sweep(number, |_| false);

@@ -42,22 +42,29 @@ impl Keys {
         (document.state() != State::Empty && !by_code).then(|| text_key(document.key()))
     }
 
-    /// The keys under which a document looks for others.
-    pub(super) fn to_ask(&self, document: &Prepared) -> Vec<u64> {
+    /// The keys under which a document looks for others, of which the first ones, as many as are
+    /// returned beside them, are those under which it is found once it is added.
+    pub(super) fn of(&self, document: &Prepared) -> (Vec<u64>, usize) {
+        let mut keys = self.of_sketches(document);
+        let mut added = keys.len();
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            added = rarity.keys(features, &mut keys);
+        }
+        (keys, added)
+    }
+
+    /// The first ones of them alone.
+    pub(super) fn to_add(&self, document: &Prepared) -> Vec<u64> {
         let mut keys = self.of_sketches(document);
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            rarity.to_ask(features, &mut keys);
+            rarity.keys_to_add(features, &mut keys);
         }
         keys
     }
 
-    /// The keys under which a document is found from now on.
-    pub(super) fn to_keep(&self, document: &Prepared) -> Vec<u64> {
-        let mut keys = self.of_sketches(document);
-        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            rarity.to_keep(features, &mut keys);
-        }
-        keys
+    /// Goes up when keys under which documents are added become others.
+    pub(super) fn generation(&self) -> u64 {
+        self.rarity.as_ref().map_or(0, Rarity::generation)
     }
 
     fn of_sketches(&self, document: &Prepared) -> Vec<u64> {
@@ -80,12 +87,14 @@ impl Keys {
         keys
     }
 
-    /// Takes note of the features of a document that was added with this number.
-    pub(super) fn learn(&mut self, document: &Prepared, number: u64, sections: &Sections) {
-        if let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) {
-            let low = sections.low();
-            rarity.learn(features, number, low, sections.next() - low);
-        }
+    /// Takes note of the features of a document that was added with this number. Returns whether those
+    /// to come are added under other keys.
+    pub(super) fn learn(&mut self, document: &Prepared, number: u64, sections: &Sections) -> bool {
+        let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) else {
+            return false;
+        };
+        let low = sections.low();
+        rarity.learn(features, number, low, sections.next() - low)
     }
 
     /// Forgets what is about documents before this number.

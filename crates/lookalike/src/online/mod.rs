@@ -22,7 +22,8 @@
 //!
 //! Making a [`Prepared`] document takes nearly all of the time and needs nothing of the matcher. The
 //! check reads a cache line or two for every key, and texts only of candidates that sketches do not
-//! rule out. A kept short document takes about 60 bytes and 18 for each of its keys; signatures of
+//! rule out. It may be done [ahead](Matcher::look_ahead) by many threads, so that little is left for the
+//! one that adds. A kept short document takes about 55 bytes and 23 for each of its keys; signatures of
 //! long ones take 4 bytes a slot. [`Matcher::memory`] says it by part.
 //!
 //! # What it does not do
@@ -30,17 +31,20 @@
 //! It is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no clock: the
 //! caller says what time it is. One thread changes it at a time; any number check beside one another.
 
+mod ahead;
 mod buckets;
+mod glance;
 mod keys;
 mod material;
 mod prepared;
 mod rarity;
+mod recent;
 mod sections;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use buckets::Buckets;
+pub use ahead::{Ahead, Keyed};
 pub use material::Texts;
 pub use prepared::{Prepared, Preparer};
 pub use sections::Slot;
@@ -51,10 +55,12 @@ use crate::hamming::live::{Live, Seq};
 use crate::matching::{Route, Rule, Sketched};
 use crate::plan::Plan;
 use crate::recipe::Recipe;
-use crate::text::State;
 use crate::types::{Distance, DocId, Similarity};
+use buckets::Buckets;
+use glance::Glances;
 use keys::Keys;
 use material::Material;
+use recent::Recent;
 use sections::Sections;
 
 /// A kept document that matches.
@@ -126,8 +132,12 @@ pub struct Matcher {
     sections: Sections,
     buckets: Buckets,
     keys: Keys,
+    glances: Glances,
     codes: Option<Codes>,
     material: Material,
+    recent: Recent,
+    /// Goes up with every change but an addition: what was found before may not hold any more.
+    changes: u64,
 }
 
 /// Fingerprints within a distance: a fingerprint's number is that of its document.
@@ -189,6 +199,14 @@ impl Codes {
     }
 }
 
+/// The better evidence of two.
+fn better(one: Option<Found>, other: Option<Found>) -> Option<Found> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.beats(&one) => Some(other),
+        (one, other) => one.or(other),
+    }
+}
+
 /// A candidate before it is compared.
 struct Candidate {
     number: u64,
@@ -213,8 +231,11 @@ impl Matcher {
             sections: Sections::new(preparer.for_section()),
             buckets: Buckets::default(),
             keys: Keys::new(plan, codes.is_some()),
+            glances: Glances::new(plan),
             codes,
             material: Material::new(preparer.clone()),
+            recent: Recent::default(),
+            changes: 0,
             preparer,
         })
     }
@@ -247,15 +268,32 @@ impl Matcher {
 
     /// What a document's time means when it arrives at `now`; one that states no time is of now.
     pub fn arrival(&self, stated: Option<Time>, now: Time) -> Arrival {
+        self.arrival_after(self.newest, stated, now)
+    }
+
+    fn arrival_after(&self, newest: Time, stated: Option<Time>, now: Time) -> Arrival {
         let stated = stated.unwrap_or(now);
         match &self.window {
-            Some(window) => window.arrival(stated, now, self.newest),
+            Some(window) => window.arrival(stated, now, newest),
             None => Arrival {
                 time: stated,
                 clock: stated,
                 late: false,
             },
         }
+    }
+
+    /// What the times of documents mean that arrive one after another and are all stored.
+    pub fn arrivals(&self, stated: impl Iterator<Item = Option<Time>>, now: Time) -> Vec<Arrival> {
+        let mut newest = self.newest;
+        let arrivals = stated.map(|stated| {
+            let arrival = self.arrival_after(newest, stated, now);
+            if !arrival.late {
+                newest = newest.max(arrival.time);
+            }
+            arrival
+        });
+        arrivals.collect()
     }
 
     /// Whether the newest section has lasted a 24th of the window: then another should
@@ -293,6 +331,7 @@ impl Matcher {
             codes.expire_before(oldest.number());
         }
         self.keys.forget_before(self.sections.low());
+        self.changes += 1;
     }
 
     /// The most similar kept document that matches, of equals the earliest.
@@ -305,17 +344,19 @@ impl Matcher {
         arrival: &Arrival,
         texts: &dyn Texts,
     ) -> Result<Option<Found>> {
-        if document.state() == State::Empty {
-            return Ok(None);
-        }
-        let keys = self.keys.to_ask(document);
-        keys.iter().for_each(|&key| self.buckets.prefetch(key));
-        if let Some(found) = self.equal(document, arrival) {
-            return Ok(Some(found));
-        }
+        Ok(self.look_ahead(document, arrival, texts)?.found())
+    }
+
+    /// The best of candidates that match.
+    fn best(
+        &self,
+        document: &Prepared,
+        candidates: Vec<Candidate>,
+        texts: &dyn Texts,
+    ) -> Result<Option<Found>> {
         let new = self.material.of_new(document);
         let mut best: Option<Found> = None;
-        for candidate in self.candidates(document, arrival, &keys)? {
+        for candidate in candidates {
             let (section, at) = self.sections.at(candidate.number);
             let kept = self.material.of_kept(&candidate, section.key(at), texts);
             let similarity = self.rule().check(
@@ -329,11 +370,7 @@ impl Matcher {
                 similarity,
                 route: candidate.route,
             });
-            if let Some(found) = found
-                && best.is_none_or(|best| found.beats(&best))
-            {
-                best = Some(found);
-            }
+            best = better(best, found);
         }
         Ok(best)
     }
@@ -356,23 +393,29 @@ impl Matcher {
                 .is_none_or(|window| !window.refreshes());
         let key = self.keys.of_text(document).filter(|_| settled)?;
         let mut earliest: Option<(Found, Time)> = None;
-        self.buckets.visit(key, self.sections.low(), |number| {
-            let (section, at) = self.sections.at(number);
-            let order = section.order(at);
-            if section.key(at) == document.key()
-                && self.in_reach(section.time(at), arrival)
-                && !section.is_removed(at)
-                && earliest.is_none_or(|(found, _)| order < found.order)
-            {
-                let found = Found {
-                    slot: section.slot(at),
-                    order,
-                    similarity: Similarity::ONE,
-                    route: Route::Exact,
-                };
-                earliest = Some((found, section.time(at)));
-            }
-        });
+        self.buckets.prefetch(key);
+        let from = self.glances.from(self.glances.of(document.brief()));
+        self.buckets
+            .visit(key, self.sections.low(), |number, glance| {
+                if from.rules_out(glance) {
+                    return;
+                }
+                let (section, at) = self.sections.at(number);
+                let order = section.order(at);
+                if section.key(at) == document.key()
+                    && self.in_reach(section.time(at), arrival)
+                    && !section.is_removed(at)
+                    && earliest.is_none_or(|(found, _)| order < found.order)
+                {
+                    let found = Found {
+                        slot: section.slot(at),
+                        order,
+                        similarity: Similarity::ONE,
+                        route: Route::Exact,
+                    };
+                    earliest = Some((found, section.time(at)));
+                }
+            });
         let (found, time) = earliest?;
         (self.window.is_none() || arrival.time >= time).then_some(found)
     }
@@ -390,10 +433,17 @@ impl Matcher {
         arrival: &Arrival,
         keys: &[u64],
     ) -> Result<Vec<Candidate>> {
-        let mut numbers = Vec::new();
+        keys.iter().for_each(|&key| self.buckets.prefetch(key));
+        keys.iter()
+            .for_each(|&key| self.buckets.prefetch_chain(key));
+        let from = self.glances.from(self.glances.of(document.brief()));
+        let (low, mut numbers) = (self.sections.low(), Vec::new());
         for &key in keys {
-            self.buckets
-                .visit(key, self.sections.low(), |number| numbers.push(number));
+            self.buckets.visit(key, low, |number, glance| {
+                if !from.rules_out(glance) {
+                    numbers.push(number);
+                }
+            });
         }
         if let (Some(codes), Some(distance), Some(code)) =
             (&self.codes, self.plan.distance(), document.code())
@@ -402,20 +452,25 @@ impl Matcher {
         }
         numbers.sort_unstable();
         numbers.dedup();
-        let rule = self.rule();
-        let candidate = |number: u64| {
-            let (section, at) = self.sections.at(number);
-            if section.is_removed(at) || !self.in_reach(section.time(at), arrival) {
-                return None;
-            }
-            Some(Candidate {
-                number,
-                slot: section.slot(at),
-                order: section.order(at),
-                route: rule.candidates(document.sketched(), section.sketched(at))?,
-            })
-        };
+        let candidate = |number: u64| self.candidate(document, arrival, number);
         Ok(numbers.into_iter().filter_map(candidate).collect())
+    }
+
+    /// A document if it is there, in reach and a candidate.
+    fn candidate(&self, document: &Prepared, arrival: &Arrival, number: u64) -> Option<Candidate> {
+        let (section, at) = self.sections.at(number);
+        let route = self
+            .rule()
+            .candidates(document.sketched(), section.sketched(at))?;
+        if section.is_removed(at) || !self.in_reach(section.time(at), arrival) {
+            return None;
+        }
+        Some(Candidate {
+            number,
+            slot: section.slot(at),
+            order: section.order(at),
+            route,
+        })
     }
 
     /// Takes in a document that is kept: from now on it is found. It goes into the newest section.
@@ -425,8 +480,14 @@ impl Matcher {
     /// If there is no section, or more documents than can be numbered are remembered. Nothing has
     /// changed then.
     pub fn keep(&mut self, document: &Prepared, order: u64, time: Time) -> Result<Slot> {
+        let keys = self.keys.to_add(document);
+        self.add(document, &keys, order, time)
+    }
+
+    /// Adds a document under its keys.
+    fn add(&mut self, document: &Prepared, keys: &[u64], order: u64, time: Time) -> Result<Slot> {
         let number = self.sections.next();
-        let slot = self.sections.next_slot()?;
+        let slot = self.sections.next_slot(order)?;
         if let Some(codes) = &self.codes {
             // Every document takes a number there, so that numbers are those of documents.
             let seq = codes.insert(document.code().unwrap_or(0), slot.section)?;
@@ -438,11 +499,17 @@ impl Matcher {
         self.sections.push(document, order, time);
         let sections = &self.sections;
         let dead = |number: u64| sections.is_dead(number);
-        for key in self.keys.to_keep(document) {
-            self.buckets.insert(key, number, sections.low(), dead);
+        let glance = self.glances.of(document.brief());
+        self.recent.begin(number);
+        for &key in keys {
+            self.buckets
+                .insert(key, (number, glance), sections.low(), dead);
+            self.recent.add(key);
         }
         self.buckets.sweep(sections.low(), dead);
-        self.keys.learn(document, number, sections);
+        if self.keys.learn(document, number, sections) {
+            self.changes += 1;
+        }
         self.note(time);
         Ok(slot)
     }
@@ -456,6 +523,7 @@ impl Matcher {
     /// Lets a kept document's window run from a later time, that of its repeat.
     pub fn refresh(&mut self, slot: Slot, time: Time) {
         self.sections.refresh(slot, time);
+        self.changes += 1;
     }
 
     /// Forgets a kept document; returns whether it was there.
@@ -463,6 +531,7 @@ impl Matcher {
         let Some(number) = self.sections.remove(slot) else {
             return false;
         };
+        self.changes += 1;
         if let Some(codes) = &self.codes {
             codes.remove(Seq(number));
         }

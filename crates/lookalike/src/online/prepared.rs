@@ -5,7 +5,7 @@ use crate::arch::Cpu;
 use crate::error::{Error, Result};
 use crate::plan::{Measure, Plan};
 use crate::recipe::Recipe;
-use crate::sketches::{Sketcher, Sketches};
+use crate::sketches::{Brief, Sketcher, Sketches};
 use crate::text::{Analysis, Analyzer, Scratch, State};
 
 /// Analyses and sketches documents: nearly all of the work, on any thread. Cheap to clone.
@@ -19,7 +19,7 @@ pub struct Preparer {
 /// A document with all that is known of it without looking at others.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    sketches: Sketches,
+    sketches: Box<Sketches>,
     text: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl Preparer {
         let analysis = self.analyzer.analyze(&text, scratch);
         self.sketcher.add(&analysis, &mut sketches);
         Prepared {
-            sketches,
+            sketches: Box::new(sketches),
             text: Some(text),
         }
     }
@@ -69,7 +69,28 @@ impl Preparer {
         let mut sketches = self.sketcher.sketches(0);
         sketches.push_fingerprint(fingerprint);
         Ok(Prepared {
-            sketches,
+            sketches: Box::new(sketches),
+            text: None,
+        })
+    }
+
+    /// Whether documents can be [written](Self::write): all but those whose sequences are compared.
+    pub fn can_write(&self) -> bool {
+        self.sketcher.can_write()
+    }
+
+    /// Appends what [`read`](Self::read) makes the document of again: 17 bytes, 8 for each feature of a
+    /// short document, 4 for each slot of a long one's signature.
+    pub fn write(&self, document: &Prepared, into: &mut Vec<u8>) {
+        self.sketcher.write(&document.sketches, into);
+    }
+
+    /// A document that was written under the same recipe and plan, without its text: it can be
+    /// [kept](super::Matcher::keep). None if these bytes are none.
+    pub fn read(&self, bytes: &[u8]) -> Option<Prepared> {
+        let sketches = self.sketcher.read(bytes, ALL_FEATURES)?;
+        Some(Prepared {
+            sketches: Box::new(sketches),
             text: None,
         })
     }
@@ -113,6 +134,11 @@ impl Prepared {
 
     pub(super) fn sketches(&self) -> &Sketches {
         &self.sketches
+    }
+
+    /// What decides most pairs, if features do.
+    pub(super) fn brief(&self) -> Option<Brief> {
+        self.sketches.brief_of(ALONE)
     }
 
     /// The distinct features, if the document takes part in the exact join.

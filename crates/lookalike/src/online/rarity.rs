@@ -12,6 +12,7 @@
 //! Features are counted in a table without collision handling: what shares a counter counts as more
 //! frequent than it is.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use crate::matching::{feature_key, prefix};
@@ -26,6 +27,8 @@ pub(super) struct Rarity {
     orders: VecDeque<Order>,
     /// Documents since the newest order.
     since: u64,
+    /// Orders that have begun.
+    begun: u64,
 }
 
 #[derive(Debug)]
@@ -54,37 +57,42 @@ impl Rarity {
             counters: vec![0; 1 << 12],
             orders: VecDeque::from([first]),
             since: 0,
+            begun: 0,
         }
     }
 
-    /// Appends the keys under which a set is looked up.
-    pub(super) fn to_ask(&self, features: &[u64], keys: &mut Vec<u64>) {
+    /// Appends the keys under which a set is looked up, each once. The first ones are those under which
+    /// it would be added; returns how many keys there are with them.
+    pub(super) fn keys(&self, features: &[u64], keys: &mut Vec<u64>) -> usize {
         let start = keys.len();
-        let mut ranked = Vec::with_capacity(features.len());
-        for order in &self.orders {
-            order.rarest(features, self.threshold, &mut ranked, keys);
-        }
-        if self.orders.len() > 1 {
-            keys[start..].sort_unstable();
-            let mut last = None;
-            let mut at = 0;
-            keys.retain(|&key| {
-                at += 1;
-                at <= start || last.replace(key) != Some(key)
-            });
-        }
+        self.keys_to_add(features, keys);
+        let added = keys.len();
+        let mut ranked = RANKED.take();
+        let older = self.orders.iter().rev().skip(1);
+        older.for_each(|order| order.rarest(features, self.threshold, &mut ranked, keys));
+        RANKED.set(ranked);
+        drop_repeats(keys, start, added);
+        added
     }
 
-    /// Appends the keys under which a set is added.
-    pub(super) fn to_keep(&self, features: &[u64], keys: &mut Vec<u64>) {
+    /// Appends those under which it would be added alone.
+    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<u64>) {
+        let mut ranked = RANKED.take();
         if let Some(newest) = self.orders.back() {
-            newest.rarest(features, self.threshold, &mut Vec::new(), keys);
+            newest.rarest(features, self.threshold, &mut ranked, keys);
         }
+        RANKED.set(ranked);
+    }
+
+    /// How many orders have begun.
+    pub(super) fn generation(&self) -> u64 {
+        self.begun
     }
 
     /// Counts the features of the document with a number, which was added. `low` is the number before
-    /// which all documents are gone, and `live` how many are not.
-    pub(super) fn learn(&mut self, features: &[u64], number: u64, low: u64, live: u64) {
+    /// which all documents are gone, and `live` how many are not. Returns whether an order begins with
+    /// the next one.
+    pub(super) fn learn(&mut self, features: &[u64], number: u64, low: u64, live: u64) -> bool {
         for &feature in features {
             let at = place(feature, self.counters.len());
             self.counters[at] = self.counters[at].saturating_add(1);
@@ -94,9 +102,11 @@ impl Rarity {
             // What shared a counter is counted in both: more frequent than it is.
             self.counters.extend_from_within(..);
         }
-        if self.since >= self.lasts(low, live) {
+        let over = self.since >= self.lasts(low, live);
+        if over {
             self.begin(number + 1);
         }
+        over
     }
 
     /// How many documents an order lasts. While there are more and more, four times as many as were
@@ -117,6 +127,7 @@ impl Rarity {
         self.orders.push_back(Order { first, classes });
         self.counters.iter_mut().for_each(|count| *count /= 2);
         self.since = 0;
+        self.begun += 1;
     }
 
     /// Forgets orders of documents that are all before `low`.
@@ -130,6 +141,31 @@ impl Rarity {
         let classes: usize = self.orders.iter().map(|order| order.classes.len()).sum();
         (classes + 4 * self.counters.capacity()) as u64
     }
+}
+
+thread_local! {
+    /// The features of a set with their classes.
+    static RANKED: Cell<Vec<(u8, u64)>> = const { Cell::new(Vec::new()) };
+}
+
+/// Leaves out keys from `added` on that were there before, from `start` on or from `added` on.
+fn drop_repeats(keys: &mut Vec<u64>, start: usize, added: usize) {
+    if keys.len() == added {
+        return;
+    }
+    keys[start..added].sort_unstable();
+    keys[added..].sort_unstable();
+    let mut end = added;
+    for at in added..keys.len() {
+        let key = keys[at];
+        let last = keys[end - 1];
+        let repeats = end > added && key == last || keys[start..added].binary_search(&key).is_ok();
+        if !repeats {
+            keys[end] = key;
+            end += 1;
+        }
+    }
+    keys.truncate(end);
 }
 
 impl Order {
@@ -210,7 +246,7 @@ mod tests {
                 }
                 if number % 1000 < 30 {
                     let mut asked = Vec::new();
-                    rarity.to_ask(&set, &mut asked);
+                    rarity.keys(&set, &mut asked);
                     let distinct: std::collections::BTreeSet<_> = asked.iter().collect();
                     assert_eq!(distinct.len(), asked.len());
                     for (other, keys) in &added {
@@ -223,7 +259,8 @@ mod tests {
                 }
                 if number % 100 == 0 {
                     let mut keys = Vec::new();
-                    rarity.to_keep(&set, &mut keys);
+                    let count = rarity.keys(&set, &mut keys);
+                    keys.truncate(count);
                     added.push((set.clone(), keys));
                 }
                 rarity.learn(&set, number, 0, number);

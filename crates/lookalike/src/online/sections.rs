@@ -21,7 +21,8 @@ pub struct Slot {
     pub index: u32,
 }
 
-/// The most documents from the oldest to the newest: tables keep half of a number.
+/// The most documents from the oldest to the newest, and the farthest that documents of a section are
+/// apart in the total order: tables keep half of a number.
 const LIMIT: u64 = 1 << 31;
 
 /// Kept documents of one stretch of time.
@@ -35,7 +36,9 @@ pub(super) struct Section {
     first: u64,
     sketches: Sketches,
     times: Vec<Time>,
-    orders: Vec<u64>,
+    /// Places in the total order, from `least_order` on.
+    orders: Vec<u32>,
+    least_order: u64,
     /// A bit for each document, from the first removal on.
     removed: Vec<u64>,
 }
@@ -60,10 +63,21 @@ impl Section {
         }
     }
 
+    /// How far a place in the order is behind the least one that the section can hold.
+    fn order_behind(&self, order: u64) -> Option<u32> {
+        if self.times.is_empty() {
+            return Some((order - least_order(order)) as u32);
+        }
+        u32::try_from(order.checked_sub(self.least_order)?).ok()
+    }
+
     fn push(&mut self, document: &Prepared, order: u64, time: Time) {
+        if self.times.is_empty() {
+            self.least_order = least_order(order);
+        }
         self.sketches.append(document.sketches());
         self.times.push(time);
-        self.orders.push(order);
+        self.orders.push((order - self.least_order) as u32);
     }
 
     pub(super) fn sketched(&self, at: usize) -> Sketched<'_> {
@@ -82,7 +96,7 @@ impl Section {
     }
 
     pub(super) fn order(&self, at: usize) -> u64 {
-        self.orders[at]
+        self.least_order + u64::from(self.orders[at])
     }
 
     pub(super) fn is_removed(&self, at: usize) -> bool {
@@ -116,8 +130,8 @@ impl Section {
     }
 
     fn bytes(&self) -> u64 {
-        let own = 8 * (self.times.capacity() + self.orders.capacity() + self.removed.capacity());
-        own as u64 + self.sketches.bytes()
+        let own = 8 * (self.times.capacity() + self.removed.capacity());
+        (own + 4 * self.orders.capacity()) as u64 + self.sketches.bytes()
     }
 }
 
@@ -166,13 +180,20 @@ impl Sections {
         self.sections.back()
     }
 
-    /// Where the next document will stand.
-    pub(super) fn next_slot(&self) -> Result<Slot> {
+    /// Where the next document will stand, whose place in the total order is this.
+    pub(super) fn next_slot(&self, order: u64) -> Result<Slot> {
         if self.next - self.low() >= LIMIT {
             return Err(too_many());
         }
         let section = self.sections.back();
         let section = section.ok_or_else(|| Error::setting("no section was begun"))?;
+        if section.order_behind(order).is_none() {
+            return Err(Error::setting(format!(
+                "document {order} is {LIMIT} or more away from number {} in the order, with which its \
+                 section began",
+                section.order(0)
+            )));
+        }
         Ok(section.slot(section.times.len()))
     }
 
@@ -202,6 +223,7 @@ impl Sections {
             sketches: self.empty.clone(),
             times: Vec::new(),
             orders: Vec::new(),
+            least_order: 0,
             removed: Vec::new(),
         });
         Ok(())
@@ -226,6 +248,20 @@ impl Sections {
         (section, (number - section.first) as usize)
     }
 
+    /// Calls back with the number and the fingerprint of all documents from a number on that have one.
+    pub(super) fn visit_codes(&self, from: u64, mut visit: impl FnMut(u64, u128)) {
+        let mut number = from;
+        while number < self.next {
+            let (section, at) = self.at(number);
+            for at in at..section.times.len() {
+                if let Some(code) = section.sketches.fingerprint(DocId(at as u32)) {
+                    visit(number, code);
+                }
+                number += 1;
+            }
+        }
+    }
+
     /// Whether the document with a number is gone or removed.
     pub(super) fn is_dead(&self, number: u64) -> bool {
         if number < self.low() {
@@ -245,7 +281,7 @@ impl Sections {
         let section = &self.sections[self.section(slot.section)?];
         let at = slot.index as usize;
         let there = at < section.times.len() && !section.is_removed(at);
-        there.then(|| (section.orders[at], section.times[at]))
+        there.then(|| (section.order(at), section.times[at]))
     }
 
     pub(super) fn refresh(&mut self, slot: Slot, time: Time) {
@@ -270,6 +306,12 @@ impl Sections {
     pub(super) fn bytes(&self) -> u64 {
         self.sections.iter().map(Section::bytes).sum()
     }
+}
+
+/// The least place in the order for a section that begins with this one: documents of earlier places
+/// can be moved there.
+fn least_order(first: u64) -> u64 {
+    first.saturating_sub(LIMIT)
 }
 
 fn too_many() -> Error {

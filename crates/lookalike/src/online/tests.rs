@@ -115,10 +115,34 @@ impl Stream {
         found.map(|found| (found.order, found.similarity.get(), found.route))
     }
 
+    fn look_ahead(&self, document: &Prepared, arrival: &Arrival) -> Ahead {
+        let ahead = self.matcher.look_ahead(document, arrival, &self.kept);
+        ahead.unwrap()
+    }
+
     fn offer(&mut self, text: &str, stated: Option<Time>, now: Time) -> Answer {
         let document = self.prepare(text);
+        let ahead = self.look_ahead(&document, &self.matcher.arrival(stated, now));
+        self.offer_checked(text, &document, ahead, stated, now)
+    }
+
+    /// As `offer`, of a document that was checked before.
+    fn offer_checked(
+        &mut self,
+        text: &str,
+        document: &Prepared,
+        ahead: Ahead,
+        stated: Option<Time>,
+        now: Time,
+    ) -> Answer {
         let arrival = self.matcher.arrival(stated, now);
-        let found = self.matcher.check(&document, &arrival, &self.kept).unwrap();
+        let check = |matcher: &Matcher, ahead, kept| {
+            matcher
+                .check_again(ahead, document, &arrival, kept)
+                .unwrap()
+        };
+        let mut ahead = check(&self.matcher, ahead, &self.kept);
+        let found = ahead.found();
         let evidence = found.map(|found| (found.order, found.similarity.get(), found.route));
         if arrival.late {
             return (None, evidence);
@@ -134,9 +158,16 @@ impl Stream {
         }
         let order = self.next;
         self.next += 1;
+        if order.is_multiple_of(2) {
+            ahead = check(&self.matcher, ahead, &self.kept);
+            assert_eq!(ahead.found(), found);
+        }
         match found {
             None => {
-                let slot = self.matcher.keep(&document, order, arrival.time).unwrap();
+                let slot = self
+                    .matcher
+                    .keep_checked(document, &ahead, order, arrival.time);
+                let slot = slot.unwrap();
                 self.kept.0.insert(slot, text.to_owned());
             }
             Some(found) => {
@@ -290,6 +321,45 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
     }
 }
 
+/// Documents that are checked before others of the same portion are added get the same answers.
+#[test]
+fn checking_ahead_changes_no_answer() {
+    for (seed, settings) in (1..).zip(all_settings()) {
+        let mut random = Random(100 + seed);
+        let texts = texts(900, &mut random);
+        let times: Vec<Time> = (0..900).map(|at| Time((at / 3) * S)).collect();
+        for width in [None, Some(40)] {
+            let window = width.map(|width| {
+                Window::new(Duration::from_secs(width), Duration::ZERO, false).unwrap()
+            });
+            let now = Time(1000 * S);
+            let mut plain = Stream::new(settings, window);
+            let answers = texts.iter().zip(&times);
+            let expected: Vec<Answer> = answers
+                .map(|(text, &time)| plain.offer(text, Some(time), now))
+                .collect();
+            for portion in [2, 50, 450] {
+                let mut stream = Stream::new(settings, window);
+                let mut answers = Vec::new();
+                for (texts, times) in texts.chunks(portion).zip(times.chunks(portion)) {
+                    let documents: Vec<_> = texts.iter().map(|text| stream.prepare(text)).collect();
+                    let stated = times.iter().copied().map(Some);
+                    let arrivals = stream.matcher.arrivals(stated, now);
+                    let ahead = documents.iter().zip(&arrivals);
+                    let ahead: Vec<_> = ahead
+                        .map(|(document, arrival)| stream.look_ahead(document, arrival))
+                        .collect();
+                    for (at, ahead) in ahead.into_iter().enumerate() {
+                        let (text, time) = (&texts[at], Some(times[at]));
+                        answers.push(stream.offer_checked(text, &documents[at], ahead, time, now));
+                    }
+                }
+                assert_eq!(answers, expected, "{settings:?} {width:?} {portion}");
+            }
+        }
+    }
+}
+
 /// What the double loop remembers of a document.
 struct Remembered {
     order: u64,
@@ -393,7 +463,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         20 => (0..80usize, proptest::option::weighted(0.8, lag.clone()))
             .prop_map(|(text, lag)| Step::Offer { text, lag }),
-        4 => (0..80usize, lag).prop_map(|(text, lag)| Step::Query { text, lag }),
+        8 => (0..80usize, lag).prop_map(|(text, lag)| Step::Query { text, lag }),
         2 => (0..40usize).prop_map(|place| Step::Delete { place }),
         5 => (0..20i64).prop_map(|seconds| Step::Wait { seconds }),
         1 => prop_oneof![0..40i64, 300..400i64].prop_map(|seconds| Step::Wait { seconds }),
@@ -409,7 +479,7 @@ proptest! {
     fn a_stream_follows_the_rule(
         steps in steps(),
         seed in 0..1000u64,
-        width in prop_oneof![Just(24i64), Just(100), Just(5)],
+        width in prop_oneof![Just(Some(24i64)), Just(Some(100)), Just(Some(5)), Just(None)],
         refresh in any::<bool>(),
     ) {
         let texts = texts(80, &mut Random(seed));
@@ -419,14 +489,16 @@ proptest! {
             ..Settings::default()
         };
         let seconds = |count: i64| Duration::from_secs(count.unsigned_abs());
-        let window = Window::new(seconds(width), seconds(5), refresh).unwrap();
-        let mut stream = Stream::new(settings, Some(window));
+        let window = width.map(|width| Window::new(seconds(width), seconds(5), refresh).unwrap());
+        let mut stream = Stream::new(settings, window);
+        // What was found when a text was last looked at, as long ago as that may be.
+        let mut ahead: HashMap<usize, Ahead> = HashMap::new();
         let mut model = Model {
             analyzer: Analyzer::new(&Recipe::named("default").unwrap()),
             threshold: 0.6,
-            width: width * S,
-            skew: 5 * S,
-            refresh,
+            width: width.map_or(i64::MAX / 4, |width| width * S),
+            skew: width.map_or(i64::MAX / 4, |_| 5 * S),
+            refresh: refresh && width.is_some(),
             newest: i64::MIN / 2,
             kept: Vec::new(),
             next: 0,
@@ -439,7 +511,13 @@ proptest! {
                 Step::Offer { text, lag } => {
                     let stated = lag.map(|lag| now - lag * S);
                     let before = stream.matcher.len();
-                    let answer = stream.offer(&texts[text], stated.map(Time), Time(now));
+                    let document = stream.prepare(&texts[text]);
+                    let (stated_time, now_time) = (stated.map(Time), Time(now));
+                    let arrival = stream.matcher.arrival(stated_time, now_time);
+                    let ahead = ahead.remove(&text);
+                    let ahead = ahead.unwrap_or_else(|| stream.look_ahead(&document, &arrival));
+                    let answer =
+                        stream.offer_checked(&texts[text], &document, ahead, stated_time, now_time);
                     let expected = model.offer(&texts[text], stated, now);
                     prop_assert_eq!((answer.0, answer.1.map(|found| found.0)), expected);
                     if answer.0.is_some() && answer.1.is_none() {
@@ -460,6 +538,9 @@ proptest! {
                 Step::Query { text, lag } => {
                     let stated = now - lag * S;
                     let found = stream.query(&texts[text], Some(Time(stated)), Time(now));
+                    let arrival = stream.matcher.arrival(Some(Time(stated)), Time(now));
+                    let document = stream.prepare(&texts[text]);
+                    ahead.insert(text, stream.look_ahead(&document, &arrival));
                     let expected = model.best(&texts[text], Some(stated), now);
                     let expected = expected.map(|(at, share)| (model.kept[at].order, share));
                     prop_assert_eq!(found.map(|(order, share, _)| (order, share)), expected);
@@ -519,6 +600,44 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
     let refused = compared.matcher.preparer().fingerprint(5).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Setting);
     assert!(refused.to_string().contains("0x5"), "{refused}");
+}
+
+/// What was written and read again is kept like the document itself; anything else is refused.
+#[test]
+fn written_documents_come_back() {
+    for (seed, settings) in (1..).zip(all_settings()) {
+        let mut random = Random(300 + seed);
+        let texts = texts(200, &mut random);
+        let (mut one, mut other) = (Stream::new(settings, None), Stream::new(settings, None));
+        let preparer = one.matcher.preparer().clone();
+        let by_sequence = one.matcher.plan().of_sequences().is_some();
+        assert_eq!(preparer.can_write(), !by_sequence);
+        if by_sequence {
+            continue;
+        }
+        for stream in [&mut one, &mut other] {
+            stream.matcher.begin_section(0, Time(0)).unwrap();
+        }
+        for (order, text) in (0..).zip(&texts) {
+            let document = preparer.text(text.as_str(), &mut Scratch::default());
+            let mut bytes = Vec::new();
+            preparer.write(&document, &mut bytes);
+            let again = preparer.read(&bytes).unwrap();
+            for cut in 0..bytes.len() {
+                assert!(preparer.read(&bytes[..cut]).is_none());
+            }
+            let slot = one.matcher.keep(&document, order, Time(0)).unwrap();
+            one.kept.0.insert(slot, text.clone());
+            let keyed = other.matcher.keyed(&again);
+            let slot = other.matcher.keep_with(&again, &keyed, order, Time(0));
+            other.kept.0.insert(slot.unwrap(), text.clone());
+        }
+        assert_eq!(one.matcher.memory()[0], other.matcher.memory()[0]);
+        for text in &texts {
+            let found = one.query(text, None, Time(0));
+            assert_eq!(found, other.query(text, None, Time(0)), "{text}");
+        }
+    }
 }
 
 #[test]

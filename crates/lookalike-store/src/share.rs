@@ -1,0 +1,82 @@
+//! Work on many items that begins at once, whatever the pool of the process has to do.
+//!
+//! Documents are prepared in the pool of the process, thousands at a time. What must not wait behind
+//! them has threads of its own, and the thread that asks works too.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use rayon::ThreadPool;
+
+/// Items of which a thread takes on so many at a time; fewer are not shared.
+const CHUNK: usize = 32;
+
+/// One thread less than there are cores; none if the system gives none.
+static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let helpers = std::thread::available_parallelism().map_or(1, usize::from) - 1;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(helpers.max(1));
+    let named = builder.thread_name(|_| "lookalike-check".to_owned());
+    named.build().ok().filter(|_| helpers > 0)
+});
+
+/// What the work makes of the items from 0 to `count`, in their order.
+pub(crate) fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let chunks = count.div_ceil(CHUNK);
+    match &*HELPERS {
+        Some(pool) if chunks > 1 => shared(pool, count, &work),
+        _ => (0..count).map(work).collect(),
+    }
+}
+
+fn shared<T: Send>(pool: &ThreadPool, count: usize, work: &(impl Fn(usize) -> T + Sync)) -> Vec<T> {
+    let chunks = count.div_ceil(CHUNK);
+    let next = AtomicUsize::new(0);
+    let made: Mutex<Vec<(usize, Vec<T>)>> = Mutex::new(Vec::with_capacity(chunks));
+    let take_on = || {
+        loop {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            if chunk >= chunks {
+                return;
+            }
+            let items = chunk_of(chunk, count).map(work).collect();
+            made.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((chunk, items));
+        }
+    };
+    pool.in_place_scope(|scope| {
+        for _ in 0..pool.current_num_threads().min(chunks - 1) {
+            scope.spawn(|_| take_on());
+        }
+        take_on();
+    });
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|&(chunk, _)| chunk);
+    made.into_iter().flat_map(|(_, items)| items).collect()
+}
+
+fn chunk_of(chunk: usize, count: usize) -> Range<usize> {
+    chunk * CHUNK..((chunk + 1) * CHUNK).min(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_in_their_order_with_any_number_of_threads() {
+        for count in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 10 * CHUNK + 3] {
+            let expected: Vec<usize> = (0..count).map(|at| at * at).collect();
+            assert_eq!(each(count, |at| at * at), expected);
+            if count <= CHUNK {
+                continue;
+            }
+            for threads in [1, 2, 8] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+                let pool = pool.build().unwrap();
+                assert_eq!(shared(&pool, count, &|at| at * at), expected);
+            }
+        }
+    }
+}

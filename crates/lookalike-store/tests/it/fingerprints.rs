@@ -1,0 +1,158 @@
+//! Collections of documents of which only fingerprints are known, against a scan.
+
+use std::sync::Arc;
+
+use lookalike::online::Time;
+use lookalike::plan::{self, Measure, Method};
+use lookalike::text::Scratch;
+use lookalike_store::{
+    Collection, Content, Document, ErrorKind, Holds, OnConflict, Settings, Verdict, export, import,
+    verify,
+};
+
+use crate::disk::Simulated;
+use crate::support::{Hand, Random, document};
+
+fn bare(distance: u32) -> Settings {
+    Settings {
+        holds: Holds::Fingerprints,
+        matching: plan::Settings {
+            method: Method::SimHash,
+            measure: Measure::Sketch,
+            distance,
+            ..plan::Settings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+fn fingerprint(id: usize, code: u64) -> Document {
+    Document {
+        id: id.to_string(),
+        content: Content::Fingerprint(code.into()),
+        time: Some(Time(id as i64)),
+        meta: None,
+    }
+}
+
+/// Codes of which many are some bits away from an earlier one.
+fn codes(count: usize) -> Vec<u64> {
+    let mut random = Random(77);
+    let mut codes: Vec<u64> = Vec::new();
+    for _ in 0..count {
+        let mut code = random.next();
+        if !codes.is_empty() && random.chance(70) {
+            code = codes[random.below(codes.len())];
+            for _ in 0..random.below(7) {
+                code ^= 1 << random.below(64);
+            }
+        }
+        codes.push(code);
+    }
+    codes
+}
+
+#[test]
+fn fingerprints_get_the_verdicts_of_a_scan() {
+    for distance in [0, 3, 8] {
+        let codes = codes(1500);
+        let (mut disk, hand) = (Simulated::new(), Hand::default());
+        let create = || {
+            Collection::create(Arc::new(Simulated::new()), &bare(distance), hand.options()).unwrap()
+        };
+        let mut collection =
+            Collection::create(Arc::new(disk.clone()), &bare(distance), hand.options()).unwrap();
+        let mut kept: Vec<(usize, u64)> = Vec::new();
+        let mut answered = 0;
+        for portion in codes.chunks(250) {
+            let mut scratch = Scratch::default();
+            let documents: Vec<_> = (answered..)
+                .zip(portion)
+                .map(|(id, &code)| {
+                    let document = fingerprint(id, code);
+                    collection.prepare(document, &mut scratch).unwrap()
+                })
+                .collect();
+            for (answer, &code) in collection.insert(&documents).into_iter().zip(portion) {
+                let apart = |&&(_, other): &&(usize, u64)| (code ^ other).count_ones();
+                let nearest = kept.iter().min_by_key(apart);
+                let found = nearest.filter(|it| apart(it) <= distance);
+                match (answer.unwrap().verdict, found) {
+                    (Verdict::Kept, None) => kept.push((answered, code)),
+                    (Verdict::Duplicate(evidence), Some(found)) => {
+                        assert_eq!(evidence.of, found.0.to_string());
+                        let similarity = f64::from(64 - apart(&found)) / 64.0;
+                        assert_eq!(evidence.similarity, similarity);
+                    }
+                    other => panic!("{answered}: {other:?}"),
+                }
+                answered += 1;
+            }
+            disk = disk.copy();
+            drop(collection);
+            collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+        }
+        assert!(kept.len() > 100 && kept.len() < 1400, "{}", kept.len());
+        let stored = collection.get("7").unwrap().unwrap();
+        assert_eq!(stored.content, Content::Fingerprint(codes[7].into()));
+        let (mut lines, other) = (Vec::new(), create());
+        export(&collection, &mut lines).unwrap();
+        import(&other, &mut &lines[..]).unwrap();
+        let mut again = Vec::new();
+        export(&other, &mut again).unwrap();
+        assert_eq!(lines, again);
+        let report = verify(&disk.copy()).unwrap();
+        assert!(
+            report.findings.is_empty() && report.documents == 1500,
+            "{report:?}"
+        );
+    }
+}
+
+#[test]
+fn texts_and_fingerprints_are_not_mixed() {
+    let hand = Hand::default();
+    let create = |settings: &Settings| {
+        Collection::create(Arc::new(Simulated::new()), settings, hand.options())
+    };
+    let prepare = |settings: &Settings, document: Document| {
+        let prepared = create(settings).unwrap();
+        let refused = prepared.prepare(document, &mut Scratch::default());
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Document, "{refused}");
+    };
+    prepare(&bare(3), document("a", "a text", None));
+    prepare(&Settings::default(), fingerprint(1, 5));
+    let compared = Settings {
+        matching: plan::Settings::default(),
+        ..bare(3)
+    };
+    assert!(
+        create(&compared)
+            .unwrap_err()
+            .to_string()
+            .contains("simhash")
+    );
+}
+
+/// The same fingerprint again, another one under the same id, and what takes its place.
+#[test]
+fn fingerprints_are_sent_again_and_replaced() {
+    let hand = Hand::default();
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..bare(3)
+    };
+    let collection =
+        Collection::create(Arc::new(Simulated::new()), &settings, hand.options()).unwrap();
+    let insert = |document: Document| {
+        let prepared = collection.prepare(document, &mut Scratch::default());
+        collection.insert(&[prepared.unwrap()]).remove(0).unwrap()
+    };
+    let first = insert(fingerprint(1, 0xff));
+    let again = insert(fingerprint(1, 0xff));
+    assert!(again.again && again.seq == first.seq);
+    let replaced = insert(fingerprint(1, 0xffff_ffff));
+    assert!(!replaced.again && replaced.seq > first.seq);
+    assert_eq!(insert(fingerprint(2, 0xff)).verdict, Verdict::Kept);
+}

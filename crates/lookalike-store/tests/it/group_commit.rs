@@ -1,0 +1,93 @@
+//! The group commit under every order of steps of a few threads.
+
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use loom::sync::{Arc, Mutex};
+
+use crate::group::Group;
+
+/// A disk that one at a time may write to.
+struct Shared {
+    group: Group,
+    /// The last row that was admitted.
+    admitted: Mutex<u64>,
+    durable: AtomicU64,
+    writing: AtomicBool,
+    writes: AtomicU64,
+    /// The write that fails.
+    fails: u64,
+}
+
+impl Shared {
+    fn new(fails: u64) -> Arc<Self> {
+        Arc::new(Self {
+            group: Group::new(0),
+            admitted: Mutex::new(0),
+            durable: AtomicU64::new(0),
+            writing: AtomicBool::new(false),
+            writes: AtomicU64::new(0),
+            fails,
+        })
+    }
+
+    fn write(&self) -> Result<u64, String> {
+        assert!(!self.writing.swap(true, Ordering::SeqCst), "two write");
+        let write = self.writes.fetch_add(1, Ordering::SeqCst);
+        assert!(write <= self.fails, "written after a failure");
+        let admitted = *self.admitted.lock().unwrap();
+        let failed = write == self.fails;
+        if !failed {
+            self.durable.store(admitted, Ordering::SeqCst);
+            assert!(self.group.progress().durable <= admitted);
+        }
+        self.writing.store(false, Ordering::SeqCst);
+        if failed {
+            return Err("the disk is gone".to_owned());
+        }
+        Ok(admitted)
+    }
+
+    /// Admits a row and waits for it.
+    fn insert(&self) -> Result<(), String> {
+        let row = {
+            let mut admitted = self.admitted.lock().unwrap();
+            *admitted += 1;
+            *admitted
+        };
+        self.group.wait_for(row, || self.write())?;
+        assert!(
+            self.durable.load(Ordering::SeqCst) >= row,
+            "acknowledged too early"
+        );
+        Ok(())
+    }
+}
+
+fn in_every_order(fails: u64, check: fn(&[Result<(), String>])) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        let shared = Shared::new(fails);
+        let others: Vec<_> = (0..2)
+            .map(|_| {
+                let shared = shared.clone();
+                loom::thread::spawn(move || shared.insert())
+            })
+            .collect();
+        let mut answers = vec![shared.insert()];
+        answers.extend(others.into_iter().map(|other| other.join().unwrap()));
+        check(&answers);
+    });
+}
+
+#[test]
+fn what_is_acknowledged_is_written_and_one_writes_at_a_time() {
+    in_every_order(u64::MAX, |answers| {
+        assert!(answers.iter().all(Result::is_ok))
+    });
+}
+
+#[test]
+fn after_a_failure_nobody_writes_and_all_are_told() {
+    in_every_order(0, |answers| assert!(answers.iter().all(Result::is_err)));
+    in_every_order(1, |answers| assert!(answers.iter().any(Result::is_ok)));
+}

@@ -1,0 +1,120 @@
+//! Saving what can still be read of a damaged collection.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use lookalike_store::{Collection, Content, Disk, export, repair, verify};
+
+use crate::disk::Simulated;
+use crate::power::{Call, script};
+use crate::support::{Hand, Random};
+
+fn contents(collection: &Collection) -> Vec<serde_json::Value> {
+    let mut lines = Vec::new();
+    export(collection, &mut lines).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    let value = |line| serde_json::from_str(line).unwrap();
+    lines.lines().map(value).collect()
+}
+
+/// A collection without a window, so that nothing is late when it is inserted again; what it holds, and
+/// all that was ever inserted.
+fn filled() -> (
+    Simulated,
+    Hand,
+    Vec<serde_json::Value>,
+    BTreeSet<(String, String)>,
+) {
+    let mut script = script(31, 120, false);
+    script.settings.window = None;
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    for call in 0..120 {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    let contents = contents(&collection);
+    drop(collection);
+    let calls = script.calls.into_iter();
+    let documents = calls.flat_map(|(_, call)| match call {
+        Call::Insert(documents) => documents,
+        Call::Delete(_) => Vec::new(),
+    });
+    let inserted = documents.map(|it| match it.content {
+        Content::Text(text) => (it.id, text),
+        Content::Fingerprint(_) => unreachable!("the script has texts"),
+    });
+    (disk.copy(), hand, contents, inserted.collect())
+}
+
+fn said(document: &serde_json::Value) -> (String, String) {
+    let said = |name: &str| document[name].as_str().unwrap().to_owned();
+    (said("id"), said("text"))
+}
+
+fn repaired(disk: &Simulated, hand: &Hand) -> (Vec<String>, Vec<serde_json::Value>) {
+    let new = Simulated::new();
+    let (report, collection) = repair(disk, Arc::new(new.clone()), hand.options()).unwrap();
+    let contents = contents(&collection);
+    drop(collection);
+    let after = verify(&new.copy()).unwrap();
+    assert!(after.findings.is_empty(), "{after:?}");
+    assert_eq!(after.documents, contents.len() as u64);
+    let again = Collection::open(Arc::new(new.copy()), hand.options()).unwrap();
+    assert_eq!(self::contents(&again), contents);
+    (report.findings, contents)
+}
+
+#[test]
+fn nothing_is_lost_of_what_is_whole() {
+    let (disk, hand, before, _) = filled();
+    let (findings, after) = repaired(&disk, &hand);
+    assert!(findings.is_empty(), "{findings:?}");
+    let (before, after) = (before.iter().map(said), after.iter().map(said));
+    assert!(before.eq(after));
+}
+
+/// Whatever text or row is damaged, all others are saved, and what is lost is named.
+#[test]
+fn what_can_be_read_is_saved_and_the_rest_named() {
+    let (disk, hand, before, inserted) = filled();
+    let mut random = Random(9);
+    let mut lost_some = 0;
+    for end in [".texts", ".rows", ".sketches"] {
+        let name = disk.names().unwrap();
+        let name = name.iter().find(|name| name.ends_with(end)).unwrap();
+        for _ in 0..25 {
+            let damaged = disk.copy();
+            damaged.flip(name, random.below(disk.length(name)), 3);
+            let new = Simulated::new();
+            let Ok((report, collection)) = repair(&damaged.copy(), Arc::new(new), hand.options())
+            else {
+                panic!("'{name}' cannot be repaired");
+            };
+            drop(collection);
+            let (_, after) = repaired(&damaged, &hand);
+            // With the row of a deletion, the deletion is lost.
+            for document in &after {
+                assert!(
+                    inserted.contains(&said(document)),
+                    "{document} was never there"
+                );
+            }
+            if after.len() < before.len() {
+                lost_some += 1;
+                assert!(!report.findings.is_empty(), "something was lost in silence");
+            }
+            if end == ".texts" {
+                assert!(
+                    after.len() + 1 >= before.len(),
+                    "{} of {}",
+                    after.len(),
+                    before.len()
+                );
+            }
+            if end == ".sketches" {
+                assert!(report.findings.is_empty() && after.len() == before.len());
+            }
+        }
+    }
+    assert!(lost_some > 10, "{lost_some}");
+}

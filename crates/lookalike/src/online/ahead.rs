@@ -1,0 +1,186 @@
+//! Checking ahead: most of a check is done while others still add, on any thread; what was added or
+//! changed in between is looked at when the document's turn comes.
+//!
+//! The answer is that of a [`check`](Matcher::check) at that moment. Additions only add candidates, so it
+//! is enough to look at those; after any other change, and for another arrival, all is checked again.
+
+use super::material::Texts;
+use super::{Arrival, Found, Matcher, Prepared, Slot, Time, better};
+use crate::error::Result;
+use crate::text::State;
+
+/// What a check has found at some moment; see [`Matcher::look_ahead`].
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    found: Option<Found>,
+    arrival: Arrival,
+    /// An equal text was found that nothing can beat which is added later; keys were not made.
+    settled: bool,
+    /// The document's keys, of which the first `added` are those under which it is added.
+    keys: Vec<u64>,
+    added: usize,
+    /// Documents from this number on were not there.
+    since: u64,
+    changes: u64,
+    /// Of the keys; see `Keys::generation`.
+    generation: u64,
+}
+
+/// A document's keys, made on any thread for [`Matcher::keep_with`].
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    keys: Vec<u64>,
+    generation: u64,
+}
+
+impl Ahead {
+    /// What was found.
+    pub fn found(&self) -> Option<Found> {
+        self.found
+    }
+}
+
+impl Matcher {
+    /// Checks a document, so that the check can be brought [up to date](Self::check_again) later, which
+    /// takes little.
+    ///
+    /// # Errors
+    /// If the text of a candidate cannot be had.
+    pub fn look_ahead(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        texts: &dyn Texts,
+    ) -> Result<Ahead> {
+        let mut ahead = Ahead {
+            found: None,
+            arrival: *arrival,
+            settled: false,
+            keys: Vec::new(),
+            added: 0,
+            since: self.sections.next(),
+            changes: self.changes,
+            generation: self.keys.generation(),
+        };
+        if document.state() == State::Empty {
+            return Ok(ahead);
+        }
+        ahead.found = self.equal(document, arrival);
+        ahead.settled = ahead.found.is_some();
+        if !ahead.settled {
+            (ahead.keys, ahead.added) = self.keys.of(document);
+            let candidates = self.candidates(document, arrival, &ahead.keys)?;
+            ahead.found = self.best(document, candidates, texts)?;
+        }
+        Ok(ahead)
+    }
+
+    /// What a check finds now, of a document that was checked before.
+    ///
+    /// # Errors
+    /// As [`look_ahead`](Self::look_ahead).
+    pub fn check_again(
+        &self,
+        mut ahead: Ahead,
+        document: &Prepared,
+        arrival: &Arrival,
+        texts: &dyn Texts,
+    ) -> Result<Ahead> {
+        let same_reach = self.window.is_none() || ahead.arrival == *arrival;
+        if ahead.changes != self.changes || !same_reach {
+            return self.look_ahead(document, arrival, texts);
+        }
+        if document.state() == State::Empty || ahead.settled {
+            return Ok(ahead);
+        }
+        let mut added: Vec<u64> = Vec::new();
+        self.visit_added(document, &ahead, |number| added.push(number));
+        added.sort_unstable();
+        added.dedup();
+        let candidate = |number: u64| self.candidate(document, arrival, number);
+        let candidates: Vec<_> = added.into_iter().filter_map(candidate).collect();
+        ahead.found = better(ahead.found, self.best(document, candidates, texts)?);
+        ahead.arrival = *arrival;
+        ahead.since = self.sections.next();
+        Ok(ahead)
+    }
+
+    /// Calls back with all documents that were added since and share a key.
+    fn visit_added(&self, document: &Prepared, ahead: &Ahead, mut visit: impl FnMut(u64)) {
+        let since = ahead.since;
+        if since == self.sections.next() {
+            return;
+        }
+        let from = self.glances.from(self.glances.of(document.brief()));
+        for &key in &ahead.keys {
+            if self.recent.may_have(key, since) {
+                // The newest come first, and those before `since` end it.
+                self.buckets.visit(key, since, |number, glance| {
+                    if !from.rules_out(glance) {
+                        visit(number);
+                    }
+                });
+            }
+        }
+        if let (Some(_), Some(distance), Some(code)) =
+            (&self.codes, self.plan.distance(), document.code())
+        {
+            let near = |other: u128| (other ^ code).count_ones() <= distance.get();
+            self.sections.visit_codes(since, |number, other| {
+                if near(other) {
+                    visit(number);
+                }
+            });
+        }
+    }
+
+    /// As [`keep`](Self::keep), for a document that was just checked: the keys are those of the check.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn keep_checked(
+        &mut self,
+        document: &Prepared,
+        ahead: &Ahead,
+        order: u64,
+        time: Time,
+    ) -> Result<Slot> {
+        if ahead.generation != self.keys.generation() || ahead.settled {
+            return self.keep(document, order, time);
+        }
+        self.add(document, &ahead.keys[..ahead.added], order, time)
+    }
+
+    /// Makes what takes longest when a document is kept that was not checked.
+    pub fn keyed(&self, document: &Prepared) -> Keyed {
+        Keyed {
+            keys: self.keys.to_add(document),
+            generation: self.keys.generation(),
+        }
+    }
+
+    /// Asks for the memory that adding a document will need.
+    pub fn prefetch(&self, keyed: &Keyed) {
+        keyed
+            .keys
+            .iter()
+            .for_each(|&key| self.buckets.prefetch(key));
+    }
+
+    /// As [`keep`](Self::keep), with keys that were made before.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn keep_with(
+        &mut self,
+        document: &Prepared,
+        keyed: &Keyed,
+        order: u64,
+        time: Time,
+    ) -> Result<Slot> {
+        if keyed.generation != self.keys.generation() {
+            return self.keep(document, order, time);
+        }
+        self.add(document, &keyed.keys, order, time)
+    }
+}
