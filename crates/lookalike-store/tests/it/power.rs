@@ -293,7 +293,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
 
 /// The long form.
 #[test]
-#[ignore = "takes half an hour"]
+#[ignore = "takes minutes, and half an hour if it is not optimised"]
 fn nothing_is_lost_in_fifty_thousand_losses() {
     let (count, seeds) = (AtomicU64::new(0), AtomicU64::new(100));
     std::thread::scope(|scope| {
