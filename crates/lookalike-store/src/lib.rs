@@ -49,8 +49,10 @@
 //! # What it costs
 //!
 //! One sync of the texts and a commit of two syncs, for all documents that wait at that moment.
-//! [`Collection::prepare`] is nearly all of the work and runs on any thread; checking and inserting is
-//! done by one at a time.
+//! [`Collection::prepare`] is most of the work and runs on any thread. Checking is done ahead on all cores;
+//! what is left of it, and inserting, is done by one at a time. While some documents are written, the
+//! next can be [admitted](Collection::admit). A document takes about 100 bytes of memory with the default
+//! settings and short texts, 60 with SimHash.
 //!
 //! # What it does not do
 //!

@@ -14,10 +14,11 @@ const CHUNK: usize = 32;
 
 /// One thread less than there are cores; none if the system gives none.
 static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let helpers = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-    let builder = rayon::ThreadPoolBuilder::new().num_threads(helpers.max(1));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let helpers = Some(cores - 1).filter(|&helpers| helpers > 0)?;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(helpers);
     let named = builder.thread_name(|_| "lookalike-check".to_owned());
-    named.build().ok().filter(|_| helpers > 0)
+    named.build().ok()
 });
 
 /// What the work makes of the items from 0 to `count`, in their order.

@@ -77,3 +77,55 @@ fn a_flipped_bit_is_noticed_or_harmless() {
         "{noticed} {by_verify}"
     );
 }
+
+/// A collection opens from its sketches alone; where these are missing or damaged they are made of the
+/// texts, and written again.
+#[test]
+fn sketches_are_read_or_made_again() {
+    let script = script(22, 60, false);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    for call in 0..60 {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    let expected = collection.stats().unwrap();
+    drop(collection);
+    let files = |disk: &Simulated, end: &str| -> Vec<String> {
+        let names = disk.names().unwrap().into_iter();
+        names.filter(|name| name.ends_with(end)).collect()
+    };
+    let open = |disk: &Simulated| {
+        let collection = Collection::open(Arc::new(disk.clone()), hand.options())?;
+        collection.stats().map(|stats| (stats.rows, stats.kept))
+    };
+    let expected = (expected.rows, expected.kept);
+    let without_texts = |disk: &Simulated| {
+        let disk = disk.copy();
+        for name in files(&disk, ".texts") {
+            disk.open(&name).unwrap().set_len(0).unwrap();
+        }
+        disk
+    };
+    assert_eq!(open(&without_texts(&disk)).unwrap(), expected);
+    let names = files(&disk, ".sketches");
+    assert!(names.len() >= 2, "{names:?}");
+    for name in names {
+        let length = disk.length(&name);
+        let removed = disk.copy();
+        removed.remove(&name).unwrap();
+        let mut others = vec![removed];
+        for at in [0, 30, length / 2, length - 1] {
+            let damaged = disk.copy();
+            damaged.flip(&name, at, 2);
+            others.push(damaged);
+            let cut = disk.copy();
+            cut.open(&name).unwrap().set_len(at as u64).unwrap();
+            others.push(cut);
+        }
+        for other in others {
+            assert!(open(&without_texts(&other)).is_err());
+            assert_eq!(open(&other).unwrap(), expected);
+            assert_eq!(open(&without_texts(&other)).unwrap(), expected);
+        }
+    }
+}

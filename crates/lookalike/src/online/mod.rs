@@ -10,7 +10,7 @@
 //!
 //! As in a batch, a document has keys, and only documents that share one can match: bands of its
 //! signature, rare features of a short one, blocks of bits, its text. The keys of kept documents stand
-//! in one table ([`Buckets`]). Rare is what was rare among the documents before; since the prefix filter
+//! in one table. Rare is what was rare among the documents before; since the prefix filter
 //! is exact under any fixed order of features, a document is looked up under each order that live
 //! documents were added under. Fingerprints within a distance come from
 //! [`Live`].
@@ -23,7 +23,7 @@
 //! Making a [`Prepared`] document takes nearly all of the time and needs nothing of the matcher. The
 //! check reads a cache line or two for every key, and texts only of candidates that sketches do not
 //! rule out. It may be done [ahead](Matcher::look_ahead) by many threads, so that little is left for the
-//! one that adds. A kept short document takes about 55 bytes and 23 for each of its keys; signatures of
+//! one that adds. A kept short document takes about 50 bytes and 23 for each of its keys; signatures of
 //! long ones take 4 bytes a slot. [`Matcher::memory`] says it by part.
 //!
 //! # What it does not do
