@@ -28,6 +28,10 @@ use lookalike_batch::ErrorKind;
 use args::{Cli, Command};
 use output::Printer;
 
+/// Documents of many sizes are made by one thread and freed by another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
