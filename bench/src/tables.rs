@@ -66,6 +66,7 @@ fn table(name: &str) -> Result<String> {
         "live" => rows("live", &LIVE, |_| true),
         "serve" => rows("serve", &SERVE, |_| true),
         "machine serve" => machine("serve"),
+        "http" => rows("http", &SERVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),

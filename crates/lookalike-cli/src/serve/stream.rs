@@ -452,3 +452,107 @@ impl hyper::body::Body for Answers {
         next.map(|next| next.map(|(text, _)| Ok(Frame::data(text))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines with their numbers as they are worked on; none is one that is too long.
+    type Lines = Vec<(u64, Option<Vec<u8>>)>;
+
+    fn lines_of(portion: &Portion) -> Lines {
+        let lines = portion.lines.iter();
+        lines
+            .map(|line| (line.number, portion.line(line).ok().map(<[u8]>::to_vec)))
+            .collect()
+    }
+
+    /// The same in the plainest way.
+    fn plainly(body: &[u8], longest: usize) -> Lines {
+        let lines = (1..).zip(body.split(|&byte| byte == b'\n'));
+        lines
+            .filter(|(_, line)| !matches!(*line, b"" | b"\r"))
+            .map(|(number, line)| (number, (line.len() <= longest).then(|| line.to_vec())))
+            .collect()
+    }
+
+    fn cut(body: &[u8], longest: usize, piece: impl Fn(usize) -> usize) -> Lines {
+        let (mut portion, mut lines, mut at) = (Portion::new(longest), Vec::new(), 0);
+        while at < body.len() {
+            let end = (at + piece(at).max(1)).min(body.len());
+            let mut rest = Bytes::copy_from_slice(&body[at..end]);
+            while !rest.is_empty() {
+                rest = portion.push(rest);
+                if portion.is_full() {
+                    assert!(portion.lines.len() <= LINES);
+                    lines.extend(lines_of(&portion.take()));
+                }
+            }
+            at = end;
+        }
+        if portion.bytes.len() > portion.begun || portion.too_long {
+            portion.end_line();
+        }
+        lines.extend(lines_of(&portion.take()));
+        lines
+    }
+
+    #[test]
+    fn lines_are_the_same_wherever_pieces_end() {
+        let long = "x".repeat(50);
+        let pieces = [
+            "a",
+            "",
+            "\r",
+            "bc\r",
+            "longest!",
+            "too long!",
+            &long,
+            "é",
+            "",
+            "end",
+        ];
+        for ends in ["\n", ""] {
+            let body = pieces.join("\n") + ends;
+            let expected = plainly(body.as_bytes(), 8);
+            assert_eq!(
+                expected.iter().filter(|(_, line)| line.is_none()).count(),
+                2
+            );
+            for size in 1..=body.len() {
+                assert_eq!(cut(body.as_bytes(), 8, |_| size), expected, "{size}");
+            }
+            for seed in 0..50 {
+                let piece = |at: usize| (at * 31 + seed * 17) % 7;
+                assert_eq!(cut(body.as_bytes(), 8, piece), expected, "seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn portions_are_bounded() {
+        let many: Vec<u8> = (0..3 * LINES)
+            .flat_map(|n| format!("{n}\n").into_bytes())
+            .collect();
+        assert_eq!(cut(&many, 100, |_| many.len()), plainly(&many, 100));
+        let mut portion = Portion::new(BYTES);
+        let large = [vec![b'x'; BYTES], b"\nrest".to_vec()].concat();
+        let rest = portion.push(large.into());
+        assert!(portion.is_full());
+        assert_eq!(&rest[..], b"rest");
+    }
+
+    #[tokio::test]
+    async fn bytes_that_wait_are_given_back() {
+        let queue = Arc::new(Semaphore::new(1000));
+        let mut portion = Portion::new(100);
+        portion.permits = Arc::clone(&queue).try_acquire_many_owned(300).ok();
+        portion.push(Bytes::from_static(b"line\nbegun"));
+        let taken = portion.take();
+        assert_eq!(queue.available_permits(), 700);
+        drop(taken);
+        assert_eq!(queue.available_permits(), 1000 - "begun".len());
+        drop(portion);
+        assert_eq!(queue.available_permits(), 1000);
+    }
+}

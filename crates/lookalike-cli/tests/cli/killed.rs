@@ -1,11 +1,11 @@
 //! The service is killed again and again, and what it has answered stands.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::service::{NDJSON, Service};
+use crate::service::{Connection, NDJSON, Service};
 use crate::serving::{evidence, removed};
 use crate::support::{Numbers, Place, corpus_jsonl};
 
@@ -17,7 +17,9 @@ const AT_A_TIME: usize = 16;
 /// Sends documents in their order from the first that has no answer, until the service is gone or all
 /// have one. What was answered before must be answered the same.
 fn send(service: &Service, lines: &[&str], ledger: &mut HashMap<usize, Value>) -> bool {
-    let mut connection = service.connect();
+    let Ok(mut connection) = Connection::try_to(service.address) else {
+        return false;
+    };
     let mut at = (0..lines.len())
         .find(|at| !ledger.contains_key(at))
         .unwrap_or(0);
@@ -92,9 +94,7 @@ fn kill_rounds(rounds: usize) {
 
 #[test]
 fn what_was_answered_survives_being_killed() {
-    let begun = Instant::now();
     kill_rounds(20);
-    eprintln!("20 rounds took {:?}", begun.elapsed());
 }
 
 #[test]

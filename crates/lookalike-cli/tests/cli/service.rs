@@ -162,12 +162,18 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn to(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self {
+        Self::try_to(address).unwrap()
+    }
+
+    /// # Errors
+    /// If the service is gone.
+    pub(crate) fn try_to(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
             stream: BufReader::new(stream),
-        }
+        })
     }
 
     /// Writes as much as the service takes.
