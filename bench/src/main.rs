@@ -2,7 +2,7 @@
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
 //! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `planted`,
-//!   `audit`, `serve`: the figures on real corpora (`--data DIRECTORY`), each written to
+//!   `audit`, `serve`, `http`: the figures on real corpora (`--data DIRECTORY`), each written to
 //!   `bench/results/NAME.json`, and so is `measures`, which needs none;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
@@ -15,6 +15,7 @@ mod compat;
 mod corpora;
 mod dedup;
 mod hamming;
+mod http;
 mod join;
 mod labelled;
 mod live;
@@ -86,6 +87,8 @@ enum Command {
     },
     /// Check and insert, durably; memory, single documents and opening.
     Serve(serve::Selection),
+    /// The same as clients of the service meet it.
+    Http,
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
     /// Puts the results into the documents.
@@ -113,6 +116,7 @@ fn main() -> Result<()> {
             | Command::Live
             | Command::Measures
             | Command::Serve(_)
+            | Command::Http
             | Command::Audit
     );
     if timed && !busy {
@@ -129,6 +133,7 @@ fn main() -> Result<()> {
             live::smoke()?;
             measures::smoke()?;
             serve::smoke()?;
+            http::smoke()?;
             quality::smoke()?;
             audit::smoke()
         }
@@ -145,6 +150,7 @@ fn main() -> Result<()> {
         Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve(selection) => serve::run(&data, &selection),
+        Command::Http => http::run(&data),
         Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -79,6 +79,7 @@ fn table(name: &str) -> Result<String> {
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "planted" => rows("planted", &PLANTED, |_| true),
+        "audit" => rows("audit", &AUDIT, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
         "settings fixed" => rows("settings", &SETTINGS, |row| row["chosen_by"] == "fixed"),
@@ -127,6 +128,18 @@ const DEDUP: Columns<10> = [
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
     ("peak MB", "peak_megabytes", 0),
+];
+
+const AUDIT: Columns<9> = [
+    ("corpus", "corpus", 0),
+    ("method", "method", 0),
+    ("drawn", "drawn", 0),
+    ("of them with a partner", "cases", 0),
+    ("true recall", "recall", 4),
+    ("audits", "audits", 0),
+    ("that held it", "held", 0),
+    ("dedup, s", "seconds", 2),
+    ("audited, s", "audited_seconds", 2),
 ];
 
 const LIVE: Columns<4> = [

@@ -4,6 +4,8 @@
 //! the options mean together is decided in [`crate::settings`].
 
 mod evaluation;
+mod serve;
+mod store;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,11 @@ use lookalike_batch::run::Keep;
 use crate::settings;
 
 pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
+pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
+pub(crate) use store::{
+    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreTelling,
+    StoreVerifyArgs,
+};
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
 
@@ -79,6 +86,8 @@ pub(crate) enum Command {
     Search(Box<SearchArgs>),
     Eval(Box<EvalArgs>),
     Tune(Box<TuneArgs>),
+    Serve(Box<ServeArgs>),
+    Store(StoreArgs),
     Recipe(RecipeArgs),
     /// Print a completion script for a shell
     #[command(hide = true)]

@@ -5,12 +5,15 @@
 
 mod args;
 mod commands;
+mod comparison;
 mod diff;
 mod output;
 mod plan;
 mod progress;
 mod recipes;
 mod reference;
+mod rule;
+mod serve;
 mod settings;
 mod signals;
 mod summary;
@@ -24,6 +27,10 @@ use lookalike_batch::ErrorKind;
 
 use args::{Cli, Command};
 use output::Printer;
+
+/// Documents of many sizes are made by one thread and freed by another.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,9 +56,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
     };
-    let result = signals::clean_up_when_interrupted()
-        .map_err(Into::into)
-        .and_then(|()| run(&cli));
+    // A service ends in good order by itself.
+    let prepared = match &cli.command {
+        Command::Serve(_) => Ok(()),
+        _ => signals::clean_up_when_interrupted(),
+    };
+    let result = prepared.map_err(Into::into).and_then(|()| run(&cli));
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::RowsSkipped) => ExitCode::from(1),
@@ -77,6 +87,8 @@ fn run(cli: &Cli) -> Result<Outcome> {
         Command::Search(args) => commands::search::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Tune(args) => commands::tune::run(args),
+        Command::Serve(args) => serve::run(args),
+        Command::Store(args) => commands::store::run(args),
         Command::Recipe(args) => commands::recipe::run(args),
         Command::Completions { shell } => commands::generate::completions(*shell),
         Command::Man => commands::generate::manual(),

@@ -137,6 +137,11 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     )
 }
 
+/// Makes a sentence of an error, with what it is about before it.
+pub(crate) fn about<E: Display>(what: impl Display) -> impl FnOnce(E) -> anyhow::Error {
+    move |cause| anyhow::anyhow!("{what}: {cause}")
+}
+
 /// A whole number with its thousands parted.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

@@ -7,7 +7,7 @@ mod evaluation;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use lookalike::plan::{self, Measure, Plan, SENTENCES};
+use lookalike::plan::{self, Plan, SENTENCES};
 use lookalike::plant::Edit;
 use lookalike::verify::OfSequences;
 use lookalike::{Recipe, Threshold};
@@ -27,6 +27,7 @@ use crate::args::{
     SearchArgs, SegmentArgs, SketchMethod, Sources, Unit, Verify,
 };
 use crate::recipes::load_recipe;
+use crate::rule::{Asked, Spelling, check_unit};
 
 pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun, parse_goal};
 
@@ -197,15 +198,8 @@ impl FingerprintRun {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
         check_table(&table, args.rejected.as_deref(), args.running.json)?;
         let recipe = load_recipe(&args.recipe, &args.changes)?;
-        let signs = recipe
-            .scheme
-            .is_some_and(|scheme| scheme.family().is_some());
-        let usual = if signs {
-            SketchMethod::Minhash
-        } else {
-            SketchMethod::Simhash
-        };
-        let sketch = match (args.method.unwrap_or(usual), args.format) {
+        let method = args.method.unwrap_or_else(|| SketchMethod::usual(&recipe));
+        let sketch = match (method, args.format) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
             (method, Some(_)) => bail!(
                 "--format is for SimHash fingerprints; --method {method}, here {how}, has one form: \
@@ -245,6 +239,15 @@ impl FingerprintRun {
             output: output(&table),
             rejected: args.rejected.as_deref().map(output),
         })
+    }
+}
+
+impl SketchMethod {
+    /// What is made under a recipe where nothing is asked for.
+    pub(crate) fn usual(recipe: &Recipe) -> Self {
+        let scheme = recipe.scheme;
+        let signs = scheme.is_some_and(|scheme| scheme.family().is_some());
+        if signs { Self::Minhash } else { Self::Simhash }
     }
 }
 
@@ -652,15 +655,11 @@ pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
 
 /// What edits are counted in; refused where nothing is, or where there are no characters.
 pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> Result<plan::Unit> {
-    let of_sequences = of_sequences(verify).is_some();
+    check_unit(verify, unit, Spelling::Options)?;
     match unit {
-        Some(_) if !of_sequences => bail!(
-            "--unit is for --verify levenshtein, indel and lcs, which count characters or words: \
-             leave it out, or take one of these"
-        ),
         Some(Unit::Words) => Ok(plan::Unit::Words),
         None | Some(Unit::Characters) => {
-            if of_sequences && reading.features.is_some() {
+            if of_sequences(verify).is_some() && reading.features.is_some() {
                 bail!(
                     "--features gives no characters to count: add --unit words, which takes \
                      every feature for a word"
@@ -728,101 +727,12 @@ pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::S
 
 /// The recipe, and what was chosen of the matching.
 fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
-    check_rule(rule)?;
+    let chosen = Asked::from(rule).settings(Spelling::Options)?;
+    unit_of(rule.verify, rule.unit, reading)?;
     if rule.method == Method::Sentences {
         check_has_text(reading, "--method sentences")?;
     }
-    let recipe = load_recipe(&rule.recipe, &rule.changes)?;
-    let defaults = plan::Settings::default();
-    let chosen = plan::Settings {
-        method: match rule.method {
-            Method::Auto => plan::Method::Auto,
-            Method::Minhash => plan::Method::MinHash,
-            Method::Simhash => plan::Method::SimHash,
-            Method::Exact => plan::Method::Exact,
-            Method::Join => plan::Method::Join,
-            Method::Sentences => plan::Method::Sentences,
-            Method::Bottomk => plan::Method::BottomK,
-        },
-        threshold: rule.threshold.unwrap_or(defaults.threshold),
-        distance: rule.distance.unwrap_or(defaults.distance),
-        measure: match rule.verify {
-            Verify::Jaccard => Measure::Jaccard,
-            Verify::Containment => Measure::Containment,
-            Verify::Cosine => Measure::Cosine,
-            Verify::Levenshtein => Measure::Levenshtein,
-            Verify::Indel => Measure::Indel,
-            Verify::Lcs => Measure::Substring,
-            Verify::None => Measure::Sketch,
-        },
-        unit: unit_of(rule.verify, rule.unit, reading)?,
-        candidates: match rule.candidates {
-            None | Some(args::Candidates::Distance) => plan::Candidates::Distance,
-            Some(args::Candidates::Blocks) => plan::Candidates::Blocks,
-        },
-        sentences: rule.sentences.unwrap_or(defaults.sentences),
-    };
-    Ok((recipe, chosen))
-}
-
-/// Refuses options that the method has no use for.
-fn check_rule(rule: &Rule) -> Result<()> {
-    let Rule {
-        method,
-        threshold,
-        distance,
-        verify,
-        candidates,
-        sentences,
-        ..
-    } = rule;
-    if candidates.is_some() && *method != Method::Simhash {
-        bail!("--candidates is for fingerprints: add --method simhash, or leave it out");
-    }
-    if *candidates == Some(args::Candidates::Blocks) && *verify == Verify::None {
-        bail!(
-            "--candidates blocks takes fingerprints however far they are, and --verify none would \
-             have all of them match: give a measure, such as --verify levenshtein"
-        );
-    }
-    if let Some(sentences) = sentences
-        && *method != Method::Sentences
-    {
-        bail!("--sentences {sentences} is for --method sentences: give both or neither");
-    }
-    if *method == Method::Sentences && *verify == Verify::None && threshold.is_some() {
-        bail!(
-            "--threshold has no effect with --method sentences --verify none, where the sentences \
-             alone decide: leave --threshold out"
-        );
-    }
-    if let Some(distance) = distance
-        && *method != Method::Simhash
-    {
-        bail!(
-            "--distance {distance} is for fingerprints: add --method simhash, or give a similarity \
-             with --threshold"
-        );
-    }
-    if *method == Method::Exact && threshold.is_some() {
-        bail!(
-            "--threshold has no effect with --method exact, which takes equal texts only: leave \
-             one of them out"
-        );
-    }
-    if *method == Method::Exact && *verify != Verify::Jaccard {
-        bail!(
-            "--verify has no effect with --method exact, which takes equal texts only: leave one \
-             of them out"
-        );
-    }
-    if *method == Method::Simhash && *verify == Verify::None && threshold.is_some() {
-        bail!(
-            "--threshold has no effect with --method simhash --verify none, where --distance alone \
-             decides: leave --threshold out"
-        );
-    }
-    Ok(())
+    Ok((load_recipe(&rule.recipe, &rule.changes)?, chosen))
 }
 
 /// How inputs are read.

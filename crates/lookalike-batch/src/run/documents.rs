@@ -247,7 +247,8 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     }
 }
 
-fn parse_time(text: &str) -> Option<f64> {
+/// Seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless it says otherwise.
+pub fn parse_time(text: &str) -> Option<f64> {
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then_some(number);
     }

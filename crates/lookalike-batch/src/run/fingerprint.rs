@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
-use lookalike::text::{Analyzer, Extras, Scratch, State};
+use lookalike::text::{Analysis, Analyzer, Extras, Scratch, State};
 use lookalike::{Cpu, Recipe};
 use serde::Serialize;
 
@@ -98,10 +98,62 @@ struct Part {
 #[derive(Default)]
 struct Worker {
     scratch: Scratch,
-    digits: String,
     number: String,
+    buffers: Buffers,
+}
+
+#[derive(Default)]
+struct Buffers {
+    digits: String,
     signature: Vec<u32>,
     hashes: Vec<u64>,
+}
+
+/// Makes the fingerprints of texts that come one by one.
+pub struct Fingerprinter {
+    analyzer: Analyzer,
+    hasher: Hasher,
+}
+
+/// A fingerprint or signature, as a table of them has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Fingerprint {
+    /// The digits of a fingerprint, or of a name of sentences.
+    Digits(String),
+    /// A MinHash signature.
+    Signature(Vec<u32>),
+    /// The smallest hashes.
+    Hashes(Vec<u64>),
+}
+
+impl Fingerprinter {
+    /// For texts under a recipe.
+    pub fn new(recipe: &Recipe, sketch: Sketch) -> Self {
+        let analyzer = Analyzer::new(recipe).with_extras(Extras {
+            characters: false,
+            sentences: match sketch {
+                Sketch::Sentences(count) => Some(count),
+                _ => None,
+            },
+        });
+        let hasher = Hasher::new(recipe, sketch);
+        Self { analyzer, hasher }
+    }
+
+    /// The fingerprint of a text; none if there is too little in it.
+    pub fn fingerprint(&self, text: &str, scratch: &mut Scratch) -> Option<Fingerprint> {
+        let analysis = self.analyzer.analyze(text, scratch);
+        let mut buffers = Buffers::default();
+        if !self.hasher.fill(&analysis, &mut buffers) {
+            return None;
+        }
+        Some(match self.hasher {
+            Hasher::SimHash(..) | Hasher::Sentences(_) => Fingerprint::Digits(buffers.digits),
+            Hasher::MinHash(_) => Fingerprint::Signature(buffers.signature),
+            Hasher::BottomK(_) => Fingerprint::Hashes(buffers.hashes),
+        })
+    }
 }
 
 enum Hasher {
@@ -137,14 +189,7 @@ fn run(
         progress,
     };
     let recipe = &settings.recipe;
-    let analyzer = Analyzer::new(recipe).with_extras(Extras {
-        characters: false,
-        sentences: match settings.sketch {
-            Sketch::Sentences(count) => Some(count),
-            _ => None,
-        },
-    });
-    let hasher = Hasher::new(settings);
+    let Fingerprinter { analyzer, hasher } = Fingerprinter::new(recipe, settings.sketch);
     let columns = [Column::Text("id"), hasher.column()];
     let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
     let template = table.rows();
@@ -199,9 +244,9 @@ fn run(
 }
 
 impl Hasher {
-    fn new(settings: &FingerprintSettings) -> Self {
-        let (recipe, cpu) = (&settings.recipe, Cpu::best());
-        match settings.sketch {
+    fn new(recipe: &Recipe, sketch: Sketch) -> Self {
+        let cpu = Cpu::best();
+        match sketch {
             Sketch::SimHash(digits) => {
                 let hasher = SimHasher::new(&recipe.simhash, cpu);
                 Self::SimHash(hasher, recipe.simhash.bits, digits)
@@ -246,47 +291,60 @@ impl Hasher {
         made: &mut Part,
     ) -> Result<()> {
         let analysis = analyze(analyzer, row, &mut worker.scratch);
-        let digits = &mut worker.digits;
-        let cell = match self {
-            Self::SimHash(hasher, bits, notation) => {
-                hasher.original(&analysis).map(|fingerprint| {
-                    digits.clear();
-                    notation.write(fingerprint, *bits, digits);
-                    Cell::Text(digits)
-                })
+        let buffers = &mut worker.buffers;
+        let made_one = self.fill(&analysis, buffers);
+        let cell = match (self, made_one) {
+            (Self::SimHash(..) | Self::Sentences(_), true) => Cell::Text(&buffers.digits),
+            (Self::SimHash(..) | Self::Sentences(_), false) => {
+                Cell::Text(crate::digits::NO_FINGERPRINT)
             }
-            Self::MinHash(hasher) => {
-                worker.signature.resize(hasher.slots(), 0);
-                hasher
-                    .original(&analysis, &mut worker.signature)
-                    .then_some(Cell::Numbers(&worker.signature))
-            }
-            Self::BottomK(kept) => {
-                worker.hashes.clear();
-                let rich = analysis.state == State::Rich;
-                if rich {
-                    smallest_features(&analysis, *kept, &mut worker.hashes);
-                }
-                rich.then_some(Cell::LongNumbers(&worker.hashes))
-            }
-            Self::Sentences(_) => {
-                let rich = analysis.state == State::Rich;
-                analysis.sentences().filter(|_| rich).map(|signature| {
-                    digits.clear();
-                    Digits::Hex.write(signature.into(), u64::BITS, digits);
-                    Cell::Text(digits)
-                })
-            }
+            (Self::MinHash(_), true) => Cell::Numbers(&buffers.signature),
+            (Self::BottomK(_), true) => Cell::LongNumbers(&buffers.hashes),
+            (Self::MinHash(_) | Self::BottomK(_), false) => Cell::Absent,
         };
         made.documents += 1;
-        made.without += u64::from(cell.is_none());
+        made.without += u64::from(!made_one);
         made.bytes += u64::from(row.place.length());
-        let absent = match self {
-            Self::SimHash(..) | Self::Sentences(_) => Cell::Text(crate::digits::NO_FINGERPRINT),
-            Self::MinHash(_) | Self::BottomK(_) => Cell::Absent,
-        };
         let id = id_text(row, &mut worker.number);
-        made.rows.push(&[Cell::Text(id), cell.unwrap_or(absent)])
+        made.rows.push(&[Cell::Text(id), cell])
+    }
+
+    /// Makes the fingerprint of a document in the buffer for its kind; returns whether it has one.
+    fn fill(&self, analysis: &Analysis<'_>, buffers: &mut Buffers) -> bool {
+        let Buffers {
+            digits,
+            signature,
+            hashes,
+        } = buffers;
+        digits.clear();
+        hashes.clear();
+        let rich = analysis.state == State::Rich;
+        match self {
+            Self::SimHash(hasher, bits, notation) => {
+                let fingerprint = hasher.original(analysis);
+                if let Some(fingerprint) = fingerprint {
+                    notation.write(fingerprint, *bits, digits);
+                }
+                fingerprint.is_some()
+            }
+            Self::MinHash(hasher) => {
+                signature.resize(hasher.slots(), 0);
+                hasher.original(analysis, signature)
+            }
+            Self::BottomK(kept) => {
+                if rich {
+                    smallest_features(analysis, *kept, hashes);
+                }
+                rich
+            }
+            Self::Sentences(_) => {
+                let name = analysis.sentences().filter(|_| rich);
+                if let Some(name) = name {
+                    Digits::Hex.write(name.into(), u64::BITS, digits);
+                }
+                name.is_some()
+            }
+        }
     }
 }
 

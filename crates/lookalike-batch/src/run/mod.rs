@@ -31,11 +31,14 @@ use crate::error::{Error, Result};
 
 pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::{dedup, measure_name, method_name};
+pub use documents::parse_time;
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
     clusters, evaluate,
 };
-pub use fingerprint::{FingerprintSettings, FingerprintSummary, Sketch, fingerprint};
+pub use fingerprint::{
+    Fingerprint, FingerprintSettings, FingerprintSummary, Fingerprinter, Sketch, fingerprint,
+};
 pub use forecast::{Forecast, ForecastPairs, forecast};
 pub use idf::{IdfSettings, IdfSummary, idf};
 pub use labelled::{
@@ -44,7 +47,9 @@ pub use labelled::{
 pub use pairs::pairs;
 pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
-pub use segment::{Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment};
+pub use segment::{
+    Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment, weight_in_digits,
+};
 pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
 pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
 pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, tune};

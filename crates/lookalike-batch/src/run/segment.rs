@@ -166,7 +166,7 @@ impl Lister {
                 Cell::Text(id),
                 Cell::Text(&term.text),
                 Cell::Integer(term.count),
-                Cell::Number(in_digits(term.weight)),
+                Cell::Number(weight_in_digits(term.weight)),
                 term.part.as_deref().map_or(Cell::Null, Cell::Text),
             ])?;
         }
@@ -175,7 +175,7 @@ impl Lister {
 }
 
 /// A weight with four digits behind the point, as tables have them.
-fn in_digits(steps: i64) -> f64 {
+pub fn weight_in_digits(steps: i64) -> f64 {
     (steps as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
 }
 

@@ -14,4 +14,5 @@ pub(crate) mod plant;
 pub(crate) mod recipe;
 pub(crate) mod search;
 pub(crate) mod segment;
+pub(crate) mod store;
 pub(crate) mod tune;

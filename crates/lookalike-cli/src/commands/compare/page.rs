@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use lookalike::compare::{Kind, Steps};
 
-use super::{Case, Side, differing, kind, number};
 use crate::commands::recipe::features;
+use crate::comparison::{Case, Side, differing, kind, number};
 use crate::diff::{self, passages};
 
 const STYLE: &str = "\

@@ -6,8 +6,8 @@ use lookalike::compare::{Feature, Kind, Steps};
 use lookalike::text::State;
 use unicode_width::UnicodeWidthStr;
 
-use super::{Case, differing, number};
 use crate::commands::recipe::features;
+use crate::comparison::{Case, differing, number};
 use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
 

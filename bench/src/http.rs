@@ -1,0 +1,425 @@
+//! The service as its clients meet it: bulk, single documents over many connections, and queries.
+//!
+//! The program beside this one is started with an empty directory, and everything goes over sockets of
+//! this machine, so the figures include HTTP, JSON and the client's own work on the same cores. The
+//! answers are checked: put in the order of their sequence numbers, the documents get the verdicts of
+//! `lookalike dedup`.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lookalike_oracle::generate::{self, Kind};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+
+use crate::corpora::Corpus;
+use crate::machine;
+
+#[derive(Serialize)]
+struct Row {
+    what: String,
+    documents: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    figure: f64,
+    unit: &'static str,
+}
+
+/// Connections that send single documents.
+const CONNECTIONS: usize = 64;
+
+/// Single documents that are sent as fast as they are answered.
+const SINGLE: usize = 200_000;
+
+/// Single documents a second where their number is given.
+const RATE: f64 = 2000.0;
+
+/// Single documents that are sent at that rate.
+const PACED: usize = 20_000;
+
+/// How much is measured.
+struct Sizes {
+    single: usize,
+    paced: usize,
+}
+
+/// Measures on real titles and articles.
+pub fn run(data: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let titles = Corpus::real(data, "zh_short.tsv", folder.path())?.texts()?;
+    let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
+    let sizes = Sizes {
+        single: SINGLE,
+        paced: PACED,
+    };
+    let mut rows = Vec::new();
+    measure(&titles, &english, &sizes, &mut rows)?;
+    machine::write("http", rows)
+}
+
+/// The same with few, as a test.
+pub fn smoke() -> Result<()> {
+    let made = |kind, count| {
+        let made = generate::corpus(kind, count, 5).into_iter();
+        made.map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let sizes = Sizes {
+        single: 1000,
+        paced: 300,
+    };
+    let (titles, english) = (made(Kind::Short, 5000), made(Kind::English, 200));
+    measure(&titles, &english, &sizes, &mut Vec::new())
+}
+
+fn measure(
+    titles: &[String],
+    english: &[String],
+    sizes: &Sizes,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let service = Service::start()?;
+    let first = documents(titles, 0);
+    bulk(&service, "titles", &first, rows)?;
+    let long = documents(english, 0);
+    bulk(&service, "english", &long, rows)?;
+    service.make("single")?;
+    let single = documents(&titles[..sizes.single.min(titles.len())], 0);
+    singles(&service, ("single", "documents"), &single, None, rows)?;
+    check(&service.single_answers(&single)?, &single)?;
+    let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
+    singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
+    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)
+}
+
+/// Lines with a document each; ids are numbers from `from` on.
+fn documents(texts: &[String], from: usize) -> Vec<String> {
+    let line = |(at, text): (usize, &String)| {
+        json!({ "id": (from + at).to_string(), "text": text }).to_string()
+    };
+    texts.iter().enumerate().map(line).collect()
+}
+
+fn report(rows: &mut Vec<Row>, what: String, documents: usize, figure: f64, unit: &'static str) {
+    println!("{what:60} {documents:9} {figure:10.3} {unit}");
+    rows.push(Row {
+        what,
+        documents: documents as u64,
+        figure,
+        unit,
+    });
+}
+
+/// The service, ended with this.
+struct Service {
+    child: Child,
+    address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// As much of an answer as is checked.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    id: String,
+    verdict: String,
+    of: Option<String>,
+    seq: Option<u64>,
+}
+
+impl Service {
+    fn start() -> Result<Self> {
+        let folder = tempfile::tempdir_in(machine::root())?;
+        let mut child = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+            .arg(folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start the program: run `cargo build --release` first")?;
+        let mut log = BufReader::new(child.stderr.take().context("it has a log")?);
+        let mut line = String::new();
+        log.read_line(&mut line)?;
+        let address = line.trim().split("://").nth(1);
+        let address = address
+            .with_context(|| format!("it says '{line}'"))?
+            .parse()?;
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Ok(Self {
+            child,
+            address,
+            _folder: folder,
+        })
+    }
+
+    fn make(&self, name: &str) -> Result<()> {
+        let path = format!("/v1/collections/{name}");
+        let answer = self.request("PUT", &path, "application/json", b"{}")?;
+        ensure!(answer.contains("recipe_id"), "{answer}");
+        Ok(())
+    }
+
+    /// The body of an answer to a request that is sent while the answer is read.
+    fn request(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<String> {
+        let mut stream = TcpStream::connect(self.address)?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        )?;
+        let mut answer = Vec::new();
+        std::thread::scope(|scope| -> Result<()> {
+            let mut writer = stream.try_clone()?;
+            let written = scope.spawn(move || writer.write_all(body));
+            stream.read_to_end(&mut answer)?;
+            ensure!(
+                matches!(written.join(), Ok(Ok(()))),
+                "the body was not taken"
+            );
+            Ok(())
+        })?;
+        let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        let at = head.context("an answer has a head")? + 4;
+        let chunked = answer[..at].windows(7).any(|word| word == b"chunked");
+        let body = if chunked {
+            joined(&answer[at..])?
+        } else {
+            answer.split_off(at)
+        };
+        Ok(String::from_utf8(body)?)
+    }
+
+    /// The answers to documents that were inserted one by one, which they get again.
+    fn single_answers(&self, documents: &[String]) -> Result<String> {
+        self.request(
+            "POST",
+            "/v1/collections/single/documents",
+            "application/x-ndjson",
+            documents.join("\n").as_bytes(),
+        )
+    }
+}
+
+/// The chunks of a body.
+fn joined(mut chunks: &[u8]) -> Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = chunks.iter().position(|&byte| byte == b'\r');
+        let (size, rest) = chunks.split_at(end.context("a chunk has a size")?);
+        let size = usize::from_str_radix(std::str::from_utf8(size)?, 16)?;
+        if size == 0 {
+            return Ok(body);
+        }
+        body.extend_from_slice(rest.get(2..2 + size).context("a chunk is whole")?);
+        chunks = &rest[size + 4..];
+    }
+}
+
+/// All documents of a corpus in one request, into an empty collection.
+fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>) -> Result<()> {
+    service.make(name)?;
+    let path = format!("/v1/collections/{name}/documents");
+    let body = documents.join("\n");
+    let started = Instant::now();
+    let answers = service.request("POST", &path, "application/x-ndjson", body.as_bytes())?;
+    let seconds = started.elapsed().as_secs_f64();
+    check(&answers, documents)?;
+    let what = format!("bulk, {name}");
+    let count = documents.len();
+    report(
+        rows,
+        what.clone(),
+        count,
+        count as f64 / seconds / 1e3,
+        "thousand documents/s",
+    );
+    report(rows, what, count, body.len() as f64 / seconds / 1e6, "MB/s");
+    Ok(())
+}
+
+/// The answers are those of the batch engine for the documents in the order of the answers' numbers.
+fn check(answers: &str, documents: &[String]) -> Result<()> {
+    let answers: Result<Vec<Answer>, _> = answers.lines().map(serde_json::from_str).collect();
+    let mut answers = answers?;
+    ensure!(
+        answers.len() == documents.len(),
+        "{} answers",
+        answers.len()
+    );
+    let by_id: HashMap<&str, &String> = answers
+        .iter()
+        .zip(documents)
+        .map(|(answer, document)| (answer.id.as_str(), document))
+        .collect();
+    let in_order = {
+        let mut order: Vec<_> = answers.iter().map(|it| (it.seq, it.id.as_str())).collect();
+        order.sort_unstable();
+        let lines = order.iter().map(|(_, id)| format!("{}\n", by_id[id]));
+        lines.collect::<String>()
+    };
+    let expected = batch_verdicts(&in_order)?;
+    answers.retain(|answer| {
+        let repeats = (answer.verdict == "duplicate").then_some(answer.of.as_deref());
+        repeats != expected.get(&answer.id).map(|of| Some(of.as_str()))
+    });
+    if let Some(wrong) = answers.first() {
+        let expected = expected.get(&wrong.id);
+        bail!(
+            "{} answers differ from the batch's: {wrong:?}, {expected:?}",
+            answers.len()
+        );
+    }
+    Ok(())
+}
+
+/// What each removed document repeats.
+fn batch_verdicts(documents: &str) -> Result<HashMap<String, String>> {
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("in.jsonl"), documents)?;
+    let run = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
+        .args(["dedup", "--quiet"])
+        .arg(at("in.jsonl"))
+        .arg("--removed")
+        .arg(at("removed.jsonl"))
+        .output()?;
+    ensure!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    #[derive(Deserialize)]
+    struct Removed {
+        id: String,
+        kept: String,
+    }
+    let removed = std::fs::read_to_string(at("removed.jsonl"))?;
+    let removed = removed.lines().map(|line| {
+        let Removed { id, kept } = serde_json::from_str(line)?;
+        Ok((id, kept))
+    });
+    removed.collect()
+}
+
+/// One document a request over many connections: as fast as they are answered, or at a rate.
+fn singles(
+    service: &Service,
+    (collection, call): (&str, &str),
+    documents: &[String],
+    rate: Option<f64>,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let load = Arc::new(Load {
+        address: service.address,
+        path: format!("/v1/collections/{collection}/{call}"),
+        documents: documents.to_vec(),
+        next: AtomicUsize::new(0),
+        started: Instant::now(),
+        rate,
+    });
+    let mut times = runtime.block_on(async {
+        let clients = (0..CONNECTIONS).map(|_| tokio::spawn(Arc::clone(&load).client()));
+        let clients: Vec<_> = clients.collect();
+        let mut times = Vec::new();
+        for client in clients {
+            times.extend(client.await??);
+        }
+        Ok::<_, anyhow::Error>(times)
+    })?;
+    let seconds = load.started.elapsed().as_secs_f64();
+    ensure!(times.len() == documents.len(), "{} answers", times.len());
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    let how = rate.map_or_else(String::new, |rate| format!(" at {rate} a second"));
+    let what = format!("single, {call}, {CONNECTIONS} connections{how}");
+    let count = documents.len();
+    report(
+        rows,
+        what.clone(),
+        count,
+        count as f64 / seconds / 1e3,
+        "thousand documents/s",
+    );
+    report(rows, what.clone(), count, at(0.5), "ms, median");
+    report(rows, what, count, at(0.99), "ms, 99th percentile");
+    Ok(())
+}
+
+/// What the clients of one measurement share.
+struct Load {
+    address: SocketAddr,
+    path: String,
+    documents: Vec<String>,
+    next: AtomicUsize,
+    started: Instant,
+    rate: Option<f64>,
+}
+
+/// A timer may be as late as this.
+const LATE: Duration = Duration::from_millis(2);
+
+impl Load {
+    /// Waits until so many seconds after the start. Returns the moment; when all connections were busy
+    /// then, the moment that was meant.
+    async fn wait_for(&self, seconds: f64) -> Instant {
+        let due = self.started + Duration::from_secs_f64(seconds);
+        tokio::time::sleep_until(due.into()).await;
+        let now = Instant::now();
+        if now > due + LATE { due } else { now }
+    }
+
+    /// Sends documents over one connection until none is left; returns the times they took.
+    async fn client(self: Arc<Self>) -> Result<Vec<Duration>> {
+        let stream = tokio::net::TcpStream::connect(self.address).await?;
+        stream.set_nodelay(true)?;
+        let mut stream = tokio::io::BufReader::new(stream);
+        let (mut times, mut line, mut body) = (Vec::new(), String::new(), Vec::new());
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(document) = self.documents.get(at) else {
+                return Ok(times);
+            };
+            let begun = match self.rate {
+                Some(rate) => self.wait_for(at as f64 / rate).await,
+                None => Instant::now(),
+            };
+            let request = format!(
+                "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{document}",
+                self.path,
+                document.len()
+            );
+            stream.write_all(request.as_bytes()).await?;
+            let mut length = 0;
+            line.clear();
+            while !line.ends_with("\r\n\r\n") {
+                let from = line.len();
+                stream.read_line(&mut line).await?;
+                if let Some(stated) = line[from..].strip_prefix("content-length: ") {
+                    length = stated.trim().parse()?;
+                }
+            }
+            body.resize(length, 0);
+            stream.read_exact(&mut body).await?;
+            times.push(begun.elapsed());
+            let said = || String::from_utf8_lossy(&body);
+            ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", said());
+        }
+    }
+}

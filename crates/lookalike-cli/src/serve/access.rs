@@ -1,0 +1,302 @@
+//! Who may do what: keys, and the roles that they have.
+//!
+//! A key is a secret of at least 16 bytes that comes as `Authorization: Bearer KEY`. Only hashes of keys
+//! are kept, and they are compared in a time that does not depend on where they differ. Without keys
+//! everybody may do everything; then only requests that name the service by a loopback address are
+//! answered, so that a page in a browser cannot reach it under a name of its own.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use axum::http::{HeaderMap, Uri, header};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+use super::problem::{Code, Problem};
+use crate::output::about;
+
+/// The fewest bytes of a key.
+const SHORTEST: usize = 16;
+
+/// What a caller may do; each role may also do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// What shows nothing of what is stored.
+    Anyone,
+    /// Look and ask.
+    Read,
+    /// Insert and delete documents.
+    Write,
+    /// Make and delete collections, and snapshots.
+    Admin,
+}
+
+impl Role {
+    const WITH_KEYS: [(&'static str, Self); 3] = [
+        ("read", Self::Read),
+        ("write", Self::Write),
+        ("admin", Self::Admin),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        let named = Self::WITH_KEYS.iter().find(|(_, role)| *role == self);
+        named.map_or("anyone", |(name, _)| name)
+    }
+}
+
+/// The keys that are accepted.
+#[derive(Default)]
+pub(super) struct Keys {
+    known: Vec<(Role, [u8; 32])>,
+}
+
+impl Keys {
+    /// Reads a file of keys, if one is named, and the environment.
+    ///
+    /// # Errors
+    /// With the line that is no key. Keys are not shown.
+    pub(super) fn load(file: Option<&Path>) -> Result<Self> {
+        let mut keys = Self::default();
+        if let Some(file) = file {
+            let text = std::fs::read_to_string(file)
+                .map_err(about(format!("cannot read the keys in {}", file.display())))?;
+            keys.read(&text)
+                .map_err(about(format!("the keys in {}", file.display())))?;
+            if keys.is_empty() {
+                bail!("the keys in {}: there is none", file.display());
+            }
+        }
+        for (name, role) in Role::WITH_KEYS {
+            let variable = format!("LOOKALIKE_{}_KEY", name.to_uppercase());
+            let Ok(key) = std::env::var(&variable) else {
+                continue;
+            };
+            if key.len() < SHORTEST {
+                bail!(
+                    "{variable} has {} bytes: a key has at least {SHORTEST}",
+                    key.len()
+                );
+            }
+            keys.known
+                .push((role, Sha256::digest(key.as_bytes()).into()));
+        }
+        Ok(keys)
+    }
+
+    fn read(&mut self, text: &str) -> Result<()> {
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let key = parse(line).ok_or_else(|| {
+                anyhow!(
+                    "line {number}: give a role (read, write or admin), a blank, and sha256: with 64 \
+                     hexadecimal digits"
+                )
+            })?;
+            self.known.push(key);
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// # Errors
+    /// If the caller may not do what needs the role.
+    pub(super) fn check(&self, headers: &HeaderMap, needed: Role) -> Result<(), Problem> {
+        if needed == Role::Anyone || self.is_empty() {
+            return Ok(());
+        }
+        let Some(key) = bearer(headers) else {
+            let detail = "this needs a key: Authorization: Bearer KEY";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        };
+        match self.role_of(key) {
+            None => Err(Problem::new(
+                Code::Unauthenticated,
+                "the key is none of those that are accepted",
+            )),
+            Some(role) if role < needed => Err(Problem::new(
+                Code::Forbidden,
+                format!(
+                    "this needs a key with the role {}, and the key has the role {}",
+                    needed.name(),
+                    role.name()
+                ),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// The highest role that a key has; all known keys are compared.
+    fn role_of(&self, key: &[u8]) -> Option<Role> {
+        let hash: [u8; 32] = Sha256::digest(key).into();
+        let mut found = Role::Anyone as u8;
+        for (role, known) in &self.known {
+            let higher = (*role as u8).max(found);
+            found.conditional_assign(&higher, known.ct_eq(&hash) & long_enough(key));
+        }
+        let role = Role::WITH_KEYS
+            .iter()
+            .find(|(_, role)| *role as u8 == found);
+        role.map(|(_, role)| *role)
+    }
+}
+
+fn long_enough(key: &[u8]) -> Choice {
+    Choice::from(u8::from(key.len() >= SHORTEST))
+}
+
+fn parse(line: &str) -> Option<(Role, [u8; 32])> {
+    let (name, key) = line.split_once(char::is_whitespace)?;
+    let (_, role) = Role::WITH_KEYS.iter().find(|(known, _)| *known == name)?;
+    let digits = key.trim().strip_prefix("sha256:")?;
+    let is_hex = digits.len() == 64 && digits.bytes().all(|c| c.is_ascii_hexdigit());
+    let mut hash = [0; 32];
+    for (at, byte) in hash.iter_mut().enumerate().take(32 * usize::from(is_hex)) {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    is_hex.then_some((*role, hash))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+    let (scheme, key) = value.split_at_checked("Bearer ".len())?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| key.trim_ascii())
+}
+
+/// Refuses a request that names the service otherwise than by a loopback address or `localhost`.
+///
+/// # Errors
+/// If it does, or names nothing.
+pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+    let stated = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    let authority = uri
+        .authority()
+        .map(|authority| authority.as_str())
+        .or(stated);
+    let host = authority.unwrap_or_default();
+    if is_loopback(host) {
+        return Ok(());
+    }
+    let shown: String = host.chars().take(60).collect();
+    Err(Problem::new(
+        Code::WrongHost,
+        format!(
+            "the request is for '{shown}', and without keys only requests for a loopback address or \
+             localhost are answered"
+        ),
+    ))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = name
+        .parse::<IpAddr>()
+        .is_ok_and(|address| address.is_loopback());
+    address || name.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: &str = "0123456789abcdef";
+
+    fn keys(lines: &[(&str, &str)]) -> Keys {
+        let mut keys = Keys::default();
+        for (role, key) in lines {
+            let hash = Sha256::digest(key.as_bytes());
+            let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            keys.read(&format!("# a key\n{role} sha256:{digits}\n"))
+                .unwrap();
+        }
+        keys
+    }
+
+    fn with(key: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(
+            header::AUTHORIZATION,
+            format!("Bearer {key}").parse().unwrap(),
+        );
+        headers
+    }
+
+    #[test]
+    fn a_key_may_do_what_its_role_may() {
+        let keys = keys(&[
+            ("read", LONG),
+            ("write", "fedcba9876543210"),
+            ("read", "fedcba9876543210"),
+        ]);
+        let code = |key: &str, role| keys.check(&with(key), role).map_err(|it| it.code);
+        for role in [Role::Anyone, Role::Read] {
+            assert_eq!(code(LONG, role), Ok(()));
+        }
+        assert_eq!(code(LONG, Role::Write), Err(Code::Forbidden));
+        assert_eq!(code("fedcba9876543210", Role::Write), Ok(()));
+        assert_eq!(code("fedcba9876543210", Role::Admin), Err(Code::Forbidden));
+        assert_eq!(
+            code("0123456789abcdeg", Role::Read),
+            Err(Code::Unauthenticated)
+        );
+        let none = keys.check(&HeaderMap::new(), Role::Read);
+        assert_eq!(none.map_err(|it| it.code), Err(Code::Unauthenticated));
+        assert!(keys.check(&HeaderMap::new(), Role::Anyone).is_ok());
+    }
+
+    #[test]
+    fn short_keys_are_never_accepted() {
+        let keys = keys(&[("admin", &LONG[1..]), ("admin", LONG)]);
+        assert!(keys.check(&with(&LONG[1..]), Role::Read).is_err());
+        assert!(keys.check(&with(LONG), Role::Admin).is_ok());
+    }
+
+    #[test]
+    fn lines_that_are_no_keys_are_refused() {
+        for line in [
+            "read",
+            "root sha256:00",
+            "read sha256:0g",
+            "read 0123456789abcdef",
+        ] {
+            let error = Keys::default().read(&format!("\n{line}")).unwrap_err();
+            assert!(error.to_string().contains("line 2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn loopback_has_several_names() {
+        for host in [
+            "localhost",
+            "LOCALHOST:7600",
+            "127.0.0.1:7600",
+            "127.1.2.3",
+            "[::1]:7600",
+        ] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.com",
+            "127.0.0.1.example.com",
+            "[::2]:1",
+            "10.0.0.1",
+            "localhost.x",
+        ] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Every call of the interface, in one table: the router, the OpenAPI document, the metrics and the page
+//! at `/` are made from it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::extract::{RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
+use axum::middleware::map_response;
+use axum::routing::{MethodFilter, on};
+use axum::{RequestPartsExt, Router};
+
+use super::access::{Role, check_host};
+use super::problem::{Code, Problem};
+use super::{Service, documents, itself, manage, texts};
+
+/// A call of the interface.
+pub(super) struct Call {
+    /// Its name in metrics, logs and the OpenAPI document.
+    pub(super) name: &'static str,
+    pub(super) method: Method,
+    pub(super) path: &'static str,
+    /// Who may do it.
+    pub(super) role: Role,
+    /// What it does, in a phrase.
+    pub(super) about: &'static str,
+    /// The schema of the body that it takes, and whether it takes many, a line each.
+    pub(super) takes: Option<(&'static str, bool)>,
+    /// The parameters behind the question mark.
+    pub(super) parameters: &'static [&'static str],
+    /// The status of success, and the schema of its body if it has one.
+    pub(super) gives: (u16, Option<&'static str>),
+    answer: fn(Asked) -> Answering,
+}
+
+type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// An answer, or what is wrong.
+pub(super) type Answered = Result<Response<Body>, Problem>;
+
+const ONE: bool = false;
+const ONE_OR_MANY: bool = true;
+
+macro_rules! calls {
+    ($($name:literal $method:ident $path:literal $role:ident, $about:literal,
+       takes $takes:expr, with $parameters:expr, gives $status:literal $gives:expr, $answer:path;)*) => {
+        [$(Call {
+            name: $name,
+            method: Method::$method,
+            path: $path,
+            role: Role::$role,
+            about: $about,
+            takes: $takes,
+            parameters: &$parameters,
+            gives: ($status, $gives),
+            answer: |asked| Box::pin($answer(asked)),
+        }),*]
+    };
+}
+
+/// All calls.
+pub(super) static CALLS: [Call; 20] = calls! {
+    "list_collections" GET "/v1/collections" Read, "list the collections",
+        takes None, with [], gives 200 Some("Collections"), manage::list;
+    "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
+        takes None, with [], gives 200 Some("Collection"), manage::get;
+    "put_collection" PUT "/v1/collections/{collection}" Admin,
+        "make a collection, unless it is there with the same settings",
+        takes Some(("Settings", ONE)), with [], gives 201 Some("Collection"), manage::put;
+    "delete_collection" DELETE "/v1/collections/{collection}" Admin,
+        "delete a collection with all that is in it",
+        takes None, with [], gives 204 None, manage::delete;
+    "insert" POST "/v1/collections/{collection}/documents" Write,
+        "check documents and insert them: one, or a line each",
+        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::insert;
+    "query" POST "/v1/collections/{collection}/query" Read,
+        "check documents without inserting them: one, or a line each",
+        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::query;
+    "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
+        takes None, with [], gives 200 Some("Stored"), documents::get;
+    "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
+        "delete a document: it matches nothing any more",
+        takes None, with [], gives 204 None, documents::delete;
+    "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
+        "list the clusters that have more than one document",
+        takes None, with ["after", "limit", "members"], gives 200 Some("Clusters"), documents::clusters;
+    "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
+        "show the cluster of a kept document",
+        takes None, with ["members"], gives 200 Some("Cluster"), documents::cluster;
+    "get_stats" GET "/v1/collections/{collection}/stats" Read, "show what a collection has and takes",
+        takes None, with [], gives 200 Some("Stats"), manage::stats;
+    "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
+        "copy a collection, as it is at one moment, below the directory of snapshots",
+        takes Some(("SnapshotName", ONE)), with [], gives 201 Some("Snapshot"), manage::snapshot;
+    "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
+        takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare;
+    "fingerprint" POST "/v1/fingerprint" Read, "make the fingerprints of texts",
+        takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
+        texts::fingerprint;
+    "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
+        takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment;
+    "live" GET "/livez" Anyone, "say that the service runs",
+        takes None, with [], gives 200 Some("Live"), itself::live;
+    "ready" GET "/readyz" Anyone, "say whether all collections take documents",
+        takes None, with [], gives 200 Some("Ready"), itself::ready;
+    "metrics" GET "/metrics" Read, "show figures for Prometheus",
+        takes None, with [], gives 200 None, itself::metrics;
+    "openapi" GET "/openapi.json" Anyone, "describe all this for programs",
+        takes None, with [], gives 200 None, itself::openapi;
+    "index" GET "/" Anyone, "describe all this for people",
+        takes None, with [], gives 200 None, itself::page;
+};
+
+/// A request on its way to its call.
+pub(super) struct Asked {
+    pub(super) service: Arc<Service>,
+    path: Vec<(String, String)>,
+    pub(super) query: Option<String>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+}
+
+impl Asked {
+    /// A part of the path, decoded.
+    pub(super) fn part(&self, name: &str) -> String {
+        let part = self.path.iter().find(|(known, _)| known == name);
+        part.map(|(_, value)| value.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn collection(&self) -> String {
+        self.part("collection")
+    }
+}
+
+/// The router of all calls.
+pub(super) fn router(service: &Arc<Service>) -> Router {
+    let mut router = Router::new();
+    for (at, call) in CALLS.iter().enumerate() {
+        // The methods of the table are all ones that a router knows.
+        let filter = MethodFilter::try_from(call.method.clone()).unwrap_or(MethodFilter::GET);
+        let service = Arc::clone(service);
+        let answer = move |request: Request| async move { answer(at, service, request).await };
+        router = router.route(call.path, on(filter, answer));
+    }
+    router
+        .fallback(|request: Request| async move {
+            let path: String = request.uri().path().chars().take(100).collect();
+            let detail = format!("there is nothing at '{path}': GET / lists what there is");
+            Problem::new(Code::NoSuchPlace, detail).response()
+        })
+        .method_not_allowed_fallback(|request: Request| async move {
+            let detail = format!("the path does not take {}", request.method());
+            Problem::new(Code::MethodNotAllowed, detail).response()
+        })
+        .layer(map_response(with_strict_headers))
+}
+
+async fn answer(at: usize, service: Arc<Service>, request: Request) -> Response<Body> {
+    let started = Instant::now();
+    let call = &CALLS[at];
+    let answered = match admit(call, &service, request).await {
+        Ok(asked) => (call.answer)(asked).await,
+        Err(problem) => Err(problem),
+    };
+    let response = answered.unwrap_or_else(|problem| problem.response());
+    let (status, took) = (response.status().as_u16(), started.elapsed());
+    service.metrics.observe(at, status, took);
+    tracing::debug!(
+        call = call.name,
+        status,
+        seconds = took.as_secs_f64(),
+        "answered"
+    );
+    response
+}
+
+async fn admit(call: &Call, service: &Arc<Service>, request: Request) -> Result<Asked, Problem> {
+    let (mut parts, body) = request.into_parts();
+    if service.config.only_loopback {
+        check_host(&parts.headers, &parts.uri)?;
+    }
+    service.config.keys.check(&parts.headers, call.role)?;
+    let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
+    let path = path.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?;
+    let path = path
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+    Ok(Asked {
+        service: Arc::clone(service),
+        path: path.collect(),
+        query: parts.uri.query().map(str::to_owned),
+        headers: parts.headers,
+        body,
+    })
+}
+
+/// What keeps a browser from making anything of an answer but what it is.
+async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
+    const STRICT: [(HeaderName, &str); 6] = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (
+            HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+    ];
+    for (name, value) in STRICT {
+        let headers = response.headers_mut();
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

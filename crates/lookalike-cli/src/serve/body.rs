@@ -1,0 +1,244 @@
+//! Bodies of requests as they come: expanded, within limits, and in time.
+//!
+//! Compressed bodies are expanded a piece at a time, so memory does not depend on what a body claims to
+//! be. A body that brings less than a kibibyte in the time given is cut off.
+
+use std::io::{self, BufRead, Read};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use flate2::bufread::MultiGzDecoder;
+use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
+
+use super::problem::{Code, Problem};
+
+/// What is expanded at a time.
+const PIECE: usize = 64 << 10;
+
+/// Bytes that count as progress.
+const PROGRESS: u64 = 1 << 10;
+
+/// The largest window of a zstd frame is two to the power of this: 8 MiB, as HTTP has it (RFC 9659).
+const WINDOW_LOG: u32 = 23;
+
+/// A body, piece by piece.
+pub(super) struct Reader {
+    body: Body,
+    decoder: Decoder,
+    /// Expanded into; empty where nothing is.
+    buffer: Vec<u8>,
+    /// Expanded bytes that may still come, and the limit.
+    left: u64,
+    most: u64,
+    /// Whether more has come.
+    over: bool,
+    patience: Duration,
+    deadline: Option<Instant>,
+    /// Bytes since the deadline was set.
+    brought: u64,
+}
+
+enum Decoder {
+    Plain,
+    Gzip(Box<MultiGzDecoder<Feed>>),
+    Zstd(Box<zstd::Decoder<'static, Feed>>),
+}
+
+impl Reader {
+    /// # Errors
+    /// If the body has an encoding that is not taken.
+    pub(super) fn new(
+        headers: &HeaderMap,
+        body: Body,
+        most: u64,
+        patience: Duration,
+    ) -> Result<Self, Problem> {
+        let decoder = Decoder::of(headers)?;
+        let buffer = match decoder {
+            Decoder::Plain => 0,
+            Decoder::Gzip(_) | Decoder::Zstd(_) => PIECE,
+        };
+        Ok(Self {
+            body,
+            decoder,
+            buffer: vec![0; buffer],
+            left: most,
+            most,
+            over: false,
+            patience,
+            deadline: None,
+            brought: 0,
+        })
+    }
+
+    /// The next piece; none at the end. May be dropped and called again.
+    ///
+    /// # Errors
+    /// If the body is too large, too slow, or not what its encoding says.
+    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            if self.over {
+                return Err(too_large("the body", self.most));
+            }
+            let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
+            if let Some(piece) = piece {
+                return Ok(Some(self.within_limit(piece)));
+            }
+            let Some(bytes) = self.frame().await? else {
+                let last = self.decoder.end(&mut self.buffer).map_err(malformed)?;
+                return Ok(last.map(|piece| self.within_limit(piece)));
+            };
+            match self.decoder.feed() {
+                None => return Ok(Some(self.within_limit(bytes))),
+                Some(feed) => feed.waiting = bytes,
+            }
+        }
+    }
+
+    /// From now on nothing is waited for until the next piece is asked for.
+    pub(super) fn rest(&mut self) {
+        self.deadline = None;
+    }
+
+    /// A piece as far as the limit goes; the next one tells that there was more.
+    fn within_limit(&mut self, mut piece: Bytes) -> Bytes {
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
+        self.over = piece.len() > left;
+        piece.truncate(left);
+        self.left -= piece.len() as u64;
+        piece
+    }
+
+    async fn frame(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            if self.deadline.is_none() || self.brought >= PROGRESS {
+                self.deadline = Some(Instant::now() + self.patience);
+                self.brought = 0;
+            }
+            let deadline = self.deadline.unwrap_or_else(Instant::now);
+            let frame = timeout_at(deadline, self.body.frame()).await;
+            let frame = frame.map_err(|_| too_slow(self.patience))?;
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| {
+                Problem::new(Code::BadBody, format!("the body broke off: {error}"))
+            })?;
+            // Trailers say nothing here.
+            if let Ok(bytes) = frame.into_data()
+                && !bytes.is_empty()
+            {
+                self.brought += bytes.len() as u64;
+                return Ok(Some(bytes));
+            }
+        }
+    }
+}
+
+pub(super) fn too_large(what: &str, most: u64) -> Problem {
+    let detail = format!("{what} has more than the {most} bytes that are taken");
+    Problem::new(Code::TooLarge, detail)
+}
+
+fn too_slow(patience: Duration) -> Problem {
+    let seconds = patience.as_secs_f64();
+    let detail = format!("the body brought less than {PROGRESS} bytes in {seconds} s");
+    Problem::new(Code::TooSlow, detail)
+}
+
+fn malformed(error: io::Error) -> Problem {
+    let detail = format!("the body is not what its Content-Encoding says: {error}");
+    Problem::new(Code::BadBody, detail)
+}
+
+impl Decoder {
+    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+        let encoding = encodings.next().map(|it| it.to_str().unwrap_or("?"));
+        if encodings.next().is_some() {
+            let detail = "there are several Content-Encoding: give one of gzip, zstd, identity";
+            return Err(Problem::new(Code::UnsupportedEncoding, detail));
+        }
+        match encoding.map(str::to_ascii_lowercase).as_deref() {
+            None | Some("identity") => Ok(Self::Plain),
+            Some("gzip" | "x-gzip") => {
+                Ok(Self::Gzip(Box::new(MultiGzDecoder::new(Feed::default()))))
+            }
+            Some("zstd") => {
+                let decoder = zstd::Decoder::with_buffer(Feed::default()).and_then(|mut it| {
+                    it.window_log_max(WINDOW_LOG)?;
+                    Ok(it)
+                });
+                Ok(Self::Zstd(Box::new(decoder.map_err(malformed)?)))
+            }
+            Some(other) => {
+                let shown: String = other.chars().take(40).collect();
+                let detail =
+                    format!("the Content-Encoding '{shown}' is none of gzip, zstd, identity");
+                Err(Problem::new(Code::UnsupportedEncoding, detail))
+            }
+        }
+    }
+
+    fn feed(&mut self) -> Option<&mut Feed> {
+        match self {
+            Self::Plain => None,
+            Self::Gzip(decoder) => Some(decoder.get_mut()),
+            Self::Zstd(decoder) => Some(decoder.get_mut()),
+        }
+    }
+
+    /// A piece of what was fed; none if that is used up.
+    fn piece(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
+        let read = match self {
+            Self::Plain => return Ok(None),
+            Self::Gzip(decoder) => decoder.read(buffer),
+            Self::Zstd(decoder) => decoder.read(buffer),
+        };
+        match read {
+            Ok(0) => Ok(None),
+            Ok(read) => Ok(Some(Bytes::copy_from_slice(&buffer[..read]))),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A piece after all was fed; none at the end.
+    fn end(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
+        if let Some(feed) = self.feed() {
+            feed.ended = true;
+        }
+        self.piece(buffer)
+    }
+}
+
+/// What a decoder reads from: what has come so far.
+#[derive(Default)]
+struct Feed {
+    waiting: Bytes,
+    ended: bool,
+}
+
+impl BufRead for Feed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.waiting.is_empty() && !self.ended {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(&self.waiting)
+    }
+
+    fn consume(&mut self, count: usize) {
+        let _ = self.waiting.split_to(count);
+    }
+}
+
+impl Read for Feed {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let from = self.fill_buf()?;
+        let count = from.len().min(into.len());
+        into[..count].copy_from_slice(&from[..count]);
+        self.consume(count);
+        Ok(count)
+    }
+}

@@ -1,0 +1,320 @@
+//! The collections of a service: a directory for each, below one that a single process has open.
+//!
+//! The name of a collection is the name of its directory, so names are of a small alphabet. A directory
+//! without a manifest is a collection whose making was interrupted, and is none. A collection that is
+//! deleted loses its name first, in one step, and its files after that.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use lookalike_store::{Collection, Folder, Options, Settings};
+
+use super::desk::Open;
+use super::problem::{Code, Problem};
+use crate::output::about;
+
+/// The longest name.
+const LONGEST_NAME: usize = 64;
+
+/// The file that a process holds locked which has the directory open.
+const LOCK: &str = "lock";
+
+/// The file without which a directory is no collection.
+const MANIFEST: &str = "manifest";
+
+/// What the directory of a deleted collection begins with.
+const DELETED: &str = ".deleted-";
+
+/// How often it is looked whether a collection that is to be deleted is still in use.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// All collections of a service.
+pub(super) struct Collections {
+    directory: PathBuf,
+    options: Options,
+    states: RwLock<BTreeMap<String, State>>,
+    /// Held by whoever makes or deletes one.
+    changing: Mutex<()>,
+    /// Held until this is dropped.
+    _lock: File,
+}
+
+/// How it is with a collection.
+#[derive(Clone)]
+pub(super) enum State {
+    /// It is being opened.
+    Opening,
+    /// It can be used.
+    Open(Arc<Open>),
+    /// It cannot be opened.
+    Failed(String),
+    /// It is being deleted.
+    Deleting,
+}
+
+impl Collections {
+    /// Takes hold of a directory, which is made if it is not there. Its collections are then
+    /// [to be opened](Self::open_all).
+    ///
+    /// # Errors
+    /// If another process has it, or the disk refuses.
+    pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
+        let at = format!("the directory of --data, {}", directory.display());
+        fs::create_dir_all(directory).map_err(about(&at))?;
+        let lock = File::create(directory.join(LOCK)).map_err(about(&at))?;
+        if lock.try_lock().is_err() {
+            bail!("{at}: another process has it open");
+        }
+        let mut states = BTreeMap::new();
+        for entry in fs::read_dir(directory).map_err(about(&at))? {
+            let entry = entry.map_err(about(&at))?;
+            let Ok(name) = entry.file_name().into_string() else {
+                continue;
+            };
+            if name.starts_with(DELETED) {
+                fs::remove_dir_all(entry.path()).map_err(about(&at))?;
+            } else if check_name(&name).is_ok() && entry.path().join(MANIFEST).exists() {
+                states.insert(name, State::Opening);
+            }
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            options,
+            states: RwLock::new(states),
+            changing: Mutex::new(()),
+            _lock: lock,
+        })
+    }
+
+    /// Opens all, one after the other, each on all threads of the pool. One that cannot be opened does
+    /// not keep the others from it.
+    pub(super) fn open_all(&self) {
+        let names: Vec<_> = self.read().keys().cloned().collect();
+        for name in names {
+            let started = std::time::Instant::now();
+            let opened = self.folder(&name).and_then(|folder| {
+                Collection::open(Arc::new(folder), self.options.clone()).map_err(Problem::from)
+            });
+            let state = match opened {
+                Ok(collection) => {
+                    let seconds = started.elapsed().as_secs_f64();
+                    tracing::info!(collection = name, seconds, "opened");
+                    State::Open(Arc::new(Open::new(&name, collection)))
+                }
+                Err(problem) => {
+                    tracing::error!(
+                        collection = name,
+                        error = problem.detail,
+                        "cannot be opened"
+                    );
+                    State::Failed(problem.detail)
+                }
+            };
+            self.write().insert(name, state);
+        }
+    }
+
+    /// All names, and how it is with them.
+    pub(super) fn states(&self) -> Vec<(String, State)> {
+        let states = self.read();
+        states
+            .iter()
+            .map(|(name, state)| (name.clone(), state.clone()))
+            .collect()
+    }
+
+    /// A collection that can be used.
+    ///
+    /// # Errors
+    /// If there is none with the name, or it cannot be used.
+    pub(super) fn get(&self, name: &str) -> Result<Arc<Open>, Problem> {
+        match self.read().get(name) {
+            Some(State::Open(open)) => Ok(Arc::clone(open)),
+            Some(other) => Err(other.problem(name)),
+            None => {
+                check_name(name)?;
+                Err(Problem::new(
+                    Code::NoCollection,
+                    format!("there is no collection '{name}'"),
+                ))
+            }
+        }
+    }
+
+    /// Makes a collection, unless it is there with the same settings; returns whether it was made.
+    ///
+    /// # Errors
+    /// If it is there with other settings, the name cannot be one, or the disk refuses.
+    pub(super) fn put(
+        &self,
+        name: &str,
+        settings: &Settings,
+    ) -> Result<(Arc<Open>, bool), Problem> {
+        check_name(name)?;
+        let _changing = self.changing();
+        match self.read().get(name) {
+            None => {}
+            Some(State::Open(open)) if open.collection.settings() == settings => {
+                return Ok((Arc::clone(open), false));
+            }
+            Some(State::Open(_)) => {
+                let detail = format!("there is a collection '{name}' with other settings");
+                return Err(Problem::new(Code::CollectionConflict, detail));
+            }
+            Some(other) => return Err(other.problem(name)),
+        }
+        let disk = Arc::new(self.folder(name)?);
+        let collection = Collection::create(disk, settings, self.options.clone())?;
+        let open = Arc::new(Open::new(name, collection));
+        self.write()
+            .insert(name.to_owned(), State::Open(Arc::clone(&open)));
+        tracing::info!(collection = name, "made");
+        Ok((open, true))
+    }
+
+    /// Deletes a collection and all that is in it, once nobody uses it any more.
+    ///
+    /// # Errors
+    /// If there is none with the name, or the disk refuses.
+    pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
+        let _changing = self.changing();
+        let known = self.read().get(name).cloned();
+        match known {
+            Some(State::Open(open)) => {
+                open.close();
+                self.write().insert(name.to_owned(), State::Deleting);
+                wait_until_unused(open);
+            }
+            Some(State::Failed(_)) => {}
+            Some(other) => return Err(other.problem(name)),
+            None => return self.get(name).map(|_| ()),
+        }
+        let removed = self.remove(name);
+        let mut states = self.write();
+        match removed {
+            Ok(()) => states.remove(name),
+            Err(error) => {
+                let detail = format!("the collection '{name}' cannot be deleted: {error}");
+                states.insert(name.to_owned(), State::Failed(detail.clone()));
+                return Err(Problem::new(Code::Disk, detail));
+            }
+        };
+        tracing::info!(collection = name, "deleted");
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let deleted = self.directory.join(format!("{DELETED}{name}"));
+        fs::rename(self.directory.join(name), &deleted)?;
+        File::open(&self.directory)?.sync_all()?;
+        fs::remove_dir_all(deleted)
+    }
+
+    fn folder(&self, name: &str) -> Result<Folder, Problem> {
+        Folder::open(&self.directory.join(name)).map_err(|error| {
+            let detail = format!("the directory of the collection '{name}': {error}");
+            Problem::new(Code::Disk, detail)
+        })
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, State>> {
+        // Every change of it is one insertion or removal.
+        self.states.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, State>> {
+        self.states.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Why a collection in this state cannot be used.
+    fn problem(&self, name: &str) -> Problem {
+        match self {
+            Self::Opening => Problem::new(
+                Code::NotReady,
+                format!("the collection '{name}' is still being opened"),
+            ),
+            Self::Open(_) | Self::Deleting => Problem::new(
+                Code::Deleting,
+                format!("the collection '{name}' is being deleted"),
+            ),
+            Self::Failed(why) => Problem::new(
+                Code::Stopped,
+                format!("the collection '{name}' could not be opened: {why}"),
+            ),
+        }
+    }
+
+    /// Its name for a program.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Opening => "opening",
+            Self::Open(open) if open.is_stopped() => "stopped",
+            Self::Open(_) => "open",
+            Self::Failed(_) => "failed",
+            Self::Deleting => "deleting",
+        }
+    }
+}
+
+/// Those who use it end with their next portion.
+fn wait_until_unused(mut open: Arc<Open>) {
+    loop {
+        match Arc::try_unwrap(open) {
+            Ok(_) => return,
+            Err(used) => open = used,
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Refuses names that are not of the alphabet: 1 to 64 small letters, digits, `-` and `_`, of which the
+/// first is a letter or digit.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    let of_alphabet =
+        |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
+    let begins = name
+        .bytes()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphanumeric());
+    if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(LONGEST_NAME).collect();
+    Err(Problem::new(
+        Code::BadName,
+        format!(
+            "'{shown}' is no name: a name has 1 to {LONGEST_NAME} of the letters a to z, digits, - and _, \
+             and begins with a letter or digit"
+        ),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_a_small_alphabet() {
+        let longest = "a".repeat(LONGEST_NAME);
+        for name in ["a", "0", "news-2024_x", &longest] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        let longer = "a".repeat(LONGEST_NAME + 1);
+        for name in [
+            "", ".", "..", "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
+        ] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! From options as given to a validated configuration.
+//!
+//! What is typed wins over the environment, that over the file, and that over the usual.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::access::Keys;
+use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
+use crate::output::about;
+use crate::settings;
+
+/// Everything about one service.
+pub(super) struct Config {
+    pub(super) data: PathBuf,
+    pub(super) listen: SocketAddr,
+    pub(super) snapshots: Option<PathBuf>,
+    pub(super) threads: usize,
+    pub(super) keys: Keys,
+    /// Whether requests must name the service by a loopback address.
+    pub(super) only_loopback: bool,
+    /// The certificate and its key.
+    pub(super) tls: Option<(PathBuf, PathBuf)>,
+    pub(super) limits: Limits,
+    pub(super) log: (LogLevel, LogFormat),
+}
+
+/// What a client may do at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    pub(super) header: usize,
+    pub(super) document: u64,
+    pub(super) body: u64,
+    pub(super) queue: usize,
+    pub(super) header_timeout: Duration,
+    pub(super) body_timeout: Duration,
+    pub(super) drain: Duration,
+    pub(super) headroom: u64,
+}
+
+impl Config {
+    /// # Errors
+    /// If something is missing, contradicts something else, or is out of range; or if an address that
+    /// other machines reach is to be served to whoever comes.
+    pub(super) fn new(args: &ServeArgs) -> Result<Self> {
+        let mut args = args.clone();
+        if let Some(file) = &args.config {
+            let text = std::fs::read_to_string(file).map_err(about(format!(
+                "cannot read the configuration {}",
+                file.display()
+            )))?;
+            let written: ServeArgs = toml::from_str(&text)
+                .map_err(about(format!("the configuration {}", file.display())))?;
+            args = args.or(written);
+        }
+        let Some(data) = args.data.clone() else {
+            bail!("--data is missing: give the directory of the collections");
+        };
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 7600));
+        let listen = args.listen.unwrap_or(local);
+        let keys = Keys::load(args.keys.as_deref())?;
+        let whoever = args.allow_unauthenticated.unwrap_or(false);
+        if keys.is_empty() && !listen.ip().is_loopback() && !whoever {
+            bail!(
+                "--listen {listen} can be reached by other machines, and there is no key: give --keys \
+                 FILE, or --allow-unauthenticated to serve whoever comes"
+            );
+        }
+        if !keys.is_empty() && whoever {
+            bail!(
+                "--allow-unauthenticated contradicts the keys that are given: leave one of them out"
+            );
+        }
+        let tls = match (args.tls_cert.clone(), args.tls_key.clone()) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => bail!("--tls-cert and --tls-key belong together: give both or neither"),
+        };
+        Ok(Self {
+            only_loopback: keys.is_empty() && !whoever,
+            data,
+            listen,
+            snapshots: args.snapshots.clone(),
+            threads: settings::threads(args.threads),
+            keys,
+            tls,
+            limits: Limits::new(&args)?,
+            log: (
+                args.log.unwrap_or(LogLevel::Info),
+                args.log_format.unwrap_or(LogFormat::Text),
+            ),
+        })
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+impl Limits {
+    fn new(args: &ServeArgs) -> Result<Self> {
+        let size = |name, given: Option<Size>, usual, range: (u64, u64)| {
+            let bytes = given.map_or(usual, |size| size.0);
+            if bytes < range.0 || bytes > range.1 {
+                bail!("--{name} is {bytes} bytes: give {} to {}", range.0, range.1);
+            }
+            Ok(bytes)
+        };
+        let seconds = |given: Option<Period>, usual| {
+            given.map_or(Duration::from_secs(usual), |period| period.0)
+        };
+        let limits = Self {
+            connections: args.connections.unwrap_or(1024),
+            header: size("max-header", args.max_header, 32 * KIB, (8 * KIB, MIB))? as usize,
+            document: size(
+                "max-document",
+                args.max_document,
+                16 * MIB,
+                (KIB, 512 * MIB),
+            )?,
+            body: size("max-body", args.max_body, 4096 * MIB, (KIB, 1 << 40))?,
+            queue: size("max-queue", args.max_queue, 256 * MIB, (MIB, 1 << 40))? as usize,
+            header_timeout: seconds(args.header_timeout, 20),
+            body_timeout: seconds(args.body_timeout, 30),
+            drain: seconds(args.drain, 30),
+            headroom: size("headroom", args.headroom, 256 * MIB, (1, u64::MAX))?,
+        };
+        for (name, period) in [
+            ("header-timeout", limits.header_timeout),
+            ("body-timeout", limits.body_timeout),
+        ] {
+            if period.is_zero() {
+                bail!("--{name} is 0: give a length of time, such as 20s");
+            }
+        }
+        if limits.queue as u64 <= limits.document {
+            bail!(
+                "--max-queue is {} bytes, and a document may have {}: give a larger queue or smaller \
+                 documents",
+                limits.queue,
+                limits.document
+            );
+        }
+        Ok(limits)
+    }
+}

@@ -1,0 +1,230 @@
+//! Connections: accepted up to a number, each with limits on the time it may take and the room it needs.
+//!
+//! The accept loop is our own, since what keeps a connection from being held for ever is set on each:
+//! the time for a head, the size of a head, and that an answer is taken.
+
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context as Polling, Poll, ready};
+use std::time::Duration;
+
+use anyhow::Result;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::Service;
+use crate::output::about;
+
+/// How long nothing is accepted after the system has refused a connection, as it does when there are too
+/// many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts until `stop`, then lets what has begun come to its end; `enough` ends the wait.
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    service: &Arc<Service>,
+    stop: impl Future<Output = ()>,
+    enough: impl Future<Output = &'static str>,
+) {
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(service.config.limits.connections));
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = async {
+            let place = Arc::clone(&room).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut stop => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let connection = Connection {
+                    tls: tls.clone(),
+                    router: router.clone(),
+                    service: Arc::clone(service),
+                    watcher: graceful.watcher(),
+                };
+                tokio::spawn(async move {
+                    connection.serve(stream).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(error = %error, "a connection was not accepted");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    tracing::info!("stopping: no more requests are taken");
+    tokio::select! {
+        () = graceful.shutdown() => tracing::info!("stopped"),
+        why = enough => tracing::warn!(why, "stopped before all requests had their answers"),
+    }
+}
+
+/// What a connection needs.
+struct Connection {
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    service: Arc<Service>,
+    watcher: Watcher,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream) {
+        let service = Arc::clone(&self.service);
+        let connections = &service.metrics.connections;
+        connections.fetch_add(1, Relaxed);
+        if let Err(error) = self.try_serve(stream).await {
+            tracing::debug!(error = %error, "a connection ended");
+        }
+        connections.fetch_sub(1, Relaxed);
+    }
+
+    async fn try_serve(self, stream: TcpStream) -> io::Result<()> {
+        let limits = self.service.config.limits;
+        stream.set_nodelay(true)?;
+        let stream = Patient::new(stream, limits.body_timeout);
+        let Some(tls) = self.tls.clone() else {
+            return self.speak(stream).await;
+        };
+        let shaken = timeout(limits.header_timeout, tls.accept(stream)).await;
+        self.speak(shaken.map_err(io::Error::other)??).await
+    }
+
+    async fn speak(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> io::Result<()> {
+        let limits = self.service.config.limits;
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(limits.header_timeout)
+            .max_buf_size(limits.header);
+        let service = TowerToHyperService::new(self.router);
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        let watched = self.watcher.watch(connection);
+        watched.await.map_err(io::Error::other)
+    }
+}
+
+/// A stream whose writing fails when nothing is taken for a time.
+struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    fn new(stream: S, patience: Duration) -> Self {
+        Self {
+            stream,
+            patience,
+            waiting: None,
+        }
+    }
+
+    /// What writing gave, or an error if it has been pending for too long.
+    fn in_time<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        context: &mut Polling<'_>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let patience = self.patience;
+        let waiting = self
+            .waiting
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Polling<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Polling<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.in_time(written, context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Polling<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.in_time(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Polling<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.in_time(flushed, context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Polling<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.in_time(shut, context)
+    }
+}
+
+/// Reads a certificate and its key.
+///
+/// # Errors
+/// If they cannot be read, or do not belong together.
+pub(super) fn tls(
+    (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
+) -> Result<TlsAcceptor> {
+    let (certificate, key) = (certificate.as_ref(), key.as_ref());
+    let of_certificate = format!("the certificate {}", certificate.display());
+    let of_key = format!("the key {}", key.display());
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
+        .map_err(about(&of_certificate))?
+        .collect();
+    let chain = chain.map_err(about(&of_certificate))?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(about(of_key))?;
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(about(&of_certificate))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

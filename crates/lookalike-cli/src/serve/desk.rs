@@ -1,0 +1,255 @@
+//! An open collection, and the desk at which single documents wait for one another.
+//!
+//! Whoever brings a document while others are being written finds the next round: all that wait are
+//! prepared, inserted and synced together, so the cost of a sync is shared by all connections. Two
+//! rounds go on at a time: one waits for the disk while the other prepares.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use lookalike::text::Scratch;
+use lookalike_store::{Answer, Collection, Prepared, Verdict};
+use rayon::prelude::*;
+use tokio::sync::oneshot;
+
+use super::problem::{Code, Problem};
+use super::wire;
+
+/// Rounds that go on at a time.
+const ROUNDS: usize = 2;
+
+/// The most documents of a round.
+const IN_A_ROUND: usize = 1024;
+
+/// From so many bytes on, a round is prepared by all threads.
+const MANY_BYTES: usize = 64 << 10;
+
+/// An open collection.
+pub(super) struct Open {
+    pub(super) name: String,
+    pub(super) collection: Collection,
+    pub(super) counts: Counts,
+    desk: Mutex<Desk>,
+    closing: AtomicBool,
+    stopped: AtomicBool,
+}
+
+/// What has become of documents since the service began.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) kept: AtomicU64,
+    pub(super) duplicate: AtomicU64,
+    /// Older than the window: answered and not stored.
+    pub(super) late: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) asked: AtomicU64,
+}
+
+#[derive(Default)]
+struct Desk {
+    waiting: Vec<Waiting>,
+    rounds: usize,
+}
+
+struct Waiting {
+    document: Bytes,
+    answer: oneshot::Sender<Result<Answer, Problem>>,
+}
+
+/// A document that was not taken, and its id if it has one.
+pub(super) struct Refused {
+    pub(super) id: Option<String>,
+    pub(super) problem: Problem,
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Self {
+        Self { id: None, problem }
+    }
+}
+
+impl Open {
+    pub(super) fn new(name: &str, collection: Collection) -> Self {
+        Self {
+            name: name.to_owned(),
+            collection,
+            counts: Counts::default(),
+            desk: Mutex::default(),
+            closing: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// Bits of a fingerprint.
+    pub(super) fn bits(&self) -> u32 {
+        self.collection.settings().recipe.simhash.bits
+    }
+
+    /// From now on portions are refused, so that whoever uses the collection comes to an end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// # Errors
+    /// If it is being deleted.
+    pub(super) fn check_open(&self) -> Result<(), Problem> {
+        if !self.closing.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let detail = format!("the collection '{}' is being deleted", self.name);
+        Err(Problem::new(Code::Deleting, detail))
+    }
+
+    /// Whether it takes nothing any more, after a write that failed.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Reads a document as it was sent and makes it ready to be checked.
+    pub(super) fn prepare(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Prepared, Refused> {
+        let document = wire::document(sent, self.bits())?;
+        let id = document.id.clone();
+        let prepared = self.collection.prepare(document, scratch);
+        prepared.map_err(|error| Refused {
+            id: Some(id),
+            problem: error.into(),
+        })
+    }
+
+    /// Checks and inserts documents in their order; those that were refused keep their places.
+    pub(super) fn insert(
+        &self,
+        prepared: Vec<Result<Prepared, Refused>>,
+    ) -> Vec<Result<Answer, Refused>> {
+        let mut documents = Vec::with_capacity(prepared.len());
+        let mut places = Vec::with_capacity(prepared.len());
+        for one in prepared {
+            match one {
+                Ok(document) => {
+                    documents.push(document);
+                    places.push(None);
+                }
+                Err(refused) => places.push(Some(refused)),
+            }
+        }
+        let answers = self.collection.insert(&documents);
+        let mut answers = documents.iter().zip(answers).map(|(document, answer)| {
+            answer.map_err(|error| Refused {
+                id: Some(document.id().to_owned()),
+                problem: error.into(),
+            })
+        });
+        let mut place = |refused: Option<Refused>| match refused {
+            Some(refused) => Some(Err(refused)),
+            None => answers.next(),
+        };
+        let answers: Vec<_> = places.into_iter().filter_map(&mut place).collect();
+        answers.iter().for_each(|answer| self.count(answer));
+        answers
+    }
+
+    fn count(&self, answer: &Result<Answer, Refused>) {
+        let counter = match answer {
+            Ok(answer) if answer.seq.is_none() => &self.counts.late,
+            Ok(answer) => match answer.verdict {
+                Verdict::Kept => &self.counts.kept,
+                Verdict::Duplicate(_) => &self.counts.duplicate,
+            },
+            Err(refused) => {
+                if refused.problem.code == Code::Stopped {
+                    self.stop(&refused.problem.detail);
+                }
+                &self.counts.refused
+            }
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn stop(&self, why: &str) {
+        if !self.stopped.swap(true, Ordering::Relaxed) {
+            tracing::error!(collection = self.name, error = why, "stopped");
+        }
+    }
+
+    /// Checks a document without inserting it.
+    pub(super) fn query(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Answer, Refused> {
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        let document = self.prepare(sent, scratch)?;
+        self.collection.query(&document).map_err(|error| Refused {
+            id: Some(document.id().to_owned()),
+            problem: error.into(),
+        })
+    }
+
+    /// Brings a document to the desk and waits for its answer.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub(super) async fn take(self: &Arc<Self>, document: Bytes) -> Result<Answer, Problem> {
+        let (answer, answered) = oneshot::channel();
+        let begins = {
+            let mut desk = self.desk();
+            desk.waiting.push(Waiting { document, answer });
+            let begins = desk.rounds < ROUNDS;
+            desk.rounds += usize::from(begins);
+            begins
+        };
+        if begins {
+            let open = Arc::clone(self);
+            tokio::task::spawn_blocking(move || open.serve_desk());
+        }
+        answered.await.unwrap_or_else(|_| {
+            let detail = "the service ended before the document was taken";
+            Err(Problem::new(Code::Stopping, detail))
+        })
+    }
+
+    /// Rounds until nobody waits.
+    fn serve_desk(&self) {
+        let mut scratch = Scratch::default();
+        loop {
+            let waiting: Vec<_> = {
+                let mut desk = self.desk();
+                if desk.waiting.is_empty() {
+                    desk.rounds -= 1;
+                    return;
+                }
+                let count = desk.waiting.len().min(IN_A_ROUND);
+                desk.waiting.drain(..count).collect()
+            };
+            let prepared = self.prepare_round(&waiting, &mut scratch);
+            for (waiting, answer) in waiting.into_iter().zip(self.insert(prepared)) {
+                // Whoever has gone away needs no answer.
+                let _ = waiting
+                    .answer
+                    .send(answer.map_err(|refused| refused.problem));
+            }
+        }
+    }
+
+    fn prepare_round(
+        &self,
+        waiting: &[Waiting],
+        scratch: &mut Scratch,
+    ) -> Vec<Result<Prepared, Refused>> {
+        let bytes: usize = waiting.iter().map(|one| one.document.len()).sum();
+        if waiting.len() > 1 && bytes >= MANY_BYTES {
+            return waiting
+                .par_iter()
+                .map_init(Scratch::default, |scratch, one| {
+                    self.prepare(&one.document, scratch)
+                })
+                .collect();
+        }
+        let prepared = waiting
+            .iter()
+            .map(|one| self.prepare(&one.document, scratch));
+        prepared.collect()
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Every change of it is complete.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

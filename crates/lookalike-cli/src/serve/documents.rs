@@ -1,0 +1,154 @@
+//! Documents: check, insert, look, delete; and their clusters.
+
+use std::str::FromStr;
+
+use axum::http::StatusCode;
+use lookalike::online::Slot;
+use lookalike::text::Scratch;
+use serde::Serialize;
+
+use super::api::{Answered, Asked};
+use super::body::Reader;
+use super::problem::{Code, Problem};
+use super::reply::{self, Kind, Parameters, in_background};
+use super::stream::{Stream, Task};
+use super::wire::{Group, Shown, Told};
+
+/// Clusters of a page.
+const CLUSTERS: (usize, usize) = (100, 1000);
+
+/// Members of a cluster that are listed: of each on a page, of one alone.
+const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
+const MEMBERS: (usize, usize) = (1000, 100_000);
+
+/// Check and insert.
+pub(super) async fn insert(asked: Asked) -> Answered {
+    check(asked, Task::Insert).await
+}
+
+/// Check alone.
+pub(super) async fn query(asked: Asked) -> Answered {
+    check(asked, Task::Query).await
+}
+
+async fn check(asked: Asked, task: Task) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let kind = reply::kind(&asked.headers)?;
+    let (limits, queue) = (asked.service.config.limits, &asked.service.queue);
+    let most = match kind {
+        Kind::Json => limits.document,
+        Kind::Lines => limits.body,
+    };
+    let reader = Reader::new(&asked.headers, asked.body, most, limits.body_timeout)?;
+    if kind == Kind::Lines {
+        let stream = Stream {
+            open,
+            task,
+            reader,
+            queue: queue.clone(),
+            longest: limits.document as usize,
+            patience: limits.body_timeout,
+        };
+        return stream.begin();
+    }
+    let (document, _room) = reply::whole(reader, queue).await?;
+    let answer = match task {
+        Task::Insert => open.take(document).await?,
+        Task::Query => {
+            let asking = in_background(move || open.query(&document, &mut Scratch::default()));
+            asking.await.map_err(|refused| refused.problem)?
+        }
+    };
+    Ok(reply::json(StatusCode::OK, &Told::from(&answer)))
+}
+
+/// A document as it is stored.
+pub(super) async fn get(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let id = asked.part("id");
+    in_background(move || match open.collection.get(&id)? {
+        Some(stored) => Ok(reply::json(
+            StatusCode::OK,
+            &Shown::new(&stored, open.bits()),
+        )),
+        None => Err(no_document(&id)),
+    })
+    .await
+}
+
+/// Deletes a document.
+pub(super) async fn delete(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let id = asked.part("id");
+    in_background(move || match open.collection.delete(&id)? {
+        true => Ok(reply::empty()),
+        false => Err(no_document(&id)),
+    })
+    .await
+}
+
+fn no_document(id: &str) -> Problem {
+    let shown: String = id.chars().take(60).collect();
+    Problem::new(Code::NoDocument, format!("there is no document '{shown}'"))
+}
+
+#[derive(Serialize)]
+struct Page<'a> {
+    clusters: Vec<Group<'a>>,
+    /// What `after` is for the next page; none at the end.
+    next: Option<String>,
+}
+
+/// Where a page ended.
+struct Place(Slot);
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (section, index) = text.split_once('-').ok_or(())?;
+        Ok(Self(Slot {
+            section: section.parse().map_err(|_| ())?,
+            index: index.parse().map_err(|_| ())?,
+        }))
+    }
+}
+
+/// Clusters, a page at a time.
+pub(super) async fn clusters(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let known = ["after", "limit", "members"];
+    let parameters = Parameters::read(asked.query.as_deref(), &known)?;
+    let after: Option<Place> = parameters.get("after", "the `next` of the page before")?;
+    let count = parameters.count("limit", CLUSTERS.0, CLUSTERS.1)?;
+    let members = parameters.count("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
+    in_background(move || {
+        let after = after.map(|place| place.0);
+        let page = open.collection.clusters(after, count, members)?;
+        let next = page.next.filter(|_| page.clusters.len() == count);
+        let page = Page {
+            clusters: page.clusters.iter().map(Group::from).collect(),
+            next: next.map(|slot| format!("{}-{}", slot.section, slot.index)),
+        };
+        Ok(reply::json(StatusCode::OK, &page))
+    })
+    .await
+}
+
+/// One cluster.
+pub(super) async fn cluster(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let id = asked.part("id");
+    let parameters = Parameters::read(asked.query.as_deref(), &["members"])?;
+    let members = parameters.count("members", MEMBERS.0, MEMBERS.1)?;
+    in_background(move || match open.collection.cluster(&id, members)? {
+        Some(cluster) => Ok(reply::json(StatusCode::OK, &Group::from(&cluster))),
+        None => {
+            let shown: String = id.chars().take(60).collect();
+            let detail =
+                format!("there is no kept document '{shown}', which a cluster is named by");
+            Err(Problem::new(Code::NoCluster, detail))
+        }
+    })
+    .await
+}

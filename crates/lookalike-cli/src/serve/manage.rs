@@ -1,0 +1,143 @@
+//! Collections: list, make, show, delete, copy.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use lookalike_store::{Disk, Folder};
+use serde::Serialize;
+use serde_json::json;
+
+use super::api::{Answered, Asked};
+use super::collections::check_name;
+use super::desk::Open;
+use super::problem::{Code, Problem};
+use super::reply::{self, in_background};
+use super::wire::{self, Chosen, Fields};
+
+/// The most bytes of settings.
+const LONGEST_SETTINGS: u64 = 1 << 20;
+
+/// All collections by name.
+pub(super) async fn list(asked: Asked) -> Answered {
+    let states = asked.service.collections.states();
+    let one = |(name, state): &(String, super::collections::State)| json!({ "name": name, "state": state.name() });
+    let collections: Vec<_> = states.iter().map(one).collect();
+    let body = json!({ "collections": collections });
+    Ok(reply::json(StatusCode::OK, &body))
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    name: &'a str,
+    recipe_id: String,
+    settings: Chosen,
+}
+
+impl<'a> From<&'a Arc<Open>> for About<'a> {
+    fn from(open: &'a Arc<Open>) -> Self {
+        let settings = open.collection.settings();
+        Self {
+            name: &open.name,
+            recipe_id: settings.recipe.id().to_string(),
+            settings: Chosen::from(settings),
+        }
+    }
+}
+
+/// A collection and its settings.
+pub(super) async fn get(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    Ok(reply::json(StatusCode::OK, &About::from(&open)))
+}
+
+/// Makes a collection.
+pub(super) async fn put(asked: Asked) -> Answered {
+    let (service, name) = (Arc::clone(&asked.service), asked.collection());
+    check_name(&name)?;
+    let (body, _room) = reply::body(asked, LONGEST_SETTINGS).await?;
+    in_background(move || {
+        let settings = wire::settings(&body)?;
+        let (open, made) = service.collections.put(&name, &settings)?;
+        let status = if made {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        };
+        Ok(reply::json(status, &About::from(&open)))
+    })
+    .await
+}
+
+/// Deletes a collection.
+pub(super) async fn delete(asked: Asked) -> Answered {
+    let (service, name) = (Arc::clone(&asked.service), asked.collection());
+    in_background(move || {
+        service.collections.delete(&name)?;
+        Ok(reply::empty())
+    })
+    .await
+}
+
+/// What a collection has and takes.
+pub(super) async fn stats(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    in_background(move || {
+        let stats = open.collection.stats()?;
+        let memory: serde_json::Map<_, _> = stats
+            .memory
+            .iter()
+            .map(|(part, bytes)| ((*part).to_owned(), (*bytes).into()))
+            .collect();
+        let body = json!({
+            "rows": stats.rows,
+            "kept": stats.kept,
+            "partitions": stats.partitions,
+            "last_durable_row": stats.durable,
+            "memory": memory,
+            "stopped": stats.stopped,
+        });
+        Ok(reply::json(StatusCode::OK, &body))
+    })
+    .await
+}
+
+/// Copies a collection to a directory that is new.
+pub(super) async fn snapshot(asked: Asked) -> Answered {
+    let open = asked.service.collections.get(&asked.collection())?;
+    let Some(directory) = asked.service.config.snapshots.clone() else {
+        let detail = "there is no directory of snapshots: start the service with --snapshots DIR";
+        return Err(Problem::new(Code::BadRequest, detail));
+    };
+    let (body, _room) = reply::body(asked, LONGEST_SETTINGS).await?;
+    in_background(move || {
+        let mut fields = Fields::read(&body)?;
+        let name: String = fields.need("name")?;
+        fields.end()?;
+        check_name(&name)?;
+        copy(&open, &directory, &name)?;
+        let body = json!({ "collection": open.name, "name": name });
+        Ok(reply::json(StatusCode::CREATED, &body))
+    })
+    .await
+}
+
+fn copy(open: &Open, directory: &Path, name: &str) -> Result<(), Problem> {
+    let path = directory.join(&open.name).join(name);
+    let refused = |error| Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"));
+    std::fs::create_dir_all(directory.join(&open.name)).map_err(refused)?;
+    std::fs::create_dir(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Problem::new(
+            Code::CollectionConflict,
+            format!("there is a snapshot '{name}' already"),
+        ),
+        _ => refused(error),
+    })?;
+    let disk = Folder::open(&path).map_err(refused)?;
+    let copied = open.collection.snapshot(&disk as &dyn Disk);
+    if copied.is_err() {
+        // What is left of it has no manifest and is no collection.
+        let _ = std::fs::remove_dir_all(&path);
+    }
+    Ok(copied?)
+}

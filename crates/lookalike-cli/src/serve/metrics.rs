@@ -1,0 +1,183 @@
+//! Figures of a running service, in the text format of Prometheus.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use super::api::CALLS;
+use super::collections::State;
+
+/// Upper bounds of the buckets of times, in seconds.
+const BOUNDS: [f64; 14] = [
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0,
+];
+
+/// What is counted while the service runs.
+pub(super) struct Metrics {
+    calls: Vec<Call>,
+    pub(super) connections: AtomicU64,
+}
+
+#[derive(Default)]
+struct Call {
+    buckets: [AtomicU64; BOUNDS.len()],
+    count: AtomicU64,
+    microseconds: AtomicU64,
+    /// By the first digit of the status.
+    statuses: [AtomicU64; 6],
+}
+
+impl Metrics {
+    pub(super) fn new() -> Self {
+        Self {
+            calls: CALLS.iter().map(|_| Call::default()).collect(),
+            connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a request by the place of its call in the table; its time is that until the head of the
+    /// answer.
+    pub(super) fn observe(&self, call: usize, status: u16, took: Duration) {
+        let call = &self.calls[call];
+        let seconds = took.as_secs_f64();
+        if let Some(bucket) = BOUNDS.iter().position(|&bound| seconds <= bound) {
+            call.buckets[bucket].fetch_add(1, Relaxed);
+        }
+        call.count.fetch_add(1, Relaxed);
+        call.microseconds
+            .fetch_add(took.as_micros() as u64, Relaxed);
+        let class = usize::from(status / 100).min(call.statuses.len() - 1);
+        call.statuses[class].fetch_add(1, Relaxed);
+    }
+
+    /// All figures; `queued` bytes wait.
+    pub(super) fn text(&self, queued: u64, collections: &[(String, State)]) -> String {
+        let mut page = Page::default();
+        self.requests(&mut page);
+        page.family("lookalike_connections", "gauge", "Open connections.");
+        page.sample("lookalike_connections", "", self.connections.load(Relaxed));
+        let help = "Bytes of documents that wait for their answers.";
+        page.family("lookalike_queue_bytes", "gauge", help);
+        page.sample("lookalike_queue_bytes", "", queued);
+        page.collections(collections);
+        page.0
+    }
+
+    fn requests(&self, page: &mut Page) {
+        let name = "lookalike_requests_total";
+        page.family(name, "counter", "Requests by call and class of status.");
+        for (call, about) in self.calls.iter().zip(&CALLS) {
+            for (class, count) in call.statuses.iter().enumerate().skip(2) {
+                let labels = format!("call=\"{}\",status=\"{class}xx\"", about.name);
+                page.sample(name, &labels, count.load(Relaxed));
+            }
+        }
+        let name = "lookalike_request_seconds";
+        page.family(
+            name,
+            "histogram",
+            "Time until the head of an answer, by call.",
+        );
+        for (call, about) in self.calls.iter().zip(&CALLS) {
+            let about = format!("call=\"{}\"", about.name);
+            let mut below = 0;
+            for (bound, bucket) in BOUNDS.iter().zip(&call.buckets) {
+                below += bucket.load(Relaxed);
+                page.sample(
+                    &format!("{name}_bucket"),
+                    &format!("{about},le=\"{bound}\""),
+                    below,
+                );
+            }
+            let count = call.count.load(Relaxed);
+            page.sample(
+                &format!("{name}_bucket"),
+                &format!("{about},le=\"+Inf\""),
+                count,
+            );
+            let seconds = call.microseconds.load(Relaxed) as f64 / 1e6;
+            page.sample(&format!("{name}_sum"), &about, seconds);
+            page.sample(&format!("{name}_count"), &about, count);
+        }
+    }
+}
+
+/// A page that grows.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
+        let _ = match labels {
+            "" => writeln!(self.0, "{name} {value}"),
+            labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
+        };
+    }
+
+    /// Names of collections are of an alphabet that needs no escapes.
+    fn collections(&mut self, collections: &[(String, State)]) {
+        let name = "lookalike_collection_up";
+        self.family(name, "gauge", "1 if the collection takes documents.");
+        for (collection, state) in collections {
+            let up = u8::from(state.name() == "open");
+            self.sample(name, &format!("collection=\"{collection}\""), up);
+        }
+        let open = collections.iter().filter_map(|(_, state)| match state {
+            State::Open(open) => Some(open),
+            _ => None,
+        });
+        let open: Vec<_> = open.collect();
+        let name = "lookalike_documents_total";
+        self.family(
+            name,
+            "counter",
+            "Documents since the start, by what became of them.",
+        );
+        for open in &open {
+            let counts = &open.counts;
+            for (result, count) in [
+                ("kept", &counts.kept),
+                ("duplicate", &counts.duplicate),
+                ("late", &counts.late),
+                ("refused", &counts.refused),
+                ("queried", &counts.asked),
+            ] {
+                let labels = format!("collection=\"{}\",result=\"{result}\"", open.name);
+                self.sample(name, &labels, count.load(Relaxed));
+            }
+        }
+        let stats: Vec<_> = open
+            .iter()
+            .filter_map(|open| Some((open.name.as_str(), open.collection.stats().ok()?)))
+            .collect();
+        type Figure = fn(&lookalike_store::Stats) -> u64;
+        let gauges: [(&str, &str, Figure); 3] = [
+            ("rows", "Rows in the window.", |stats| stats.rows),
+            ("kept", "Kept documents that are remembered.", |stats| {
+                stats.kept
+            }),
+            ("partitions", "Partitions on the disk.", |stats| {
+                stats.partitions
+            }),
+        ];
+        for (figure, help, of) in gauges {
+            let name = format!("lookalike_collection_{figure}");
+            self.family(&name, "gauge", help);
+            for (collection, stats) in &stats {
+                self.sample(&name, &format!("collection=\"{collection}\""), of(stats));
+            }
+        }
+        let name = "lookalike_memory_bytes";
+        self.family(name, "gauge", "Bytes of memory of a collection, by part.");
+        for (collection, stats) in &stats {
+            for (part, bytes) in &stats.memory {
+                let labels = format!("collection=\"{collection}\",part=\"{part}\"");
+                self.sample(name, &labels, bytes);
+            }
+        }
+    }
+}

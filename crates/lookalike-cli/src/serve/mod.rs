@@ -1,0 +1,200 @@
+//! `lookalike serve`: collections over HTTP.
+//!
+//! The only place where anything is asynchronous. Requests are read and answered by a few threads that
+//! never wait; documents are prepared by the threads of a pool; checking, inserting and syncing happen
+//! on threads that may wait.
+//!
+//! # What is guaranteed
+//!
+//! An answer to an insert is given when it is on disk. Documents of one request are taken in their
+//! order, and requests in some order that respects time: what was answered before another was sent comes
+//! before it. A document that cannot be taken never keeps others from it. After a write that failed a
+//! collection takes nothing any more.
+//!
+//! # How a document goes
+//!
+//! | module | what happens |
+//! |---|---|
+//! | [`connections`] | a connection is accepted, a head is read in time |
+//! | [`api`] | the call is found in the table, the key is checked |
+//! | [`body`], [`stream`] | the body is expanded and cut into lines |
+//! | [`wire`] | a line becomes a document |
+//! | [`desk`] | it is prepared, checked and inserted together with those that wait |
+//! | [`problem`] | or it is said why not |
+
+mod access;
+mod api;
+mod body;
+mod collections;
+mod config;
+mod connections;
+mod desk;
+mod documents;
+mod itself;
+mod manage;
+mod metrics;
+mod openapi;
+mod problem;
+mod reply;
+mod stream;
+mod texts;
+mod wire;
+
+use std::io;
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use lookalike_store::{Options, Settings};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::sleep;
+use tracing_subscriber::fmt;
+
+use crate::Outcome;
+use crate::args::{LogFormat, LogLevel, ServeArgs};
+use crate::output::about;
+use collections::Collections;
+use config::Config;
+use metrics::Metrics;
+
+/// What all requests share.
+struct Service {
+    config: Config,
+    collections: Collections,
+    metrics: Metrics,
+    /// A permit for each byte that may wait.
+    queue: Arc<Semaphore>,
+}
+
+impl Service {
+    fn new(config: Config) -> Result<Self> {
+        let options = Options {
+            headroom: config.limits.headroom,
+            ..Options::default()
+        };
+        Ok(Self {
+            collections: Collections::new(&config.data, options)?,
+            metrics: Metrics::new(),
+            queue: Arc::new(Semaphore::new(config.limits.queue)),
+            config,
+        })
+    }
+
+    /// Bytes that wait for their answers.
+    fn queued(&self) -> u64 {
+        let free = self.queue.available_permits();
+        self.config.limits.queue.saturating_sub(free) as u64
+    }
+}
+
+/// Serves until a signal to stop.
+pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
+    let config = Config::new(args)?;
+    log_to_standard_error(config.log);
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(config.threads)
+        .build_global()
+        .map_err(about(format!("cannot start {} threads", config.threads)))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(about("cannot start the threads for requests"))?;
+    let result = runtime.block_on(serve(config));
+    // What still waits for the disk has not been answered.
+    runtime.shutdown_background();
+    result.map(|()| Outcome::Done)
+}
+
+async fn serve(config: Config) -> Result<()> {
+    let mut signals = Signals::new().map_err(about("cannot wait for signals"))?;
+    let tls = config.tls.as_ref().map(connections::tls).transpose()?;
+    let listen = config.listen;
+    let drain = config.limits.drain;
+    let service = Arc::new(Service::new(config)?);
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.map_err(about(format!("cannot listen on {listen}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(about("the address listened on"))?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    tracing::info!("listening on {scheme}://{address}");
+    let opening = Arc::clone(&service);
+    tokio::task::spawn_blocking(move || {
+        opening.collections.open_all();
+        tracing::info!("ready");
+    });
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let enough = async move {
+        signals.next().await;
+        drop(stop);
+        tokio::select! {
+            () = sleep(drain) => "the time to drain is over",
+            () = signals.next() => "a second signal",
+        }
+    };
+    let enough = tokio::spawn(enough);
+    let stopped = async {
+        let _ = stopping.await;
+    };
+    let enough = async { enough.await.unwrap_or("the wait for signals ended") };
+    let router = api::router(&service);
+    connections::serve(listener, tls, router, &service, stopped, enough).await;
+    Ok(())
+}
+
+/// Signals to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Settings of a collection as requests have them.
+///
+/// # Errors
+/// If they are none.
+pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
+    wire::settings(json).map_err(|problem| anyhow!(problem.detail))
+}
+
+/// Settings of a collection as answers have them.
+///
+/// # Errors
+/// None that is known.
+pub(crate) fn write_settings(settings: &Settings) -> Result<Vec<u8>> {
+    Ok(serde_json::to_vec_pretty(&wire::Chosen::from(settings))?)
+}
+
+fn log_to_standard_error((level, format): (LogLevel, LogFormat)) {
+    let level = match level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+    };
+    let log = fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_target(false)
+        .log_internal_errors(false);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}

@@ -1,0 +1,230 @@
+//! What a client is told when something is wrong: `application/problem+json` (RFC 9457) with a `code`
+//! that stays what it is.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use lookalike_store::{Error, ErrorKind};
+use serde::Serialize;
+
+/// What is wrong, for a program. Its name and status are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    BadRequest,
+    BadJson,
+    BadBody,
+    Unauthenticated,
+    Forbidden,
+    NoSuchPlace,
+    NoCollection,
+    NoDocument,
+    NoCluster,
+    MethodNotAllowed,
+    TooSlow,
+    IdConflict,
+    CollectionConflict,
+    TooLarge,
+    UnsupportedType,
+    UnsupportedEncoding,
+    WrongHost,
+    BadName,
+    BadSettings,
+    BadDocument,
+    Busy,
+    Damaged,
+    Disk,
+    NotReady,
+    Stopped,
+    Deleting,
+    Stopping,
+    DiskFull,
+}
+
+impl Code {
+    pub(super) const ALL: [Self; 28] = [
+        Self::BadRequest,
+        Self::BadJson,
+        Self::BadBody,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::NoSuchPlace,
+        Self::NoCollection,
+        Self::NoDocument,
+        Self::NoCluster,
+        Self::MethodNotAllowed,
+        Self::TooSlow,
+        Self::IdConflict,
+        Self::CollectionConflict,
+        Self::TooLarge,
+        Self::UnsupportedType,
+        Self::UnsupportedEncoding,
+        Self::WrongHost,
+        Self::BadName,
+        Self::BadSettings,
+        Self::BadDocument,
+        Self::Busy,
+        Self::Damaged,
+        Self::Disk,
+        Self::NotReady,
+        Self::Stopped,
+        Self::Deleting,
+        Self::Stopping,
+        Self::DiskFull,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        self.about().0
+    }
+
+    pub(super) fn status(self) -> StatusCode {
+        // All of them are statuses.
+        StatusCode::from_u16(self.about().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    fn about(self) -> (&'static str, u16, &'static str) {
+        match self {
+            Self::BadRequest => ("bad_request", 400, "The request cannot be understood"),
+            Self::BadJson => ("bad_json", 400, "This is not the JSON that is wanted"),
+            Self::BadBody => ("bad_body", 400, "The body cannot be read"),
+            Self::Unauthenticated => ("unauthenticated", 401, "A key is needed"),
+            Self::Forbidden => ("forbidden", 403, "The key does not allow this"),
+            Self::NoSuchPlace => ("no_such_place", 404, "There is nothing at this path"),
+            Self::NoCollection => ("no_collection", 404, "There is no such collection"),
+            Self::NoDocument => ("no_document", 404, "There is no such document"),
+            Self::NoCluster => ("no_cluster", 404, "There is no such cluster"),
+            Self::MethodNotAllowed => ("method_not_allowed", 405, "The path has no such method"),
+            Self::TooSlow => ("too_slow", 408, "The request did not come in time"),
+            Self::IdConflict => ("id_conflict", 409, "The id has other content"),
+            Self::CollectionConflict => (
+                "collection_conflict",
+                409,
+                "The collection has other settings",
+            ),
+            Self::TooLarge => ("too_large", 413, "This is more than is taken"),
+            Self::UnsupportedType => ("unsupported_type", 415, "Bodies of this type are not taken"),
+            Self::UnsupportedEncoding => (
+                "unsupported_encoding",
+                415,
+                "Bodies of this encoding are not taken",
+            ),
+            Self::WrongHost => ("wrong_host", 421, "The service has another name"),
+            Self::BadName => ("bad_name", 422, "This cannot be a name"),
+            Self::BadSettings => ("bad_settings", 422, "The settings cannot be"),
+            Self::BadDocument => ("bad_document", 422, "The document cannot be taken"),
+            Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::Damaged => ("damaged", 500, "A file is not what was written"),
+            Self::Disk => ("disk", 500, "The disk has refused"),
+            Self::NotReady => ("not_ready", 503, "The collection is being opened"),
+            Self::Stopped => ("stopped", 503, "The collection takes nothing any more"),
+            Self::Deleting => ("deleting", 503, "The collection is being deleted"),
+            Self::Stopping => ("stopping", 503, "The service is stopping"),
+            Self::DiskFull => ("disk_full", 507, "The disk is nearly full"),
+        }
+    }
+
+    /// Seconds after which the same request may do better.
+    fn retry_after(self) -> Option<u32> {
+        match self {
+            Self::Busy | Self::Stopping => Some(1),
+            Self::NotReady | Self::Deleting => Some(5),
+            Self::DiskFull => Some(60),
+            _ => None,
+        }
+    }
+}
+
+/// What is wrong, for a person too.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) code: Code,
+    pub(super) detail: String,
+}
+
+/// A problem as it is written.
+#[derive(Serialize)]
+pub(super) struct Written<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+}
+
+impl Problem {
+    pub(super) fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            code,
+            detail: detail.into(),
+        }
+    }
+
+    pub(super) fn written(&self) -> Written<'_> {
+        let (code, status, title) = self.code.about();
+        Written {
+            kind: "about:blank",
+            title,
+            status,
+            code,
+            detail: &self.detail,
+        }
+    }
+
+    pub(super) fn response(&self) -> Response<Body> {
+        // Strings and numbers always serialise.
+        let body = serde_json::to_vec(&self.written()).unwrap_or_default();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        let kind = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        if let Some(seconds) = self.code.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        match self.code {
+            Code::Unauthenticated => {
+                let scheme = HeaderValue::from_static("Bearer");
+                headers.insert(header::WWW_AUTHENTICATE, scheme);
+            }
+            Code::UnsupportedEncoding => {
+                let encodings = HeaderValue::from_static("gzip, zstd, identity");
+                headers.insert(header::ACCEPT_ENCODING, encodings);
+            }
+            // What is left of the body is not read.
+            Code::TooSlow | Code::TooLarge | Code::BadBody => {
+                headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::Setting => Code::BadSettings,
+            ErrorKind::Document | ErrorKind::Engine => Code::BadDocument,
+            ErrorKind::Conflict => Code::IdConflict,
+            ErrorKind::Full => Code::DiskFull,
+            ErrorKind::Stopped => Code::Stopped,
+            ErrorKind::Damaged => Code::Damaged,
+            _ => Code::Disk,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_names_of_their_own() {
+        let names: std::collections::BTreeSet<_> =
+            Code::ALL.iter().map(|code| code.name()).collect();
+        assert_eq!(names.len(), Code::ALL.len());
+        for code in Code::ALL {
+            assert_eq!(code.status().as_u16(), code.about().1);
+        }
+    }
+}

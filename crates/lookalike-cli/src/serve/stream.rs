@@ -1,0 +1,454 @@
+//! Documents in bulk: a line each, an answer each, in their order.
+//!
+//! Lines are read into portions. While one is inserted and synced, the next is prepared by all threads
+//! and the one after it is read; so the disk, the cores and the network work side by side. A portion
+//! goes on its way when it is full, or when nothing more has come and the next stage is free: a client
+//! that sends one line and waits gets its answer, and one that sends a file gets large portions.
+//!
+//! # Memory
+//!
+//! A portion counts towards the bytes that wait in the whole service until it is answered. Answers
+//! that the client does not take are held up to [`UNTAKEN`]; then reading pauses until it takes them, so
+//! a client that reads nothing before it has sent everything can have half a million answers in one
+//! request.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+use bytes::Bytes;
+use hyper::body::Frame;
+use lookalike::text::Scratch;
+use lookalike_store::{Answer, Prepared};
+use rayon::prelude::*;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::body::{Reader, too_large};
+use super::desk::{Open, Refused};
+use super::problem::{Code, Problem};
+use super::reply::in_background;
+use super::wire::{Told, Untaken};
+
+/// Lines of a portion.
+const LINES: usize = 4096;
+
+/// Bytes after which a portion is full.
+const BYTES: usize = 4 << 20;
+
+/// Bytes of answers that a client has not taken yet.
+const UNTAKEN: usize = 64 << 20;
+
+/// What is done with the documents of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Check and insert.
+    Insert,
+    /// Check alone.
+    Query,
+}
+
+/// What a stream needs.
+pub(super) struct Stream {
+    pub(super) open: Arc<Open>,
+    pub(super) task: Task,
+    pub(super) reader: Reader,
+    /// Bytes that may wait in the whole service.
+    pub(super) queue: Arc<Semaphore>,
+    /// The longest line.
+    pub(super) longest: usize,
+    /// How long it waits for room, and for answers to be taken.
+    pub(super) patience: Duration,
+}
+
+impl Stream {
+    /// Begins to answer; returns at once, with a body that goes on.
+    ///
+    /// # Errors
+    /// If too much waits already.
+    pub(super) fn begin(self) -> Result<Response<Body>, Problem> {
+        if self.queue.available_permits() == 0 {
+            return Err(busy());
+        }
+        let (sender, answers) = mpsc::unbounded_channel();
+        let out = Out {
+            sender,
+            room: Arc::new(Semaphore::new(UNTAKEN)),
+            patience: self.patience,
+        };
+        tokio::spawn(self.run(out));
+        let mut response = Response::new(Body::new(Answers(answers)));
+        let kind = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        Ok(response)
+    }
+
+    async fn run(self, out: Out) {
+        let Self {
+            open,
+            task,
+            reader,
+            queue,
+            longest,
+            patience,
+        } = self;
+        let (portions, to_prepare) = mpsc::channel(1);
+        let (prepared, to_answer) = mpsc::channel(1);
+        let source = Source {
+            reader,
+            queue,
+            patience,
+            portion: Portion::new(longest),
+        };
+        let reading = source.read(&open, portions);
+        let preparing = prepare(&open, task, to_prepare, prepared);
+        let answering = answer(&open, to_answer, &out);
+        let (read, (), ()) = tokio::join!(reading, preparing, answering);
+        if let Err((line, problem)) = read {
+            let mut text = Vec::new();
+            write_refusal(&mut text, None, line, &problem);
+            let _ = out.send(text.into()).await;
+        }
+    }
+}
+
+pub(super) fn busy() -> Problem {
+    let detail = "the documents that wait for their answers have as many bytes as may wait";
+    Problem::new(Code::Busy, detail)
+}
+
+/// A line of a portion.
+struct Line {
+    /// Its number in the body, from 1 on.
+    number: u64,
+    /// Where its bytes are; nowhere if it was too long.
+    bytes: Option<Range<usize>>,
+}
+
+/// Lines that are worked on together.
+struct Portion {
+    bytes: Vec<u8>,
+    lines: Vec<Line>,
+    /// Where the line begins that has no end yet.
+    begun: usize,
+    /// The number of that line.
+    number: u64,
+    /// Whether the rest of that line is dropped.
+    too_long: bool,
+    longest: usize,
+    permits: Option<OwnedSemaphorePermit>,
+}
+
+impl Portion {
+    fn new(longest: usize) -> Self {
+        Self {
+            bytes: Vec::new(),
+            lines: Vec::new(),
+            begun: 0,
+            number: 1,
+            too_long: false,
+            longest,
+            permits: None,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() >= LINES || self.begun >= BYTES
+    }
+
+    /// Takes in bytes up to the end of the line with which the portion is full; returns the rest.
+    fn push(&mut self, mut piece: Bytes) -> Bytes {
+        while !piece.is_empty() && !self.is_full() {
+            let end = memchr::memchr(b'\n', &piece);
+            let part = piece.split_to(end.map_or(piece.len(), |end| end + 1));
+            if !self.too_long {
+                self.bytes
+                    .extend_from_slice(&part[..end.unwrap_or(part.len())]);
+                self.check_length();
+            }
+            if end.is_some() {
+                self.end_line();
+            }
+        }
+        piece
+    }
+
+    fn check_length(&mut self) {
+        if self.bytes.len() - self.begun > self.longest {
+            self.bytes.truncate(self.begun);
+            self.too_long = true;
+        }
+    }
+
+    /// Ends the line that was begun. One without a byte, or with a carriage return only, is none.
+    fn end_line(&mut self) {
+        let line = self.begun..self.bytes.len();
+        let is_blank = matches!(&self.bytes[line.clone()], b"" | b"\r");
+        if self.too_long || !is_blank {
+            self.lines.push(Line {
+                number: self.number,
+                bytes: (!self.too_long).then_some(line),
+            });
+        }
+        self.begun = self.bytes.len();
+        self.number += 1;
+        self.too_long = false;
+    }
+
+    /// What has ended, leaving what has begun.
+    fn take(&mut self) -> Self {
+        let mut next = Self {
+            number: self.number,
+            too_long: self.too_long,
+            ..Self::new(self.longest)
+        };
+        next.bytes.extend_from_slice(&self.bytes[self.begun..]);
+        if !next.bytes.is_empty()
+            && let Some(permits) = &mut self.permits
+        {
+            next.permits = permits.split(next.bytes.len().min(permits.num_permits()));
+        }
+        std::mem::replace(self, next)
+    }
+
+    fn line(&self, line: &Line) -> Result<&[u8], Problem> {
+        match &line.bytes {
+            Some(bytes) => Ok(&self.bytes[bytes.clone()]),
+            None => Err(too_large("the line", self.longest as u64)),
+        }
+    }
+}
+
+/// The lines of a body.
+struct Source {
+    reader: Reader,
+    queue: Arc<Semaphore>,
+    patience: Duration,
+    portion: Portion,
+}
+
+impl Source {
+    /// Reads all lines and hands them on in portions.
+    async fn read(
+        mut self,
+        open: &Open,
+        portions: mpsc::Sender<Portion>,
+    ) -> Result<(), (u64, Problem)> {
+        let result = self.read_lines(open, &portions).await;
+        let line = self.portion.number;
+        // What was read before a body broke off is answered.
+        let last = self.portion.take();
+        if !last.lines.is_empty() {
+            let _ = portions.send(last).await;
+        }
+        result.map_err(|problem| (line, problem))
+    }
+
+    async fn read_lines(
+        &mut self,
+        open: &Open,
+        portions: &mpsc::Sender<Portion>,
+    ) -> Result<(), Problem> {
+        loop {
+            open.check_open()?;
+            let Some(mut piece) = self.next(portions).await? else {
+                if self.portion.bytes.len() > self.portion.begun || self.portion.too_long {
+                    self.portion.end_line();
+                }
+                return Ok(());
+            };
+            self.make_room(piece.len(), portions).await?;
+            while !piece.is_empty() {
+                piece = self.portion.push(piece);
+                if self.portion.is_full() {
+                    self.hand_on(portions).await?;
+                }
+            }
+        }
+    }
+
+    /// The next piece of the body. While there is none, what was read goes on its way as soon as the
+    /// next stage is free.
+    async fn next(&mut self, portions: &mpsc::Sender<Portion>) -> Result<Option<Bytes>, Problem> {
+        if self.portion.lines.is_empty() {
+            return self.reader.piece().await;
+        }
+        tokio::select! {
+            biased;
+            piece = self.reader.piece() => piece,
+            permit = portions.reserve() => {
+                permit.map_err(|_| gone())?.send(self.portion.take());
+                self.reader.piece().await
+            }
+        }
+    }
+
+    /// Waits until bytes may wait, for which it sends what it holds on its way first.
+    async fn make_room(
+        &mut self,
+        bytes: usize,
+        portions: &mpsc::Sender<Portion>,
+    ) -> Result<(), Problem> {
+        let wanted = u32::try_from(bytes).map_err(|_| busy())?;
+        let mut permits = Arc::clone(&self.queue).try_acquire_many_owned(wanted).ok();
+        if permits.is_none() {
+            self.hand_on(portions).await?;
+            self.reader.rest();
+            let room = timeout(
+                self.patience,
+                Arc::clone(&self.queue).acquire_many_owned(wanted),
+            );
+            permits = room.await.map_err(|_| busy())?.ok();
+        }
+        match (&mut self.portion.permits, permits) {
+            (Some(held), Some(more)) => held.merge(more),
+            (held, more) => *held = more,
+        }
+        Ok(())
+    }
+
+    async fn hand_on(&mut self, portions: &mpsc::Sender<Portion>) -> Result<(), Problem> {
+        if self.portion.lines.is_empty() {
+            return Ok(());
+        }
+        let portion = self.portion.take();
+        self.reader.rest();
+        portions.send(portion).await.map_err(|_| gone())
+    }
+}
+
+/// The client has gone away, or takes no answers: nobody reads this.
+fn gone() -> Problem {
+    Problem::new(Code::TooSlow, "the answers are not taken")
+}
+
+/// A portion on its way to its answers.
+struct Ready {
+    portion: Portion,
+    work: Work,
+}
+
+enum Work {
+    Insert(Vec<Result<Prepared, Refused>>),
+    Answered(Vec<Result<Answer, Refused>>),
+}
+
+async fn prepare(
+    open: &Arc<Open>,
+    task: Task,
+    mut portions: mpsc::Receiver<Portion>,
+    ready: mpsc::Sender<Ready>,
+) {
+    while let Some(portion) = portions.recv().await {
+        let open = Arc::clone(open);
+        let made = in_background(move || {
+            let work = match task {
+                Task::Insert => {
+                    Work::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
+                }
+                Task::Query => {
+                    Work::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
+                }
+            };
+            Ready { portion, work }
+        });
+        if ready.send(made.await).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Works on every line, on all threads.
+fn each<T: Send>(
+    portion: &Portion,
+    work: impl Fn(&[u8], &mut Scratch) -> Result<T, Refused> + Sync,
+) -> Vec<Result<T, Refused>> {
+    let lines = portion.lines.par_iter();
+    lines
+        .map_init(Scratch::default, |scratch, line| {
+            work(portion.line(line)?, scratch)
+        })
+        .collect()
+}
+
+async fn answer(open: &Arc<Open>, mut ready: mpsc::Receiver<Ready>, out: &Out) {
+    while let Some(Ready { portion, work }) = ready.recv().await {
+        let open = Arc::clone(open);
+        let text = in_background(move || {
+            let answers = match work {
+                Work::Insert(prepared) => open.insert(prepared),
+                Work::Answered(answers) => answers,
+            };
+            written(&portion, &answers)
+        });
+        if out.send(text.await.into()).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn written(portion: &Portion, answers: &[Result<Answer, Refused>]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(answers.len() * 96);
+    for (line, answer) in portion.lines.iter().zip(answers) {
+        match answer {
+            Ok(answer) => write_line(&mut text, &Told::from(answer)),
+            Err(Refused { id, problem }) => {
+                write_refusal(&mut text, id.as_deref(), line.number, problem);
+            }
+        }
+    }
+    text
+}
+
+fn write_refusal(text: &mut Vec<u8>, id: Option<&str>, line: u64, problem: &Problem) {
+    let problem = problem.written();
+    write_line(text, &Untaken { id, line, problem });
+}
+
+fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
+    serde_json::to_writer(&mut *text, line).expect("strings and numbers serialise");
+    text.push(b'\n');
+}
+
+/// Where answers go.
+struct Out {
+    sender: mpsc::UnboundedSender<(Bytes, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+    patience: Duration,
+}
+
+impl Out {
+    /// # Errors
+    /// If the client has gone away, or takes nothing.
+    async fn send(&self, text: Bytes) -> Result<(), ()> {
+        let bytes = text.len().min(UNTAKEN) as u32;
+        let room = Arc::clone(&self.room).acquire_many_owned(bytes);
+        tokio::select! {
+            room = timeout(self.patience, room) => {
+                let room = room.map_err(|_| ())?.map_err(|_| ())?;
+                self.sender.send((text, room)).map_err(|_| ())
+            }
+            () = self.sender.closed() => Err(()),
+        }
+    }
+}
+
+/// The body of the answers.
+struct Answers(mpsc::UnboundedReceiver<(Bytes, OwnedSemaphorePermit)>);
+
+impl hyper::body::Body for Answers {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let next = self.get_mut().0.poll_recv(context);
+        next.map(|next| next.map(|(text, _)| Ok(Frame::data(text))))
+    }
+}

@@ -1,0 +1,470 @@
+//! The service and clients that are slow, wrong or mean.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::service::{NDJSON, Service, document};
+use crate::support::{Place, gzip, zstd};
+
+const INSERT: &str = "/v1/collections/a/documents";
+
+fn service(place: &Place, options: &str) -> Service {
+    let service = Service::start(place, options);
+    service.make("a", json!({}));
+    service
+}
+
+/// What a service says to bytes that are no request of our client.
+fn raw(service: &Service, bytes: &[u8]) -> Vec<u16> {
+    let mut connection = service.connect();
+    let _ = connection.send(bytes);
+    let mut statuses = Vec::new();
+    while let Ok(reply) = connection.reply() {
+        statuses.push(reply.status);
+    }
+    statuses
+}
+
+#[test]
+fn bad_lines_are_answered_in_their_place() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 2Ki");
+    let long = document("long", &"x".repeat(5000)).to_string();
+    let fits = document("fits", &"y ".repeat(900)).to_string();
+    let deep = format!(
+        "{{\"id\":\"deep\",\"text\":{}1{}}}",
+        "[".repeat(700),
+        "]".repeat(700)
+    );
+    let longest_id = "i".repeat(513);
+    let lines: [(&[u8], &str); 17] = [
+        (br#"{"id":"a","text":"the first one"}"#, "kept"),
+        (b"", ""),
+        (b"\r", ""),
+        (b"nonsense", "bad_json"),
+        (b"{\"id\":\"b\",\"text\":\"\xff\xfe\"}", "bad_json"),
+        (br#"{"id":"c","text":"\ud800"}"#, "bad_json"),
+        (deep.as_bytes(), "bad_json"),
+        (long.as_bytes(), "too_large"),
+        (fits.as_bytes(), "kept"),
+        (br#"{"id":"d","txt":"x"}"#, "bad_json"),
+        (br#"{"id":"","text":"x"}"#, "bad_document"),
+        (
+            br#"{"id":"e","fingerprint":"00000000000000ff"}"#,
+            "bad_document",
+        ),
+        (br#"{"id":"a","text":"not the first one"}"#, "id_conflict"),
+        (b"[1,2]", "bad_json"),
+        (b"\xef\xbb\xbf{\"id\":\"f\",\"text\":\"x\"}", "bad_json"),
+        (
+            b" {\"id\":\"g\",\"text\":\"the first one\"}\t\r",
+            "duplicate",
+        ),
+        (b"\0", "bad_json"),
+    ];
+    let too_long = document(&longest_id, "x").to_string();
+    let mut body = Vec::new();
+    for (line, _) in &lines {
+        body.extend_from_slice(line);
+        body.push(b'\n');
+    }
+    body.extend_from_slice(too_long.as_bytes());
+    let answers = service.post_lines(INSERT, &body);
+    let expected = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, said))| !said.is_empty());
+    let mut expected: Vec<_> = expected.map(|(at, (_, said))| (at + 1, *said)).collect();
+    expected.push((lines.len() + 1, "bad_document"));
+    assert_eq!(answers.len(), expected.len());
+    for (answer, (line, said)) in answers.iter().zip(expected) {
+        match answer.get("problem") {
+            Some(problem) => assert_eq!(
+                (&problem["code"], &answer["line"]),
+                (&json!(said), &json!(line))
+            ),
+            None => assert_eq!(answer["verdict"], said, "line {line}"),
+        }
+    }
+    let rows = service.get("/v1/collections/a/stats").json()["rows"].clone();
+    assert_eq!(rows, 3);
+}
+
+#[test]
+fn limits_hold_at_their_borders() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 1Ki --max-body 4Ki");
+    let sized = |bytes: usize| {
+        let empty = document("x", "").to_string().len();
+        document("x", &"z".repeat(bytes - empty)).to_string()
+    };
+    for (bytes, status) in [(1023, 200), (1024, 409), (1025, 413)] {
+        let kind = [("Content-Type", "application/json")];
+        let reply = service
+            .connect()
+            .request("POST", INSERT, &kind, sized(bytes).as_bytes());
+        assert_eq!(reply.status, status, "{bytes}: {}", reply.text());
+    }
+    for (bytes, code) in [
+        (1023, Value::Null),
+        (1024, json!("id_conflict")),
+        (1025, json!("too_large")),
+    ] {
+        let lines = service.post_lines(INSERT, sized(bytes).as_bytes());
+        assert_eq!(lines[0]["problem"]["code"], code, "{bytes}");
+    }
+    let line = format!("{}\n", document("y", &"w".repeat(479)));
+    for (lines, last) in [(8, Value::Null), (9, json!("too_large"))] {
+        let body = line.repeat(lines);
+        assert_eq!(line.len(), 500);
+        let answers = service.post_lines(INSERT, body.as_bytes());
+        assert_eq!(answers.last().unwrap()["problem"]["code"], last);
+        assert_eq!(answers[0]["verdict"], "kept");
+    }
+}
+
+#[test]
+fn bombs_do_not_go_off() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 64Ki --max-body 1Mi");
+    let zeros = vec![b'0'; 64 << 20];
+    for (encoding, bomb) in [("gzip", gzip(&zeros)), ("zstd", zstd(&zeros))] {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Encoding", encoding),
+        ];
+        let refused = service.connect().request("POST", INSERT, &headers, &bomb);
+        assert_eq!(refused.problem(), (413, "too_large".into()));
+        let headers = [("Content-Type", NDJSON), ("Content-Encoding", encoding)];
+        let reply = service.connect().request("POST", INSERT, &headers, &bomb);
+        let lines = reply.lines();
+        assert_eq!(lines.last().unwrap()["problem"]["code"], "too_large");
+    }
+    let half = &gzip(b"{\"id\":\"a\",\"text\":\"x\"}")[..20];
+    for (encoding, body, expected) in [
+        ("gzip", half, (400, "bad_body")),
+        ("gzip", b"no gzip", (400, "bad_body")),
+        ("zstd", b"no zstd", (400, "bad_body")),
+        ("gzip", b"", (400, "bad_body")),
+        ("br", b"{}", (415, "unsupported_encoding")),
+        ("gzip, gzip", b"{}", (415, "unsupported_encoding")),
+    ] {
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Encoding", encoding),
+        ];
+        let refused = service.connect().request("POST", INSERT, &headers, body);
+        assert_eq!(
+            refused.problem(),
+            (expected.0, expected.1.to_owned()),
+            "{encoding}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_request_is_refused() {
+    let place = Place::new();
+    let service = service(&place, "--max-header 8Ki");
+    for (kind, expected) in [
+        ("text/plain", (415, "unsupported_type")),
+        ("application/json; charset=utf-8", (400, "bad_json")),
+        ("", (415, "unsupported_type")),
+    ] {
+        let headers = [("Content-Type", kind)];
+        let refused = service.connect().request("POST", INSERT, &headers, b"?");
+        assert_eq!(
+            refused.problem(),
+            (expected.0, expected.1.to_owned()),
+            "{kind}"
+        );
+    }
+    for (method, path) in [
+        ("PATCH", INSERT),
+        ("PUT", INSERT),
+        ("TRACE", "/"),
+        ("BREW", "/"),
+    ] {
+        let refused = service.connect().request(method, path, &[], b"");
+        assert_eq!(
+            refused.problem(),
+            (405, "method_not_allowed".into()),
+            "{method}"
+        );
+        assert!(refused.header("allow").is_some());
+    }
+    for path in [
+        "/v1",
+        "/v1/collections/a/documents/x/y",
+        "/v1/collections//documents",
+        "/../etc/passwd",
+    ] {
+        let refused = service.get(path);
+        assert!(
+            matches!(refused.status, 404 | 405 | 422),
+            "{path}: {}",
+            refused.status
+        );
+    }
+    let refused = service.get("/v1/collections/a/documents/%FF");
+    assert_eq!(refused.problem(), (400, "bad_request".into()));
+    let head = "POST /v1/collections/a/documents HTTP/1.1\r\nHost: localhost\r\n\
+                Content-Type: application/json\r\n";
+    let conflicting = format!("{head}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{{}}x");
+    assert_eq!(raw(&service, conflicting.as_bytes()), [400]);
+    let both = format!(
+        "{head}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"
+    );
+    assert!(
+        raw(&service, both.as_bytes())
+            .iter()
+            .all(|&status| status >= 400)
+    );
+    let no_length = format!("{head}Content-Length: -1\r\n\r\n");
+    assert_eq!(raw(&service, no_length.as_bytes()), [400]);
+    let bad_chunk = format!("{head}Transfer-Encoding: chunked\r\n\r\nzz\r\n{{}}\r\n");
+    assert_eq!(raw(&service, bad_chunk.as_bytes()), [400]);
+    let huge = format!(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(20_000)
+    );
+    assert_eq!(raw(&service, huge.as_bytes()), [431]);
+    assert_eq!(raw(&service, b"\x16\x03\x01\x02\x00\x01\x00"), [400]);
+    assert_eq!(service.get("/livez").status, 200);
+}
+
+#[test]
+fn a_page_in_a_browser_cannot_reach_it_under_another_name() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let status = |host: &str| {
+        raw(
+            &service,
+            format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
+    };
+    for (host, expected) in [
+        ("localhost", 200),
+        ("127.0.0.1:7600", 200),
+        ("[::1]", 200),
+        ("example.com", 421),
+        ("127.0.0.1.example.com:7600", 421),
+        ("", 421),
+    ] {
+        assert_eq!(status(host), [expected], "{host}");
+    }
+    assert_eq!(raw(&service, b"GET / HTTP/1.0\r\n\r\n"), [421]);
+}
+
+#[test]
+fn the_slow_are_cut_off() {
+    let place = Place::new();
+    let service = service(&place, "--header-timeout 0.4s --body-timeout 0.4s");
+    let begun = Instant::now();
+    let mut idle = service.connect();
+    let mut half = service.connect();
+    half.send(b"GET / HTTP/1.1\r\nHost: local").unwrap();
+    let mut body = service.connect();
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 100\r\n\r\n{{"
+    );
+    body.send(head.as_bytes()).unwrap();
+    let mut lines = service.connect();
+    let first = format!("{}\n", document("x", "some text"));
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Content-Length: 1000\r\n\r\n{first}"
+    );
+    lines.send(head.as_bytes()).unwrap();
+    // One that sends a byte from time to time makes no progress either.
+    let mut drops = service.connect();
+    drops.send(head.as_bytes()).unwrap();
+    let mut writer = drops.stream.get_ref().try_clone().unwrap();
+    let dropping = std::thread::spawn(move || {
+        for _ in 0..40 {
+            std::thread::sleep(Duration::from_millis(50));
+            if writer.write_all(b" ").is_err() {
+                break;
+            }
+        }
+    });
+    assert_eq!(body.reply().unwrap().problem(), (408, "too_slow".into()));
+    for connection in [&mut lines, &mut drops] {
+        let answers = connection.reply().unwrap().lines();
+        assert_eq!(answers[0]["id"], "x");
+        assert_eq!(answers[1]["problem"]["code"], "too_slow");
+    }
+    for connection in [&mut idle, &mut half] {
+        let mut rest = Vec::new();
+        let _ = connection.stream.read_to_end(&mut rest);
+        let rest = String::from_utf8(rest).unwrap();
+        assert!(rest.is_empty() || rest.contains(" 408 "), "{rest}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    dropping.join().unwrap();
+    assert_eq!(service.get("/livez").status, 200);
+}
+
+#[test]
+fn answers_that_nobody_takes_are_given_up() {
+    let place = Place::new();
+    let service = service(&place, "--body-timeout 0.5s");
+    let line = format!("{}\n", document("x", "some text"));
+    let body = line.repeat(400_000);
+    let mut connection = service.connect();
+    let head = format!(
+        "POST /v1/collections/a/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.send(head.as_bytes()).unwrap();
+    let _ = connection.send(body.as_bytes());
+    let begun = Instant::now();
+    loop {
+        let metrics = service.get("/metrics").text();
+        // Only the connection that asks is left, and nothing waits.
+        let left = ["lookalike_connections 1\n", "lookalike_queue_bytes 0\n"];
+        if left.iter().all(|line| metrics.contains(line)) {
+            break;
+        }
+        assert!(begun.elapsed() < crate::service::PATIENCE, "{metrics}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn many_answers_wait_for_a_client_that_sends_first() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let body: String = (0..60_000)
+        .map(|n| format!("{{\"id\":{n},\"text\":\"text {n}\"}}\n"))
+        .collect();
+    let mut connection = service.connect();
+    let head = format!(
+        "POST /v1/collections/a/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.send(head.as_bytes()).unwrap();
+    connection.send(body.as_bytes()).unwrap();
+    let reply = connection.reply().unwrap();
+    assert_eq!(reply.lines().len(), 60_000);
+}
+
+#[test]
+fn too_much_at_a_time_is_told_to_come_again() {
+    let place = Place::new();
+    let service = service(&place, "--max-queue 1Mi --max-document 600Ki");
+    let half = |id: &str| document(id, &"z".repeat(580_000)).to_string();
+    let mut waiting = service.connect();
+    let sent = half("w");
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        sent.len()
+    );
+    waiting.send(head.as_bytes()).unwrap();
+    waiting.send(&sent.as_bytes()[..570_000]).unwrap();
+    let begun = Instant::now();
+    while !service
+        .get("/metrics")
+        .text()
+        .contains("lookalike_queue_bytes 570000\n")
+    {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+    let kind = [("Content-Type", "application/json")];
+    let refused = service
+        .connect()
+        .request("POST", INSERT, &kind, half("x").as_bytes());
+    assert_eq!(refused.problem(), (429, "busy".into()));
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    waiting.send(&sent.as_bytes()[570_000..]).unwrap();
+    assert_eq!(waiting.reply().unwrap().status, 200);
+    let taken = service
+        .connect()
+        .request("POST", INSERT, &kind, half("x").as_bytes());
+    assert_eq!(taken.status, 200);
+}
+
+#[test]
+fn connections_beyond_the_limit_wait() {
+    let place = Place::new();
+    let service = service(&place, "--connections 2");
+    let mut first = service.connect();
+    let mut second = service.connect();
+    for connection in [&mut first, &mut second] {
+        assert_eq!(connection.request("GET", "/livez", &[], b"").status, 200);
+    }
+    let mut third = service.connect();
+    third
+        .send(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
+    let short = Some(Duration::from_millis(200));
+    third.stream.get_ref().set_read_timeout(short).unwrap();
+    assert!(third.reply().is_err());
+    drop(first);
+    third
+        .stream
+        .get_ref()
+        .set_read_timeout(Some(crate::service::PATIENCE))
+        .unwrap();
+    assert_eq!(third.reply().unwrap().status, 200);
+}
+
+#[test]
+fn a_full_disk_is_told_before_it_is_full() {
+    let place = Place::new();
+    let service = service(&place, "--headroom 1000000G");
+    let refused = service.post(INSERT, &document("x", "some text"));
+    assert_eq!(refused.problem(), (507, "disk_full".into()));
+    assert!(refused.header("retry-after").is_some());
+    let asked = service.post("/v1/collections/a/query", &document("x", "some text"));
+    assert_eq!(asked.status, 200);
+    assert_eq!(service.get("/readyz").status, 200);
+}
+
+#[test]
+fn what_has_begun_is_finished_before_it_stops() {
+    let place = Place::new();
+    let mut service = service(&place, "--drain 20s");
+    let mut connection = service.connect();
+    let sent = document("x", "some text").to_string();
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n",
+        sent.len()
+    );
+    connection.send(head.as_bytes()).unwrap();
+    connection.send(&sent.as_bytes()[..5]).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    service.signal("-TERM");
+    let begun = Instant::now();
+    while std::net::TcpStream::connect(service.address).is_ok() {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+    connection.send(&sent.as_bytes()[5..]).unwrap();
+    assert_eq!(connection.reply().unwrap().json()["verdict"], "kept");
+    assert_eq!(service.wait().0, Some(0));
+    let again = Service::start(&place, "--drain 0.2s");
+    assert_eq!(again.get(&format!("{INSERT}/x")).status, 200);
+    let mut connection = again.connect();
+    connection.send(head.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let (code, log) = again.stop();
+    assert_eq!(code, Some(0));
+    assert!(log.contains("the time to drain is over"), "{log}");
+}
+
+#[test]
+fn one_process_has_the_data() {
+    let place = Place::new();
+    let _service = service(&place, "");
+    place.refused(
+        "serve --data data --listen 127.0.0.1:0",
+        &["data", "another process has it open"],
+    );
+}

@@ -1,0 +1,710 @@
+//! The service: verdicts, ids, windows, clusters, and what it says of itself.
+
+use std::collections::HashMap;
+use std::sync::Barrier;
+
+use serde_json::{Value, json};
+
+use crate::service::{NDJSON, Service, document};
+use crate::support::{Numbers, Place, corpus_jsonl, gzip, zstd};
+
+/// What a batch run removes: of which document each is a repeat, and how similar.
+pub(crate) fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
+    place.ok(&format!(
+        "dedup corpus.jsonl -o kept.jsonl --removed removed.tsv --quiet {options}"
+    ));
+    let rows = place.table("removed.tsv").into_iter();
+    rows.map(|row| (row[0].clone(), (row[1].clone(), row[2].parse().unwrap())))
+        .collect()
+}
+
+/// The verdict of an answer in the same form.
+pub(crate) fn evidence(answer: &Value) -> Option<(String, f64)> {
+    assert!(answer.get("problem").is_none(), "{answer}");
+    if answer["verdict"] == "kept" {
+        assert_eq!(
+            (&answer["of"], &answer["cluster"]),
+            (&Value::Null, &answer["id"])
+        );
+        return None;
+    }
+    assert_eq!(
+        (&answer["verdict"], &answer["of"]),
+        (&json!("duplicate"), &answer["cluster"])
+    );
+    let of = answer["of"].as_str().unwrap().to_owned();
+    Some((of, answer["similarity"].as_f64().unwrap()))
+}
+
+fn check_stream(corpus: &str, settings: &Value, options: &str) {
+    let place = Place::new();
+    place.write("corpus.jsonl", corpus);
+    let expected = removed(&place, options);
+    assert!(expected.len() > 10);
+    let service = Service::start(&place, "");
+    service.make("a", settings.clone());
+    let answers = service.post_lines("/v1/collections/a/documents", corpus.as_bytes());
+    assert_eq!(answers.len(), corpus.lines().count());
+    for (seq, (answer, line)) in (1..).zip(answers.iter().zip(corpus.lines())) {
+        let sent: Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&answer["id"], &answer["seq"]), (&sent["id"], &json!(seq)));
+        let expected = expected.get(answer["id"].as_str().unwrap());
+        assert_eq!(evidence(answer).as_ref(), expected, "{settings} {answer}");
+    }
+}
+
+#[test]
+fn a_stream_gets_the_verdicts_of_a_batch() {
+    let corpus = corpus_jsonl(&Numbers::new(1).corpus(6000));
+    check_stream(&corpus, &json!({}), "");
+    let few: String = corpus
+        .lines()
+        .take(1500)
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    check_stream(
+        &few,
+        &json!({ "recipe": "words-3", "threshold": 0.6, "measure": "containment" }),
+        "--recipe words-3 --threshold 0.6 --verify containment",
+    );
+    check_stream(
+        &few,
+        &json!({ "method": "simhash", "distance": 6, "measure": "none" }),
+        "--method simhash --distance 6 --verify none",
+    );
+}
+
+#[test]
+fn a_stream_with_a_window_gets_the_verdicts_of_a_batch() {
+    let corpus = Numbers::new(2).corpus(2000);
+    let lines = corpus.iter().enumerate().map(|(at, (id, text))| {
+        let time = 1_600_000_000 + at / 3;
+        format!("{}\n", json!({ "id": id, "text": text, "time": time }))
+    });
+    let lines: String = lines.collect();
+    check_stream(
+        &lines,
+        &json!({ "window": "2m" }),
+        "--window 2m --time time",
+    );
+}
+
+#[test]
+fn compressed_bodies_are_expanded() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let corpus = corpus_jsonl(&Numbers::new(3).corpus(500));
+    service.make("plain", json!({}));
+    let plain = service.post_lines("/v1/collections/plain/documents", corpus.as_bytes());
+    let two = [gzip(&corpus.as_bytes()[..7]), gzip(&corpus.as_bytes()[7..])].concat();
+    for (name, encoding, body) in [
+        ("gzip", "gzip", gzip(corpus.as_bytes())),
+        ("members", "gzip", two),
+        ("zstd", "zstd", zstd(corpus.as_bytes())),
+    ] {
+        service.make(name, json!({}));
+        let headers = [("Content-Type", NDJSON), ("Content-Encoding", encoding)];
+        let path = format!("/v1/collections/{name}/documents");
+        let reply = service.connect().request("POST", &path, &headers, &body);
+        assert_eq!(
+            (reply.status, reply.lines()),
+            (200, plain.clone()),
+            "{name}"
+        );
+    }
+    let one = gzip(document("new", "one document").to_string().as_bytes());
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Content-Encoding", "gzip"),
+    ];
+    let path = "/v1/collections/gzip/documents";
+    assert_eq!(
+        service
+            .connect()
+            .request("POST", path, &headers, &one)
+            .status,
+        200
+    );
+}
+
+#[test]
+fn of_many_at_the_same_moment_exactly_one_is_kept() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let (clients, rounds) = (12, 25);
+    let mut numbers = Numbers::new(4);
+    let texts: Vec<_> = (0..rounds).map(|_| numbers.text(12)).collect();
+    let barrier = Barrier::new(clients);
+    let client = |client: usize| {
+        let mut connection = service.connect();
+        let mut answers = Vec::new();
+        for (round, text) in texts.iter().enumerate() {
+            let sent = document(&format!("{round}-{client}"), text);
+            barrier.wait();
+            let path = "/v1/collections/a/documents";
+            answers.push(if client.is_multiple_of(3) {
+                let line = format!("{sent}\n");
+                let headers = [("Content-Type", NDJSON)];
+                let reply = connection.request("POST", path, &headers, line.as_bytes());
+                reply.lines().remove(0)
+            } else {
+                connection.json("POST", path, &sent).json()
+            });
+        }
+        answers
+    };
+    let answers: Vec<Vec<Value>> = std::thread::scope(|scope| {
+        let client = &client;
+        let threads: Vec<_> = (0..clients)
+            .map(|at| scope.spawn(move || client(at)))
+            .collect();
+        threads.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    for round in 0..rounds {
+        let of_round = || answers.iter().map(|of_client| &of_client[round]);
+        let kept: Vec<_> = of_round().filter(|it| it["verdict"] == "kept").collect();
+        assert_eq!(kept.len(), 1);
+        let first = of_round().map(|it| it["seq"].as_u64().unwrap()).min();
+        assert_eq!(kept[0]["seq"].as_u64(), first);
+        assert!(of_round().all(|it| it["cluster"] == kept[0]["id"]));
+    }
+}
+
+#[test]
+fn the_same_id_again() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    service.make("b", json!({ "on_conflict": "replace" }));
+    for name in ["a", "b"] {
+        let path = format!("/v1/collections/{name}/documents");
+        let first = service.post(&path, &document("x", "one two three four"));
+        let repeat = service.post(&path, &document("y", "one, two, three: four!"));
+        assert_eq!(evidence(&repeat.json()), Some(("x".into(), 1.0)));
+        for _ in 0..2 {
+            let again = service.post(&path, &document("x", "one two three four"));
+            assert_eq!(again.json(), first.json());
+        }
+        let again = service.post_lines(
+            &path,
+            document("y", "one, two, three: four!")
+                .to_string()
+                .as_bytes(),
+        );
+        assert_eq!(again, [repeat.json()]);
+    }
+    let other = document("x", "something else altogether");
+    let refused = service.post("/v1/collections/a/documents", &other);
+    assert_eq!(refused.problem(), (409, "id_conflict".into()));
+    let lines = service.post_lines("/v1/collections/a/documents", other.to_string().as_bytes());
+    assert_eq!(lines[0]["problem"]["code"], "id_conflict");
+    assert_eq!(
+        (&lines[0]["id"], &lines[0]["line"]),
+        (&json!("x"), &json!(1))
+    );
+
+    let replaced = service.post("/v1/collections/b/documents", &other).json();
+    assert_eq!(
+        (&replaced["verdict"], &replaced["seq"]),
+        (&json!("kept"), &json!(4))
+    );
+    let shown = service.get("/v1/collections/b/documents/y").json();
+    assert_eq!(
+        (&shown["of"], &shown["of_gone"]),
+        (&json!("x"), &json!(true))
+    );
+    let third = document("z", "one two three four");
+    assert_eq!(
+        service.post("/v1/collections/b/documents", &third).json()["verdict"],
+        "kept"
+    );
+}
+
+#[test]
+fn documents_are_shown_queried_and_deleted() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let sent = json!({
+        "id": "a/b?c", "text": "老船长解开了缆绳", "time": "2024-05-01T00:00:00Z",
+        "meta": { "source": "x", "n": 1.50 },
+    });
+    let path = "/v1/collections/a/documents";
+    assert_eq!(service.post(path, &sent).json()["verdict"], "kept");
+    let shown = service.get(&format!("{path}/a%2Fb%3Fc")).json();
+    for field in ["id", "text", "time", "meta"] {
+        assert_eq!(shown[field], sent[field], "{field}");
+    }
+    assert_eq!(shown["of_gone"], false);
+
+    let asked = document("q", "老船長解開了纜繩！");
+    for _ in 0..2 {
+        let answer = service.post("/v1/collections/a/query", &asked).json();
+        assert_eq!(evidence(&answer), Some(("a/b?c".into(), 1.0)));
+        assert_eq!(answer["seq"], Value::Null);
+    }
+    let lines = format!("{asked}\n{}\n", document("r", "别的事"));
+    let answers = service.post_lines("/v1/collections/a/query", lines.as_bytes());
+    assert_eq!(
+        (&answers[0]["verdict"], &answers[1]["verdict"]),
+        (&json!("duplicate"), &json!("kept"))
+    );
+
+    assert_eq!(
+        service.get(&format!("{path}/q")).problem(),
+        (404, "no_document".into())
+    );
+    assert_eq!(service.delete(&format!("{path}/a%2Fb%3Fc")).status, 204);
+    assert_eq!(
+        service.delete(&format!("{path}/a%2Fb%3Fc")).problem(),
+        (404, "no_document".into())
+    );
+    assert_eq!(
+        service.post("/v1/collections/a/query", &asked).json()["verdict"],
+        "kept"
+    );
+}
+
+#[test]
+fn clusters_are_listed_by_pages() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let path = "/v1/collections/a";
+    let mut numbers = Numbers::new(5);
+    for group in 0..5 {
+        let text = numbers.text(20);
+        for member in 0..=group {
+            let sent = document(&format!("{group}-{member}"), &text);
+            service.post(&format!("{path}/documents"), &sent);
+        }
+    }
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = service
+            .get(&format!("{path}/clusters?limit=2&members=2{after}"))
+            .json();
+        found.extend(page["clusters"].as_array().unwrap().clone());
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        after = format!("&after={next}");
+    }
+    let names: Vec<_> = found
+        .iter()
+        .map(|it| it["cluster"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["1-0", "2-0", "3-0", "4-0"]);
+    assert_eq!(
+        (&found[1]["more"], &found[3]["more"]),
+        (&json!(false), &json!(true))
+    );
+    let whole = service.get(&format!("{path}/clusters/4-0")).json();
+    let members = whole["members"].as_array().unwrap();
+    assert_eq!((members.len(), &whole["more"]), (4, &json!(false)));
+    assert_eq!(members[0]["id"], "4-4");
+    for id in ["4-1", "none"] {
+        let none = service.get(&format!("{path}/clusters/{id}"));
+        assert_eq!(none.problem(), (404, "no_cluster".into()));
+    }
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "after=x",
+        "page=1",
+        "limit=1&limit=2",
+    ] {
+        let refused = service.get(&format!("{path}/clusters?{query}"));
+        assert_eq!(refused.problem(), (400, "bad_request".into()), "{query}");
+    }
+}
+
+#[test]
+fn what_is_past_the_window_is_forgotten() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({ "window": "1h" }));
+    let path = "/v1/collections/a/documents";
+    let at = |id: &str, seconds: i64| {
+        let start = 1_600_000_000;
+        let sent = json!({ "id": id, "text": "the same text each time", "time": start + seconds });
+        service.post(path, &sent).json()
+    };
+    assert_eq!(at("a", 0)["verdict"], "kept");
+    assert_eq!(at("b", 3600)["of"], "a");
+    assert_eq!(at("c", 3601)["verdict"], "kept");
+    assert_eq!(at("d", 7201)["of"], "c");
+    let late = at("late", 0);
+    assert_eq!(
+        (&late["seq"], &late["verdict"]),
+        (&Value::Null, &json!("kept"))
+    );
+    assert_eq!(service.get(&format!("{path}/late")).status, 404);
+    let shown = service.get(&format!("{path}/d")).json();
+    assert_eq!(shown["of_gone"], false);
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("lookalike_documents_total{collection=\"a\",result=\"late\"} 1"));
+}
+
+#[test]
+fn collections_are_made_shown_and_deleted() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let path = "/v1/collections/news";
+    assert_eq!(service.get(path).problem(), (404, "no_collection".into()));
+    let settings = json!({ "threshold": 0.9, "window": "2d", "refresh": true });
+    service.make("news", settings.clone());
+    assert_eq!(service.put(path, &settings).status, 200);
+    let shown = service.get(path).json();
+    assert_eq!(service.put(path, &shown["settings"]).status, 200);
+    assert_eq!(shown["settings"]["threshold"], 0.9);
+    let recipe = place.ok("recipe default");
+    assert!(recipe.text().contains(shown["recipe_id"].as_str().unwrap()));
+    let other = service.put(path, &json!({ "threshold": 0.8 }));
+    assert_eq!(other.problem(), (409, "collection_conflict".into()));
+    service.make(
+        "codes",
+        json!({ "method": "simhash", "measure": "none", "holds": "fingerprints" }),
+    );
+    let names = |service: &Service| {
+        let listed = service.get("/v1/collections").json();
+        let listed = listed["collections"].as_array().unwrap().clone();
+        listed
+            .iter()
+            .map(|it| it["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&service), ["codes", "news"]);
+    for (name, settings, expected) in [
+        ("Big", json!({}), (422, "bad_name")),
+        ("a%2Fb", json!({}), (422, "bad_name")),
+        ("%2E%2E", json!({}), (422, "bad_name")),
+        ("x", json!({ "distance": 3 }), (422, "bad_settings")),
+        ("x", json!({ "windw": "2d" }), (400, "bad_json")),
+        ("x", json!([]), (400, "bad_json")),
+    ] {
+        let refused = service.put(&format!("/v1/collections/{name}"), &settings);
+        assert_eq!(
+            refused.problem(),
+            (expected.0, expected.1.to_owned()),
+            "{name} {settings}"
+        );
+    }
+    let code = json!({ "id": "a", "fingerprint": "00000000000000ff" });
+    let near = json!({ "id": "b", "fingerprint": "00000000000000fe" });
+    let codes = "/v1/collections/codes/documents";
+    assert_eq!(service.post(codes, &code).json()["verdict"], "kept");
+    assert_eq!(service.post(codes, &near).json()["of"], "a");
+    assert_eq!(
+        service.get(&format!("{codes}/b")).json()["fingerprint"],
+        near["fingerprint"]
+    );
+    assert_eq!(
+        service.post(codes, &document("c", "text")).problem(),
+        (422, "bad_document".into())
+    );
+
+    assert_eq!(service.delete(path).status, 204);
+    assert_eq!(
+        service.delete(path).problem(),
+        (404, "no_collection".into())
+    );
+    assert!(!place.has("data/news"));
+    service.make("news", json!({}));
+    assert_eq!(service.get("/v1/collections/news/stats").json()["rows"], 0);
+    drop(service);
+    let service = Service::start(&place, "");
+    assert_eq!(names(&service), ["codes", "news"]);
+    assert_eq!(service.get(&format!("{codes}/b")).json()["of"], "a");
+}
+
+#[test]
+fn a_collection_is_deleted_while_it_is_used() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    let mut connection = service.connect();
+    let head = format!(
+        "POST /v1/collections/a/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n"
+    );
+    let chunk = |line: &Value| format!("{:x}\r\n{line}\n\r\n", line.to_string().len() + 1);
+    connection.send(head.as_bytes()).unwrap();
+    connection
+        .send(chunk(&document("1", "first text")).as_bytes())
+        .unwrap();
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        std::io::BufRead::read_line(&mut connection.stream, &mut head).unwrap();
+    }
+    let mut answers = Vec::new();
+    // A line that is alone gets its answer before the body has ended.
+    connection.chunk(&mut answers).unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&answers).unwrap()["verdict"],
+        "kept"
+    );
+    std::thread::scope(|scope| {
+        let deleting = scope.spawn(|| service.delete("/v1/collections/a"));
+        while service.get("/v1/collections/a").status == 200 {}
+        let _ = connection.send(chunk(&document("2", "second text")).as_bytes());
+        let mut last = Vec::new();
+        while connection.chunk(&mut last).unwrap_or(false) {}
+        let last = String::from_utf8(last).unwrap();
+        assert!(
+            last.lines().last().unwrap().contains("\"deleting\""),
+            "{last}"
+        );
+        assert_eq!(deleting.join().unwrap().status, 204);
+    });
+    assert!(!place.has("data/a"));
+}
+
+#[test]
+fn texts_are_compared_as_the_commands_do() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let (a, b) = ("the cat sat on the mat today", "the cat sat on a mat today");
+    let reply = service.post(
+        "/v1/compare",
+        &json!({ "pairs": [{ "a": a, "b": b }, { "a": a, "b": a }], "threshold": 0.5 }),
+    );
+    let results = reply.json()["results"].as_array().unwrap().clone();
+    let mut command = place.command("compare --literal --json --threshold 0.5");
+    let printed: Value =
+        serde_json::from_slice(&command.args([a, b]).output().unwrap().stdout).unwrap();
+    for field in [
+        "figures",
+        "distance",
+        "match",
+        "similarity",
+        "why",
+        "blocks",
+        "differences",
+    ] {
+        assert_eq!(results[0][field], printed[field], "{field}");
+    }
+    assert_eq!(results[1]["similarity"], 1.0);
+
+    place.write(
+        "two.jsonl",
+        corpus_jsonl(&[("1".into(), a.into()), ("2".into(), "!".into())]),
+    );
+    for options in [
+        "",
+        "--method minhash",
+        "--method bottomk",
+        "--format binary",
+    ] {
+        let mut asked = json!({ "texts": [a, "!"] });
+        let words: Vec<_> = options.split(' ').collect();
+        if let [name, value] = words[..] {
+            asked[name.trim_start_matches('-')] = value.into();
+        }
+        let made = service.post("/v1/fingerprint", &asked).json();
+        place.ok(&format!("fingerprint two.jsonl -o out.jsonl {options}"));
+        let printed: Value =
+            serde_json::from_str(place.read("out.jsonl").lines().next().unwrap()).unwrap();
+        assert_eq!(made["fingerprints"][0], printed["fingerprint"], "{options}");
+        assert_eq!(made["fingerprints"][1], Value::Null);
+    }
+    let segmented = service
+        .post("/v1/segment", &json!({ "texts": [b], "recipe": "jieba" }))
+        .json();
+    let mut command = place.command("segment --recipe jieba --quiet --literal");
+    let printed = String::from_utf8(command.arg(b).output().unwrap().stdout).unwrap();
+    let tokens: Vec<_> = segmented["results"][0]["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it.as_str().unwrap().to_owned())
+        .collect();
+    assert!(printed.contains(&tokens.join(" ")), "{printed}");
+    let weighed = service
+        .post("/v1/segment", &json!({ "texts": [b], "weights": true }))
+        .json();
+    assert_eq!(weighed["results"][0]["terms"][0]["term"], "the cat");
+    for (path, asked, code) in [
+        (
+            "/v1/compare",
+            json!({ "pairs": [{ "a": "x" }] }),
+            (400, "bad_json"),
+        ),
+        (
+            "/v1/compare",
+            json!({ "pairs": [], "distance": 1 }),
+            (422, "bad_settings"),
+        ),
+        (
+            "/v1/compare",
+            json!({ "pairs": [{ "a": "x".repeat(70_000), "b": "" }] }),
+            (413, "too_large"),
+        ),
+        (
+            "/v1/fingerprint",
+            json!({ "texts": ["x"], "sentences": 1 }),
+            (422, "bad_settings"),
+        ),
+        ("/v1/fingerprint", json!({}), (400, "bad_json")),
+        (
+            "/v1/segment",
+            json!({ "texts": ["x"], "recipe": "x = 1\nsegment.user = \"/etc/passwd\"" }),
+            (422, "bad_settings"),
+        ),
+        (
+            "/v1/segment",
+            json!({ "texts": ["x"], "window": "2d" }),
+            (400, "bad_json"),
+        ),
+    ] {
+        let refused = service.post(path, &asked);
+        assert_eq!(
+            refused.problem(),
+            (code.0, code.1.to_owned()),
+            "{path} {asked}"
+        );
+    }
+}
+
+#[test]
+fn it_says_what_it_is() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    assert_eq!(service.get("/livez").json()["live"], true);
+    assert_eq!(service.get("/readyz").json()["ready"], true);
+    let described = service.get("/openapi.json").json();
+    let page = service.get("/").text();
+    for (path, operations) in described["paths"].as_object().unwrap() {
+        assert!(page.contains(&format!(" {path} ")), "{path}");
+        let real = path.replace("{collection}", "a").replace("{id}", "none");
+        for method in ["get", "put", "post", "delete"] {
+            // Without a body or a document, every call that is described is found.
+            let reply = service
+                .connect()
+                .request(&method.to_uppercase(), &real, &[], b"");
+            let described = operations.get(method).is_some();
+            assert_eq!(reply.status == 405, !described, "{method} {path}");
+            if real == "/v1/collections/a" && method == "delete" {
+                service.make("a", json!({}));
+            }
+        }
+    }
+    service.post("/v1/collections/a/documents", &document("x", "some text"));
+    let metrics = service.get("/metrics").text();
+    for line in [
+        "lookalike_documents_total{collection=\"a\",result=\"kept\"} 1",
+        "lookalike_requests_total{call=\"insert\",status=\"2xx\"} 1",
+        "lookalike_request_seconds_count{call=\"live\"} ",
+        "lookalike_collection_up{collection=\"a\"} 1",
+        "lookalike_queue_bytes 0",
+        "lookalike_memory_bytes{collection=\"a\",part=\"ids\"}",
+    ] {
+        assert!(metrics.contains(line), "{line}\n{metrics}");
+    }
+    for (name, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("x-frame-options", "DENY"),
+        ("cache-control", "no-store"),
+    ] {
+        for path in ["/", "/nothing", "/v1/collections/none"] {
+            assert_eq!(service.get(path).header(name), Some(value), "{path}");
+        }
+    }
+    let reply =
+        service
+            .connect()
+            .request("OPTIONS", "/v1/collections", &[("Origin", "http://x")], b"");
+    assert_eq!(reply.status, 405);
+    assert!(!reply.head.to_lowercase().contains("access-control"));
+    let (code, log) = service.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        log.contains("stopped") && !log.contains("some text"),
+        "{log}"
+    );
+}
+
+#[test]
+fn snapshots_are_collections() {
+    let place = Place::new();
+    let service = Service::start(&place, "--snapshots copies");
+    service.make("a", json!({}));
+    service.post(
+        "/v1/collections/a/documents",
+        &document("x", "some text here"),
+    );
+    let path = "/v1/collections/a/snapshot";
+    let made = service.post(path, &json!({ "name": "monday" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    assert_eq!(
+        service.post(path, &json!({ "name": "monday" })).problem().0,
+        409
+    );
+    assert_eq!(
+        service.post(path, &json!({ "name": "../x" })).problem(),
+        (422, "bad_name".into())
+    );
+    assert_eq!(
+        service.post(path, &json!({})).problem(),
+        (400, "bad_json".into())
+    );
+    service.post(
+        "/v1/collections/a/documents",
+        &document("y", "later than that"),
+    );
+    drop(service);
+    std::fs::remove_dir_all(place.path("data/a")).unwrap();
+    std::fs::rename(place.path("copies/a/monday"), place.path("data/a")).unwrap();
+    let service = Service::start(&place, "");
+    let at = |id: &str| {
+        service
+            .get(&format!("/v1/collections/a/documents/{id}"))
+            .status
+    };
+    assert_eq!((at("x"), at("y")), (200, 404));
+    assert_eq!(
+        service.post(path, &json!({ "name": "b" })).problem(),
+        (400, "bad_request".into())
+    );
+}
+
+#[test]
+fn a_damaged_collection_keeps_no_other_from_being_served() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("good", json!({}));
+    service.make("bad", json!({}));
+    service.post(
+        "/v1/collections/bad/documents",
+        &document("x", "some text here"),
+    );
+    drop(service);
+    let manifest = place.path("data/bad/manifest");
+    let mut bytes = std::fs::read(&manifest).unwrap();
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&manifest, bytes).unwrap();
+    let service = Service::launch(&place, "");
+    let ready = loop {
+        let reply = service.get("/readyz");
+        if reply.json()["opening"] == json!([]) {
+            break reply;
+        }
+    };
+    assert_eq!(
+        (ready.status, &ready.json()["failed"]),
+        (503, &json!(["bad"]))
+    );
+    let refused = service.get("/v1/collections/bad/documents/x");
+    assert_eq!(refused.problem(), (503, "stopped".into()));
+    let sent = document("x", "some text here");
+    assert_eq!(
+        service.post("/v1/collections/good/documents", &sent).status,
+        200
+    );
+    assert_eq!(service.delete("/v1/collections/bad").status, 204);
+    assert_eq!(service.get("/readyz").status, 200);
+}

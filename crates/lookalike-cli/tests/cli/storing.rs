@@ -1,0 +1,179 @@
+//! `lookalike store`: collections that no service has open.
+
+use serde_json::{Value, json};
+
+use crate::service::Service;
+use crate::support::{Numbers, Place, corpus_jsonl};
+
+/// A collection with some hundred documents, of which one is deleted.
+fn place() -> Place {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({ "recipe": "words-3", "threshold": 0.7 }));
+    let corpus = corpus_jsonl(&Numbers::new(8).corpus(300));
+    service.post_lines("/v1/collections/a/documents", corpus.as_bytes());
+    service.delete("/v1/collections/a/documents/d7");
+    place
+}
+
+/// The rows of an export without what changes when they are inserted anew.
+fn documents(place: &Place, name: &str) -> Vec<Value> {
+    let lines = place.read(name);
+    let mut rows: Vec<Value> = lines
+        .lines()
+        .map(|it| serde_json::from_str(it).unwrap())
+        .collect();
+    for row in &mut rows {
+        row.as_object_mut()
+            .unwrap()
+            .retain(|field, _| field != "seq");
+    }
+    rows
+}
+
+/// Changes a byte in the middle of the file whose name ends so.
+fn damage(place: &Place, ending: &str) {
+    let directory = place.path("data/a");
+    let files = std::fs::read_dir(&directory)
+        .unwrap()
+        .map(|it| it.unwrap().path());
+    let path = files
+        .into_iter()
+        .find(|it| it.to_str().unwrap().ends_with(ending))
+        .unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_whole_collection_is_whole() {
+    let place = place();
+    let ran = place.ok("store verify data/a");
+    assert!(
+        ran.out.is_empty()
+            && ran
+                .err
+                .contains("300 documents with 301 rows in 1 partition: whole"),
+        "{}",
+        ran.err
+    );
+    let summary = place.summary("store verify data/a");
+    assert_eq!(
+        (&summary["documents"], &summary["findings"]),
+        (&json!(300), &json!([]))
+    );
+    assert!(place.ok("store verify data/a --quiet").err.is_empty());
+}
+
+#[test]
+fn what_is_exported_can_be_imported() {
+    let place = place();
+    place.ok("store export data/a -o a.jsonl --settings a.json");
+    let exported = documents(&place, "a.jsonl");
+    assert_eq!(exported.len(), 299);
+    assert_eq!(
+        place.ok("store export data/a").text(),
+        place.read("a.jsonl")
+    );
+    let ran = place.ok("store import data/b a.jsonl --settings a.json");
+    assert!(ran.err.contains("299 documents imported"), "{}", ran.err);
+    place.ok("store export data/b -o b.jsonl.zst --settings b.json");
+    place.ok("store import c b.jsonl.zst --settings b.json");
+    place.ok("store export c -o c.jsonl.gz");
+    place.ok("store import c c.jsonl.gz");
+    place.ok("store export c -o c.jsonl --json");
+    assert_eq!(place.read("a.json"), place.read("b.json"));
+    let settings: Value = serde_json::from_str(&place.read("a.json")).unwrap();
+    assert_eq!(
+        (&settings["recipe"], &settings["threshold"]),
+        (&json!("words-3"), &json!(0.7))
+    );
+    let again = documents(&place, "c.jsonl");
+    let without_verdicts = |rows: &[Value]| -> Vec<_> {
+        rows.iter()
+            .map(|row| {
+                (
+                    row["id"].clone(),
+                    row["text"].clone(),
+                    row["time_us"].clone(),
+                )
+            })
+            .collect()
+    };
+    assert_eq!(without_verdicts(&exported), without_verdicts(&again));
+    let service = Service::start(&place, "");
+    let shown = service.get("/v1/collections/b").json();
+    assert_eq!(shown["settings"], settings);
+    let stats = service.get("/v1/collections/b/stats").json();
+    assert_eq!(stats["rows"], 299);
+}
+
+#[test]
+fn damage_is_found_and_mended() {
+    let place = place();
+    damage(&place, ".texts");
+    let ran = place.run("store verify data/a --json");
+    let report: Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(ran.code, Some(2));
+    assert!(
+        ran.err.contains("is damaged") && ran.err.contains("store repair"),
+        "{}",
+        ran.err
+    );
+    let readable = report["documents"].as_u64().unwrap();
+    assert!(readable < 300 && !report["findings"].as_array().unwrap().is_empty());
+    let ran = place.run("store repair data/a data/mended");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(
+        ran.err.contains("warning:") && ran.err.contains("made in data/mended"),
+        "{}",
+        ran.err
+    );
+    place.ok("store verify data/mended");
+    let service = Service::launch(&place, "");
+    while service.get("/readyz").json()["opening"] != json!([]) {}
+    let rows = service.get("/v1/collections/mended/stats").json()["rows"]
+        .as_u64()
+        .unwrap();
+    assert!(
+        rows <= readable && rows + 2 >= readable,
+        "{rows} of {readable}"
+    );
+}
+
+#[test]
+fn what_is_no_collection_is_refused() {
+    let place = place();
+    place.refused("store verify none", &["none is no collection", "manifest"]);
+    assert!(!place.has("none"));
+    place.refused("store verify data", &["name one of data/a"]);
+    place.refused(
+        "store repair data/a data/a",
+        &["data/a is a collection already"],
+    );
+    place.refused(
+        "store export data/a --json",
+        &["--json needs standard output"],
+    );
+    place.write("bad.jsonl", "{\"id\":\"x\"}\n");
+    place.write("settings.json", "{}");
+    place.write("wrong.json", "{\"windw\":\"2d\"}");
+    place.refused(
+        "store import data/a bad.jsonl --settings settings.json",
+        &["data/a is a collection already"],
+    );
+    place.refused(
+        "store import new bad.jsonl --settings wrong.json",
+        &["wrong.json", "`windw` is not known"],
+    );
+    place.refused(
+        "store import new none.jsonl --settings settings.json",
+        &["cannot read none.jsonl"],
+    );
+    assert!(!place.has("new"));
+    place.refused("store import data/a bad.jsonl", &["line 1 of the import"]);
+    let _service = Service::start(&place, "");
+    place.refused("store verify data/a", &["another process has"]);
+}
