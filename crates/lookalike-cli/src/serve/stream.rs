@@ -330,13 +330,19 @@ fn gone() -> Problem {
 }
 
 /// A portion on its way to its answers.
-struct Ready {
+struct Step<W> {
     portion: Portion,
-    work: Work,
+    work: W,
 }
 
-enum Work {
+/// What was made of a portion by all threads.
+enum Ready {
     Insert(Vec<Result<Prepared, Refused>>),
+    Answered(Vec<Result<Answer, Refused>>),
+}
+
+/// What was made of it in order.
+enum Checked {
     Taken(Taken),
     Answered(Vec<Result<Answer, Refused>>),
 }
@@ -345,20 +351,20 @@ async fn prepare(
     open: &Arc<Open>,
     task: Task,
     mut portions: mpsc::Receiver<Portion>,
-    ready: mpsc::Sender<Ready>,
+    ready: mpsc::Sender<Step<Ready>>,
 ) {
     while let Some(portion) = portions.recv().await {
         let open = Arc::clone(open);
         let made = in_background(move || {
             let work = match task {
                 Task::Insert => {
-                    Work::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
+                    Ready::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
                 }
                 Task::Query => {
-                    Work::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
+                    Ready::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
                 }
             };
-            Ready { portion, work }
+            Step { portion, work }
         });
         if ready.send(made.await).await.is_err() {
             return;
@@ -379,28 +385,31 @@ fn each<T: Send>(
         .collect()
 }
 
-async fn admit(open: &Arc<Open>, mut ready: mpsc::Receiver<Ready>, admitted: mpsc::Sender<Ready>) {
-    while let Some(Ready { portion, work }) = ready.recv().await {
+async fn admit(
+    open: &Arc<Open>,
+    mut ready: mpsc::Receiver<Step<Ready>>,
+    admitted: mpsc::Sender<Step<Checked>>,
+) {
+    while let Some(Step { portion, work }) = ready.recv().await {
         let open = Arc::clone(open);
         let work = in_background(move || match work {
-            Work::Insert(prepared) => Work::Taken(open.admit(prepared)),
-            other => other,
+            Ready::Insert(prepared) => Checked::Taken(open.admit(prepared)),
+            Ready::Answered(answers) => Checked::Answered(answers),
         });
         let work = work.await;
-        if admitted.send(Ready { portion, work }).await.is_err() {
+        if admitted.send(Step { portion, work }).await.is_err() {
             return;
         }
     }
 }
 
-async fn answer(open: &Arc<Open>, mut admitted: mpsc::Receiver<Ready>, out: &Out) {
-    while let Some(Ready { portion, work }) = admitted.recv().await {
+async fn answer(open: &Arc<Open>, mut admitted: mpsc::Receiver<Step<Checked>>, out: &Out) {
+    while let Some(Step { portion, work }) = admitted.recv().await {
         let open = Arc::clone(open);
         let text = in_background(move || {
             let answers = match work {
-                Work::Insert(prepared) => open.settle(open.admit(prepared)),
-                Work::Taken(taken) => open.settle(taken),
-                Work::Answered(answers) => answers,
+                Checked::Taken(taken) => open.settle(taken),
+                Checked::Answered(answers) => answers,
             };
             written(&portion, &answers)
         });
