@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lookalike::text::Scratch;
-use lookalike_store::{Answer, Collection, Prepared, Verdict};
+use lookalike_store::{Admitted, Answer, Collection, Prepared, Verdict};
 use rayon::prelude::*;
 use tokio::sync::oneshot;
 
@@ -61,6 +61,14 @@ struct Waiting {
 pub(super) struct Refused {
     pub(super) id: Option<String>,
     pub(super) problem: Problem,
+}
+
+/// Documents whose answers are given when they are on disk.
+pub(super) struct Taken {
+    documents: Vec<Prepared>,
+    /// A place for each that was offered; nothing where it is among the documents.
+    places: Vec<Option<Refused>>,
+    admitted: Admitted,
 }
 
 impl From<Problem> for Refused {
@@ -118,10 +126,12 @@ impl Open {
     }
 
     /// Checks and inserts documents in their order; those that were refused keep their places.
-    pub(super) fn insert(
-        &self,
-        prepared: Vec<Result<Prepared, Refused>>,
-    ) -> Vec<Result<Answer, Refused>> {
+    fn insert(&self, prepared: Vec<Result<Prepared, Refused>>) -> Vec<Result<Answer, Refused>> {
+        self.settle(self.admit(prepared))
+    }
+
+    /// Checks documents in their order, so that they count for those that come next.
+    pub(super) fn admit(&self, prepared: Vec<Result<Prepared, Refused>>) -> Taken {
         let mut documents = Vec::with_capacity(prepared.len());
         let mut places = Vec::with_capacity(prepared.len());
         for one in prepared {
@@ -133,18 +143,31 @@ impl Open {
                 Err(refused) => places.push(Some(refused)),
             }
         }
-        let answers = self.collection.insert(&documents);
-        let mut answers = documents.iter().zip(answers).map(|(document, answer)| {
-            answer.map_err(|error| Refused {
-                id: Some(document.id().to_owned()),
-                problem: error.into(),
-            })
-        });
+        Taken {
+            admitted: self.collection.admit(&documents),
+            documents,
+            places,
+        }
+    }
+
+    /// The answers to documents that were admitted, once these are on disk.
+    pub(super) fn settle(&self, taken: Taken) -> Vec<Result<Answer, Refused>> {
+        let answers = self.collection.settle(taken.admitted);
+        let mut answers = taken
+            .documents
+            .iter()
+            .zip(answers)
+            .map(|(document, answer)| {
+                answer.map_err(|error| Refused {
+                    id: Some(document.id().to_owned()),
+                    problem: error.into(),
+                })
+            });
         let mut place = |refused: Option<Refused>| match refused {
             Some(refused) => Some(Err(refused)),
             None => answers.next(),
         };
-        let answers: Vec<_> = places.into_iter().filter_map(&mut place).collect();
+        let answers: Vec<_> = taken.places.into_iter().filter_map(&mut place).collect();
         answers.iter().for_each(|answer| self.count(answer));
         answers
     }

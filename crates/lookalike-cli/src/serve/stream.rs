@@ -1,7 +1,8 @@
 //! Documents in bulk: a line each, an answer each, in their order.
 //!
-//! Lines are read into portions. While one is inserted and synced, the next is prepared by all threads
-//! and the one after it is read; so the disk, the cores and the network work side by side. A portion
+//! Lines are read into portions. While one is brought to disk, the next is checked, the one after it
+//! prepared by all threads, and another one read; so the disk, the cores and the network work side by
+//! side. A portion
 //! goes on its way when it is full, or when nothing more has come and the next stage is free: a client
 //! that sends one line and waits gets its answer, and one that sends a file gets large portions.
 //!
@@ -29,7 +30,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::body::{Reader, too_large};
-use super::desk::{Open, Refused};
+use super::desk::{Open, Refused, Taken};
 use super::problem::{Code, Problem};
 use super::reply::in_background;
 use super::wire::{Told, Untaken};
@@ -97,7 +98,8 @@ impl Stream {
             patience,
         } = self;
         let (portions, to_prepare) = mpsc::channel(1);
-        let (prepared, to_answer) = mpsc::channel(1);
+        let (prepared, to_admit) = mpsc::channel(1);
+        let (admitted, to_answer) = mpsc::channel(1);
         let source = Source {
             reader,
             queue,
@@ -106,8 +108,9 @@ impl Stream {
         };
         let reading = source.read(&open, portions);
         let preparing = prepare(&open, task, to_prepare, prepared);
+        let admitting = admit(&open, to_admit, admitted);
         let answering = answer(&open, to_answer, &out);
-        let (read, (), ()) = tokio::join!(reading, preparing, answering);
+        let (read, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
         if let Err((line, problem)) = read {
             let mut text = Vec::new();
             write_refusal(&mut text, None, line, &problem);
@@ -327,13 +330,20 @@ fn gone() -> Problem {
 }
 
 /// A portion on its way to its answers.
-struct Ready {
+struct Step<W> {
     portion: Portion,
-    work: Work,
+    work: W,
 }
 
-enum Work {
+/// What was made of a portion by all threads.
+enum Ready {
     Insert(Vec<Result<Prepared, Refused>>),
+    Answered(Vec<Result<Answer, Refused>>),
+}
+
+/// What was made of it in order.
+enum Checked {
+    Taken(Taken),
     Answered(Vec<Result<Answer, Refused>>),
 }
 
@@ -341,20 +351,20 @@ async fn prepare(
     open: &Arc<Open>,
     task: Task,
     mut portions: mpsc::Receiver<Portion>,
-    ready: mpsc::Sender<Ready>,
+    ready: mpsc::Sender<Step<Ready>>,
 ) {
     while let Some(portion) = portions.recv().await {
         let open = Arc::clone(open);
         let made = in_background(move || {
             let work = match task {
                 Task::Insert => {
-                    Work::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
+                    Ready::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
                 }
                 Task::Query => {
-                    Work::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
+                    Ready::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
                 }
             };
-            Ready { portion, work }
+            Step { portion, work }
         });
         if ready.send(made.await).await.is_err() {
             return;
@@ -375,13 +385,31 @@ fn each<T: Send>(
         .collect()
 }
 
-async fn answer(open: &Arc<Open>, mut ready: mpsc::Receiver<Ready>, out: &Out) {
-    while let Some(Ready { portion, work }) = ready.recv().await {
+async fn admit(
+    open: &Arc<Open>,
+    mut ready: mpsc::Receiver<Step<Ready>>,
+    admitted: mpsc::Sender<Step<Checked>>,
+) {
+    while let Some(Step { portion, work }) = ready.recv().await {
+        let open = Arc::clone(open);
+        let work = in_background(move || match work {
+            Ready::Insert(prepared) => Checked::Taken(open.admit(prepared)),
+            Ready::Answered(answers) => Checked::Answered(answers),
+        });
+        let work = work.await;
+        if admitted.send(Step { portion, work }).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn answer(open: &Arc<Open>, mut admitted: mpsc::Receiver<Step<Checked>>, out: &Out) {
+    while let Some(Step { portion, work }) = admitted.recv().await {
         let open = Arc::clone(open);
         let text = in_background(move || {
             let answers = match work {
-                Work::Insert(prepared) => open.insert(prepared),
-                Work::Answered(answers) => answers,
+                Checked::Taken(taken) => open.settle(taken),
+                Checked::Answered(answers) => answers,
             };
             written(&portion, &answers)
         });
