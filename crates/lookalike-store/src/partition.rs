@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lookalike::online::Time;
-use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, StorageBackend};
+use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
 use redb::{ReadOnlyTable, TableDefinition};
 
 use crate::bytes::Reader;
@@ -229,45 +229,38 @@ impl Partition {
             .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))
     }
 
-    /// Calls back with the rows of every block in order, or with what is wrong with one: its bytes, or
-    /// that rows before it are missing. An error that is handed back ends it.
+    /// Calls back with the number of the first row of every block in order and its rows, or with what is
+    /// wrong with its bytes. An error that is handed back ends it.
     pub(crate) fn for_each_block(
         &self,
-        mut visit: impl FnMut(Result<Vec<Row>>) -> Result<()>,
+        mut visit: impl FnMut(u64, Result<Vec<Row>>) -> Result<()>,
     ) -> Result<()> {
-        let mut next = self.about.first;
-        self.for_each_raw_block(|first, block| {
-            let rows = self.rows_of_block(first, block, next);
-            next = first + rows.as_ref().map_or(0, Vec::len) as u64;
-            visit(rows)
-        })
+        self.for_each_raw_block(|first, block| visit(first, self.decode_block(first, &block)))
     }
 
     /// Calls back with the number of the first row and the bytes of every block in order. An error that
     /// is handed back ends it.
     pub(crate) fn for_each_raw_block(
         &self,
-        mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
+        mut visit: impl FnMut(u64, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        let mut stopped = Ok(());
-        guarded(&self.name(), || {
+        let name = self.name();
+        let mut blocks = guarded(&name, || {
             let transaction = self.database.begin_read()?;
-            let table = transaction.open_table(ROWS)?;
-            for entry in table.iter()? {
-                let (first, block) = entry?;
-                stopped = visit(first.value(), block.value());
-                if stopped.is_err() {
-                    break;
-                }
-            }
-            Ok(())
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            Ok(table.range::<u64>(..)?)
         })?;
-        stopped
-    }
-
-    fn rows_of_block(&self, first: u64, block: &[u8], expected: u64) -> Result<Vec<Row>> {
-        self.check_next(first, expected)?;
-        self.decode_block(first, block)
+        // What is done with a block is not done to the database, so it is not guarded.
+        let mut next = || {
+            guarded(&name, || {
+                let block = blocks.next().transpose()?;
+                Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
+            })
+        };
+        while let Some((first, block)) = next()? {
+            visit(first, block)?;
+        }
+        Ok(())
     }
 
     /// Checks that a block begins with the row that is expected.
