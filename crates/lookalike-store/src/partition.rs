@@ -4,6 +4,7 @@
 //! The database is the truth: a record counts only because a committed row says where it is, and it was
 //! on disk before that row. A partition that is not the newest is never written again.
 
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -104,7 +105,7 @@ pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) about: About,
-    database: Database,
+    database: Pages,
     pub(crate) rows_file: Arc<dyn DiskFile>,
     pub(crate) texts_file: Arc<dyn DiskFile>,
 }
@@ -120,7 +121,7 @@ impl Partition {
         let rows_file = disk.create(&new).map_err(wrong)?;
         let database = database(&name, &rows_file)?;
         guarded(&name, || {
-            let mut transaction = database.begin_write()?;
+            let mut transaction = database.get()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             transaction.open_table(ROWS)?;
@@ -156,7 +157,7 @@ impl Partition {
         }
         let database = database(&name, &rows_file)?;
         let about = guarded(&name, || {
-            let transaction = database.begin_read()?;
+            let transaction = database.get()?.begin_read()?;
             let table = transaction.open_table(ABOUT)?;
             let about = table.get(SELF)?;
             Ok(about.and_then(|about| About::decode(about.value())))
@@ -198,7 +199,7 @@ impl Partition {
                 .map_err(|error| Error::disk("cannot write", &self.texts_name(), &error))?;
         }
         guarded(&self.name(), || {
-            let mut transaction = self.database.begin_write()?;
+            let mut transaction = self.database.get()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             {
@@ -216,7 +217,7 @@ impl Partition {
     pub(crate) fn row(&self, number: u64) -> Result<Row> {
         let name = self.name();
         let block = guarded(&name, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database.get()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
@@ -246,7 +247,7 @@ impl Partition {
     ) -> Result<()> {
         let name = self.name();
         let mut blocks = guarded(&name, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database.get()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             Ok(table.range::<u64>(..)?)
         })?;
@@ -257,10 +258,22 @@ impl Partition {
                 Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
             })
         };
-        while let Some((first, block)) = next()? {
-            visit(first, block)?;
-        }
-        Ok(())
+        let visited = loop {
+            match next() {
+                Ok(Some((first, block))) => {
+                    if let Err(error) = visit(first, block) {
+                        break Err(error);
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        guarded(&name, || {
+            drop(blocks);
+            Ok(())
+        })?;
+        visited
     }
 
     /// Checks that a block begins with the row that is expected.
@@ -341,19 +354,55 @@ pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
         .map_err(|error| Error::disk("cannot remove", &name, &error))
 }
 
-fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Database> {
+fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Pages> {
     let backend = Backend(file.clone());
     guarded(name, || {
-        Ok(Builder::new()
+        let database = Builder::new()
             .set_cache_size(CACHE)
-            .create_with_backend(backend)?)
+            .create_with_backend(backend)?;
+        Ok(Pages(Some(database)))
     })
+}
+
+/// A database whose end is guarded as all else that is done with it.
+#[derive(Debug)]
+struct Pages(Option<Database>);
+
+impl Pages {
+    fn get(&self) -> Result<&Database, redb::Error> {
+        let closed = || redb::Error::Corrupted("it is closed".to_owned());
+        self.0.as_ref().ok_or_else(closed)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        // What was committed is on disk: there is nothing that could still be lost.
+        let _ = guarded("", || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would be caught now and become an [`Error`]: hooks of panics should
+/// leave it alone then.
+pub fn is_guarded() -> bool {
+    GUARDED.get()
 }
 
 /// Does something with a database. What is damaged can also make it panic: nothing of ours is touched
 /// then, so it is an error like the others.
 fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    let before = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(before);
+    match done {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(redb::Error::Io(error))) => Err(Error::disk("cannot read or write", name, &error)),
         Ok(Err(error)) => Err(Error::damaged(name, error)),
