@@ -94,6 +94,11 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     (rows_name(number) == name).then_some(number)
 }
 
+/// Whether a file holds what happened or what documents say.
+pub(crate) fn is_of_partition(name: &str) -> bool {
+    name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
+}
+
 /// Whether a file is left over from something that was not completed.
 pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
     let beside = [TEXTS_END, SKETCHES_END];
