@@ -46,9 +46,13 @@ fn ignored_signals() -> u64 {
 }
 
 /// From now on a panic in any thread removes what was not completed, asks for a report in a
-/// sentence, and ends the process with 2.
+/// sentence, and ends the process with 2; but for those of a damaged database, which the store makes
+/// errors of.
 pub(crate) fn apologise_for_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        if lookalike_store::is_guarded() {
+            return;
+        }
         sink::abandon_all();
         let hint = "Please report it with the command that you ran. No output was changed that had \
                     not been completed.";

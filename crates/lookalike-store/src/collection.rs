@@ -11,7 +11,9 @@ use crate::disk::{Disk, DiskFile};
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
-use crate::partition::{Partition, is_left_over, number_of, rows_name, texts_name};
+use crate::partition::{
+    Partition, is_left_over, is_of_partition, number_of, rows_name, texts_name,
+};
 use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
 use crate::sketches::sketches_name;
@@ -79,6 +81,9 @@ impl fmt::Debug for Collection {
 /// Documents that are answered before readers have their turn.
 const PORTION: usize = 512;
 
+/// Bytes of the row of a deletion, at the most.
+const ROW_OF_A_DELETION: u64 = 64;
+
 /// Documents that were answered for and are not yet known to be on disk; see [`Collection::admit`].
 #[derive(Debug)]
 #[must_use = "nothing is acknowledged before it is settled"]
@@ -112,8 +117,14 @@ impl Collection {
     /// If the settings cannot be, there is a collection already, or the disk refuses.
     pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
         settings.plan()?;
-        if names(&*disk)?.iter().any(|name| name == MANIFEST) {
+        let names = names(&*disk)?;
+        if names.iter().any(|name| name == MANIFEST) {
             return Err(Error::setting("there is a collection already"));
+        }
+        if let Some(name) = names.iter().find(|name| is_of_partition(name)) {
+            return Err(Error::setting(format!(
+                "there are files of a collection whose manifest is missing: '{name}'"
+            )));
         }
         settings::write(&*disk, settings)?;
         Self::open(disk, options)
@@ -248,7 +259,8 @@ impl Collection {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn delete(&self, id: &str) -> Result<bool> {
-        self.check_running()?;
+        self.check_running()
+            .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
         let (found, last) = {
             let mut state = self.state_mut()?;
             let known = find(&state, id)?;
@@ -524,4 +536,42 @@ fn copy(from: &dyn DiskFile, to: &dyn Disk, name: &str) -> Result<()> {
         }
     };
     copied().map_err(|error| Error::disk("cannot copy", name, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Folder;
+
+    /// Hashes of contents can be made to agree.
+    #[test]
+    fn contents_of_equal_hash_are_not_equal() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Folder::open(folder.path()).unwrap());
+        let options = Options {
+            headroom: 0,
+            ..Options::default()
+        };
+        let collection = Collection::create(disk, &Settings::default(), options).unwrap();
+        let prepare = |text: &str, meta: Option<&str>| {
+            let document = Document {
+                id: "one".to_owned(),
+                content: Content::Text(text.to_owned()),
+                time: None,
+                meta: meta.map(str::to_owned),
+            };
+            let prepared = collection.prepare(document, &mut Scratch::default());
+            let content = 7;
+            Prepared {
+                content,
+                ..prepared.unwrap()
+            }
+        };
+        let insert = |document| collection.insert(&[document]).remove(0);
+        assert!(!insert(prepare("some text", None)).unwrap().again);
+        assert!(insert(prepare("some text", None)).unwrap().again);
+        for other in [prepare("other text", None), prepare("some text", Some("m"))] {
+            assert_eq!(insert(other).unwrap_err().kind(), ErrorKind::Conflict);
+        }
+    }
 }

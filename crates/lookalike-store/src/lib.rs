@@ -88,4 +88,5 @@ pub use document::{
 };
 pub use error::{Error, ErrorKind, Result};
 pub use maintain::{Report, export, import, read_settings, repair, verify};
+pub use partition::is_guarded;
 pub use settings::{Holds, OnConflict, Settings};

@@ -148,7 +148,7 @@ fn each_row(disk: &dyn Disk, report: &mut Report, visit: &mut VisitRow<'_>) -> R
     Ok(())
 }
 
-/// Returns the number after the last row if all rows are there.
+/// Returns the number after the last row, if it can be read.
 fn rows_of(
     partition: &Partition,
     report: &mut Report,
@@ -156,23 +156,24 @@ fn rows_of(
 ) -> Result<Option<u64>> {
     let mut next = Some(partition.about.first);
     let mut refused = Ok(());
-    let scanned = partition.for_each_block(|block| {
-        let rows = match (block, &mut next) {
-            (Ok(rows), Some(next)) => {
-                let first = *next;
-                *next += rows.len() as u64;
-                (first, rows)
-            }
-            (Ok(_), None) => return Ok(()),
-            (Err(error), _) => {
+    let scanned = partition.for_each_block(|first, block| {
+        let expected = next.unwrap_or(first);
+        let in_place = partition.check_next(first, expected);
+        report
+            .findings
+            .extend(in_place.err().map(|error| error.to_string()));
+        let rows = match block {
+            Ok(rows) => rows,
+            Err(error) => {
                 report.findings.push(error.to_string());
                 next = None;
                 return Ok(());
             }
         };
-        report.rows += rows.1.len() as u64;
-        refused = (rows.0..)
-            .zip(&rows.1)
+        next = Some(first + rows.len() as u64);
+        report.rows += rows.len() as u64;
+        refused = (first..)
+            .zip(&rows)
             .try_for_each(|(number, row)| visit(partition, number, row));
         refused.clone()
     });

@@ -4,12 +4,13 @@
 //! The database is the truth: a record counts only because a committed row says where it is, and it was
 //! on disk before that row. A partition that is not the newest is never written again.
 
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lookalike::online::Time;
-use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, StorageBackend};
+use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
 use redb::{ReadOnlyTable, TableDefinition};
 
 use crate::bytes::Reader;
@@ -93,6 +94,11 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     (rows_name(number) == name).then_some(number)
 }
 
+/// Whether a file holds what happened or what documents say.
+pub(crate) fn is_of_partition(name: &str) -> bool {
+    name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
+}
+
 /// Whether a file is left over from something that was not completed.
 pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
     let beside = [TEXTS_END, SKETCHES_END];
@@ -104,7 +110,7 @@ pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Partition {
     pub(crate) about: About,
-    database: Database,
+    database: Pages,
     pub(crate) rows_file: Arc<dyn DiskFile>,
     pub(crate) texts_file: Arc<dyn DiskFile>,
 }
@@ -120,7 +126,7 @@ impl Partition {
         let rows_file = disk.create(&new).map_err(wrong)?;
         let database = database(&name, &rows_file)?;
         guarded(&name, || {
-            let mut transaction = database.begin_write()?;
+            let mut transaction = database.get()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             transaction.open_table(ROWS)?;
@@ -156,7 +162,7 @@ impl Partition {
         }
         let database = database(&name, &rows_file)?;
         let about = guarded(&name, || {
-            let transaction = database.begin_read()?;
+            let transaction = database.get()?.begin_read()?;
             let table = transaction.open_table(ABOUT)?;
             let about = table.get(SELF)?;
             Ok(about.and_then(|about| About::decode(about.value())))
@@ -198,7 +204,7 @@ impl Partition {
                 .map_err(|error| Error::disk("cannot write", &self.texts_name(), &error))?;
         }
         guarded(&self.name(), || {
-            let mut transaction = self.database.begin_write()?;
+            let mut transaction = self.database.get()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
             transaction.set_two_phase_commit(true);
             {
@@ -216,7 +222,7 @@ impl Partition {
     pub(crate) fn row(&self, number: u64) -> Result<Row> {
         let name = self.name();
         let block = guarded(&name, || {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.database.get()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             let block = table.range(..=number)?.next_back().transpose()?;
             Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
@@ -229,45 +235,50 @@ impl Partition {
             .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))
     }
 
-    /// Calls back with the rows of every block in order, or with what is wrong with one: its bytes, or
-    /// that rows before it are missing. An error that is handed back ends it.
+    /// Calls back with the number of the first row of every block in order and its rows, or with what is
+    /// wrong with its bytes. An error that is handed back ends it.
     pub(crate) fn for_each_block(
         &self,
-        mut visit: impl FnMut(Result<Vec<Row>>) -> Result<()>,
+        mut visit: impl FnMut(u64, Result<Vec<Row>>) -> Result<()>,
     ) -> Result<()> {
-        let mut next = self.about.first;
-        self.for_each_raw_block(|first, block| {
-            let rows = self.rows_of_block(first, block, next);
-            next = first + rows.as_ref().map_or(0, Vec::len) as u64;
-            visit(rows)
-        })
+        self.for_each_raw_block(|first, block| visit(first, self.decode_block(first, &block)))
     }
 
     /// Calls back with the number of the first row and the bytes of every block in order. An error that
     /// is handed back ends it.
     pub(crate) fn for_each_raw_block(
         &self,
-        mut visit: impl FnMut(u64, &[u8]) -> Result<()>,
+        mut visit: impl FnMut(u64, Vec<u8>) -> Result<()>,
     ) -> Result<()> {
-        let mut stopped = Ok(());
-        guarded(&self.name(), || {
-            let transaction = self.database.begin_read()?;
-            let table = transaction.open_table(ROWS)?;
-            for entry in table.iter()? {
-                let (first, block) = entry?;
-                stopped = visit(first.value(), block.value());
-                if stopped.is_err() {
-                    break;
+        let name = self.name();
+        let mut blocks = guarded(&name, || {
+            let transaction = self.database.get()?.begin_read()?;
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            Ok(table.range::<u64>(..)?)
+        })?;
+        // What is done with a block is not done to the database, so it is not guarded.
+        let mut next = || {
+            guarded(&name, || {
+                let block = blocks.next().transpose()?;
+                Ok(block.map(|(first, block)| (first.value(), block.value().to_vec())))
+            })
+        };
+        let visited = loop {
+            match next() {
+                Ok(Some((first, block))) => {
+                    if let Err(error) = visit(first, block) {
+                        break Err(error);
+                    }
                 }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             }
+        };
+        guarded(&name, || {
+            drop(blocks);
             Ok(())
         })?;
-        stopped
-    }
-
-    fn rows_of_block(&self, first: u64, block: &[u8], expected: u64) -> Result<Vec<Row>> {
-        self.check_next(first, expected)?;
-        self.decode_block(first, block)
+        visited
     }
 
     /// Checks that a block begins with the row that is expected.
@@ -348,19 +359,55 @@ pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
         .map_err(|error| Error::disk("cannot remove", &name, &error))
 }
 
-fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Database> {
+fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Pages> {
     let backend = Backend(file.clone());
     guarded(name, || {
-        Ok(Builder::new()
+        let database = Builder::new()
             .set_cache_size(CACHE)
-            .create_with_backend(backend)?)
+            .create_with_backend(backend)?;
+        Ok(Pages(Some(database)))
     })
+}
+
+/// A database whose end is guarded as all else that is done with it.
+#[derive(Debug)]
+struct Pages(Option<Database>);
+
+impl Pages {
+    fn get(&self) -> Result<&Database, redb::Error> {
+        let closed = || redb::Error::Corrupted("it is closed".to_owned());
+        self.0.as_ref().ok_or_else(closed)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        let database = self.0.take();
+        // What was committed is on disk: there is nothing that could still be lost.
+        let _ = guarded("", || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+thread_local! {
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic of this thread would be caught now and become an [`Error`]: hooks of panics should
+/// leave it alone then.
+pub fn is_guarded() -> bool {
+    GUARDED.get()
 }
 
 /// Does something with a database. What is damaged can also make it panic: nothing of ours is touched
 /// then, so it is an error like the others.
 fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    let before = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(before);
+    match done {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(redb::Error::Io(error))) => Err(Error::disk("cannot read or write", name, &error)),
         Ok(Err(error)) => Err(Error::damaged(name, error)),

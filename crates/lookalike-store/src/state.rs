@@ -175,7 +175,7 @@ impl State {
     ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
         if let Some(known) = &known {
-            if known.document.content == document.content {
+            if self.is_same(known, document)? {
                 return Ok(known.answer(true));
             }
             if self.settings.on_conflict == OnConflict::Refuse {
@@ -201,6 +201,21 @@ impl State {
         let now = self.matcher.check_again(ahead?, online, &arrival, self)?;
         let verdict = self.verdict(now.found())?;
         self.store(document, arrival.time, verdict, &now)
+    }
+
+    /// Whether a document says what the one with its id says. Hashes only tell that it does not: they
+    /// can be made to agree.
+    fn is_same(&self, known: &Known, document: &Prepared) -> Result<bool> {
+        let row = &known.document;
+        if (row.content, &row.meta, row.fingerprint)
+            != (document.content, &document.meta, document.fingerprint)
+        {
+            return Ok(false);
+        }
+        if row.fingerprint.is_some() {
+            return Ok(true);
+        }
+        Ok(document.online.text() == Some(&*self.text_of(known)?))
     }
 
     /// Answers for a document without taking it in.

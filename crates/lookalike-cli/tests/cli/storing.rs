@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Service, document};
 use crate::support::{Numbers, Place, corpus_jsonl};
 
 /// A collection with some hundred documents, of which one is deleted.
@@ -141,6 +141,65 @@ fn damage_is_found_and_mended() {
         rows <= readable && rows + 2 >= readable,
         "{rows} of {readable}"
     );
+}
+
+/// The database of the collection.
+fn database(place: &Place) -> std::path::PathBuf {
+    let files = std::fs::read_dir(place.path("data/a")).unwrap();
+    let mut files = files.map(|it| it.unwrap().path());
+    let is_database = |it: &std::path::PathBuf| it.to_str().unwrap().ends_with(".rows");
+    files.find(is_database).unwrap()
+}
+
+const PAGE: usize = 4096;
+
+/// Whatever page of a database is lost: it is named, and no other collection is without service.
+#[test]
+fn a_page_of_zeros_is_damage() {
+    let place = place();
+    let service = Service::start(&place, "");
+    service.make("whole", json!({}));
+    drop(service);
+    let path = database(&place);
+    let bytes = std::fs::read(&path).unwrap();
+    let mut unopened = 0;
+    for at in (0..bytes.len()).step_by(PAGE) {
+        if bytes[at..].iter().take(PAGE).all(|&byte| byte == 0) {
+            continue;
+        }
+        let mut damaged = bytes.clone();
+        damaged[at..]
+            .iter_mut()
+            .take(PAGE)
+            .for_each(|byte| *byte = 0);
+        std::fs::write(&path, &damaged).unwrap();
+        let ran = place.run("store verify data/a");
+        assert!(
+            !ran.err.contains("mistake in the program"),
+            "{at}: {}",
+            ran.err
+        );
+        if ran.code == Some(0) {
+            continue;
+        }
+        assert!(matches!(ran.code, Some(1 | 2)), "{at}: {:?}", ran.code);
+        assert!(ran.err.contains("is damaged"), "{at}: {}", ran.err);
+        std::fs::write(&path, &damaged).unwrap();
+        let new = format!("mended-{at}");
+        let ran = place.run(&format!("store repair data/a {new}"));
+        assert_eq!(ran.code, Some(1), "{at}: {}", ran.err);
+        place.ok(&format!("store verify {new}"));
+        std::fs::write(&path, &damaged).unwrap();
+        let service = Service::launch(&place, "");
+        while service.get("/readyz").json()["opening"] != json!([]) {}
+        let sent = service.post(
+            "/v1/collections/whole/documents",
+            &document("x", "some text"),
+        );
+        assert_eq!(sent.status, 200);
+        unopened += usize::from(service.get("/readyz").json()["failed"] == json!(["a"]));
+    }
+    assert!(unopened > 0);
 }
 
 #[test]

@@ -294,7 +294,7 @@ fn read_rows(partition: &Partition, first: u64, to: &SyncSender<Vec<Row>>) -> Re
     };
     partition.for_each_raw_block(|first, block| {
         bytes += block.len();
-        blocks.push((first, block.to_vec()));
+        blocks.push((first, block));
         if bytes >= TOGETHER {
             bytes = 0;
             return send(&std::mem::take(&mut blocks));

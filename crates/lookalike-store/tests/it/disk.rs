@@ -178,6 +178,13 @@ impl Simulated {
         inner.files[file].durable[at] ^= 1 << bit;
     }
 
+    /// Where some bytes are for the first time in a file.
+    pub(crate) fn position(&self, name: &str, bytes: &[u8]) -> Option<usize> {
+        let inner = self.inner.lock().unwrap();
+        let file = &inner.files[inner.names[name]].now;
+        file.windows(bytes.len()).position(|there| there == bytes)
+    }
+
     pub(crate) fn length(&self, name: &str) -> usize {
         let inner = self.inner.lock().unwrap();
         inner.files[inner.names[name]].now.len()

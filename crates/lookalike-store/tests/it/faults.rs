@@ -81,6 +81,45 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     assert!(collection.insert(&documents).remove(0).is_ok());
 }
 
+/// Deletions are written as well.
+#[test]
+fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let mut options = hand.options();
+    options.headroom = 1 << 20;
+    let new = Arc::new(disk.clone());
+    let collection = Collection::create(new, &Settings::default(), options).unwrap();
+    let documents = prepare(&collection, vec![document("a", "one two three", None)]);
+    assert!(collection.insert(&documents).remove(0).is_ok());
+    disk.set_free(1 << 20);
+    let before = disk.operations();
+    assert_eq!(collection.delete("a").unwrap_err().kind(), ErrorKind::Full);
+    assert_eq!(disk.operations(), before);
+    assert!(collection.get("a").unwrap().is_some());
+    disk.set_free(1 << 30);
+    assert!(collection.delete("a").unwrap());
+}
+
+/// A manifest that is lost is not replaced by that of another collection.
+#[test]
+fn files_without_a_manifest_are_not_written_over() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let create =
+        || Collection::create(Arc::new(disk.clone()), &Settings::default(), hand.options());
+    let collection = create().unwrap();
+    let documents = prepare(&collection, vec![document("a", "one two three", None)]);
+    assert!(collection.insert(&documents).remove(0).is_ok());
+    drop(collection);
+    disk.remove("manifest").unwrap();
+    let refused = create().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Setting);
+    assert!(
+        refused.to_string().contains("manifest is missing"),
+        "{refused}"
+    );
+    assert!(!disk.names().unwrap().iter().any(|name| name == "manifest"));
+}
+
 /// A directory that never says that it is nearly full.
 #[derive(Debug)]
 struct Boundless(Folder);

@@ -7,7 +7,7 @@ use lookalike_store::{Collection, Content, Disk, export, repair, verify};
 
 use crate::disk::Simulated;
 use crate::power::{Call, script};
-use crate::support::{Hand, Random};
+use crate::support::{Hand, Random, document, prepare, settings};
 
 fn contents(collection: &Collection) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
@@ -71,6 +71,36 @@ fn nothing_is_lost_of_what_is_whole() {
     assert!(findings.is_empty(), "{findings:?}");
     let (before, after) = (before.iter().map(said), after.iter().map(said));
     assert!(before.eq(after));
+}
+
+/// The name of the database of the only partition.
+fn database(disk: &Simulated) -> String {
+    let mut names = disk.names().unwrap().into_iter();
+    names.find(|name| name.ends_with(".rows")).unwrap()
+}
+
+/// A row of the damaged block and no other is lost.
+#[test]
+fn blocks_behind_a_damaged_one_are_saved() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let new = Arc::new(disk.clone());
+    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let documents = (0..300).map(|at| document(&format!("id-{at:03}"), &format!("x{at}"), None));
+    let documents = prepare(&collection, documents.collect());
+    assert!(collection.insert(&documents).iter().all(Result::is_ok));
+    drop(collection);
+    let disk = disk.copy();
+    let name = database(&disk);
+    let at = disk.position(&name, b"id-070").unwrap();
+    disk.flip(&name, at, 3);
+    let report = verify(&disk.copy()).unwrap();
+    assert_eq!((report.rows, report.findings.len()), (236, 1), "{report:?}");
+    let (findings, after) = repaired(&disk, &hand);
+    assert!(findings[0].contains("row 65"), "{findings:?}");
+    let ids: Vec<_> = after.iter().map(|it| said(it).0).collect();
+    let expected = (0..300).filter(|at| !(64..128).contains(at));
+    let expected: Vec<_> = expected.map(|at| format!("id-{at:03}")).collect();
+    assert_eq!(ids, expected);
 }
 
 /// Whatever text or row is damaged, all others are saved, and what is lost is named.
