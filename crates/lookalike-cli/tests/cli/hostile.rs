@@ -468,3 +468,29 @@ fn one_process_has_the_data() {
         &["data", "another process has it open"],
     );
 }
+
+#[test]
+fn a_deletion_that_cannot_be_written_is_told() {
+    let place = Place::new();
+    let service = Service::launch_to_fail(&place);
+    service.make("a", json!({}));
+    service.make("b", json!({}));
+    for collection in ["a", "b"] {
+        let path = format!("/v1/collections/{collection}/documents");
+        assert_eq!(service.post(&path, &document("x", "some text")).status, 200);
+    }
+    assert_eq!(service.get("/readyz").status, 200);
+    service.refuse_writes();
+    let refused = service.delete("/v1/collections/a/documents/x");
+    assert_eq!(refused.problem(), (503, "stopped".into()));
+    let ready = service.get("/readyz");
+    assert_eq!(
+        (ready.status, &ready.json()["stopped"]),
+        (503, &json!(["a"]))
+    );
+    let listed = service.get("/v1/collections").json();
+    assert_eq!(listed["collections"][0]["state"], "stopped");
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("lookalike_collection_up{collection=\"a\"} 0\n"));
+    assert!(metrics.contains("lookalike_collection_up{collection=\"b\"} 1\n"));
+}
