@@ -494,3 +494,83 @@ fn a_deletion_that_cannot_be_written_is_told() {
     assert!(metrics.contains("lookalike_collection_up{collection=\"a\"} 0\n"));
     assert!(metrics.contains("lookalike_collection_up{collection=\"b\"} 1\n"));
 }
+
+#[test]
+fn snapshots_stand_apart_from_collections() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("data")).unwrap();
+    std::os::unix::fs::symlink(place.path("data"), place.path("link")).unwrap();
+    for snapshots in ["data", "data/copies", ".", "data/../data/x", "link/copies"] {
+        place.refused(
+            &format!("serve --data data --listen 127.0.0.1:0 --snapshots {snapshots}"),
+            &[&format!("--snapshots {snapshots} and --data data"), "apart"],
+        );
+    }
+    let _service = Service::start(&place, "--snapshots data-copies");
+}
+
+/// The names in a directory.
+fn names(place: &Place, directory: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path(directory)).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    place.write("data/foreign/precious.txt", "mine");
+    std::fs::create_dir_all(place.path("data/nested/a")).unwrap();
+    for name in ["foreign", "nested"] {
+        let refused = service.put(&format!("/v1/collections/{name}"), &json!({}));
+        assert_eq!(refused.problem(), (409, "collection_conflict".into()));
+    }
+    assert_eq!(names(&place, "data/foreign"), ["precious.txt"]);
+    // What is left of a making that was interrupted is no hindrance.
+    for file in ["lock", "manifest.new"] {
+        place.write(&format!("data/begun/{file}"), "");
+    }
+    service.make("begun", json!({}));
+    service.make("a", json!({}));
+    place.write("data/a/precious.txt", "mine");
+    let refused = service.delete("/v1/collections/a");
+    assert_eq!(refused.problem(), (409, "collection_conflict".into()));
+    assert!(refused.text().contains("precious.txt"));
+    assert_eq!(service.get("/v1/collections/a").status, 200);
+    std::fs::remove_file(place.path("data/a/precious.txt")).unwrap();
+    assert_eq!(service.delete("/v1/collections/a").status, 204);
+    assert!(!place.has("data/a") && !place.has("data/.deleted-a"));
+    let refused = service.put("/v1/collections/lock", &json!({}));
+    assert_eq!(refused.problem(), (422, "bad_name".into()));
+    drop(service);
+    place.write("data/.deleted-z/manifest", "");
+    place.write("data/.deleted-z/precious.txt", "mine");
+    let _service = Service::start(&place, "");
+    assert_eq!(names(&place, "data/.deleted-z"), ["precious.txt"]);
+}
+
+#[test]
+fn a_collection_without_its_manifest_is_told() {
+    let place = Place::new();
+    let service = service(&place, "");
+    service.post(INSERT, &document("x", "some text"));
+    drop(service);
+    std::fs::remove_file(place.path("data/a/manifest")).unwrap();
+    let service = Service::launch(&place, "");
+    let ready = service.get("/readyz");
+    assert_eq!(
+        (ready.status, &ready.json()["failed"]),
+        (503, &json!(["a"]))
+    );
+    let refused = service.put("/v1/collections/a", &json!({}));
+    assert_eq!(refused.problem(), (503, "stopped".into()));
+    assert!(
+        refused.text().contains("no 'manifest'"),
+        "{}",
+        refused.text()
+    );
+    let (_, log) = service.stop();
+    assert!(log.contains("cannot be opened"), "{log}");
+}
