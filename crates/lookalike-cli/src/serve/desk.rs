@@ -125,7 +125,10 @@ impl Open {
 
     /// Reads a document as it was sent and makes it ready to be checked.
     pub(super) fn prepare(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Prepared, Refused> {
-        let document = wire::document(sent, self.bits())?;
+        let document = wire::document(sent, self.bits()).map_err(|problem| Refused {
+            id: wire::id_of(sent),
+            problem,
+        })?;
         let id = document.id.clone();
         let prepared = self.collection.prepare(document, scratch);
         prepared.map_err(|error| Refused {

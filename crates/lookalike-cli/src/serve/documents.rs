@@ -46,6 +46,8 @@ async fn check(asked: Asked, task: Task) -> Answered {
             task,
             reader,
             queue: queue.clone(),
+            held: asked.service.held.clone(),
+            most_held: limits.queue,
             longest: limits.document as usize,
             patience: limits.body_timeout,
         };
