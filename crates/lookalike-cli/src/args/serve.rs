@@ -161,7 +161,7 @@ pub(crate) struct ServeArgs {
 
     /// Bytes of documents that wait for their answers; beyond, requests are told to come again
     ///
-    /// The default is 256Mi.
+    /// The default is 256Mi. Answers that clients have not taken may have as many.
     #[arg(
         long,
         value_name = "SIZE",

@@ -18,6 +18,9 @@ use super::problem::{Code, Problem};
 /// What is expanded at a time.
 const PIECE: usize = 64 << 10;
 
+/// What some programs begin a text with, to say that it is UTF-8.
+pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Bytes that count as progress.
 const PROGRESS: u64 = 1 << 10;
 

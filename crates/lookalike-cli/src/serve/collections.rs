@@ -1,8 +1,9 @@
 //! The collections of a service: a directory for each, below one that a single process has open.
 //!
 //! The name of a collection is the name of its directory, so names are of a small alphabet. A directory
-//! without a manifest is a collection whose making was interrupted, and is none. A collection that is
-//! deleted loses its name first, in one step, and its files after that.
+//! without a manifest and without rows is a collection whose making was interrupted, and is none. A
+//! collection that is deleted loses its name first, in one step, and its files after that; files that are
+//! none of a collection's are never removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,6 +27,12 @@ const LOCK: &str = "lock";
 
 /// The file without which a directory is no collection.
 const MANIFEST: &str = "manifest";
+
+/// What names of files end with that hold what has happened.
+const ROWS: &str = ".rows";
+
+/// What other names of files of a collection end with; the last one is of what was not completed.
+const BESIDE: [&str; 3] = [".texts", ".sketches", ".new"];
 
 /// What the directory of a deleted collection begins with.
 const DELETED: &str = ".deleted-";
@@ -77,9 +84,11 @@ impl Collections {
                 continue;
             };
             if name.starts_with(DELETED) {
-                fs::remove_dir_all(entry.path()).map_err(about(&at))?;
-            } else if check_name(&name).is_ok() && entry.path().join(MANIFEST).exists() {
-                states.insert(name, State::Opening);
+                remove_own(&entry.path()).map_err(about(&at))?;
+            } else if check_name(&name).is_ok()
+                && let Some(state) = State::of_directory(&entry.path())
+            {
+                states.insert(name, state);
             }
         }
         Ok(Self {
@@ -94,8 +103,11 @@ impl Collections {
     /// Opens all, one after the other, each on all threads of the pool. One that cannot be opened does
     /// not keep the others from it.
     pub(super) fn open_all(&self) {
-        let names: Vec<_> = self.read().keys().cloned().collect();
-        for name in names {
+        for (name, state) in self.states() {
+            if let State::Failed(error) = state {
+                tracing::error!(collection = name, error, "cannot be opened");
+                continue;
+            }
             let started = std::time::Instant::now();
             let opened = self.folder(&name).and_then(|folder| {
                 Collection::open(Arc::new(folder), self.options.clone()).map_err(Problem::from)
@@ -168,6 +180,7 @@ impl Collections {
             }
             Some(other) => return Err(other.problem(name)),
         }
+        self.check_unused(name)?;
         let disk = Arc::new(self.folder(name)?);
         let collection = Collection::create(disk, settings, self.options.clone())?;
         let open = Arc::new(Open::new(name, collection));
@@ -184,6 +197,9 @@ impl Collections {
     pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
         let _changing = self.changing();
         let known = self.read().get(name).cloned();
+        if known.is_some() {
+            self.check_own(name)?;
+        }
         match known {
             Some(State::Open(open)) => {
                 open.close();
@@ -212,14 +228,53 @@ impl Collections {
         let deleted = self.directory.join(format!("{DELETED}{name}"));
         fs::rename(self.directory.join(name), &deleted)?;
         File::open(&self.directory)?.sync_all()?;
-        fs::remove_dir_all(deleted)
+        remove_own(&deleted)
+    }
+
+    /// # Errors
+    /// If the directory of a collection that is to be made has more in it than what is left of one whose
+    /// making was interrupted.
+    fn check_unused(&self, name: &str) -> Result<(), Problem> {
+        let left = |file: &str| file == LOCK || (file.starts_with(MANIFEST) && is_own(file));
+        self.check_files(
+            name,
+            left,
+            "is there already: move it away, or take another name",
+        )
+    }
+
+    /// # Errors
+    /// If the directory of a collection has something in it that is none of its files.
+    fn check_own(&self, name: &str) -> Result<(), Problem> {
+        self.check_files(
+            name,
+            is_own,
+            "is no file of a collection: move it away first",
+        )
+    }
+
+    fn check_files(
+        &self,
+        name: &str,
+        expected: impl Fn(&str) -> bool,
+        what: &str,
+    ) -> Result<(), Problem> {
+        let path = self.directory.join(name);
+        let files = match files(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            files => files.map_err(|error| unusable(name, &error))?,
+        };
+        match files.iter().find(|file| !expected(file)) {
+            None => Ok(()),
+            Some(file) => {
+                let detail = format!("the directory of the collection '{name}': '{file}' {what}");
+                Err(Problem::new(Code::CollectionConflict, detail))
+            }
+        }
     }
 
     fn folder(&self, name: &str) -> Result<Folder, Problem> {
-        Folder::open(&self.directory.join(name)).map_err(|error| {
-            let detail = format!("the directory of the collection '{name}': {error}");
-            Problem::new(Code::Disk, detail)
-        })
+        Folder::open(&self.directory.join(name)).map_err(|error| unusable(name, &error))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, State>> {
@@ -236,7 +291,53 @@ impl Collections {
     }
 }
 
+fn unusable(name: &str, error: &io::Error) -> Problem {
+    let detail = format!("the directory of the collection '{name}': {error}");
+    Problem::new(Code::Disk, detail)
+}
+
+/// The names in a directory.
+fn files(directory: &Path) -> io::Result<Vec<String>> {
+    fs::read_dir(directory)?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+/// Whether a file has a name as those of a collection have.
+fn is_own(file: &str) -> bool {
+    let mut ends = BESIDE.iter().chain([&ROWS]);
+    matches!(file, LOCK | MANIFEST) || ends.any(|end| file.ends_with(end))
+}
+
+/// Removes the files of a collection, and the directory if nothing else is in it.
+fn remove_own(directory: &Path) -> io::Result<()> {
+    for file in files(directory)?.iter().filter(|file| is_own(file)) {
+        fs::remove_file(directory.join(file))?;
+    }
+    match fs::remove_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            let directory = directory.display().to_string();
+            tracing::warn!(directory, "has files that are none of a collection: left");
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
 impl State {
+    /// How a directory begins, if it is one of a collection.
+    fn of_directory(path: &Path) -> Option<Self> {
+        if path.join(MANIFEST).exists() {
+            return Some(Self::Opening);
+        }
+        let files = files(path).ok()?;
+        let rows = files.iter().find(|file| file.ends_with(ROWS))?;
+        let path = path.display();
+        Some(Self::Failed(format!(
+            "{path} has '{rows}' and no '{MANIFEST}': put it back, or move the directory away"
+        )))
+    }
+
     /// Why a collection in this state cannot be used.
     fn problem(&self, name: &str) -> Problem {
         match self {
@@ -287,6 +388,10 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
         .bytes()
         .next()
         .is_some_and(|c| c.is_ascii_alphanumeric());
+    if name == LOCK {
+        let detail = format!("'{LOCK}' is no name: a file of the service has it");
+        return Err(Problem::new(Code::BadName, detail));
+    }
     if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
         return Ok(());
     }
@@ -312,7 +417,7 @@ mod tests {
         }
         let longer = "a".repeat(LONGEST_NAME + 1);
         for name in [
-            "", ".", "..", "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
+            "", ".", "..", LOCK, "a/b", "../a", "A", "-a", "_a", "lock\0", "a.b", "é", &longer,
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }

@@ -3,7 +3,7 @@
 //! What is typed wins over the environment, that over the file, and that over the usual.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -80,6 +80,9 @@ impl Config {
             (None, None) => None,
             _ => bail!("--tls-cert and --tls-key belong together: give both or neither"),
         };
+        if let Some(snapshots) = &args.snapshots {
+            check_apart(&data, snapshots)?;
+        }
         Ok(Self {
             only_loopback: keys.is_empty() && !whoever,
             data,
@@ -95,6 +98,33 @@ impl Config {
             ),
         })
     }
+}
+
+/// Refuses snapshots at, below or above the collections, where they would be taken for some.
+fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
+    let real = |path: &Path| resolved(path).map_err(about(path.display().to_string()));
+    let (of_data, of_snapshots) = (real(data)?, real(snapshots)?);
+    if of_data.starts_with(&of_snapshots) || of_snapshots.starts_with(&of_data) {
+        bail!(
+            "--snapshots {} and --data {} are one within the other: give directories apart",
+            snapshots.display(),
+            data.display()
+        );
+    }
+    Ok(())
+}
+
+/// Where a path leads, of which not everything need be there.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let mut at = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => drop(at.pop()),
+            part => at.push(part),
+        }
+        at = at.canonicalize().unwrap_or(at);
+    }
+    Ok(at)
 }
 
 const KIB: u64 = 1 << 10;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use lookalike::text::Scratch;
-use lookalike_store::{Admitted, Answer, Collection, Prepared, Verdict};
+use lookalike_store::{Admitted, Answer, Collection, Error, Prepared, Verdict};
 use rayon::prelude::*;
 use tokio::sync::oneshot;
 
@@ -114,14 +114,26 @@ impl Open {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    /// What a client is told of an error; after a write that failed, the collection is known as stopped.
+    pub(super) fn problem(&self, error: Error) -> Problem {
+        let problem = Problem::from(error);
+        if problem.code == Code::Stopped {
+            self.stop(&problem.detail);
+        }
+        problem
+    }
+
     /// Reads a document as it was sent and makes it ready to be checked.
     pub(super) fn prepare(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Prepared, Refused> {
-        let document = wire::document(sent, self.bits())?;
+        let document = wire::document(sent, self.bits()).map_err(|problem| Refused {
+            id: wire::id_of(sent),
+            problem,
+        })?;
         let id = document.id.clone();
         let prepared = self.collection.prepare(document, scratch);
         prepared.map_err(|error| Refused {
             id: Some(id),
-            problem: error.into(),
+            problem: self.problem(error),
         })
     }
 
@@ -160,7 +172,7 @@ impl Open {
             .map(|(document, answer)| {
                 answer.map_err(|error| Refused {
                     id: Some(document.id().to_owned()),
-                    problem: error.into(),
+                    problem: self.problem(error),
                 })
             });
         let mut place = |refused: Option<Refused>| match refused {
@@ -179,12 +191,7 @@ impl Open {
                 Verdict::Kept => &self.counts.kept,
                 Verdict::Duplicate(_) => &self.counts.duplicate,
             },
-            Err(refused) => {
-                if refused.problem.code == Code::Stopped {
-                    self.stop(&refused.problem.detail);
-                }
-                &self.counts.refused
-            }
+            Err(_) => &self.counts.refused,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -201,7 +208,7 @@ impl Open {
         let document = self.prepare(sent, scratch)?;
         self.collection.query(&document).map_err(|error| Refused {
             id: Some(document.id().to_owned()),
-            problem: error.into(),
+            problem: self.problem(error),
         })
     }
 

@@ -46,6 +46,8 @@ async fn check(asked: Asked, task: Task) -> Answered {
             task,
             reader,
             queue: queue.clone(),
+            held: asked.service.held.clone(),
+            most_held: limits.queue,
             longest: limits.document as usize,
             patience: limits.body_timeout,
         };
@@ -66,13 +68,15 @@ async fn check(asked: Asked, task: Task) -> Answered {
 pub(super) async fn get(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let id = asked.part("id");
-    in_background(move || match open.collection.get(&id)? {
-        Some(stored) => Ok(reply::json(
-            StatusCode::OK,
-            &Shown::new(&stored, open.bits()),
-        )),
-        None => Err(no_document(&id)),
-    })
+    in_background(
+        move || match open.collection.get(&id).map_err(|it| open.problem(it))? {
+            Some(stored) => Ok(reply::json(
+                StatusCode::OK,
+                &Shown::new(&stored, open.bits()),
+            )),
+            None => Err(no_document(&id)),
+        },
+    )
     .await
 }
 
@@ -80,10 +84,12 @@ pub(super) async fn get(asked: Asked) -> Answered {
 pub(super) async fn delete(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let id = asked.part("id");
-    in_background(move || match open.collection.delete(&id)? {
-        true => Ok(reply::empty()),
-        false => Err(no_document(&id)),
-    })
+    in_background(
+        move || match open.collection.delete(&id).map_err(|it| open.problem(it))? {
+            true => Ok(reply::empty()),
+            false => Err(no_document(&id)),
+        },
+    )
     .await
 }
 
@@ -124,7 +130,8 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
     let members = parameters.count("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
     in_background(move || {
         let after = after.map(|place| place.0);
-        let page = open.collection.clusters(after, count, members)?;
+        let page = open.collection.clusters(after, count, members);
+        let page = page.map_err(|it| open.problem(it))?;
         let next = page.next.filter(|_| page.clusters.len() == count);
         let page = Page {
             clusters: page.clusters.iter().map(Group::from).collect(),
@@ -141,13 +148,19 @@ pub(super) async fn cluster(asked: Asked) -> Answered {
     let id = asked.part("id");
     let parameters = Parameters::read(asked.query.as_deref(), &["members"])?;
     let members = parameters.count("members", MEMBERS.0, MEMBERS.1)?;
-    in_background(move || match open.collection.cluster(&id, members)? {
-        Some(cluster) => Ok(reply::json(StatusCode::OK, &Group::from(&cluster))),
-        None => {
-            let shown: String = id.chars().take(60).collect();
-            let detail =
-                format!("there is no kept document '{shown}', which a cluster is named by");
-            Err(Problem::new(Code::NoCluster, detail))
+    in_background(move || {
+        match open
+            .collection
+            .cluster(&id, members)
+            .map_err(|it| open.problem(it))?
+        {
+            Some(cluster) => Ok(reply::json(StatusCode::OK, &Group::from(&cluster))),
+            None => {
+                let shown: String = id.chars().take(60).collect();
+                let detail =
+                    format!("there is no kept document '{shown}', which a cluster is named by");
+                Err(Problem::new(Code::NoCluster, detail))
+            }
         }
     })
     .await

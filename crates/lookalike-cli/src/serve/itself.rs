@@ -43,7 +43,9 @@ pub(super) async fn metrics(asked: Asked) -> Answered {
     let service = asked.service;
     reply::in_background(move || {
         let states = service.collections.states();
-        let text = service.metrics.text(service.queued(), &states);
+        let text = service
+            .metrics
+            .text(service.queued(), service.held(), &states);
         Ok(text_of(text, "text/plain; version=0.0.4; charset=utf-8"))
     })
     .await

@@ -83,7 +83,7 @@ pub(super) async fn delete(asked: Asked) -> Answered {
 pub(super) async fn stats(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     in_background(move || {
-        let stats = open.collection.stats()?;
+        let stats = open.collection.stats().map_err(|it| open.problem(it))?;
         let memory: serde_json::Map<_, _> = stats
             .memory
             .iter()
@@ -139,5 +139,5 @@ fn copy(open: &Open, directory: &Path, name: &str) -> Result<(), Problem> {
         // What is left of it has no manifest and is no collection.
         let _ = std::fs::remove_dir_all(&path);
     }
-    Ok(copied?)
+    copied.map_err(|it| open.problem(it))
 }

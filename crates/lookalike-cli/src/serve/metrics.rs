@@ -50,8 +50,8 @@ impl Metrics {
         call.statuses[class].fetch_add(1, Relaxed);
     }
 
-    /// All figures; `queued` bytes wait.
-    pub(super) fn text(&self, queued: u64, collections: &[(String, State)]) -> String {
+    /// All figures; `queued` bytes wait, and `held` are of answers that are not taken.
+    pub(super) fn text(&self, queued: u64, held: u64, collections: &[(String, State)]) -> String {
         let mut page = Page::default();
         self.requests(&mut page);
         page.family("lookalike_connections", "gauge", "Open connections.");
@@ -59,6 +59,9 @@ impl Metrics {
         let help = "Bytes of documents that wait for their answers.";
         page.family("lookalike_queue_bytes", "gauge", help);
         page.sample("lookalike_queue_bytes", "", queued);
+        let help = "Bytes of answers that clients have not taken.";
+        page.family("lookalike_answer_bytes", "gauge", help);
+        page.sample("lookalike_answer_bytes", "", held);
         page.collections(collections);
         page.0
     }

@@ -30,6 +30,7 @@ mod config;
 mod connections;
 mod desk;
 mod documents;
+mod held;
 mod itself;
 mod manage;
 mod metrics;
@@ -65,6 +66,10 @@ struct Service {
     metrics: Metrics,
     /// A permit for each byte that may wait.
     queue: Arc<Semaphore>,
+    /// A permit for each byte of answers that clients have not taken.
+    held: Arc<Semaphore>,
+    /// A permit for each request that may compare texts.
+    comparing: Arc<Semaphore>,
 }
 
 impl Service {
@@ -77,13 +82,24 @@ impl Service {
             collections: Collections::new(&config.data, options)?,
             metrics: Metrics::new(),
             queue: Arc::new(Semaphore::new(config.limits.queue)),
+            held: Arc::new(Semaphore::new(config.limits.queue)),
+            comparing: Arc::new(Semaphore::new(texts::COMPARING)),
             config,
         })
     }
 
     /// Bytes that wait for their answers.
     fn queued(&self) -> u64 {
-        let free = self.queue.available_permits();
+        self.taken_of(&self.queue)
+    }
+
+    /// Bytes of answers that clients have not taken.
+    fn held(&self) -> u64 {
+        self.taken_of(&self.held)
+    }
+
+    fn taken_of(&self, budget: &Semaphore) -> u64 {
+        let free = budget.available_permits();
         self.config.limits.queue.saturating_sub(free) as u64
     }
 }

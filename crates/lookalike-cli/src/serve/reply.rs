@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::api::Asked;
-use super::body::Reader;
+use super::body::{MARK, Reader};
 use super::problem::{Code, Problem};
 use super::stream::busy;
 
@@ -103,7 +103,7 @@ pub(super) async fn whole(
     let first = reader.piece().await?.unwrap_or_default();
     let mut held = room(first.len())?;
     let Some(second) = reader.piece().await? else {
-        return Ok((first, held));
+        return Ok((without_mark(first), held));
     };
     let mut all = Vec::from(first);
     let mut next = Some(second);
@@ -112,7 +112,14 @@ pub(super) async fn whole(
         all.extend_from_slice(&piece);
         next = reader.piece().await?;
     }
-    Ok((all.into(), held))
+    Ok((without_mark(all.into()), held))
+}
+
+fn without_mark(mut body: Bytes) -> Bytes {
+    if body.starts_with(MARK) {
+        body.advance(MARK.len());
+    }
+    body
 }
 
 /// The parameters behind the question mark; those that are not known are refused.

@@ -8,29 +8,28 @@
 //!
 //! # Memory
 //!
-//! A portion counts towards the bytes that wait in the whole service until it is answered. Answers
-//! that the client does not take are held up to [`UNTAKEN`]; then reading pauses until it takes them, so
-//! a client that reads nothing before it has sent everything can have half a million answers in one
-//! request.
+//! A portion counts towards the bytes that wait in the whole service until it is answered. While a line
+//! has not ended its stream waits a second at most for more of them: streams that wait for what others
+//! hold would wait for ever. Answers that the client does not take are held up to [`UNTAKEN`], and count
+//! towards those that the whole service holds; then reading pauses until it takes them, so a client that
+//! reads nothing before it has sent everything can have half a million answers in one request.
 
 use std::ops::Range;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use bytes::Bytes;
-use hyper::body::Frame;
 use lookalike::text::Scratch;
 use lookalike_store::{Answer, Prepared};
 use rayon::prelude::*;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::body::{Reader, too_large};
+use super::body::{MARK, Reader, too_large};
 use super::desk::{Open, Refused, Taken};
+use super::held::{Answers, Held};
 use super::problem::{Code, Problem};
 use super::reply::in_background;
 use super::wire::{Told, Untaken};
@@ -43,6 +42,9 @@ const BYTES: usize = 4 << 20;
 
 /// Bytes of answers that a client has not taken yet.
 const UNTAKEN: usize = 64 << 20;
+
+/// How long a line that has not ended waits for room.
+const UNENDED: Duration = Duration::from_secs(1);
 
 /// What is done with the documents of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,9 @@ pub(super) struct Stream {
     pub(super) reader: Reader,
     /// Bytes that may wait in the whole service.
     pub(super) queue: Arc<Semaphore>,
+    /// Bytes of answers that the whole service holds, and how many there are of them.
+    pub(super) held: Arc<Semaphore>,
+    pub(super) most_held: usize,
     /// The longest line.
     pub(super) longest: usize,
     /// How long it waits for room, and for answers to be taken.
@@ -79,10 +84,12 @@ impl Stream {
         let out = Out {
             sender,
             room: Arc::new(Semaphore::new(UNTAKEN)),
+            held: Arc::clone(&self.held),
+            most: self.most_held.min(UNTAKEN),
             patience: self.patience,
         };
         tokio::spawn(self.run(out));
-        let mut response = Response::new(Body::new(Answers(answers)));
+        let mut response = Response::new(Body::new(Answers::new(answers)));
         let kind = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         Ok(response)
@@ -96,6 +103,7 @@ impl Stream {
             queue,
             longest,
             patience,
+            ..
         } = self;
         let (portions, to_prepare) = mpsc::channel(1);
         let (prepared, to_admit) = mpsc::channel(1);
@@ -106,7 +114,7 @@ impl Stream {
             patience,
             portion: Portion::new(longest),
         };
-        let reading = source.read(&open, portions);
+        let reading = source.read(&open, portions, &out);
         let preparing = prepare(&open, task, to_prepare, prepared);
         let admitting = admit(&open, to_admit, admitted);
         let answering = answer(&open, to_answer, &out);
@@ -187,10 +195,14 @@ impl Portion {
         }
     }
 
-    /// Ends the line that was begun. One without a byte, or with a carriage return only, is none.
+    /// Ends the line that was begun. One that is blank is none; the first may begin with a mark.
     fn end_line(&mut self) {
-        let line = self.begun..self.bytes.len();
-        let is_blank = matches!(&self.bytes[line.clone()], b"" | b"\r");
+        let mut line = self.begun..self.bytes.len();
+        if self.number == 1 && self.bytes[line.clone()].starts_with(MARK) {
+            line.start += MARK.len();
+        }
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r');
+        let is_blank = self.bytes[line.clone()].iter().all(blank);
         if self.too_long || !is_blank {
             self.lines.push(Line {
                 number: self.number,
@@ -218,6 +230,15 @@ impl Portion {
         std::mem::replace(self, next)
     }
 
+    /// Gives back room for what is not kept: ends of lines, blank ones, those that are too long.
+    fn trim(&mut self) {
+        let held = self.permits.as_mut().and_then(|permits| {
+            let more = permits.num_permits().checked_sub(self.bytes.len())?;
+            permits.split(more)
+        });
+        drop(held);
+    }
+
     fn line(&self, line: &Line) -> Result<&[u8], Problem> {
         match &line.bytes {
             Some(bytes) => Ok(&self.bytes[bytes.clone()]),
@@ -240,11 +261,17 @@ impl Source {
         mut self,
         open: &Open,
         portions: mpsc::Sender<Portion>,
+        out: &Out,
     ) -> Result<(), (u64, Problem)> {
-        let result = self.read_lines(open, &portions).await;
+        let result = tokio::select! {
+            result = self.read_lines(open, &portions) => result,
+            () = out.sender.closed() => Err(gone()),
+        };
         let line = self.portion.number;
         // What was read before a body broke off is answered.
         let last = self.portion.take();
+        // What has begun holds no room any more.
+        drop(self);
         if !last.lines.is_empty() {
             let _ = portions.send(last).await;
         }
@@ -267,6 +294,9 @@ impl Source {
             self.make_room(piece.len(), portions).await?;
             while !piece.is_empty() {
                 piece = self.portion.push(piece);
+                if piece.is_empty() {
+                    self.portion.trim();
+                }
                 if self.portion.is_full() {
                     self.hand_on(portions).await?;
                 }
@@ -301,10 +331,11 @@ impl Source {
         if permits.is_none() {
             self.hand_on(portions).await?;
             self.reader.rest();
-            let room = timeout(
-                self.patience,
-                Arc::clone(&self.queue).acquire_many_owned(wanted),
-            );
+            let patience = match self.portion.bytes.is_empty() {
+                true => self.patience,
+                false => UNENDED.min(self.patience),
+            };
+            let room = timeout(patience, Arc::clone(&self.queue).acquire_many_owned(wanted));
             permits = room.await.map_err(|_| busy())?.ok();
         }
         match (&mut self.portion.permits, permits) {
@@ -444,8 +475,12 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
 
 /// Where answers go.
 struct Out {
-    sender: mpsc::UnboundedSender<(Bytes, OwnedSemaphorePermit)>,
+    sender: mpsc::UnboundedSender<Held>,
+    /// Bytes that this client may leave untaken, and all together.
     room: Arc<Semaphore>,
+    held: Arc<Semaphore>,
+    /// The most that one answer counts for.
+    most: usize,
     patience: Duration,
 }
 
@@ -453,31 +488,19 @@ impl Out {
     /// # Errors
     /// If the client has gone away, or takes nothing.
     async fn send(&self, text: Bytes) -> Result<(), ()> {
-        let bytes = text.len().min(UNTAKEN) as u32;
-        let room = Arc::clone(&self.room).acquire_many_owned(bytes);
+        let bytes = text.len().min(self.most) as u32;
+        let room = async {
+            let own = Arc::clone(&self.room).acquire_many_owned(bytes).await;
+            let held = Arc::clone(&self.held).acquire_many_owned(bytes).await;
+            [own.ok(), held.ok()]
+        };
         tokio::select! {
             room = timeout(self.patience, room) => {
-                let room = room.map_err(|_| ())?.map_err(|_| ())?;
-                self.sender.send((text, room)).map_err(|_| ())
+                let room = room.map_err(|_| ())?;
+                self.sender.send(Held::new(text, room)).map_err(|_| ())
             }
             () = self.sender.closed() => Err(()),
         }
-    }
-}
-
-/// The body of the answers.
-struct Answers(mpsc::UnboundedReceiver<(Bytes, OwnedSemaphorePermit)>);
-
-impl hyper::body::Body for Answers {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let next = self.get_mut().0.poll_recv(context);
-        next.map(|next| next.map(|(text, _)| Ok(Frame::data(text))))
     }
 }
 
@@ -499,7 +522,7 @@ mod tests {
     fn plainly(body: &[u8], longest: usize) -> Lines {
         let lines = (1..).zip(body.split(|&byte| byte == b'\n'));
         lines
-            .filter(|(_, line)| !matches!(*line, b"" | b"\r"))
+            .filter(|(_, line)| !line.trim_ascii().is_empty())
             .map(|(number, line)| (number, (line.len() <= longest).then(|| line.to_vec())))
             .collect()
     }
@@ -532,6 +555,7 @@ mod tests {
             "a",
             "",
             "\r",
+            " \t ",
             "bc\r",
             "longest!",
             "too long!",

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,9 +17,10 @@ use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
 use lookalike_batch::run::parse_time;
 use lookalike_store::{
-    Answer, Cluster, Content, Document, Holds, OnConflict, Settings, Stored, Verdict,
+    Answer, Cluster, Content, Document, Holds, LONGEST_ID, OnConflict, Settings, Stored, Verdict,
 };
-use serde::de::{DeserializeOwned, Error as _, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -37,6 +39,41 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 
 fn bad_json(error: &serde_json::Error) -> Problem {
     Problem::new(Code::BadJson, error.to_string())
+}
+
+/// What is given as a JSON object, and not as a list of its fields without their names.
+pub(super) struct Object<T>(pub(super) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Named<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Named<T> {
+            type Value = T;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields))
+            }
+        }
+        deserializer.deserialize_map(Named(PhantomData)).map(Self)
+    }
+}
+
+/// The id alone of what is no document.
+#[derive(Deserialize)]
+struct Named {
+    #[serde(deserialize_with = "id")]
+    id: String,
+}
+
+/// The id of what was refused, if it can be read.
+pub(super) fn id_of(bytes: &[u8]) -> Option<String> {
+    let named: Object<Named> = serde_json::from_slice(bytes).ok()?;
+    Some(named.0.id).filter(|id| id.len() <= LONGEST_ID)
 }
 
 /// A document as it comes.
@@ -58,7 +95,8 @@ struct Sent<'a> {
 /// # Errors
 /// If it is not one.
 pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
-    let sent: Sent<'_> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
+    let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
+    let sent = sent.0;
     let content = match (sent.text, sent.fingerprint) {
         (Some(text), None) => Content::Text(text),
         (None, Some(digits)) => Content::Fingerprint(fingerprint(&digits, bits)?),
@@ -324,13 +362,13 @@ impl Fields {
         }
     }
 
-    /// The recipe that `recipe` names or is; the default where there is none.
+    /// The recipe that `recipe` names or is; the usual one where there is none.
     ///
     /// # Errors
     /// If it is none, or names files.
-    pub(super) fn recipe(&mut self) -> Result<Recipe, Problem> {
+    pub(super) fn recipe(&mut self, usual: &str) -> Result<Recipe, Problem> {
         let named = self.take::<String>("recipe")?;
-        recipe(named.as_deref().unwrap_or("default"))
+        recipe(named.as_deref().unwrap_or(usual))
     }
 
     /// What matches.
@@ -424,14 +462,14 @@ fn recipe(text: &str) -> Result<Recipe, Problem> {
 pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
     let mut fields = Fields::read(bytes)?;
     let settings = Settings {
-        recipe: fields.recipe()?,
+        recipe: fields.recipe("default")?,
         matching: fields.matching()?,
         window: fields.window()?,
         holds: fields.take("holds")?.unwrap_or_default(),
         on_conflict: fields.take("on_conflict")?.unwrap_or_default(),
     };
     fields.end()?;
-    settings.plan()?;
+    settings.plan().map_err(unsettled)?;
     Ok(settings)
 }
 
@@ -571,6 +609,7 @@ mod tests {
             (r#"{"holds":"fingerprints"}"#, "must be 'simhash'"),
             (r#"{"recipe":"nonsense"}"#, "nonsense"),
             (r#"[]"#, "invalid type"),
+            (r#"{"threshold":1e-9}"#, "threshold"),
         ] {
             let detail = refused(json);
             assert!(detail.contains(said), "{json}: {detail}");
@@ -619,6 +658,7 @@ mod tests {
             (r#"{"id":"a","fingerprint":"xyz"}"#, "xyz"),
             (r#"{"id":"a","fingerprint":"-"}"#, "matches none"),
             (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
+            (r#"["a","b",null,null,null]"#, "expected an object"),
         ] {
             let problem = read(json).unwrap_err();
             assert!(problem.detail.contains(said), "{json}: {}", problem.detail);

@@ -39,10 +39,16 @@ fn bad_lines_are_answered_in_their_place() {
         "]".repeat(700)
     );
     let longest_id = "i".repeat(513);
-    let lines: [(&[u8], &str); 17] = [
-        (br#"{"id":"a","text":"the first one"}"#, "kept"),
+    let lines: [(&[u8], &str); 20] = [
+        (
+            b"\xef\xbb\xbf{\"id\":\"a\",\"text\":\"the first one\"}",
+            "kept",
+        ),
         (b"", ""),
         (b"\r", ""),
+        (b" \t\r", ""),
+        (br#"["z","a text",null,null,null]"#, "bad_json"),
+        (br#"[{"id":"z","text":"a text"}]"#, "bad_json"),
         (b"nonsense", "bad_json"),
         (b"{\"id\":\"b\",\"text\":\"\xff\xfe\"}", "bad_json"),
         (br#"{"id":"c","text":"\ud800"}"#, "bad_json"),
@@ -467,4 +473,283 @@ fn one_process_has_the_data() {
         "serve --data data --listen 127.0.0.1:0",
         &["data", "another process has it open"],
     );
+}
+
+#[test]
+fn a_deletion_that_cannot_be_written_is_told() {
+    let place = Place::new();
+    let service = Service::launch_to_fail(&place);
+    service.make("a", json!({}));
+    service.make("b", json!({}));
+    for collection in ["a", "b"] {
+        let path = format!("/v1/collections/{collection}/documents");
+        assert_eq!(service.post(&path, &document("x", "some text")).status, 200);
+    }
+    assert_eq!(service.get("/readyz").status, 200);
+    service.refuse_writes();
+    let refused = service.delete("/v1/collections/a/documents/x");
+    assert_eq!(refused.problem(), (503, "stopped".into()));
+    let ready = service.get("/readyz");
+    assert_eq!(
+        (ready.status, &ready.json()["stopped"]),
+        (503, &json!(["a"]))
+    );
+    let listed = service.get("/v1/collections").json();
+    assert_eq!(listed["collections"][0]["state"], "stopped");
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("lookalike_collection_up{collection=\"a\"} 0\n"));
+    assert!(metrics.contains("lookalike_collection_up{collection=\"b\"} 1\n"));
+}
+
+#[test]
+fn snapshots_stand_apart_from_collections() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("data")).unwrap();
+    std::os::unix::fs::symlink(place.path("data"), place.path("link")).unwrap();
+    for snapshots in ["data", "data/copies", ".", "data/../data/x", "link/copies"] {
+        place.refused(
+            &format!("serve --data data --listen 127.0.0.1:0 --snapshots {snapshots}"),
+            &[&format!("--snapshots {snapshots} and --data data"), "apart"],
+        );
+    }
+    let _service = Service::start(&place, "--snapshots data-copies");
+}
+
+/// The names in a directory.
+fn names(place: &Place, directory: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path(directory)).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[test]
+fn files_of_others_are_left_alone() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    place.write("data/foreign/precious.txt", "mine");
+    std::fs::create_dir_all(place.path("data/nested/a")).unwrap();
+    for name in ["foreign", "nested"] {
+        let refused = service.put(&format!("/v1/collections/{name}"), &json!({}));
+        assert_eq!(refused.problem(), (409, "collection_conflict".into()));
+    }
+    assert_eq!(names(&place, "data/foreign"), ["precious.txt"]);
+    // What is left of a making that was interrupted is no hindrance.
+    for file in ["lock", "manifest.new"] {
+        place.write(&format!("data/begun/{file}"), "");
+    }
+    service.make("begun", json!({}));
+    service.make("a", json!({}));
+    place.write("data/a/precious.txt", "mine");
+    let refused = service.delete("/v1/collections/a");
+    assert_eq!(refused.problem(), (409, "collection_conflict".into()));
+    assert!(refused.text().contains("precious.txt"));
+    assert_eq!(service.get("/v1/collections/a").status, 200);
+    std::fs::remove_file(place.path("data/a/precious.txt")).unwrap();
+    assert_eq!(service.delete("/v1/collections/a").status, 204);
+    assert!(!place.has("data/a") && !place.has("data/.deleted-a"));
+    let refused = service.put("/v1/collections/lock", &json!({}));
+    assert_eq!(refused.problem(), (422, "bad_name".into()));
+    drop(service);
+    place.write("data/.deleted-z/manifest", "");
+    place.write("data/.deleted-z/precious.txt", "mine");
+    let _service = Service::start(&place, "");
+    assert_eq!(names(&place, "data/.deleted-z"), ["precious.txt"]);
+}
+
+#[test]
+fn a_collection_without_its_manifest_is_told() {
+    let place = Place::new();
+    let service = service(&place, "");
+    service.post(INSERT, &document("x", "some text"));
+    drop(service);
+    std::fs::remove_file(place.path("data/a/manifest")).unwrap();
+    let service = Service::launch(&place, "");
+    let ready = service.get("/readyz");
+    assert_eq!(
+        (ready.status, &ready.json()["failed"]),
+        (503, &json!(["a"]))
+    );
+    let refused = service.put("/v1/collections/a", &json!({}));
+    assert_eq!(refused.problem(), (503, "stopped".into()));
+    assert!(
+        refused.text().contains("no 'manifest'"),
+        "{}",
+        refused.text()
+    );
+    let (_, log) = service.stop();
+    assert!(log.contains("cannot be opened"), "{log}");
+}
+
+#[test]
+fn what_is_refused_is_named_where_it_has_a_name() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let lines: [(&str, Value); 7] = [
+        (r#"{"id":"a","txt":"x"}"#, json!("a")),
+        (r#"{"text":"x","time":"soon","id":7}"#, json!("7")),
+        (r#"{"id":"b"}"#, json!("b")),
+        (r#"{"id":"c","text":"x","fingerprint":"1"}"#, json!("c")),
+        (r#"{"id":"d","text":"x""#, Value::Null),
+        (r#"["e"]"#, Value::Null),
+        (r#"{"text":"x"}"#, Value::Null),
+    ];
+    let body: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
+    let answers = service.post_lines(INSERT, body.as_bytes());
+    assert_eq!(answers.len(), lines.len());
+    for (answer, (line, id)) in answers.iter().zip(&lines) {
+        assert!(answer["problem"].is_object(), "{answer}");
+        assert_eq!(answer["id"], *id, "{line}");
+    }
+}
+
+#[test]
+fn objects_are_objects_and_may_begin_with_a_mark() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let send = |method: &str, path: &str, body: &str| {
+        let kind = [("Content-Type", "application/json")];
+        service
+            .connect()
+            .request(method, path, &kind, body.as_bytes())
+    };
+    let bad = (400, "bad_json".to_owned());
+    let listed = r#"["x","some text",null,null,null]"#;
+    assert_eq!(send("POST", INSERT, listed).problem(), bad);
+    assert_eq!(send("PUT", "/v1/collections/b", "[]").problem(), bad);
+    let pairs = r#"{"pairs":[["x","y"]]}"#;
+    assert_eq!(send("POST", "/v1/compare", pairs).problem(), bad);
+    let marked = "\u{feff}{\"id\":\"x\",\"text\":\"some text\"}";
+    assert_eq!(send("POST", INSERT, marked).status, 200);
+    for settings in [
+        json!({ "threshold": 1e-9 }),
+        json!({ "method": "simhash", "distance": 65 }),
+    ] {
+        let refused = service.put("/v1/collections/c", &settings);
+        assert_eq!(
+            refused.problem(),
+            (422, "bad_settings".into()),
+            "{settings}"
+        );
+    }
+}
+
+#[test]
+fn what_is_compared_is_bounded() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let pairs = |bytes: usize| {
+        let half = "x".repeat(bytes / 4);
+        let rest = "x".repeat(bytes - 3 * half.len());
+        json!({ "pairs": [{ "a": half, "b": half }, { "a": half, "b": rest }] })
+    };
+    let taken = service.post("/v1/compare", &pairs(64 << 10));
+    assert_eq!(taken.json()["results"].as_array().unwrap().len(), 2);
+    let refused = service.post("/v1/compare", &pairs((64 << 10) + 1));
+    assert_eq!(refused.problem(), (413, "too_large".into()));
+    assert!(
+        refused.text().contains("at most 65536"),
+        "{}",
+        refused.text()
+    );
+    let none = service.post("/v1/compare", &json!({ "pairs": [] }));
+    assert_eq!(none.json(), json!({ "results": [] }));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let taken = service.post("/v1/compare", &pairs(8 << 10));
+                assert_eq!(taken.status, 200);
+            });
+        }
+    });
+}
+
+#[test]
+fn answers_that_nobody_takes_have_one_bound_together() {
+    let place = Place::new();
+    let options = "--max-queue 1Mi --max-document 64Ki --body-timeout 2s";
+    let service = service(&place, options);
+    let body = "x\n".repeat(300_000);
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut connections: Vec<_> = (0..3).map(|_| service.connect()).collect();
+    std::thread::scope(|scope| {
+        for connection in &mut connections {
+            let (head, body) = (&head, &body);
+            scope.spawn(move || {
+                let _ = connection.send(head.as_bytes());
+                let _ = connection.send(body.as_bytes());
+            });
+        }
+        let begun = Instant::now();
+        let mut most = 0;
+        loop {
+            let metrics = service.get("/metrics").text();
+            let held = metrics
+                .lines()
+                .find_map(|line| line.strip_prefix("lookalike_answer_bytes "));
+            let held: u64 = held.unwrap().parse().unwrap();
+            assert!(held <= 1 << 20, "{held}");
+            most = most.max(held);
+            if most > 1 << 18 && held == 0 && metrics.contains("lookalike_connections 1\n") {
+                break;
+            }
+            assert!(begun.elapsed() < crate::service::PATIENCE, "{metrics}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+}
+
+#[test]
+fn lines_that_have_not_ended_do_not_wait_for_one_another() {
+    let place = Place::new();
+    let options = "--max-queue 1Mi --max-document 900Ki --body-timeout 40s";
+    let service = service(&place, options);
+    let begun = Instant::now();
+    let mut clients: Vec<_> = ["x", "y"]
+        .map(|id| {
+            let body = format!("{}\n", document(id, &"z ".repeat(400_000)));
+            let head = format!(
+                "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+                 Content-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let mut client = service.connect();
+            client.send(head.as_bytes()).unwrap();
+            client.send(&body.as_bytes()[..500_000]).unwrap();
+            (client, body)
+        })
+        .into();
+    let waiting = |bytes: u64| {
+        let metrics = service.get("/metrics").text();
+        let waits = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("lookalike_queue_bytes "));
+        waits.unwrap().parse::<u64>().unwrap() >= bytes
+    };
+    while !waiting(1_000_000) {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let ended = clients.iter_mut().map(|(client, body)| {
+            scope.spawn(move || {
+                let _ = client.send(&body.as_bytes()[500_000..]);
+                client.reply().unwrap().lines()
+            })
+        });
+        let ended: Vec<_> = ended.collect();
+        ended.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let busy = ended.iter().filter(|it| it[0]["problem"]["code"] == "busy");
+    assert!(busy.count() >= 1);
+    assert!(ended.iter().all(|it| it.len() == 1));
+    // A line that is too long holds nothing, however long it is.
+    let long = vec![b'x'; 4 << 20];
+    let answers = service.post_lines(INSERT, &long);
+    assert_eq!(answers[0]["problem"]["code"], "too_large");
+    assert!(!waiting(1));
 }

@@ -49,10 +49,36 @@ impl Service {
     pub(crate) fn launch_with(place: &Place, options: &str, environment: &[(&str, &str)]) -> Self {
         let line = format!("serve --data data --listen 127.0.0.1:0 {options}");
         let mut command = place.command(&line);
-        command
-            .stdout(Stdio::null())
-            .envs(environment.iter().copied());
-        let mut child = command.spawn().unwrap();
+        command.envs(environment.iter().copied());
+        Self::of(command)
+    }
+
+    /// The same where a write that the system refuses is an error, and does not end the process.
+    pub(crate) fn launch_to_fail(place: &Place) -> Self {
+        let program = place.command("serve --data data --listen 127.0.0.1:0");
+        let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args(["-c", script])
+            .arg(program.get_program())
+            .args(program.get_args())
+            .current_dir(place.path(""))
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped());
+        Self::of(shell)
+    }
+
+    /// From now on nothing is written to files.
+    pub(crate) fn refuse_writes(&self) {
+        let id = self.child.id().to_string();
+        let set = std::process::Command::new("prlimit")
+            .args(["--fsize=0:0", "--pid", &id])
+            .status();
+        assert!(set.unwrap().success());
+    }
+
+    fn of(mut command: std::process::Command) -> Self {
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         let address = loop {

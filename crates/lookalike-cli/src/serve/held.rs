@@ -1,0 +1,77 @@
+//! Answers that clients have not taken yet, of which the whole service holds so many bytes.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::Bytes;
+use hyper::body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// What a connection is handed at a time; what it has been handed is not held here any more.
+const PIECE: usize = 64 << 10;
+
+/// An answer, and its part of the bytes that are held.
+pub(super) struct Held {
+    text: Bytes,
+    /// Of its connection, and of the whole service; given back when this is dropped.
+    _room: [Option<OwnedSemaphorePermit>; 2],
+}
+
+impl Held {
+    pub(super) fn new(text: Bytes, room: [Option<OwnedSemaphorePermit>; 2]) -> Self {
+        Self { text, _room: room }
+    }
+}
+
+/// A body of answers that come one after the other.
+pub(super) struct Answers {
+    more: mpsc::UnboundedReceiver<Held>,
+    now: Option<Held>,
+}
+
+impl Answers {
+    pub(super) fn new(more: mpsc::UnboundedReceiver<Held>) -> Self {
+        Self { more, now: None }
+    }
+
+    /// A piece of the answer that is being handed on.
+    fn piece(&mut self) -> Option<Bytes> {
+        let held = self.now.as_mut()?;
+        let piece = held.text.split_to(held.text.len().min(PIECE));
+        if held.text.is_empty() {
+            self.now = None;
+        }
+        Some(piece)
+    }
+}
+
+/// A body that is one answer.
+pub(super) fn body(held: Held) -> Body {
+    let (sender, more) = mpsc::unbounded_channel();
+    drop(sender);
+    let now = Some(held);
+    Body::new(Answers { more, now })
+}
+
+impl hyper::body::Body for Answers {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(piece) = this.piece() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+            match ready!(this.more.poll_recv(context)) {
+                Some(held) => this.now = Some(held),
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
