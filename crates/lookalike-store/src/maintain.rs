@@ -1,5 +1,6 @@
 //! Looking after a collection: is all of it as it was written, and how to carry it elsewhere.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Write};
 
 use lookalike::online::Time;
@@ -40,7 +41,8 @@ pub fn verify(disk: &dyn Disk) -> Result<Report> {
 
 /// Makes a new collection of all documents that can still be read of a damaged one, in their order.
 /// They are checked and inserted anew, so their sequence numbers change, and where a kept document was
-/// lost so do verdicts. A document whose deletion cannot be read is there again. Returns what was found, and the new collection.
+/// lost so do verdicts. A document whose deletion cannot be read is there again, unless another follows
+/// under its id. Returns what was found, and the new collection.
 ///
 /// # Errors
 /// If the manifest cannot be read, or the new disk refuses.
@@ -52,7 +54,10 @@ pub fn repair(
     let (settings, _) = settings::read(from)?;
     let deleted = deleted(from)?;
     let collection = Collection::create(to, &settings, options)?;
-    let mut import = Import::new(&collection);
+    let mut import = Import {
+        findings: Some(Vec::new()),
+        ..Import::new(&collection)
+    };
     let mut report = Report::default();
     walk(from, &mut report, &mut |number, document| {
         if deleted.contains(&number) {
@@ -60,13 +65,17 @@ pub fn repair(
         }
         import.push(document)
     })?;
-    import.finish()?;
+    import.flush()?;
+    report
+        .findings
+        .extend(import.findings.take().unwrap_or_default());
+    drop(import);
     Ok((report, collection))
 }
 
 /// The numbers of rows that do not count any more.
-fn deleted(disk: &dyn Disk) -> Result<std::collections::HashSet<u64>> {
-    let mut deleted = std::collections::HashSet::new();
+fn deleted(disk: &dyn Disk) -> Result<HashSet<u64>> {
+    let mut deleted = HashSet::new();
     each_row(disk, &mut Report::default(), &mut |_, _, row| {
         match row {
             Row::Deleted { number, .. } => deleted.insert(*number),
@@ -306,6 +315,10 @@ struct Import<'a> {
     scratch: Scratch,
     waiting: Vec<crate::Prepared>,
     count: u64,
+    /// Hashes of the ids so far, where one may come again.
+    ids: HashSet<u64>,
+    /// What was not inserted as it stands, where that does not end it.
+    findings: Option<Vec<String>>,
 }
 
 const AT_A_TIME: usize = 1024;
@@ -317,11 +330,21 @@ impl<'a> Import<'a> {
             scratch: Scratch::default(),
             waiting: Vec::new(),
             count: 0,
+            ids: HashSet::new(),
+            findings: None,
         }
     }
 
     fn push(&mut self, document: Document) -> Result<()> {
-        let prepared = self.collection.prepare(document, &mut self.scratch)?;
+        let prepared = match self.collection.prepare(document, &mut self.scratch) {
+            Ok(prepared) => prepared,
+            Err(error) => return self.note(error),
+        };
+        let hash = lookalike::value_hash(prepared.id().as_bytes());
+        if self.findings.is_some() && !self.ids.insert(hash) {
+            self.flush()?;
+            return self.take_later(&prepared);
+        }
         self.waiting.push(prepared);
         if self.waiting.len() >= AT_A_TIME {
             self.flush()?;
@@ -329,20 +352,57 @@ impl<'a> Import<'a> {
         Ok(())
     }
 
+    /// Takes a document whose id was there before, in place of the one that has it.
+    fn take_later(&mut self, document: &crate::Prepared) -> Result<()> {
+        let mut answers = self.collection.insert(std::slice::from_ref(document));
+        let in_conflict = |answer: &Result<crate::Answer>| {
+            let error = answer.as_ref().err();
+            error.is_some_and(|error| error.kind() == ErrorKind::Conflict)
+        };
+        if answers.iter().any(in_conflict) {
+            self.note(Error::document(format!(
+                "document '{}' is there twice: the later one is taken",
+                shown(document.id())
+            )))?;
+            self.collection.delete(document.id())?;
+            answers = self.collection.insert(std::slice::from_ref(document));
+        }
+        self.take_answers(std::slice::from_ref(document), answers)
+    }
+
+    /// Takes note of a document that is not inserted, or ends with it.
+    fn note(&mut self, error: Error) -> Result<()> {
+        match &mut self.findings {
+            Some(findings) => {
+                findings.push(error.to_string());
+                Ok(())
+            }
+            None => Err(error),
+        }
+    }
+
     fn flush(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        for (document, answer) in waiting.iter().zip(self.collection.insert(&waiting)) {
-            let answer = answer.map_err(|error| {
-                let id = shown(document.id());
-                Error::new(error.kind(), format!("document '{id}': {error}"))
-            })?;
-            if answer.seq.is_none() {
-                return Err(Error::new(
-                    ErrorKind::Document,
-                    format!("document '{}' is older than the window", shown(&answer.id)),
-                ));
+        let answers = self.collection.insert(&waiting);
+        self.take_answers(&waiting, answers)
+    }
+
+    fn take_answers(
+        &mut self,
+        documents: &[crate::Prepared],
+        answers: Vec<Result<crate::Answer>>,
+    ) -> Result<()> {
+        for (document, answer) in documents.iter().zip(answers) {
+            let id = shown(document.id());
+            let answer = answer
+                .map_err(|error| Error::new(error.kind(), format!("document '{id}': {error}")))?;
+            if answer.seq.is_some() {
+                self.count += 1;
+                continue;
             }
-            self.count += 1;
+            self.note(Error::document(format!(
+                "document '{id}' is older than the window"
+            )))?;
         }
         Ok(())
     }
