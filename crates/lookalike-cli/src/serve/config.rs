@@ -12,12 +12,13 @@ use super::access::Keys;
 use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
 use crate::output::about;
 use crate::settings;
+use crate::snapshots::Place;
 
 /// Everything about one service.
 pub(super) struct Config {
     pub(super) data: PathBuf,
     pub(super) listen: SocketAddr,
-    pub(super) snapshots: Option<PathBuf>,
+    pub(super) snapshots: Option<Place>,
     pub(super) threads: usize,
     pub(super) keys: Keys,
     /// Whether requests must name the service by a loopback address.
@@ -61,7 +62,7 @@ impl Config {
             bail!("--data is missing: give the directory of the collections");
         };
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 7600));
-        let listen = args.listen.unwrap_or(local);
+        let listen = args.listen.map_or(local, |listen| listen.0);
         let keys = Keys::load(args.keys.as_deref())?;
         let whoever = args.allow_unauthenticated.unwrap_or(false);
         if keys.is_empty() && !listen.ip().is_loopback() && !whoever {
@@ -80,7 +81,7 @@ impl Config {
             (None, None) => None,
             _ => bail!("--tls-cert and --tls-key belong together: give both or neither"),
         };
-        if let Some(snapshots) = &args.snapshots {
+        if let Some(Place::Folder(snapshots)) = &args.snapshots {
             check_apart(&data, snapshots)?;
         }
         Ok(Self {
