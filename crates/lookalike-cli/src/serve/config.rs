@@ -30,7 +30,7 @@ pub(super) struct Config {
 }
 
 /// What a client may do at most.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     pub(super) connections: usize,
     pub(super) header: usize,
@@ -176,5 +176,31 @@ impl Limits {
             );
         }
         Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands commented out in the file that is installed is what counts without it.
+    #[test]
+    fn the_configuration_that_is_installed_says_what_is_usual() {
+        let text = include_str!("../../../../deploy/serve.toml");
+        let is_option = |line: &&str| line.starts_with("# ") && line.contains(" = ");
+        let options = text.lines().filter(is_option);
+        let options: Vec<_> = options.map(|line| line.replacen("# ", "", 1)).collect();
+        assert!(options.len() > 12, "{options:?}");
+        let stated: ServeArgs = toml::from_str(&options.join("\n")).unwrap();
+        let usual = ServeArgs {
+            data: Some("data".into()),
+            ..ServeArgs::default()
+        };
+        let limits = |args| Limits::new(args).unwrap();
+        assert_eq!(limits(&stated), limits(&usual));
+        let usual = Config::new(&usual).unwrap();
+        assert_eq!(stated.listen.map(|it| it.0), Some(usual.listen));
+        let stated = (stated.log.unwrap(), stated.log_format.unwrap());
+        assert_eq!(stated, usual.log);
     }
 }
