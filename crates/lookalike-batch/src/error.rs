@@ -80,6 +80,16 @@ impl Error {
         Self::new(ErrorKind::Limit, message)
     }
 
+    pub(crate) fn engine(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Engine, message)
+    }
+
+    /// The same error, said of a place: "{place}: {message}".
+    pub(crate) fn within(mut self, place: &str) -> Self {
+        self.0.message = format!("{place}: {}", self.0.message);
+        self
+    }
+
     /// A failed read of `name`: "cannot {action} {name}: {cause}".
     pub(crate) fn reading(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         Self::input(format!("cannot {action} {name}: {cause}")).with_source(cause)

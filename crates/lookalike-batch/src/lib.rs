@@ -3,6 +3,8 @@
 mod digits;
 pub mod error;
 pub mod library;
+pub mod recipes;
+pub mod rule;
 pub mod run;
 pub mod sink;
 pub mod source;

@@ -10,7 +10,6 @@ mod diff;
 mod output;
 mod plan;
 mod progress;
-mod recipes;
 mod reference;
 mod rule;
 mod serve;

@@ -13,6 +13,8 @@ use lookalike::verify::OfSequences;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
 use lookalike_batch::library::{self, BuildSettings, Check, Entries, SearchSettings, Which};
+use lookalike_batch::recipes;
+use lookalike_batch::rule::{Asked, Spelling, check_unit};
 use lookalike_batch::run::{
     AuditSettings, DedupOutputs, FingerprintSettings, IdfSettings, Keep, Listing, PairsOutputs,
     PlantOutputs, PlantSettings, RunInputs, SegmentSettings, SegmentTexts, Settings, Sketch,
@@ -26,8 +28,8 @@ use crate::args::{
     InputFormat, Matching, Method, Notation, PairsArgs, PlantArgs, Reading, Rule, Running,
     SearchArgs, SegmentArgs, SketchMethod, Sources, Unit, Verify,
 };
-use crate::recipes::load_recipe;
-use crate::rule::{Asked, Spelling, check_unit};
+
+pub(crate) use lookalike_batch::run::{parse_duration, parse_keep};
 
 pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun, parse_goal};
 
@@ -94,8 +96,8 @@ impl DedupRun {
         };
         let outputs = if args.dry_run { nothing } else { outputs };
         let inputs = RunInputs {
-            paths: args.sources.inputs.clone(),
-            against: args.against.clone(),
+            documents: args.sources.inputs.clone().into(),
+            against: args.against.clone().into(),
         };
         Ok(Self {
             inputs,
@@ -144,8 +146,8 @@ pub(crate) fn forecast_of(args: ForecastOf<'_>) -> Result<Option<(RunInputs, Set
         args.keep,
     )?;
     let inputs = RunInputs {
-        paths: args.sources.inputs.clone(),
-        against: args.against.to_vec(),
+        documents: args.sources.inputs.clone().into(),
+        against: args.against.to_vec().into(),
     };
     Ok(Some((inputs, settings)))
 }
@@ -175,8 +177,8 @@ impl PairsRun {
             rejected: args.rejected.as_deref().map(output),
         };
         let inputs = RunInputs {
-            paths: args.sources.inputs.clone(),
-            against: args.against.clone(),
+            documents: args.sources.inputs.clone().into(),
+            against: args.against.clone().into(),
         };
         Ok(Self {
             inputs,
@@ -655,7 +657,7 @@ pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
 
 /// What edits are counted in; refused where nothing is, or where there are no characters.
 pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> Result<plan::Unit> {
-    check_unit(verify, unit, Spelling::Options)?;
+    check_unit(verify.into(), unit.map(Into::into), Spelling::Options)?;
     match unit {
         Some(Unit::Words) => Ok(plan::Unit::Words),
         None | Some(Unit::Characters) => {
@@ -735,6 +737,11 @@ fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
     Ok((load_recipe(&rule.recipe, &rule.changes)?, chosen))
 }
 
+/// A recipe by its name or file, with the changes of `--set`.
+pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
+    Ok(recipes::load_recipe(name, &changes.set, Spelling::Options)?)
+}
+
 /// How inputs are read.
 pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
     let format = format.map(|format| match format {
@@ -782,44 +789,12 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
     })
 }
 
-/// `--keep`.
-pub(crate) fn parse_keep(text: &str) -> Result<Keep, String> {
-    match (text, text.split_once(':')) {
-        ("first", _) => Ok(Keep::First),
-        ("last", _) => Ok(Keep::Last),
-        ("longest", _) => Ok(Keep::Longest),
-        (_, Some(("max", field))) if !field.is_empty() => Ok(Keep::Max(field.to_owned())),
-        (_, Some(("min", field))) if !field.is_empty() => Ok(Keep::Min(field.to_owned())),
-        _ => Err("give first, last, longest, max:FIELD or min:FIELD".to_owned()),
-    }
-}
-
 /// `--threshold`.
 pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
     let value: f64 = text
         .parse()
         .map_err(|_| "give a number above 0 and at most 1, such as 0.8".to_owned())?;
     Threshold::new(value).map_err(|error| error.to_string())
-}
-
-/// `--window`, in seconds.
-pub(crate) fn parse_duration(text: &str) -> Result<f64, String> {
-    let wrong = || "give a number with a unit: 90s, 15m, 36h, 2d or 1w".to_owned();
-    let unit = text.chars().next_back().ok_or_else(wrong)?;
-    let seconds = match unit {
-        's' => 1.0,
-        'm' => 60.0,
-        'h' => 3600.0,
-        'd' => 86_400.0,
-        'w' => 604_800.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = text[..text.len() - unit.len_utf8()]
-        .parse()
-        .map_err(|_| wrong())?;
-    Some(number * seconds)
-        .filter(|total| total.is_finite() && *total >= 0.0)
-        .ok_or_else(wrong)
 }
 
 /// `--max-row`, in bytes.
@@ -891,26 +866,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_a_unit_and_are_seconds() {
-        let cases = [
-            ("90s", 90.0),
-            ("15m", 900.0),
-            ("36h", 129_600.0),
-            ("2d", 172_800.0),
-            ("1w", 604_800.0),
-        ];
-        for (text, seconds) in cases {
-            assert_eq!(parse_duration(text), Ok(seconds), "{text}");
-        }
-        assert_eq!(parse_duration("1.5h"), Ok(5400.0));
-        for text in [
-            "", "d", "2", "2x", "-1d", "infd", "NaNs", "2 days", "1e400s", "2日",
-        ] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
     fn row_sizes_fit_into_32_bits() {
         let cases = [
             ("1", 1),
@@ -935,16 +890,6 @@ mod tests {
             "99999999999999999999",
         ] {
             assert!(parse_row_size(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn keep_rules() {
-        assert_eq!(parse_keep("longest"), Ok(Keep::Longest));
-        assert_eq!(parse_keep("max:a:b"), Ok(Keep::Max("a:b".to_owned())));
-        assert_eq!(parse_keep("min:id"), Ok(Keep::Min("id".to_owned())));
-        for text in ["", "max", "max:", "most:x", "First"] {
-            assert!(parse_keep(text).is_err(), "{text}");
         }
     }
 

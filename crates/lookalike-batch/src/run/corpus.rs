@@ -34,11 +34,11 @@ impl Opened {
         let against = if paths.against.is_empty() {
             None
         } else {
-            Some(Inputs::open(&paths.against, &options)?)
+            Some(Inputs::open_source(&paths.against, &options)?)
         };
         Ok(Self {
             against,
-            inputs: Inputs::open(&paths.paths, &options)?,
+            inputs: Inputs::open_source(&paths.documents, &options)?,
             extra,
         })
     }

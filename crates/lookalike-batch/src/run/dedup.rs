@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
 use lookalike::matching::{self, Outcome, Route};
-use lookalike::plan::{Measure, Method, Plan};
+use lookalike::plan::Plan;
 use lookalike::text::State;
 use lookalike::{DocId, RecipeId};
 
@@ -16,6 +16,7 @@ use super::rejected::Rejected;
 use super::settings::{DedupOutputs, RunInputs, Settings};
 use super::summary::{ByRoute, LargeCluster, States, Summary, Suspicion};
 use crate::error::Result;
+use crate::rule::{measure_name, method_name};
 use crate::sink::{
     Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_output,
     prepare_kept, write_kept,
@@ -166,32 +167,6 @@ impl<'a> Run<'a> {
             seconds: self.started.elapsed().as_secs_f64(),
             stages: self.stages,
         })
-    }
-}
-
-/// The name of a method on the command line and in reports.
-pub fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::Auto => "auto",
-        Method::MinHash => "minhash",
-        Method::SimHash => "simhash",
-        Method::Exact => "exact",
-        Method::Join => "join",
-        Method::Sentences => "sentences",
-        Method::BottomK => "bottomk",
-    }
-}
-
-/// The name of a measure on the command line and in reports.
-pub fn measure_name(measure: Measure) -> &'static str {
-    match measure {
-        Measure::Jaccard => "jaccard",
-        Measure::Containment => "containment",
-        Measure::Cosine => "cosine",
-        Measure::Levenshtein => "levenshtein",
-        Measure::Indel => "indel",
-        Measure::Substring => "lcs",
-        Measure::Sketch => "none",
     }
 }
 

@@ -10,10 +10,10 @@ use lookalike::evaluate::{
 use lookalike::plan::Unit;
 use serde::Serialize;
 
-use super::dedup::{measure_name, method_name};
 use super::labelled::{LabelledInputs, Read, read_clusters, read_labelled};
 use super::progress::{Progress, Stage};
 use crate::error::{Error, Result};
+use crate::rule::{measure_name, method_name};
 use crate::source::ReadOptions;
 
 /// What a person may choose of an evaluation.

@@ -29,8 +29,9 @@ mod tune;
 
 use crate::error::{Error, Result};
 
+pub use crate::rule::{measure_name, method_name};
 pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
-pub use dedup::{dedup, measure_name, method_name};
+pub use dedup::dedup;
 pub use documents::parse_time;
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
@@ -50,15 +51,18 @@ pub use progress::{Progress, Silent, Stage};
 pub use segment::{
     Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment, weight_in_digits,
 };
-pub use settings::{AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window};
+pub use settings::{
+    AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window, parse_duration,
+    parse_keep,
+};
 pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
 pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, tune};
 
-/// Runs with so many threads.
-pub(crate) fn in_pool<T: Send>(
-    threads: usize,
-    work: impl FnOnce() -> Result<T> + Send,
-) -> Result<T> {
+/// Works in a pool of so many threads, made for this alone.
+///
+/// # Errors
+/// Those of the work, and threads that cannot be started.
+pub fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))
         .build();

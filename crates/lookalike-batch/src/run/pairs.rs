@@ -7,12 +7,12 @@ use lookalike::plan::Plan;
 
 use super::audit::Reported;
 use super::corpus::{Opened, ReadCorpus};
-use super::dedup::{measure_name, method_name};
 use super::progress::{Progress, Stage};
 use super::rejected::Rejected;
 use super::settings::{PairsOutputs, RunInputs, Settings};
 use super::summary::{Histogram, PairsSummary};
 use crate::error::Result;
+use crate::rule::{measure_name, method_name};
 use crate::sink::{Cell, Column, TableWriter, check_output};
 
 /// Finds all pairs of near-duplicates, ordered by position: by the earlier document of a pair, then

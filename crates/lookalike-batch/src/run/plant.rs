@@ -161,8 +161,8 @@ fn run(
     let joined = settings.of_join();
     let plan = Plan::new(&joined.recipe, joined.matching)?;
     let inputs = RunInputs {
-        paths: paths.to_vec(),
-        against: Vec::new(),
+        documents: paths.to_vec().into(),
+        ..RunInputs::default()
     };
     let opened = Opened::new(&inputs, &joined)?;
     let all = [&outputs.corpus, &outputs.labels];

@@ -1,12 +1,10 @@
 //! What a person may choose of a run.
 
-use std::path::PathBuf;
-
 use lookalike::Recipe;
 use lookalike::plan;
 
 use crate::sink::Output;
-use crate::source::ReadOptions;
+use crate::source::{ReadOptions, Source};
 
 /// Which document of a group comes first and is kept: the total order of a run. Ties are broken by
 /// position.
@@ -117,9 +115,82 @@ pub struct PairsOutputs {
 /// The inputs of a run.
 #[derive(Debug, Clone, Default)]
 pub struct RunInputs {
-    /// Files, directories, globs, `-`.
-    pub paths: Vec<PathBuf>,
+    /// The documents.
+    pub documents: Source,
     /// Documents that come before all others and count as kept whatever they match; they are never
     /// written.
-    pub against: Vec<PathBuf>,
+    pub against: Source,
+}
+
+/// A rule as typed: `first`, `last`, `longest`, `max:FIELD` or `min:FIELD`.
+///
+/// # Errors
+/// Anything else, in words that follow what was typed.
+pub fn parse_keep(text: &str) -> Result<Keep, String> {
+    match (text, text.split_once(':')) {
+        ("first", _) => Ok(Keep::First),
+        ("last", _) => Ok(Keep::Last),
+        ("longest", _) => Ok(Keep::Longest),
+        (_, Some(("max", field))) if !field.is_empty() => Ok(Keep::Max(field.to_owned())),
+        (_, Some(("min", field))) if !field.is_empty() => Ok(Keep::Min(field.to_owned())),
+        _ => Err("give first, last, longest, max:FIELD or min:FIELD".to_owned()),
+    }
+}
+
+/// A length of time as typed, in seconds: a number with the unit s, m, h, d or w.
+///
+/// # Errors
+/// Anything else, in words that follow what was typed.
+pub fn parse_duration(text: &str) -> Result<f64, String> {
+    let wrong = || "give a number with a unit: 90s, 15m, 36h, 2d or 1w".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wrong)?;
+    let seconds = match unit {
+        's' => 1.0,
+        'm' => 60.0,
+        'h' => 3600.0,
+        'd' => 86_400.0,
+        'w' => 604_800.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = text[..text.len() - unit.len_utf8()]
+        .parse()
+        .map_err(|_| wrong())?;
+    Some(number * seconds)
+        .filter(|total| total.is_finite() && *total >= 0.0)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_are_seconds() {
+        let cases = [
+            ("90s", 90.0),
+            ("15m", 900.0),
+            ("36h", 129_600.0),
+            ("2d", 172_800.0),
+            ("1w", 604_800.0),
+        ];
+        for (text, seconds) in cases {
+            assert_eq!(parse_duration(text), Ok(seconds), "{text}");
+        }
+        assert_eq!(parse_duration("1.5h"), Ok(5400.0));
+        for text in [
+            "", "d", "2", "2x", "-1d", "infd", "NaNs", "2 days", "1e400s", "2日",
+        ] {
+            assert!(parse_duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keep_rules() {
+        assert_eq!(parse_keep("longest"), Ok(Keep::Longest));
+        assert_eq!(parse_keep("max:a:b"), Ok(Keep::Max("a:b".to_owned())));
+        assert_eq!(parse_keep("min:id"), Ok(Keep::Min("id".to_owned())));
+        for text in ["", "max", "max:", "most:x", "First"] {
+            assert!(parse_keep(text).is_err(), "{text}");
+        }
+    }
 }

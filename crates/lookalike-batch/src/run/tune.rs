@@ -11,11 +11,11 @@ use lookalike::text::{Analyzer, Scratch};
 use lookalike::{Cpu, Recipe, Sketcher, Threshold};
 use serde::Serialize;
 
-use super::dedup::{measure_name, method_name};
 use super::evaluate::{Truth, unit_name};
 use super::labelled::{LabelledInputs, read_labelled};
 use super::progress::{Progress, Stage};
 use crate::error::Result;
+use crate::rule::{measure_name, method_name};
 
 /// How long the price of a setting is measured.
 const MEASURED: Duration = Duration::from_millis(300);

@@ -19,6 +19,7 @@ use super::atomic::Sealed;
 use super::ordered::in_order;
 use super::parquet::write_parquet;
 use super::stream::{OutputStream, Target, compression};
+use super::table::{Cell, Column, TableWriter};
 use super::{Output, RowSet, WriteOptions, Written};
 use crate::error::{Error, Result, shown};
 use crate::source::{Compression, Format, InputFile, Inputs, Place, format_by_extension};
@@ -52,7 +53,44 @@ pub fn write_kept(
     options: &WriteOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Written> {
+    if let Output::Memory(_) = output {
+        return write_numbers(rows, output, options);
+    }
     prepare_kept(inputs, rows, output, options, progress)?.commit()
+}
+
+/// Writes which rows are kept, and what is added to them, to a table in memory.
+fn write_numbers(
+    rows: &dyn RowSet,
+    output: &Output,
+    options: &WriteOptions<'_>,
+) -> Result<Written> {
+    let mut columns = vec![Column::Integer("row")];
+    if options.annotate.is_some() {
+        columns.extend([
+            Column::Text("cluster"),
+            Column::Text("duplicate_of"),
+            Column::Number("similarity"),
+        ]);
+    }
+    let mut table = TableWriter::create(output, &columns, None)?;
+    for index in (0..rows.len()).filter(|&index| rows.kept(index)) {
+        let row = Cell::Integer(rows.number(index) - 1);
+        match options
+            .annotate
+            .map(|annotate| annotate(index))
+            .transpose()?
+        {
+            None => table.push(&[row])?,
+            Some(added) => table.push(&[
+                row,
+                Cell::Text(&added.cluster),
+                added.duplicate_of.as_deref().map_or(Cell::Null, Cell::Text),
+                added.similarity.map_or(Cell::Null, Cell::Number),
+            ])?,
+        }
+    }
+    table.finish()
 }
 
 /// Kept rows that are written and on disk, but not under their names yet. Dropped, they are gone.
@@ -271,6 +309,13 @@ impl Job<'_> {
         if format == Format::TextFile && files.len() > 1 {
             return Err(Error::usage(format!(
                 "a file per document can only be written to a directory, which {} is not",
+                part.output
+            )));
+        }
+        if format == Format::Memory {
+            return Err(Error::usage(format!(
+                "rows of {}, a table in memory, cannot be written to {} as they are",
+                first.name(),
                 part.output
             )));
         }
@@ -583,6 +628,8 @@ fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
     let promised = format_by_extension(path);
     let compressed = compression(output) != Compression::None;
     let same = match (format, promised) {
+        // Rows in memory have no bytes of their own.
+        (Format::Memory, _) => false,
         (Format::Parquet, promised) => !compressed && promised.is_none_or(|it| it == format),
         (_, None) => true,
         (
@@ -616,5 +663,6 @@ fn described(format: Format) -> &'static str {
         Format::Csv { .. } => "CSV",
         Format::Parquet => "Parquet",
         Format::Text | Format::TextFile => "plain text",
+        Format::Memory => "a table in memory",
     }
 }

@@ -10,7 +10,12 @@ mod stream;
 mod table;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 
 use crate::error::Result;
 
@@ -28,6 +33,52 @@ pub enum Output {
     Path(PathBuf),
     /// Standard output, uncompressed.
     Stdout,
+    /// A table in memory. Kept rows are there by `row`, their number from 0, with what is added to
+    /// them.
+    Memory(Collected),
+}
+
+/// The batches of a table that is written to memory, for all who hold it.
+#[derive(Debug, Clone, Default)]
+pub struct Collected(Arc<Mutex<Option<Held>>>);
+
+/// The columns of a table and its batches.
+type Held = (SchemaRef, Vec<RecordBatch>);
+
+impl Collected {
+    /// Takes the columns and the batches out; none if no table was begun.
+    pub fn take(&self) -> Option<Held> {
+        self.held().take()
+    }
+
+    fn begin(&self, schema: &SchemaRef) {
+        *self.held() = Some((Arc::clone(schema), Vec::new()));
+    }
+
+    fn extend(&self, batches: Vec<RecordBatch>) {
+        if let Some((_, all)) = &mut *self.held() {
+            all.extend(batches);
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two are equal if they are one.
+impl PartialEq for Collected {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Collected {}
+
+impl Hash for Collected {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
 }
 
 impl Output {
@@ -38,7 +89,7 @@ impl Output {
             Self::Path(path) => {
                 std::fs::metadata(path).map_or(true, |it| it.is_file() || it.is_dir())
             }
-            Self::Stdout => false,
+            Self::Stdout | Self::Memory(_) => false,
         }
     }
 }
@@ -48,6 +99,7 @@ impl fmt::Display for Output {
         match self {
             Self::Path(path) => write!(f, "{}", path.display()),
             Self::Stdout => f.write_str("standard output"),
+            Self::Memory(_) => f.write_str("a table in memory"),
         }
     }
 }

@@ -42,6 +42,9 @@ impl Target {
                 let handle = handle.map_err(|cause| Error::writing("open", output, cause))?;
                 Ok(Self::Stdout(File::from(handle)))
             }
+            Output::Memory(_) => Err(Error::usage(format!(
+                "bytes cannot be written to {output}: give a file"
+            ))),
         }
     }
 
@@ -97,7 +100,7 @@ pub(super) fn refuse_inputs(path: &Path, inputs: Option<&Inputs>) -> Result<()> 
 pub(super) fn compression(output: &Output) -> Compression {
     match output {
         Output::Path(path) => compression_by_extension(path),
-        Output::Stdout => Compression::None,
+        Output::Stdout | Output::Memory(_) => Compression::None,
     }
 }
 

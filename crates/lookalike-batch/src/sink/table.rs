@@ -19,7 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::stream::{OutputStream, Target, compression};
-use super::{Output, Written};
+use super::{Collected, Output, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Compression, Format, Inputs, format_by_extension};
 
@@ -114,6 +114,7 @@ pub struct TableRows {
 enum Sink {
     Lines(Box<OutputStream>),
     Parquet(Box<ArrowWriter<OutputStream>>),
+    Memory(Collected),
 }
 
 enum Encoded {
@@ -151,6 +152,7 @@ impl TableWriter {
         let format = match output {
             Output::Path(path) => format_by_extension(path),
             Output::Stdout => None,
+            Output::Memory(collected) => return Ok(Self::in_memory(collected, columns)),
         };
         if format == Some(Format::Parquet) && compression(output) != Compression::None {
             return Err(Error::usage(format!("{output} would be compressed twice")));
@@ -177,6 +179,19 @@ impl TableWriter {
             pending,
             written: 0,
         })
+    }
+
+    fn in_memory(collected: &Collected, columns: &[Column<'_>]) -> Self {
+        let pending = TableRows::new(columns, Some(Format::Memory));
+        if let Encoded::Parquet(columns) = &pending.encoded {
+            collected.begin(&columns.schema);
+        }
+        Self {
+            name: Output::Memory(collected.clone()).to_string(),
+            sink: Sink::Memory(collected.clone()),
+            pending,
+            written: 0,
+        }
     }
 
     /// An empty lot of rows for this table.
@@ -223,6 +238,11 @@ impl TableWriter {
                     .and_then(|batches| batches.iter().try_for_each(|batch| writer.write(batch)));
                 written.map_err(|error| unwritable(&self.name, error))
             }
+            (Sink::Memory(collected), Encoded::Parquet(columns)) => {
+                let batches = columns.take_batches();
+                collected.extend(batches.map_err(|error| unwritable(&self.name, error))?);
+                Ok(())
+            }
             _ => Err(Error::usage(format!("the rows are none of {}", self.name))),
         }
     }
@@ -239,6 +259,12 @@ impl TableWriter {
             Sink::Parquet(writer) => {
                 let stream = writer.into_inner();
                 stream.map_err(|error| unwritable(&self.name, error))?
+            }
+            Sink::Memory(_) => {
+                return Ok(Written {
+                    rows: self.written,
+                    bytes: 0,
+                });
             }
         };
         let (target, bytes) = stream.finish()?;
@@ -257,7 +283,7 @@ impl TableRows {
             kind,
         };
         let encoded = match format {
-            Some(Format::Parquet) => Encoded::Parquet(Columns::new(columns)),
+            Some(Format::Parquet | Format::Memory) => Encoded::Parquet(Columns::new(columns)),
             Some(Format::Jsonl) => lines(LineKind::Json),
             Some(Format::Csv { delimiter, quoting }) => {
                 lines(LineKind::Delimited { delimiter, quoting })

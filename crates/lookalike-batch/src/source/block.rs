@@ -17,6 +17,7 @@ pub(super) enum Body {
     Lines(Lines),
     Documents(Documents),
     Packed(Packed),
+    Memory(Held),
 }
 
 /// Rows that end at line feeds.
@@ -54,6 +55,12 @@ pub(super) struct Packed {
     pub(super) number: u64,
 }
 
+/// Rows of a table in memory, all of one batch.
+pub(super) struct Held {
+    /// Rows of the table, from 0.
+    pub(super) rows: std::ops::Range<u64>,
+}
+
 impl Block {
     /// The place of the block among all blocks of the run: 0, 1, 2, ….
     pub fn ordinal(&self) -> u64 {
@@ -69,6 +76,7 @@ impl Block {
                 let first = packed.number + packed.portion.first();
                 (first, packed.portion.rows())
             }
+            Body::Memory(held) => (held.rows.start + 1, held.rows.end - held.rows.start),
         };
         first..first + count
     }

@@ -319,7 +319,7 @@ fn wanted_leaves(leaves: &SchemaDescriptor, schema: &SchemaRef, plan: &Plan) -> 
 }
 
 /// Refuses a file that lacks a wanted column or has it in a type that cannot be used.
-fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Result<()> {
+pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Result<()> {
     for (slot, wanted) in plan.names.iter().enumerate() {
         match data_type(schema, wanted) {
             None if plan.may_be_absent(slot) => {}
@@ -408,6 +408,20 @@ impl Strings {
         }
     }
 
+    /// Bytes of all values.
+    fn bytes(&self) -> u64 {
+        let between = |offsets: &[i64]| offsets[offsets.len() - 1] - offsets[0];
+        let bytes = match self {
+            Self::Small(array) => {
+                let offsets = array.value_offsets();
+                i64::from(offsets[offsets.len() - 1] - offsets[0])
+            }
+            Self::Large(array) => between(array.value_offsets()),
+            Self::View(array) => array.lengths().map(i64::from).sum(),
+        };
+        bytes.unsigned_abs()
+    }
+
     fn new(array: &ArrayRef) -> std::result::Result<Self, String> {
         match array.data_type() {
             DataType::Utf8 => Ok(Self::Small(array.as_string::<i32>().clone())),
@@ -439,6 +453,15 @@ impl Column {
             _ => Cells::Nulls,
         };
         Ok(Self { valid, cells })
+    }
+
+    /// The string at `row`, if it is one.
+    fn text_at(&self, row: usize) -> Option<&str> {
+        let null = self.valid.as_ref().is_some_and(|valid| valid.is_null(row));
+        match &self.cells {
+            Cells::Strings(strings, Kind::Text) if !null => Some(strings.get(row)),
+            _ => None,
+        }
     }
 
     /// Puts the value at `row` into a slot.
@@ -572,6 +595,46 @@ impl Columns {
             .map(column)
             .collect::<std::result::Result<_, _>>()
             .map(Self)
+    }
+
+    /// Bytes of the texts of a batch; an estimate where they are not plain strings.
+    pub(super) fn text_bytes(batch: &RecordBatch, plan: &Plan) -> u64 {
+        let of_column = |name: &str| match find(batch, name) {
+            Some((array, _)) => match array.data_type() {
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+                    Strings::new(&array).map_or(0, |strings| strings.bytes())
+                }
+                _ => array.get_array_memory_size() as u64,
+            },
+            None => 0,
+        };
+        let slots = plan.text_slots().iter().chain(plan.features.as_ref());
+        slots.map(|&slot| of_column(&plan.names[slot])).sum()
+    }
+
+    /// Puts the values of a row into `values`, but for a single text of strings, which stays where it
+    /// is: returns what the ranges of slots outside of the arena refer to.
+    pub(super) fn parse_around_text(
+        &self,
+        row: usize,
+        plan: &Plan,
+        values: &mut Values,
+    ) -> std::result::Result<&str, String> {
+        values.clear(plan);
+        let mut whole = "";
+        for (slot, column) in self.0.iter().enumerate() {
+            match column
+                .text_at(row)
+                .filter(|_| plan.single_text() == Some(slot))
+            {
+                Some(text) => {
+                    whole = text;
+                    values.set(slot, Kind::Text, 0, text.len());
+                }
+                None => column.put(row, slot, values)?,
+            }
+        }
+        Ok(whole)
     }
 
     /// Puts the values of a row into `values`.

@@ -25,6 +25,8 @@ pub(super) enum Storage {
     Stream,
     /// Row by row, in the spool for records.
     Records,
+    /// In memory, as columns.
+    Columns,
 }
 
 /// What tells whether a file is still the one that was opened.
@@ -58,6 +60,8 @@ pub struct InputFile {
     /// `None` for standard input.
     identity: Option<Identity>,
     regular: bool,
+    /// The size, where it is not that of a file.
+    held_bytes: Option<u64>,
     /// Kept open for reading in place.
     handle: OnceLock<File>,
     /// Where a stream begins in its spool.
@@ -106,6 +110,7 @@ impl InputFile {
             storage,
             identity: found.metadata.as_ref().map(Identity::of),
             regular,
+            held_bytes: None,
             handle,
             spooled_at: OnceLock::new(),
             columns: OnceLock::new(),
@@ -113,6 +118,26 @@ impl InputFile {
             first_number: OnceLock::new(),
             open_end: OnceLock::new(),
         })
+    }
+
+    /// A table in memory, of so many bytes.
+    pub(super) fn in_memory(name: &str, bytes: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            path: PathBuf::new(),
+            below: PathBuf::from(name),
+            format: Format::Memory,
+            storage: Storage::Columns,
+            identity: None,
+            regular: false,
+            held_bytes: Some(bytes),
+            handle: OnceLock::new(),
+            spooled_at: OnceLock::new(),
+            columns: OnceLock::new(),
+            header: OnceLock::new(),
+            first_number: OnceLock::new(),
+            open_end: OnceLock::new(),
+        }
     }
 
     /// The name as given, or as found in a directory; `-` is standard input.
@@ -125,11 +150,12 @@ impl InputFile {
         self.format
     }
 
-    /// The size on disk in bytes, if this is a regular file.
+    /// The size on disk in bytes, if this is a regular file; of a table in memory that of its texts.
     pub fn bytes(&self) -> Option<u64> {
         self.identity
             .filter(|_| self.regular)
             .map(|identity| identity.size)
+            .or(self.held_bytes)
     }
 
     /// The names of the columns of CSV, once the header (or the first row) has been read.

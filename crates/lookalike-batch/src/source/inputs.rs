@@ -5,15 +5,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow::array::RecordBatch;
 
-use super::block::{Block, Body, Documents, Lines, Packed, ParseScratch};
+use super::block::{Block, Body, Documents, Held, Lines, Packed, ParseScratch};
 use super::columnar::{self, Batch};
 use super::decode::{Decoding, bom_length, check_encoding};
 use super::expand::expand;
 use super::file::{InputFile, Storage};
 use super::lines::{Buffer, RowEnds, trim_line_end};
+use super::memory::{OpenTable, Table};
 use super::reading::Reading;
 use super::values::{ParsedRow, Plan, Position, Values, with_extra};
-use super::{Fields, Format, IdField, Place, ReadOptions, Row, RowResult, frame, json};
+use super::{Fields, Format, IdField, Place, ReadOptions, Row, RowResult, Source, frame, json};
 use crate::error::{Error, Result};
 use crate::spool::Spool;
 
@@ -35,6 +36,8 @@ pub struct Inputs {
     decoding: Decoding,
     streams: Option<Spool>,
     records: Option<Spool>,
+    /// The rows, where they are in memory.
+    table: Option<OpenTable>,
     layout: OnceLock<Layout>,
     reading: Mutex<Reading>,
     pool: Mutex<Vec<Buffer>>,
@@ -103,10 +106,40 @@ impl Inputs {
             },
             streams,
             records,
+            table: None,
             layout: OnceLock::new(),
             reading: Mutex::new(Reading::new()),
             pool: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Opens what rows come from.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), and a table without the wanted columns.
+    pub fn open_source(source: &Source, options: &ReadOptions) -> Result<Self> {
+        match source {
+            Source::Paths(paths) => Self::open(paths, options),
+            Source::Table(table) => Self::of_table(table, options),
+        }
+    }
+
+    /// Reads a table in memory.
+    fn of_table(table: &Table, options: &ReadOptions) -> Result<Self> {
+        let mut inputs = Self::open(&[], options)?;
+        let fields = table.schema().fields();
+        inputs.lay_out(|| Ok(Some(fields.find("id").is_some())))?;
+        let open = OpenTable::new(table, &inputs.layout().plan)?;
+        inputs.files = vec![InputFile::in_memory(table.name(), open.total_bytes())];
+        inputs.bases = vec![0];
+        inputs.table = Some(open);
+        Ok(inputs)
+    }
+
+    /// The table that is read, if one is.
+    pub(super) fn table(&self) -> Option<&OpenTable> {
+        self.table.as_ref()
     }
 
     /// The inputs in the order in which they are read.
@@ -201,7 +234,7 @@ impl Inputs {
             Body::Lines(Lines { buffer, .. }) | Body::Documents(Documents { buffer, .. }) => {
                 self.put_back(buffer);
             }
-            Body::Packed(_) => {}
+            Body::Packed(_) | Body::Memory(_) => {}
         }
     }
 
@@ -251,6 +284,7 @@ impl Inputs {
             Body::Lines(lines) => self.parse_lines(lines, None, scratch, visit),
             Body::Documents(documents) => self.parse_documents(documents, None, scratch, visit),
             Body::Packed(packed) => self.parse_packed(packed, scratch, visit),
+            Body::Memory(held) => self.parse_held(held, None, scratch, visit),
         }
     }
 
@@ -273,6 +307,7 @@ impl Inputs {
                 self.parse_documents(documents, Some(wanted), scratch, visit)
             }
             Body::Packed(packed) => self.parse_some_packed(packed, wanted, scratch, visit),
+            Body::Memory(held) => self.parse_held(held, Some(wanted), scratch, visit),
         }
     }
 
@@ -431,6 +466,54 @@ impl Inputs {
         }
     }
 
+    fn parse_held(
+        &self,
+        held: &Held,
+        wanted: Option<&[u64]>,
+        scratch: &mut ParseScratch,
+        visit: &mut dyn FnMut(RowResult<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(table) = &self.table else {
+            return Ok(());
+        };
+        let plan = &self.layout().plan;
+        let columns = table.columns(held.rows.clone(), plan)?;
+        for (at, row) in held.rows.clone().enumerate() {
+            if is_wanted(wanted, row + 1) {
+                self.visit_held(&columns, (at, row), scratch, &mut *visit)??;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls back with a row in memory: the one at a place of these columns, and of the table.
+    fn visit_held<R>(
+        &self,
+        columns: &columnar::Columns,
+        (at, row): (usize, u64),
+        scratch: &mut ParseScratch,
+        visit: impl FnOnce(RowResult<'_>) -> R,
+    ) -> Result<R> {
+        let (file, plan) = (&self.files[0], &self.layout().plan);
+        let mut position = Position {
+            file: file.name(),
+            line: row + 1,
+            number: row + 1,
+            place: Place::new(row, 0),
+        };
+        let values = &mut scratch.values;
+        let read = columns.parse_around_text(at, plan, values);
+        let parsed = read.and_then(|whole| values.row(plan, whole, self.options.invalid_text));
+        match parsed {
+            Ok(parsed) => {
+                let length = self.row_length(file, 0, parsed.text().len())?;
+                position.place = Place::new(row, length);
+                Ok(parsed.visit(plan, position, visit))
+            }
+            Err(reason) => Ok(visit(Err(position.bad(reason)))),
+        }
+    }
+
     fn parse_packed(
         &self,
         packed: &Packed,
@@ -568,6 +651,14 @@ impl Inputs {
         visit: impl FnOnce(&Row<'_>) -> R,
     ) -> Result<R> {
         let file = self.file_of(place);
+        if let Some(table) = &self.table {
+            let row = place.offset();
+            let columns = table.columns(row..row + 1, &self.layout().plan)?;
+            return self.visit_held(&columns, (0, row), scratch, |row| match row {
+                Ok(row) => Ok(visit(&row)),
+                Err(bad) => Err(Error::input(format!("{}: {}", bad.file, bad.reason))),
+            })?;
+        }
         let mut bytes = std::mem::take(&mut scratch.bytes);
         let read = self.read_place(place, &mut bytes);
         let result = read.and_then(|()| self.parse_again(file, place, &bytes, scratch, visit));
@@ -620,12 +711,17 @@ impl Inputs {
     }
 
     /// Reads the bytes of one row again, with its line end if it has one, in place of what `bytes`
-    /// held. For Parquet this is the id and the text as a line of JSON.
+    /// held. For Parquet and tables in memory this is the id and the text as a line of JSON.
     ///
     /// # Errors
     ///
     /// A row that cannot be read again.
     pub fn raw(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
+        if self.table.is_some() {
+            return self.reread(place, &mut ParseScratch::default(), |row| {
+                *bytes = as_json_line(row);
+            });
+        }
         self.read_place(place, bytes)?;
         let file = self.file_of(place);
         if file.format() != Format::Parquet {
@@ -634,8 +730,7 @@ impl Inputs {
         let mut entries = Vec::new();
         let row = frame::decode(bytes, &mut entries, place, 0);
         let row = row.ok_or_else(|| Error::input("the copy of a row is damaged"))?;
-        let json = serde_json::json!({ "id": row.id, "text": row.text });
-        *bytes = format!("{json}\n").into_bytes();
+        *bytes = as_json_line(&row);
         Ok(())
     }
 
@@ -681,6 +776,12 @@ impl Inputs {
     }
 }
 
+/// The id and the text of a row.
+fn as_json_line(row: &Row<'_>) -> Vec<u8> {
+    let json = serde_json::json!({ "id": row.id, "text": row.text });
+    format!("{json}\n").into_bytes()
+}
+
 /// Whether a row is one of those that are wanted, ascending; all are if no choice was made.
 fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
     wanted.is_none_or(|wanted| wanted.binary_search(&number).is_ok())
@@ -696,7 +797,7 @@ fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
                 // Never empty, so that every row has a place of its own.
                 Storage::InPlace => file.bytes().unwrap_or(0) + 1,
                 Storage::Stream if file.format() == Format::TextFile => 1 << 33,
-                Storage::Stream | Storage::Records => STREAM_ROOM,
+                Storage::Stream | Storage::Records | Storage::Columns => STREAM_ROOM,
             };
             let base = end;
             end = end.checked_add(room).ok_or_else(|| {

@@ -27,6 +27,9 @@
 //! leaves the rest of an input without meaning (a truncated archive, a missing column, a row over
 //! the limit) is an [`Error`](crate::error::Error).
 //!
+//! Tables in memory are read as Parquet is, column by column and without a copy of their texts: see
+//! [`Table`].
+//!
 //! # Reading a row again
 //!
 //! Each row has a [`Place`], and [`Inputs::reread`] and [`Inputs::raw`] read it again from any
@@ -46,6 +49,7 @@ mod frame;
 mod inputs;
 mod json;
 mod lines;
+mod memory;
 mod reading;
 mod stream;
 mod values;
@@ -60,6 +64,7 @@ pub use file::InputFile;
 pub use inputs::Inputs;
 pub(crate) use json::FieldProbe;
 pub(crate) use lines::trim_line_end;
+pub use memory::Table;
 
 /// What a block holds unless [`ReadOptions::block_bytes`] says otherwise: enough to make the cost
 /// of handing it out vanish, little enough to stay in a core's second-level cache.
@@ -86,6 +91,36 @@ pub enum Format {
     Text,
     /// Plain text, a file per document.
     TextFile,
+    /// Rows in memory; no file has this format.
+    Memory,
+}
+
+/// Where rows come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Files, directories, globs, `-`.
+    Paths(Vec<PathBuf>),
+    /// A table in memory.
+    Table(Table),
+}
+
+impl Source {
+    /// Whether there is nothing to read from.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Paths(paths) if paths.is_empty())
+    }
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Paths(Vec::new())
+    }
+}
+
+impl From<Vec<PathBuf>> for Source {
+    fn from(paths: Vec<PathBuf>) -> Self {
+        Self::Paths(paths)
+    }
 }
 
 impl Format {

@@ -1,7 +1,7 @@
 //! The part of reading that happens in order, under one lock: which input is next, where its rows
 //! end, how many they are, and what its header says.
 
-use super::block::{Block, Body, Documents, Lines, Packed};
+use super::block::{Block, Body, Documents, Held, Lines, Packed};
 use super::columnar::{Portions, PositionedFile, has_column, unreadable};
 use super::decode::{bom_length, is_utf16};
 use super::delimited::Columns;
@@ -34,6 +34,8 @@ pub(super) struct Reading {
 enum Open {
     Lines(OpenLines),
     Portions(Portions),
+    /// Rows of a table in memory that were handed out.
+    Table(u64),
 }
 
 struct OpenLines {
@@ -105,6 +107,9 @@ impl Reading {
 
     fn open_file(&mut self, inputs: &Inputs) -> Result<Open> {
         let file = &inputs.files()[self.file];
+        if file.format() == Format::Memory {
+            return Ok(Open::Table(0));
+        }
         if file.format() == Format::Parquet {
             return self.open_parquet(inputs).map(Open::Portions);
         }
@@ -163,7 +168,17 @@ impl Reading {
         match open {
             Open::Lines(lines) => self.read_lines(inputs, lines),
             Open::Portions(portions) => Ok(self.hand_out(portions)),
+            Open::Table(passed) => Ok(self.hold_out(inputs, passed)),
         }
+    }
+
+    /// The next rows of a table in memory.
+    fn hold_out(&mut self, inputs: &Inputs, passed: u64) -> Option<(Body, u64)> {
+        let table = inputs.table()?;
+        let (rows, position) = table.block(passed, inputs.options().block_bytes)?;
+        self.rows = rows.end;
+        self.open = Some(Open::Table(rows.end));
+        Some((Body::Memory(Held { rows }), position))
     }
 
     /// The next portion of a Parquet file, to be decoded outside of the lock.
@@ -341,7 +356,10 @@ fn json_has_id(inputs: &Inputs, bytes: &[u8]) -> Option<bool> {
 
 impl Inputs {
     /// The layout, decided by the first input that can tell whether there is a field `id`.
-    fn lay_out(&self, has_id: impl FnOnce() -> Result<Option<bool>>) -> Result<Option<&Layout>> {
+    pub(super) fn lay_out(
+        &self,
+        has_id: impl FnOnce() -> Result<Option<bool>>,
+    ) -> Result<Option<&Layout>> {
         if let Some(layout) = self.layout_if_known() {
             return Ok(Some(layout));
         }

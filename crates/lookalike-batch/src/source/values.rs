@@ -61,6 +61,27 @@ impl Plan {
                 && (!self.extra.contains(&slot) || single)
     }
 
+    /// Whether a column of this name is wanted, or something within it.
+    pub(super) fn reads(&self, column: &str) -> bool {
+        self.names.iter().any(|name| {
+            let rest = name.strip_prefix(column);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    }
+
+    /// The slot of the text, if a single field holds it.
+    pub(super) fn single_text(&self) -> Option<usize> {
+        match self.text[..] {
+            [slot] => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// The slots of the text.
+    pub(super) fn text_slots(&self) -> &[usize] {
+        &self.text
+    }
+
     /// What a slot is wanted for, in words.
     pub(super) fn role(&self, slot: usize) -> &'static str {
         match slot {
@@ -436,6 +457,11 @@ impl<'a> ParsedRow<'a> {
             values,
             row: "",
         }
+    }
+
+    /// The text.
+    pub(super) fn text(&self) -> &'a str {
+        self.text
     }
 
     /// Appends the row to `frames`; `None` if it is too long.

@@ -18,8 +18,8 @@ use crate::Outcome;
 use crate::args::{ExplainArgs, Verify};
 use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
-use crate::recipes::load_recipe;
 use crate::settings;
+use crate::settings::load_recipe;
 
 use super::documents::{Found, lock, look_up, unless_known, visit_rows};
 

@@ -7,7 +7,7 @@ use lookalike::recipe::{Mode, Scheme, Tokens};
 use crate::Outcome;
 use crate::args::RecipeArgs;
 use crate::output::Printer;
-use crate::recipes::load_recipe;
+use crate::settings::load_recipe;
 
 pub(crate) fn run(args: &RecipeArgs) -> Result<Outcome> {
     let text = match &args.recipe {

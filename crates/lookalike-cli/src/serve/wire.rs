@@ -15,6 +15,9 @@ use lookalike::online::{Time, Window};
 use lookalike::plan;
 use lookalike::{Recipe, Threshold};
 use lookalike_batch::Digits;
+use lookalike_batch::rule::{
+    Asked, Spelling, candidates_name, measure_name, method_name, unit_name,
+};
 use lookalike_batch::run::parse_time;
 use lookalike_store::{
     Answer, Cluster, Content, Document, Holds, LONGEST_ID, OnConflict, Settings, Stored, Verdict,
@@ -26,8 +29,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::problem::{Code, Problem};
-use crate::args::Period;
-use crate::rule::{Asked, Spelling};
+use crate::args::{Candidates, Method, Period, Unit, Verify};
 
 /// Reads JSON that is all of a body, or a part of it.
 ///
@@ -378,15 +380,15 @@ impl Fields {
     pub(super) fn matching(&mut self) -> Result<plan::Settings, Problem> {
         let threshold = self.take("threshold")?.map(Threshold::new).transpose();
         let asked = Asked {
-            method: self.choose("method")?,
+            method: self.choose::<Method>("method")?.map(Into::into),
             threshold: threshold.map_err(unsettled)?,
             distance: self.take("distance")?,
-            candidates: self.choose("candidates")?,
+            candidates: self.choose::<Candidates>("candidates")?.map(Into::into),
             sentences: self
                 .take::<NonZeroUsize>("sentences")?
                 .map(NonZeroUsize::get),
-            measure: self.choose("measure")?,
-            unit: self.choose("unit")?,
+            measure: self.choose::<Verify>("measure")?.map(Into::into),
+            unit: self.choose::<Unit>("unit")?.map(Into::into),
         };
         asked.settings(Spelling::Fields).map_err(unsettled)
     }
@@ -477,18 +479,18 @@ pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
 #[derive(Serialize)]
 pub(super) struct Chosen {
     recipe: String,
-    method: Option<String>,
+    method: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     distance: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    candidates: Option<String>,
+    candidates: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sentences: Option<usize>,
-    measure: Option<String>,
+    measure: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    unit: Option<String>,
+    unit: Option<&'static str>,
     window: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     skew: Option<String>,
@@ -504,13 +506,13 @@ impl From<&Settings> for Chosen {
         let window = settings.window.as_ref();
         Self {
             recipe: told_recipe(&settings.recipe),
-            method: asked.method.and_then(name),
+            method: asked.method.map(method_name),
             threshold: asked.threshold.map(Threshold::get),
             distance: asked.distance,
-            candidates: asked.candidates.and_then(name),
+            candidates: asked.candidates.map(candidates_name),
             sentences: asked.sentences,
-            measure: asked.measure.and_then(name),
-            unit: asked.unit.and_then(name),
+            measure: asked.measure.map(measure_name),
+            unit: asked.unit.map(unit_name),
             window: window.map(|window| told_period(window.width())),
             skew: window.map(|window| told_period(window.skew())),
             refresh: window.map(Window::refreshes),
@@ -518,10 +520,6 @@ impl From<&Settings> for Chosen {
             on_conflict: settings.on_conflict,
         }
     }
-}
-
-fn name<T: ValueEnum>(choice: T) -> Option<String> {
-    Some(choice.to_possible_value()?.get_name().to_owned())
 }
 
 /// The name of a recipe that is built in, else its TOML.

@@ -15,7 +15,7 @@ use super::{check_standard_output, chosen, of_sequences, output, read_options, t
 use crate::args::{
     EvalArgs, InputFormat, Labels, Method, Reading, Resampling, Rule, TuneArgs, Verify, Ways,
 };
-use crate::recipes::load_recipe;
+use crate::settings::load_recipe;
 
 /// The largest distance that is looked at unless another one is given.
 const DISTANCE: u32 = 10;

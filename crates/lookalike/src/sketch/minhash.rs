@@ -307,7 +307,7 @@ impl Number for u32 {
 impl Number for u64 {
     #[inline(always)]
     fn apply(factor: u64, summand: u64, hash: u32) -> u32 {
-        legacy(factor, summand, hash)
+        legacy(factor, summand, hash.into())
     }
 }
 

@@ -3,6 +3,7 @@
 mod bottomk;
 pub(crate) mod compat;
 mod minhash;
+mod permuted;
 mod simhash;
 
 pub use bottomk::{
@@ -10,6 +11,7 @@ pub use bottomk::{
     textbook_k_minima,
 };
 pub use minhash::{MinHasher, equal_slots};
+pub use permuted::{MessageHasher, Permuted, PermutedScheme};
 pub(crate) use simhash::shuffle;
 pub use simhash::{SimHasher, ballots, vote};
 

@@ -13,9 +13,28 @@ use super::{Buffers, python};
 use crate::arch::Cpu;
 use crate::digest::{Sha1, State};
 use crate::recipe::MinHashFamily;
+use crate::sketch::PermutedScheme;
 
 pub(super) fn hash(state: State) -> u128 {
     u128::from(u64::from(state[0].swap_bytes()) | u64::from(state[1].swap_bytes()) << 32)
+}
+
+/// The hashes of messages that the caller has cut; see [`MessageHasher`](crate::sketch::MessageHasher).
+pub(in crate::sketch) fn hashes<'b>(
+    cpu: Cpu,
+    bytes: &[u8],
+    ends: &[usize],
+    buffers: &'b mut Buffers,
+) -> &'b [u64] {
+    let mut start = 0;
+    buffers.ranges.clear();
+    buffers.ranges.extend(ends.iter().map(|&end| {
+        let range = start..end;
+        start = end;
+        range
+    }));
+    buffers.hash::<Sha1>(cpu, bytes, hash);
+    &buffers.low
 }
 
 pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
@@ -37,31 +56,43 @@ const MERSENNE: u64 = (1 << 61) - 1;
 impl Permutations {
     /// The functions of a family of this package; nothing for the other families.
     pub(in crate::sketch) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
+        let scheme = match family {
+            MinHashFamily::DatasketchLegacy => PermutedScheme::Legacy,
+            MinHashFamily::DatasketchAffine32 => PermutedScheme::Affine32,
+            MinHashFamily::FastSimilarity | MinHashFamily::Affine32 => return None,
+        };
+        Some(Self::drawn(scheme, slots, seed))
+    }
+
+    /// The functions of a scheme.
+    pub(in crate::sketch) fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
-        match family {
-            MinHashFamily::DatasketchLegacy => {
+        let mut numbers = |draw: fn(&mut Twister) -> u64| -> Vec<u64> {
+            (0..slots).map(|_| draw(&mut random)).collect()
+        };
+        match scheme {
+            PermutedScheme::Legacy => {
                 let pairs =
                     (0..slots).map(|_| (random.between(1, MERSENNE), random.between(0, MERSENNE)));
                 let (factors, summands) = pairs.unzip();
-                Some(Self { factors, summands })
+                Self { factors, summands }
             }
-            MinHashFamily::DatasketchAffine32 => {
-                let mut words =
-                    |make: fn(u32) -> u32| (0..slots).map(|_| make(random.next()).into()).collect();
-                Some(Self {
-                    factors: words(|word| (word & i32::MAX as u32) * 2 + 1),
-                    summands: words(|word| word),
-                })
-            }
-            MinHashFamily::FastSimilarity | MinHashFamily::Affine32 => None,
+            PermutedScheme::Affine32 => Self {
+                factors: numbers(|random| u64::from(random.next() & i32::MAX as u32) * 2 + 1),
+                summands: numbers(|random| random.next().into()),
+            },
+            PermutedScheme::Affine64 => Self {
+                factors: numbers(|random| (random.next_64() & i64::MAX as u64) * 2 + 1),
+                summands: numbers(Twister::next_64),
+            },
         }
     }
 }
 
 /// The value of one function of the older family. Product and sum wrap at 2^64: that is part of it.
 #[inline(always)]
-pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u32) -> u32 {
-    let sum = factor.wrapping_mul(hash.into()).wrapping_add(summand);
+pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u64) -> u32 {
+    let sum = factor.wrapping_mul(hash).wrapping_add(summand);
     let folded = (sum & MERSENNE) + (sum >> 61);
     // The folded sum is below 2 · MERSENNE.
     (if folded >= MERSENNE {
@@ -77,6 +108,14 @@ pub(in crate::sketch) fn finalized(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
     hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
     hash ^ hash >> 16
+}
+
+/// The same on 64 bits.
+#[inline(always)]
+pub(in crate::sketch) fn finalized_64(mut hash: u64) -> u64 {
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
 }
 
 /// MT19937.

@@ -27,7 +27,9 @@ mod yanyiwu;
 
 use std::ops::Range;
 
-pub(super) use datasketch::{Permutations, finalized, legacy};
+pub(super) use datasketch::{
+    Permutations, finalized, finalized_64, hashes as datasketch_hashes, legacy,
+};
 pub(super) use yanyiwu::vote as vote_of_keywords;
 pub(crate) use yanyiwu::{File, Sources, Tables};
 

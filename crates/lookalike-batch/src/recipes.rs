@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
 use lookalike::Recipe;
 use toml::{Table, Value};
 
-use crate::args::Changes;
+use crate::error::{Error, Result};
+use crate::rule::Spelling;
 
 /// The keys whose values are lists, for which commas part what is no TOML.
 const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
@@ -23,31 +23,59 @@ const FILES: [&str; 8] = [
     "yanyiwu.stopwords",
 ];
 
-/// A recipe by its name, or from a TOML file, with changes. The files that a recipe names are
-/// where its own file is, those of changes as seen from the working directory.
-pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
+/// A recipe by its name, or from a TOML file, with changes such as `ngram=3`. The files that a recipe
+/// names are where its own file is, those of changes as seen from the working directory.
+///
+/// # Errors
+/// A name that no recipe has, a file that cannot be read, a change that makes no recipe.
+pub fn load_recipe(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
     let (toml, directory) = written(name)?;
-    let set = &changes.set;
-    if set.is_empty() && directory.is_none() {
+    if changes.is_empty() && directory.is_none() {
         return Ok(Recipe::named(name)?);
     }
-    let directory = directory.unwrap_or_default();
-    if set.is_empty() {
-        return Recipe::read_in(&toml, &directory).map_err(|error| anyhow!("{name}: {error}"));
+    change_recipe(
+        name,
+        &toml,
+        &directory.unwrap_or_default(),
+        (changes, spelling),
+    )
+}
+
+/// A recipe from its TOML, with changes; its files are seen from the working directory.
+///
+/// # Errors
+/// TOML that is no recipe, or that changes make none of.
+pub fn read_recipe(toml: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
+    change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
+}
+
+fn change_recipe(
+    name: &str,
+    toml: &str,
+    directory: &Path,
+    (changes, spelling): (&[String], Spelling),
+) -> Result<Recipe> {
+    if changes.is_empty() {
+        return Recipe::read_in(toml, directory).map_err(|error| Error::from(error).within(name));
     }
-    let mut table: Table = toml.parse().map_err(|error| anyhow!("{name}: {error}"))?;
+    let unreadable = |error: toml::de::Error| Error::engine(format!("{name}: {error}"));
+    let mut table: Table = toml.parse().map_err(unreadable)?;
     let mut keys = Vec::new();
-    for change in set {
-        keys.push(apply(change, &mut table)?);
+    for change in changes {
+        keys.push(apply(change, &mut table, spelling)?);
     }
     rename(&mut table, &keys);
     let locate = |key: &str, file: &str| match keys.iter().any(|set| covers(set, key)) {
         true => PathBuf::from(file),
         false => directory.join(file),
     };
-    let text = toml::to_string(&table)?;
-    Recipe::read(&text, &locate)
-        .map_err(|error| anyhow!("{name} with --set {}: {error}", set.join(" --set ")))
+    let text = toml::to_string(&table)
+        .map_err(|error| Error::engine(format!("{name}: {error}")).with_source(error))?;
+    let changed = || {
+        let changes: Vec<_> = changes.iter().map(|one| spelling.change(one)).collect();
+        format!("{name} with {}", changes.join(" "))
+    };
+    Recipe::read(&text, &locate).map_err(|error| Error::from(error).within(&changed()))
 }
 
 /// The TOML of a recipe, and the directory of its file if it has one.
@@ -60,19 +88,23 @@ fn written(name: &str) -> Result<(String, Option<PathBuf>)> {
     if !is_file {
         return Ok((Recipe::named(name)?.to_toml(), None));
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|cause| anyhow!("cannot read the recipe {name}: {cause}"))?;
+    let text = std::fs::read_to_string(path).map_err(|cause| {
+        Error::input(format!("cannot read the recipe {name}: {cause}")).with_source(cause)
+    })?;
     let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
     Ok((text, Some(directory)))
 }
 
 /// Makes one change; returns its key.
-fn apply<'c>(change: &'c str, table: &mut Table) -> Result<&'c str> {
+fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&'c str> {
+    let spelled = spelling.change(change);
     let Some((key, value)) = change
         .split_once('=')
         .filter(|(_, value)| !value.is_empty())
     else {
-        bail!("--set {change}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary");
+        return Err(Error::usage(format!(
+            "{spelled}: give KEY=VALUE, such as ngram=3 or simhash.weights=binary"
+        )));
     };
     if FILES.iter().any(|file| covers(key, file)) {
         forget_digests(table, key);
@@ -87,7 +119,11 @@ fn apply<'c>(change: &'c str, table: &mut Table) -> Result<&'c str> {
             .or_insert_with(|| Value::Table(Table::new()));
         into = match inner {
             Value::Table(inner) => inner,
-            _ => bail!("--set {change}: '{parent}' is no table of the recipe, it has a value"),
+            _ => {
+                return Err(Error::usage(format!(
+                    "{spelled}: '{parent}' is no table of the recipe, it has a value"
+                )));
+            }
         };
     }
     into.insert(last.to_owned(), typed(value, LISTS.contains(&key)));
@@ -150,8 +186,8 @@ mod tests {
     use super::*;
 
     fn changed(name: &str, set: &[&str]) -> Result<Recipe> {
-        let set = set.iter().map(|&change| change.to_owned()).collect();
-        load_recipe(name, &Changes { set })
+        let set: Vec<_> = set.iter().map(|&change| change.to_owned()).collect();
+        load_recipe(name, &set, Spelling::Options)
     }
 
     #[test]

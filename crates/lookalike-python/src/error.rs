@@ -1,0 +1,41 @@
+//! Errors as exceptions: the tree of `lookalike._errors`, by the kind of the error.
+
+use lookalike_batch::{Error, ErrorKind};
+use pyo3::{PyErr, import_exception};
+
+import_exception!(lookalike._errors, SettingError);
+import_exception!(lookalike._errors, RecipeError);
+import_exception!(lookalike._errors, InputError);
+import_exception!(lookalike._errors, BadRowError);
+import_exception!(lookalike._errors, OutputError);
+import_exception!(lookalike._errors, LimitError);
+
+/// The exception of an error of a run.
+pub(crate) fn raise(error: Error) -> PyErr {
+    let message = error.to_string();
+    let cause = std::error::Error::source(&error);
+    let engine = cause.and_then(|cause| cause.downcast_ref::<lookalike::Error>());
+    match (error.kind(), engine) {
+        (ErrorKind::Engine, Some(engine)) => of_kind(engine.kind(), message),
+        (ErrorKind::Usage | ErrorKind::Engine, _) => SettingError::new_err(message),
+        (ErrorKind::Input, _) => InputError::new_err(message),
+        (ErrorKind::BadRow, _) => BadRowError::new_err(message),
+        (ErrorKind::Limit, _) => LimitError::new_err(message),
+        _ => OutputError::new_err(message),
+    }
+}
+
+/// The exception of an error of the engine.
+pub(crate) fn refuse(error: lookalike::Error) -> PyErr {
+    of_kind(error.kind(), error.to_string())
+}
+
+fn of_kind(kind: lookalike::ErrorKind, message: String) -> PyErr {
+    use lookalike::ErrorKind as Kind;
+    match kind {
+        Kind::Recipe => RecipeError::new_err(message),
+        Kind::Limit => LimitError::new_err(message),
+        Kind::File | Kind::Text => InputError::new_err(message),
+        _ => SettingError::new_err(message),
+    }
+}

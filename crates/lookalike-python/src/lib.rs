@@ -1,0 +1,39 @@
+//! `lookalike._engine`: the engine as Python sees it.
+//!
+//! Thin: what a call means is decided in `lookalike` and `lookalike-batch`, how it looks to a person in
+//! `python/lookalike`. Here values cross: Arrow tables come in without a copy ([`table`]), runs let go of
+//! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
+
+mod error;
+mod minhash;
+mod recipe;
+mod run;
+mod settings;
+mod sketch;
+mod table;
+mod texts;
+
+use pyo3::prelude::*;
+
+/// What the package is made of; see `lookalike`.
+#[pymodule(gil_used = false)]
+#[pyo3(name = "_engine")]
+mod engine {
+    #[pymodule_export]
+    use crate::minhash::MinHash;
+    #[pymodule_export]
+    use crate::recipe::Recipe;
+    #[pymodule_export]
+    use crate::run::{dedup, pairs};
+    #[pymodule_export]
+    use crate::sketch::{minhash, simhash};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("RECIPES", lookalike::Recipe::NAMES.to_vec())?;
+        module.add("THRESHOLD", lookalike::Threshold::DEFAULT.get())
+    }
+}

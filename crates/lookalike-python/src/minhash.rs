@@ -1,0 +1,690 @@
+//! The MinHash of `datasketch`, bit for bit.
+//!
+//! What `update` is given is kept until somebody looks: hashing many messages side by side takes a
+//! fraction of the time of one after another.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use lookalike::sketch::{MessageHasher, Permuted, PermutedScheme};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyType};
+
+use crate::error::refuse;
+
+/// Messages that are kept before they are hashed, and their bytes.
+const PENDING: usize = 1024;
+const PENDING_BYTES: usize = 64 << 10;
+
+/// The slots of a signature.
+#[derive(Clone, PartialEq)]
+pub(crate) enum Slots {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Slots {
+    fn empty(scheme: PermutedScheme, count: usize) -> Self {
+        match scheme {
+            PermutedScheme::Affine32 => Self::Narrow(vec![u32::MAX; count]),
+            PermutedScheme::Affine64 | PermutedScheme::Legacy => {
+                Self::Wide(vec![most(scheme); count])
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(slots) => slots.len(),
+            Self::Wide(slots) => slots.len(),
+        }
+    }
+
+    fn equal(&self, other: &Self) -> usize {
+        let count = |equal: &mut dyn Iterator<Item = bool>| equal.filter(|&equal| equal).count();
+        match (self, other) {
+            (Self::Narrow(a), Self::Narrow(b)) => lookalike::sketch::equal_slots(a, b),
+            (Self::Wide(a), Self::Wide(b)) => count(&mut a.iter().zip(b).map(|(a, b)| a == b)),
+            _ => 0,
+        }
+    }
+
+    fn lower(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Narrow(a), Self::Narrow(b)) => lower(a, b),
+            (Self::Wide(a), Self::Wide(b)) => lower(a, b),
+            _ => {}
+        }
+    }
+
+    fn as_array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self {
+            Self::Narrow(slots) => PyArray1::from_slice(py, slots).into_any(),
+            Self::Wide(slots) => PyArray1::from_slice(py, slots).into_any(),
+        }
+    }
+}
+
+fn lower<T: Copy + Ord>(a: &mut [T], b: &[T]) {
+    for (a, &b) in a.iter_mut().zip(b) {
+        *a = (*a).min(b);
+    }
+}
+
+/// The value of a slot that nothing has reached.
+fn most(scheme: PermutedScheme) -> u64 {
+    match scheme {
+        PermutedScheme::Affine32 | PermutedScheme::Legacy => u32::MAX.into(),
+        PermutedScheme::Affine64 => u64::MAX,
+    }
+}
+
+fn name_of(scheme: PermutedScheme) -> &'static str {
+    match scheme {
+        PermutedScheme::Affine32 => "affine32",
+        PermutedScheme::Affine64 => "affine64",
+        PermutedScheme::Legacy => "legacy",
+    }
+}
+
+fn scheme_of(name: &str) -> PyResult<PermutedScheme> {
+    match name {
+        "affine32" => Ok(PermutedScheme::Affine32),
+        "affine64" => Ok(PermutedScheme::Affine64),
+        "legacy" => Ok(PermutedScheme::Legacy),
+        _ => Err(PyValueError::new_err(format!(
+            "scheme must be one of affine32, affine64, legacy, got '{name}'"
+        ))),
+    }
+}
+
+/// The functions of a scheme, a number of slots and a seed; drawn once.
+fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<Permuted> {
+    type Known = HashMap<(PermutedScheme, usize, u32), Arc<Permuted>>;
+    static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+    let known = KNOWN.get_or_init(Mutex::default);
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let functions = known
+        .entry((scheme, slots, seed))
+        .or_insert_with(|| Arc::new(Permuted::drawn(scheme, slots, seed)));
+    Arc::clone(functions)
+}
+
+thread_local! {
+    static HASHER: RefCell<MessageHasher> = RefCell::default();
+}
+
+/// What was added, as far as it is in the slots.
+#[derive(Clone)]
+struct State {
+    slots: Slots,
+    /// Messages that are not hashed yet, one after another, and where each ends.
+    messages: Vec<u8>,
+    ends: Vec<usize>,
+    /// Hashes that somebody else made.
+    hashes: Vec<u64>,
+}
+
+impl State {
+    fn new(slots: Slots) -> Self {
+        Self {
+            slots,
+            messages: Vec::new(),
+            ends: Vec::new(),
+            hashes: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, functions: &Permuted, message: &[u8]) {
+        self.messages.extend_from_slice(message);
+        self.ends.push(self.messages.len());
+        if self.ends.len() >= PENDING || self.messages.len() >= PENDING_BYTES {
+            self.take_in(functions);
+        }
+    }
+
+    fn push_hash(&mut self, functions: &Permuted, hash: u64) {
+        self.hashes.push(hash);
+        if self.hashes.len() >= PENDING {
+            self.take_in(functions);
+        }
+    }
+
+    /// Puts all that is pending into the slots.
+    fn take_in(&mut self, functions: &Permuted) {
+        if !self.ends.is_empty() {
+            HASHER.with_borrow_mut(|hasher| {
+                let hashes = hasher.hashes(&self.messages, &self.ends);
+                add(functions, hashes, &mut self.slots);
+            });
+            self.messages.clear();
+            self.ends.clear();
+        }
+        if !self.hashes.is_empty() {
+            add(functions, &self.hashes, &mut self.slots);
+            self.hashes.clear();
+        }
+    }
+
+    /// The slots of all that was added; what it took to get there is freed.
+    fn finished(&mut self, functions: &Permuted) -> &mut Slots {
+        if !self.ends.is_empty() || !self.hashes.is_empty() {
+            self.take_in(functions);
+            self.messages = Vec::new();
+            self.ends = Vec::new();
+            self.hashes = Vec::new();
+        }
+        &mut self.slots
+    }
+}
+
+fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
+    match slots {
+        Slots::Narrow(slots) => {
+            let narrow: Vec<u32> = hashes.iter().map(|&hash| hash as u32).collect();
+            functions.lower_narrow(&narrow, slots);
+        }
+        Slots::Wide(slots) if functions.scheme() == PermutedScheme::Legacy => {
+            functions.lower_wide(hashes, slots);
+        }
+        Slots::Wide(slots) => functions.lower_wide(hashes, slots),
+    }
+}
+
+/// A MinHash as `datasketch` has it: the same parameters, methods and values.
+///
+/// Parameters
+/// ----------
+/// num_perm : how many functions there are; ignored where ``hashvalues`` are given.
+/// seed : what draws the functions, from 0 to 2**32 - 1.
+/// gpu_mode : only "disable"; there is no GPU code here.
+/// hashfunc : makes an integer of what ``update`` is given; SHA-1 unless given.
+/// hashvalues, permutations : the state of another MinHash, whose ``scheme`` must be given then.
+/// scheme : "affine32" (the default), "affine64" or "legacy", the one before datasketch 2.0.
+///
+/// >>> import lookalike as la
+/// >>> a, b = la.MinHash(), la.MinHash()
+/// >>> for word in "the ferry leaves at seven".split(): a.update(word.encode())
+/// >>> for word in "the ferry leaves at eight".split(): b.update(word.encode())
+/// >>> round(a.jaccard(b), 2)
+/// 0.66
+#[pyclass(frozen, subclass, module = "lookalike", name = "MinHash")]
+pub(crate) struct MinHash {
+    functions: Arc<Permuted>,
+    /// Whether the functions were given and not drawn.
+    given: bool,
+    seed: i64,
+    hashfunc: Option<Py<PyAny>>,
+    state: Mutex<State>,
+}
+
+impl MinHash {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The slots of all that was added.
+    pub(crate) fn slots(&self) -> Slots {
+        self.state().finished(&self.functions).clone()
+    }
+
+    /// Calls with the slots of all that was added.
+    pub(crate) fn with_slots<R>(&self, visit: impl FnOnce(&Slots) -> R) -> R {
+        visit(self.state().finished(&self.functions))
+    }
+
+    pub(crate) fn scheme_name(&self) -> &'static str {
+        name_of(self.functions.scheme())
+    }
+
+    fn with(&self, py: Python<'_>, slots: Slots) -> Self {
+        Self {
+            functions: Arc::clone(&self.functions),
+            given: self.given,
+            seed: self.seed,
+            hashfunc: self
+                .hashfunc
+                .as_ref()
+                .map(|hashfunc| hashfunc.clone_ref(py)),
+            state: Mutex::new(State::new(slots)),
+        }
+    }
+
+    fn check_alike(&self, other: &Self, what: &str) -> PyResult<()> {
+        let differs = if self.functions.scheme() != other.functions.scheme() {
+            "different permutation schemes"
+        } else if self.seed != other.seed {
+            "different seeds"
+        } else if self.functions.slots() != other.functions.slots() {
+            "different numbers of permutation functions"
+        } else {
+            return Ok(());
+        };
+        Err(PyValueError::new_err(format!(
+            "Cannot {what} MinHash with {differs}"
+        )))
+    }
+
+    fn add(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if let Some(hashfunc) = &self.hashfunc {
+            let hash = hashfunc.bind(value.py()).call1((value,))?;
+            let hash = self.check_hash(&hash)?;
+            self.state().push_hash(&self.functions, hash);
+            return Ok(());
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            self.state().push(&self.functions, bytes.as_bytes());
+            return Ok(());
+        }
+        let bytes = bytes_of(value)?;
+        self.state().push(&self.functions, bytes.as_bytes());
+        Ok(())
+    }
+
+    fn check_hash(&self, hash: &Bound<'_, PyAny>) -> PyResult<u64> {
+        let scheme = self.functions.scheme();
+        let fits = hash.extract::<u64>().ok().filter(|&hash| match scheme {
+            PermutedScheme::Affine32 => hash <= u32::MAX.into(),
+            PermutedScheme::Affine64 | PermutedScheme::Legacy => true,
+        });
+        fits.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "hashfunc returned {hash}, a value out of range for scheme '{}': use a hash \
+                 function of its width, or scheme='affine64' for 64-bit hash values",
+                name_of(scheme)
+            ))
+        })
+    }
+}
+
+/// The bytes of what has a buffer.
+fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if value.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err(
+            "Strings must be encoded before hashing",
+        ));
+    }
+    let view = PyMemoryView::from(value)?;
+    Ok(view.call_method0("tobytes")?.cast_into()?)
+}
+
+#[pymethods]
+impl MinHash {
+    #[new]
+    #[pyo3(signature = (
+        num_perm=128, seed=1, gpu_mode="disable", hashfunc=None, hashobj=None, hashvalues=None,
+        permutations=None, scheme=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "those of datasketch")]
+    fn new(
+        num_perm: i64,
+        seed: i64,
+        gpu_mode: &str,
+        hashfunc: Option<Py<PyAny>>,
+        hashobj: Option<Bound<'_, PyAny>>,
+        hashvalues: Option<Bound<'_, PyAny>>,
+        permutations: Option<Bound<'_, PyAny>>,
+        scheme: Option<&str>,
+    ) -> PyResult<Self> {
+        check_modes(gpu_mode, hashobj.as_ref(), hashfunc.as_ref())?;
+        let scheme = match scheme {
+            Some(scheme) => scheme_of(scheme)?,
+            None if hashvalues.is_some() || permutations.is_some() => {
+                return Err(PyValueError::new_err(
+                    "scheme must be specified explicitly when initializing from existing hash \
+                     values or permutations: pass the scheme of the MinHash they came from, or \
+                     scheme='legacy' for values created by datasketch before 2.0.0",
+                ));
+            }
+            None => PermutedScheme::Affine32,
+        };
+        let given = hashvalues
+            .map(|values| read_slots(scheme, &values))
+            .transpose()?;
+        let count = match &given {
+            Some(slots) => slots.len(),
+            None => usize::try_from(num_perm).unwrap_or(0),
+        };
+        if count == 0 {
+            return Err(PyValueError::new_err("num_perm must be positive"));
+        }
+        let functions = match &permutations {
+            Some(given) => Arc::new(read_functions(scheme, given)?),
+            None => {
+                let seed = u32::try_from(seed).map_err(|_| {
+                    PyValueError::new_err(format!("seed is {seed}: give one from 0 to 2**32 - 1"))
+                })?;
+                drawn(scheme, count, seed)
+            }
+        };
+        if functions.slots() != count {
+            return Err(PyValueError::new_err(
+                "Numbers of hash values and permutations mismatch",
+            ));
+        }
+        Ok(Self {
+            functions,
+            given: permutations.is_some(),
+            seed,
+            hashfunc,
+            state: Mutex::new(State::new(
+                given.unwrap_or_else(|| Slots::empty(scheme, count)),
+            )),
+        })
+    }
+
+    /// Adds a value: bytes, or whatever ``hashfunc`` takes.
+    #[pyo3(signature = (b, /))]
+    fn update(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.add(b)
+    }
+
+    /// Adds many values.
+    #[pyo3(signature = (b, /))]
+    fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
+        let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
+        if let Some(list) = list {
+            let mut state = self.state();
+            for value in list {
+                match value.cast::<PyBytes>() {
+                    Ok(bytes) => state.push(&self.functions, bytes.as_bytes()),
+                    Err(_) => state.push(&self.functions, bytes_of(&value)?.as_bytes()),
+                }
+            }
+            return Ok(());
+        }
+        b.try_iter()?.try_for_each(|value| self.add(&value?))
+    }
+
+    /// The estimate of the Jaccard index of what was added to both.
+    fn jaccard(&self, other: &Self) -> PyResult<f64> {
+        self.check_alike(other, "compute Jaccard given")?;
+        let slots = other.slots();
+        let equal = self.with_slots(|own| own.equal(&slots));
+        Ok(equal as f64 / slots.len() as f64)
+    }
+
+    /// The estimate of how many distinct values were added.
+    fn count(&self) -> f64 {
+        let most = most(self.functions.scheme()) as f64;
+        self.with_slots(|slots| {
+            let sum: f64 = match slots {
+                Slots::Narrow(slots) => slots.iter().map(|&slot| f64::from(slot) / most).sum(),
+                Slots::Wide(slots) => slots.iter().map(|&slot| slot as f64 / most).sum(),
+            };
+            slots.len() as f64 / sum - 1.0
+        })
+    }
+
+    /// Adds all that was added to the other.
+    fn merge(&self, other: &Self) -> PyResult<()> {
+        self.check_alike(other, "merge")?;
+        let slots = other.slots();
+        self.state().finished(&self.functions).lower(&slots);
+        Ok(())
+    }
+
+    /// A copy of the hash values.
+    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.with_slots(|slots| slots.as_array(py))
+    }
+
+    /// Whether nothing was added.
+    fn is_empty(&self) -> bool {
+        let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
+        self.with_slots(|slots| *slots == empty)
+    }
+
+    /// Forgets all that was added.
+    fn clear(&self) {
+        let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
+        *self.state() = State::new(empty);
+    }
+
+    /// Another of the same state.
+    fn copy(&self, py: Python<'_>) -> Self {
+        self.with(py, self.slots())
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> Self {
+        self.copy(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> Self {
+        let _ = memo;
+        self.copy(py)
+    }
+
+    fn __len__(&self) -> usize {
+        self.functions.slots()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let Ok(other) = other.cast::<Self>() else {
+            return false;
+        };
+        let other = other.get();
+        self.functions.scheme() == other.functions.scheme()
+            && self.seed == other.seed
+            && self.slots() == other.slots()
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<MinHash {} num_perm={} seed={}>",
+            self.scheme_name(),
+            self.functions.slots(),
+            self.seed
+        )
+    }
+
+    /// The hash values: an array that cannot be written to. Assign another to change them.
+    #[getter]
+    fn hashvalues<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.digest(py);
+        array.getattr("flags")?.setattr("writeable", false)?;
+        Ok(array)
+    }
+
+    #[setter]
+    fn set_hashvalues(&self, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        let slots = read_slots(self.functions.scheme(), values)?;
+        if slots.len() != self.functions.slots() {
+            return Err(PyValueError::new_err(
+                "Numbers of hash values and permutations mismatch",
+            ));
+        }
+        *self.state() = State::new(slots);
+        Ok(())
+    }
+
+    /// The factors and the summands of the functions, two rows.
+    #[getter]
+    fn permutations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = [self.functions.factors(), self.functions.summands()].concat();
+        let shape = [2, self.functions.slots()];
+        Ok(match self.functions.scheme() {
+            PermutedScheme::Affine32 => {
+                let narrow: Vec<u32> = numbers.into_iter().map(|number| number as u32).collect();
+                narrow.into_pyarray(py).reshape(shape)?.into_any()
+            }
+            PermutedScheme::Affine64 | PermutedScheme::Legacy => {
+                numbers.into_pyarray(py).reshape(shape)?.into_any()
+            }
+        })
+    }
+
+    #[getter]
+    fn num_perm(&self) -> usize {
+        self.functions.slots()
+    }
+
+    #[getter]
+    fn seed(&self) -> i64 {
+        self.seed
+    }
+
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        self.scheme_name()
+    }
+
+    /// What makes an integer of a value; None for SHA-1.
+    #[getter]
+    fn hashfunc(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        match &self.hashfunc {
+            Some(hashfunc) => Ok(hashfunc.clone_ref(py)),
+            None => {
+                let name = match self.functions.scheme() {
+                    PermutedScheme::Affine64 => "sha1_hash64",
+                    PermutedScheme::Affine32 | PermutedScheme::Legacy => "sha1_hash32",
+                };
+                Ok(py.import("lookalike._hashfunc")?.getattr(name)?.unbind())
+            }
+        }
+    }
+
+    /// The union of two or more.
+    #[classmethod]
+    #[pyo3(signature = (*mhs))]
+    fn union(class: &Bound<'_, PyType>, mhs: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let all: Vec<_> = mhs
+            .iter()
+            .map(|one| one.cast_into::<Self>().map_err(PyErr::from))
+            .collect::<PyResult<_>>()?;
+        let [first, rest @ ..] = &all[..] else {
+            return Err(PyValueError::new_err("Cannot union less than 2 MinHash"));
+        };
+        if rest.is_empty() {
+            return Err(PyValueError::new_err("Cannot union less than 2 MinHash"));
+        }
+        let mut slots = first.get().slots();
+        for one in rest {
+            first.get().check_alike(one.get(), "union")?;
+            slots.lower(&one.get().slots());
+        }
+        Ok(first.get().with(class.py(), slots))
+    }
+
+    /// One MinHash for each list of values.
+    #[classmethod]
+    #[pyo3(signature = (b, **minhash_kwargs))]
+    fn bulk<'py>(
+        class: &Bound<'py, PyType>,
+        b: &Bound<'py, PyAny>,
+        minhash_kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let empty = class.call((), minhash_kwargs)?;
+        let made = PyList::empty(class.py());
+        for values in b.try_iter()? {
+            let one = empty.call_method0("copy")?;
+            one.call_method1("update_batch", (values?,))?;
+            made.append(one)?;
+        }
+        Ok(made)
+    }
+
+    /// The same one after another.
+    #[classmethod]
+    #[pyo3(signature = (b, **minhash_kwargs))]
+    fn generator<'py>(
+        class: &Bound<'py, PyType>,
+        b: &Bound<'py, PyAny>,
+        minhash_kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let empty = class.call((), minhash_kwargs)?;
+        let module = class.py().import("lookalike._hashfunc")?;
+        module.getattr("each")?.call1((empty, b))
+    }
+
+    fn __reduce__<'py>(
+        this: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+        let (py, own) = (this.py(), this.get());
+        let permutations = own.given.then(|| own.permutations(py)).transpose()?;
+        let hashfunc = own
+            .hashfunc
+            .as_ref()
+            .map(|hashfunc| hashfunc.bind(py).clone());
+        let state = (
+            own.num_perm(),
+            own.seed,
+            "disable",
+            hashfunc,
+            py.None(),
+            own.digest(py),
+            permutations,
+            own.scheme(),
+        );
+        Ok((this.get_type(), state.into_pyobject(py)?))
+    }
+}
+
+fn check_modes(
+    gpu_mode: &str,
+    hashobj: Option<&Bound<'_, PyAny>>,
+    hashfunc: Option<&Py<PyAny>>,
+) -> PyResult<()> {
+    match gpu_mode {
+        "disable" | "detect" => {}
+        "always" => {
+            return Err(PyRuntimeError::new_err(
+                "GPU mode 'always' requested, but there is no GPU code here",
+            ));
+        }
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "gpu_mode is '{gpu_mode}', which is none of disable, detect, always"
+            )));
+        }
+    }
+    if hashobj.is_some() {
+        return Err(PyValueError::new_err(
+            "hashobj has had no effect since datasketch 1.4: use hashfunc instead",
+        ));
+    }
+    let callable = |hashfunc: &Py<PyAny>| Python::attach(|py| hashfunc.bind(py).is_callable());
+    if hashfunc.is_some_and(|hashfunc| !callable(hashfunc)) {
+        return Err(PyValueError::new_err("The hashfunc must be a callable."));
+    }
+    Ok(())
+}
+
+/// An array of whole numbers, none above what a slot of the scheme holds.
+fn read_slots(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<Slots> {
+    let wide = as_wide(values, 1)?;
+    let wide: PyReadonlyArray1<'_, u64> = wide.extract()?;
+    let wide = wide.as_array();
+    let widest = wide.iter().copied().max().unwrap_or(0);
+    if scheme != PermutedScheme::Legacy && widest > most(scheme) {
+        return Err(PyValueError::new_err(format!(
+            "hash values out of range for scheme '{}': {widest}",
+            name_of(scheme)
+        )));
+    }
+    Ok(match scheme {
+        PermutedScheme::Affine32 => Slots::Narrow(wide.iter().map(|&slot| slot as u32).collect()),
+        PermutedScheme::Affine64 | PermutedScheme::Legacy => Slots::Wide(wide.to_vec()),
+    })
+}
+
+fn read_functions(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<Permuted> {
+    let wide = as_wide(values, 2)?;
+    let wide: PyReadonlyArray2<'_, u64> = wide.extract()?;
+    let rows = wide.as_array();
+    if rows.nrows() != 2 {
+        return Err(PyValueError::new_err(
+            "permutations are two rows: factors and summands",
+        ));
+    }
+    Permuted::new(scheme, rows.row(0).to_vec(), rows.row(1).to_vec()).map_err(refuse)
+}
+
+/// Whole numbers from 0 on as an array of 64 bits.
+fn as_wide<'py>(values: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyAny>> {
+    let module = values.py().import("lookalike._hashfunc")?;
+    module.getattr("as_wide")?.call1((values, dimensions))
+}

@@ -1,0 +1,72 @@
+//! Recipes.
+
+use std::hash::{Hash, Hasher};
+
+use lookalike_batch::recipes::{load_recipe, read_recipe};
+use lookalike_batch::rule::Spelling;
+use pyo3::prelude::*;
+
+use crate::error::RecipeError;
+
+/// A recipe, loaded.
+#[pyclass(
+    frozen,
+    module = "lookalike._engine",
+    name = "RecipeBase",
+    subclass,
+    from_py_object
+)]
+#[derive(Clone)]
+pub(crate) struct Recipe(pub(crate) lookalike::Recipe);
+
+#[pymethods]
+impl Recipe {
+    #[new]
+    #[pyo3(signature = (name, changes, toml=false))]
+    fn new(name: &str, changes: Vec<String>, toml: bool) -> PyResult<Self> {
+        let read = if toml { read_recipe } else { load_recipe };
+        let recipe = read(name, &changes, Spelling::Arguments);
+        let refused = |error: lookalike_batch::Error| RecipeError::new_err(error.to_string());
+        recipe.map(Self).map_err(refused)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    #[getter]
+    fn hash(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    #[getter]
+    fn toml(&self) -> String {
+        self.0.to_toml()
+    }
+
+    #[getter]
+    fn ngram(&self) -> u32 {
+        self.0.ngram as u32
+    }
+
+    #[getter]
+    fn bits(&self) -> u32 {
+        self.0.simhash.bits
+    }
+
+    #[getter]
+    fn slots(&self) -> u32 {
+        self.0.minhash.slots
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut state = std::hash::DefaultHasher::new();
+        self.0.id().to_string().hash(&mut state);
+        state.finish()
+    }
+}

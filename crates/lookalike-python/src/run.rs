@@ -1,0 +1,223 @@
+//! Runs: without the interpreter lock, with an ear for Ctrl-C.
+//!
+//! A run works in a thread of its own. The calling thread wakes every [`PULSE`], lets Python handle its
+//! signals and tells how far the run has come. When a handler raises, the run ends at its next sign
+//! of progress by unwinding, which takes what it had begun with it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use lookalike_batch::run::{DedupOutputs, PairsOutputs, Progress, RunInputs, Stage};
+use lookalike_batch::sink::{Collected, Output};
+use lookalike_batch::source::{BadRow, Source};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{OutputError, raise};
+use crate::settings::Options;
+use crate::table::{Stream, give, take};
+
+/// How often signals are handled and progress is told.
+const PULSE: Duration = Duration::from_millis(50);
+
+/// The names of stages, in the order of [`Stage`].
+const STAGES: [&str; 7] = [
+    "read",
+    "candidates",
+    "decide",
+    "measure",
+    "open",
+    "index",
+    "write",
+];
+
+/// What unwinds a run that is to stop.
+struct Stopped;
+
+/// What a run tells, for the thread that watches it.
+#[derive(Default)]
+pub(crate) struct Watch {
+    stage: AtomicUsize,
+    total: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+    bad: Mutex<Vec<BadRow>>,
+}
+
+impl Watch {
+    /// Unwinds if the run is to stop.
+    pub(crate) fn stop_if_asked(&self) {
+        if self.stop.load(Ordering::Relaxed) && !std::thread::panicking() {
+            resume_unwind(Box::new(Stopped));
+        }
+    }
+
+    /// The rows that could not be used: number from 0, and why.
+    pub(crate) fn bad_rows(&self) -> Vec<(u64, String)> {
+        let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = bad.iter().map(|row| (row.number - 1, row.reason.clone()));
+        told.collect()
+    }
+
+    /// Stage, what is done of it and its total, 0 where that is not known.
+    fn told(&self) -> (&'static str, u64, u64) {
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        let stage = STAGES[self.stage.load(Ordering::Relaxed)];
+        (stage, load(&self.done), load(&self.total))
+    }
+}
+
+impl Progress for Watch {
+    fn begin(&self, stage: Stage, total: Option<u64>) {
+        self.stop_if_asked();
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total.unwrap_or(0), Ordering::Relaxed);
+        self.stage.store(stage as usize, Ordering::Relaxed);
+    }
+
+    fn advance(&self, done: u64) {
+        self.stop_if_asked();
+        self.done.store(done, Ordering::Relaxed);
+    }
+
+    fn bad_row(&self, row: &BadRow) {
+        let mut bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
+        bad.push(row.clone());
+    }
+}
+
+/// Does work apart from the interpreter; `told` is called with what [`Watch::told`] says.
+///
+/// # Errors
+/// Those of the work, what a signal handler or `told` raised.
+pub(crate) fn watched<T: Send>(
+    py: Python<'_>,
+    watch: &Watch,
+    told: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce() -> lookalike_batch::Result<T> + Send,
+) -> PyResult<T> {
+    let told = told.map(|told| told.clone().unbind());
+    py.detach(|| {
+        std::thread::scope(|scope| {
+            let (done, ends) = channel::<()>();
+            let worker = scope.spawn(move || {
+                let result = catch_unwind(AssertUnwindSafe(work));
+                drop(done);
+                result
+            });
+            let mut raised = None;
+            while ends.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
+                let beat = Python::attach(|py| {
+                    py.check_signals()?;
+                    told.as_ref()
+                        .map_or(Ok(()), |told| told.call1(py, watch.told()).map(drop))
+                });
+                if let Err(error) = beat {
+                    watch.stop.store(true, Ordering::Relaxed);
+                    raised.get_or_insert(error);
+                }
+            }
+            let result = worker.join().and_then(|result| result);
+            match (raised, result) {
+                (Some(error), _) => Err(error),
+                (None, Ok(result)) => result.map_err(raise),
+                (None, Err(panic)) => Err(OutputError::new_err(panic_text(&*panic))),
+            }
+        })
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    format!(
+        "the run broke off: {}",
+        text.unwrap_or("no reason was given")
+    )
+}
+
+fn inputs(table: Stream, against: Option<Stream>) -> PyResult<RunInputs> {
+    let against = against
+        .map(|against| take(against, "against"))
+        .transpose()?;
+    Ok(RunInputs {
+        documents: Source::Table(take(table, "data")?),
+        against: against.map_or_else(Source::default, Source::Table),
+    })
+}
+
+/// Removes near-duplicates of a table.
+#[pyfunction]
+#[pyo3(signature = (table, against, options, components, progress))]
+pub(crate) fn dedup<'py>(
+    py: Python<'py>,
+    table: Stream,
+    against: Option<Stream>,
+    options: Options,
+    components: bool,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let settings = options.settings()?;
+    let inputs = inputs(table, against)?;
+    let [kept, removed, clusters] = [(); 3].map(|()| Collected::default());
+    let memory = |collected: &Collected| Some(Output::Memory(collected.clone()));
+    let outputs = DedupOutputs {
+        kept: memory(&kept),
+        removed: memory(&removed),
+        clusters: memory(&clusters),
+        components,
+        ..DedupOutputs::default()
+    };
+    let watch = Watch::default();
+    let summary = watched(py, &watch, progress.as_ref(), || {
+        lookalike_batch::run::dedup(&inputs, &settings, &outputs, &watch)
+    })?;
+    let result = PyDict::new(py);
+    result.set_item("kept", give(py, &kept)?)?;
+    result.set_item("removed", give(py, &removed)?)?;
+    result.set_item("clusters", give(py, &clusters)?)?;
+    result.set_item("rejected", watch.bad_rows())?;
+    result.set_item("summary", as_json(&summary)?)?;
+    Ok(result)
+}
+
+/// Finds the near-duplicate pairs of a table.
+#[pyfunction]
+#[pyo3(signature = (table, against, options, all, progress))]
+pub(crate) fn pairs<'py>(
+    py: Python<'py>,
+    table: Stream,
+    against: Option<Stream>,
+    options: Options,
+    all: bool,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let settings = options.settings()?;
+    let inputs = inputs(table, against)?;
+    let pairs = Collected::default();
+    let outputs = PairsOutputs {
+        pairs: Output::Memory(pairs.clone()),
+        all,
+        rejected: None,
+    };
+    let watch = Watch::default();
+    let summary = watched(py, &watch, progress.as_ref(), || {
+        lookalike_batch::run::pairs(&inputs, &settings, &outputs, &watch)
+    })?;
+    let result = PyDict::new(py);
+    result.set_item("pairs", give(py, &pairs)?)?;
+    result.set_item("rejected", watch.bad_rows())?;
+    result.set_item("summary", as_json(&summary)?)?;
+    Ok(result)
+}
+
+/// What a run has done, as JSON.
+pub(crate) fn as_json(summary: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(summary).map_err(|error| OutputError::new_err(error.to_string()))
+}

@@ -1,0 +1,175 @@
+//! Arguments as given, to validated settings: the choices and the refusals of the command line.
+
+use lookalike::Threshold;
+use lookalike_batch::rule::{
+    Asked, CANDIDATES, MEASURES, METHODS, Spelling, UNITS, candidates_name, choose, measure_name,
+    method_name, unit_name,
+};
+use lookalike_batch::run::{AuditSettings, Settings, Window, parse_duration, parse_keep};
+use lookalike_batch::source::{Fields, IdField, ReadOptions};
+use pyo3::prelude::*;
+
+use crate::error::{SettingError, raise, refuse};
+use crate::recipe::Recipe;
+
+/// The most threads that can be asked for, as on the command line.
+const MOST_THREADS: usize = 1024;
+
+/// Which texts match.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Rule {
+    method: Option<String>,
+    threshold: Option<f64>,
+    distance: Option<u32>,
+    candidates: Option<String>,
+    sentences: Option<usize>,
+    verify: Option<String>,
+    unit: Option<String>,
+}
+
+/// A length of time.
+#[derive(FromPyObject)]
+enum Span {
+    Seconds(f64),
+    Text(String),
+}
+
+/// How rows are read.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Reading {
+    text: Vec<String>,
+    id: Option<String>,
+    id_row: bool,
+    features: Option<String>,
+}
+
+/// How rows are read, who matches whom, and who stays.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Options {
+    recipe: Recipe,
+    rule: Rule,
+    reading: Reading,
+    keep: Option<String>,
+    within: Option<String>,
+    window: Option<Span>,
+    time: Option<String>,
+    audit: Option<usize>,
+    threads: Option<usize>,
+    strict: bool,
+}
+
+impl Rule {
+    /// The settings that were asked for.
+    pub(crate) fn settings(&self) -> PyResult<lookalike::plan::Settings> {
+        let threshold = self.threshold.map(Threshold::new).transpose();
+        let chosen = || {
+            let method = self.method.as_deref();
+            let measure = self.verify.as_deref();
+            let asked = Asked {
+                method: method
+                    .map(|name| choose("method", name, &METHODS, method_name))
+                    .transpose()?,
+                threshold: None,
+                distance: self.distance,
+                candidates: (self.candidates.as_deref())
+                    .map(|name| choose("candidates", name, &CANDIDATES, candidates_name))
+                    .transpose()?,
+                sentences: self.sentences,
+                measure: measure
+                    .map(|name| choose("verify", name, &MEASURES, measure_name))
+                    .transpose()?,
+                unit: (self.unit.as_deref())
+                    .map(|name| choose("unit", name, &UNITS, unit_name))
+                    .transpose()?,
+            };
+            Ok(asked)
+        };
+        let asked = Asked {
+            threshold: threshold.map_err(refuse)?,
+            ..chosen().map_err(raise)?
+        };
+        asked.settings(Spelling::Arguments).map_err(raise)
+    }
+}
+
+impl Reading {
+    /// How a table is read.
+    pub(crate) fn options(self) -> ReadOptions {
+        let id = match self.id {
+            Some(field) => IdField::Named(field),
+            None if self.id_row => IdField::RowNumber,
+            None => IdField::Default,
+        };
+        ReadOptions {
+            fields: Fields {
+                text: self.text,
+                id,
+                features: self.features,
+                ..Fields::default()
+            },
+            ..ReadOptions::default()
+        }
+    }
+}
+
+impl Options {
+    /// The settings of a run.
+    pub(crate) fn settings(self) -> PyResult<Settings> {
+        let keep = self.keep.as_deref().unwrap_or("first");
+        let keep = parse_keep(keep)
+            .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
+        Ok(Settings {
+            matching: self.rule.settings()?,
+            recipe: self.recipe.0,
+            read: self.reading.options(),
+            keep,
+            within: self.within,
+            window: window(self.window, self.time)?,
+            threads: threads(self.threads)?,
+            strict: self.strict,
+            audit: self.audit.map(|documents| AuditSettings {
+                documents: Some(documents).filter(|&documents| documents > 0),
+                seed: 1,
+            }),
+        })
+    }
+}
+
+fn window(span: Option<Span>, time: Option<String>) -> PyResult<Option<Window>> {
+    let wrong =
+        |text: &str, reason: &str| SettingError::new_err(format!("window is {text}: {reason}"));
+    let seconds = match span {
+        None => None,
+        Some(Span::Seconds(seconds)) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
+        Some(Span::Seconds(seconds)) => {
+            return Err(wrong(&seconds.to_string(), "give seconds from 0 on"));
+        }
+        Some(Span::Text(text)) => {
+            Some(parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))?)
+        }
+    };
+    match (seconds, time) {
+        (None, None) => Ok(None),
+        (Some(seconds), Some(field)) => Ok(Some(Window { seconds, field })),
+        (Some(_), None) => Err(SettingError::new_err(
+            "window needs time, the field with the time: give both or neither",
+        )),
+        (None, Some(_)) => Err(SettingError::new_err(
+            "time is for window: give both or neither",
+        )),
+    }
+}
+
+/// The number of threads: as given, or one for each core.
+pub(crate) fn threads(given: Option<usize>) -> PyResult<usize> {
+    match given {
+        None => Ok(Settings::default().threads),
+        Some(threads) if (1..=MOST_THREADS).contains(&threads) => Ok(threads),
+        Some(threads) => Err(SettingError::new_err(format!(
+            "threads is {threads}: give a number from 1 to {MOST_THREADS}"
+        ))),
+    }
+}

@@ -1,0 +1,33 @@
+//! Tables in and out.
+
+use arrow::array::RecordBatchReader;
+use arrow::ffi_stream::RecordBatchStreamReader;
+use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
+use lookalike_batch::sink::Collected;
+use lookalike_batch::source;
+use pyo3::prelude::*;
+
+use crate::error::{InputError, raise};
+
+/// Anything with `__arrow_c_stream__`.
+pub(crate) type Stream = PyArrowType<RecordBatchStreamReader>;
+
+/// Takes the batches of a stream, whose buffers stay where they are; `name` stands for it in messages.
+pub(crate) fn take(stream: Stream, name: &str) -> PyResult<source::Table> {
+    let reader = stream.0;
+    let schema = reader.schema();
+    let batches: Result<Vec<_>, _> = reader.collect();
+    let batches =
+        batches.map_err(|error| InputError::new_err(format!("cannot read {name}: {error}")))?;
+    source::Table::new(name, schema, batches).map_err(raise)
+}
+
+/// A table that a run wrote, as one of pyarrow.
+pub(crate) fn give<'py>(py: Python<'py>, collected: &Collected) -> PyResult<Bound<'py, PyAny>> {
+    let Some((schema, batches)) = collected.take() else {
+        return Ok(py.None().into_bound(py));
+    };
+    let table = Table::try_new(batches, schema);
+    let table = table.map_err(|error| InputError::new_err(error.to_string()))?;
+    table.into_pyarrow(py)
+}

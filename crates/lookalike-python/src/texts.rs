@@ -1,0 +1,86 @@
+//! A column of texts, whatever kind of strings it is made of.
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, LargeStringArray, RecordBatchReader, StringArray, StringViewArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use pyo3::prelude::*;
+
+use crate::error::InputError;
+use crate::table::Stream;
+
+enum Strings {
+    Small(StringArray),
+    Large(LargeStringArray),
+    View(StringViewArray),
+}
+
+impl Strings {
+    fn new(array: &ArrayRef) -> PyResult<Self> {
+        match array.data_type() {
+            DataType::Utf8 => Ok(Self::Small(array.as_string::<i32>().clone())),
+            DataType::LargeUtf8 => Ok(Self::Large(array.as_string::<i64>().clone())),
+            DataType::Utf8View => Ok(Self::View(array.as_string_view().clone())),
+            DataType::Dictionary(..) | DataType::Null => {
+                let strings = cast(array, &DataType::LargeUtf8);
+                let strings = strings.map_err(|error| InputError::new_err(error.to_string()))?;
+                Self::new(&strings)
+            }
+            other => Err(InputError::new_err(format!(
+                "the texts are of the type {other}, not strings"
+            ))),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Small(array) => array.len(),
+            Self::Large(array) => array.len(),
+            Self::View(array) => array.len(),
+        }
+    }
+
+    fn get(&self, row: usize) -> Option<&str> {
+        match self {
+            Self::Small(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::Large(array) => array.is_valid(row).then(|| array.value(row)),
+            Self::View(array) => array.is_valid(row).then(|| array.value(row)),
+        }
+    }
+}
+
+/// The texts of a table's first column.
+pub(crate) struct Texts {
+    parts: Vec<Strings>,
+    /// Texts before each part, and of all.
+    starts: Vec<usize>,
+}
+
+impl Texts {
+    pub(crate) fn new(stream: Stream) -> PyResult<Self> {
+        let reader = stream.0;
+        if reader.schema().fields().is_empty() {
+            return Err(InputError::new_err("the texts have no column"));
+        }
+        let (mut parts, mut starts) = (Vec::new(), vec![0]);
+        for batch in reader {
+            let batch = batch
+                .map_err(|error| InputError::new_err(format!("cannot read the texts: {error}")))?;
+            let strings = Strings::new(batch.column(0))?;
+            starts.push(starts[parts.len()] + strings.len());
+            parts.push(strings);
+        }
+        Ok(Self { parts, starts })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts[self.parts.len()]
+    }
+
+    /// A text; none where it is null.
+    pub(crate) fn get(&self, index: usize) -> Option<&str> {
+        let part = self.starts.partition_point(|&start| start <= index) - 1;
+        self.parts[part].get(index - self.starts[part])
+    }
+}

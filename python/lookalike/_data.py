@@ -1,0 +1,129 @@
+"""Data as it is given: Arrow streams from tables, frames and lists."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence, Union
+
+from ._errors import InputError
+
+Names = Union[str, Sequence[str]]
+
+
+def names_of(names: Names) -> list[str]:
+    """One name or several."""
+    return [names] if isinstance(names, str) else list(names)
+
+
+def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
+    """What exports a stream of record batches: ``data`` itself wherever it does.
+
+    Accepted are tables and frames of pyarrow, polars, pandas, datasets and all that has
+    ``__arrow_c_stream__``; record batches; columns, arrays and sequences of strings, which become
+    the column that ``text`` names.
+    """
+    import pyarrow as pa
+
+    if isinstance(data, (str, bytes)):
+        raise InputError(f"{what} is a string: give a table, or a list of strings")
+    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return _column(data, text)
+    module = type(data).__module__.partition(".")[0]
+    if module == "pandas":
+        return _of_pandas(data, text)
+    if module == "datasets":
+        return _of_datasets(data, what)
+    if module == "polars" and type(data).__name__ == "LazyFrame":
+        data = data.collect()
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_stream(data, text)
+    if hasattr(data, "__arrow_c_array__"):
+        array = pa.array(data)
+        if pa.types.is_struct(array.type):
+            return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
+        return _column(array, text)
+    return _column(_strings(data, what), text)
+
+
+def texts_of(texts: Any) -> Any:
+    """A stream whose first column are the texts."""
+    if isinstance(texts, str):
+        texts = [texts]
+    stream = stream_of(texts, ["text"], "texts")
+    columns = getattr(stream, "num_columns", None)
+    if columns is not None and columns != 1:
+        raise InputError(f"the texts are a table of {columns} columns: give one of them")
+    return stream
+
+
+def _column(array: Any, text: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    if len(text) != 1:
+        raise InputError(f"a single column cannot be all of {', '.join(text)}: give a table")
+    return pa.table({text[0]: array})
+
+
+def _strings(values: Any, what: str) -> Any:
+    import pyarrow as pa
+
+    if not hasattr(values, "__iter__"):
+        raise InputError(f"{what} is a {type(values).__name__}: give a table or a list of strings")
+    values = values if isinstance(values, (list, tuple)) or hasattr(values, "dtype") else list(values)
+    try:
+        return pa.array(values, pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError) as error:
+        for position, value in enumerate(values):
+            if value is not None and not isinstance(value, str):
+                raise InputError(
+                    f"{what}[{position}] is a {type(value).__name__}, not a string"
+                ) from error
+        raise InputError(f"{what} cannot be read as strings: {error}") from error
+
+
+def _of_stream(data: Any, text: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    schema = data.__arrow_c_schema__() if hasattr(data, "__arrow_c_schema__") else None
+    if schema is None and type(data).__name__ not in ("Series", "ChunkedArray"):
+        return data
+    if type(data).__name__ in ("Series", "ChunkedArray"):
+        return _column(pa.chunked_array(data), text)
+    return data
+
+
+def _of_pandas(data: Any, text: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    if type(data).__name__ == "DataFrame":
+        return pa.Table.from_pandas(data, preserve_index=False)
+    return _column(pa.array(data, from_pandas=True), text)
+
+
+def _of_datasets(data: Any, what: str) -> Any:
+    if not hasattr(data, "with_format"):
+        raise InputError(f"{what} is a {type(data).__name__}: give one of its splits")
+    return data.with_format("arrow")[:]
+
+
+def select(data: Any, rows: Any) -> Any:
+    """The rows of ``data`` by their numbers, as a value of its own kind."""
+    import pyarrow as pa
+
+    if isinstance(data, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
+        return data.take(pa.array(rows))
+    module = type(data).__module__.partition(".")[0]
+    if module == "pandas":
+        return data.iloc[rows]
+    if module == "datasets":
+        return data.select(rows)
+    if module == "polars":
+        return data.collect()[rows] if type(data).__name__ == "LazyFrame" else data[rows]
+    if module == "numpy":
+        return data[rows]
+    if isinstance(data, (list, tuple)):
+        return type(data)(data[row] for row in rows.tolist())
+    return None

@@ -1,0 +1,61 @@
+"""Progress of long calls, as a bar of tqdm where there is one."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Optional, Union
+
+from ._errors import SettingError
+
+Teller = Callable[[str, int, int], None]
+
+#: What is measured in a stage.
+_UNITS = {"read": "B", "write": "B", "decide": "docs"}
+
+
+@contextmanager
+def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
+    """What is told of a run: nothing, a function that was given, or a bar that is closed in the end."""
+    if callable(progress):
+        yield progress
+        return
+    if progress is False or (progress is None and not sys.stderr.isatty()):
+        yield None
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        if progress:
+            raise SettingError("progress=True needs the package tqdm, which is missing") from None
+        yield None
+        return
+    bar = _Bar(tqdm)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """A bar for each stage, one after another."""
+
+    def __init__(self, tqdm: Any) -> None:
+        self._tqdm = tqdm
+        self._stage: Optional[str] = None
+        self._bar: Any = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage != self._stage:
+            self.close()
+            unit = _UNITS.get(stage, "")
+            self._stage = stage
+            self._bar = self._tqdm(
+                total=total or None, desc=stage, unit=unit, unit_scale=True, leave=False
+            )
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None

@@ -1,0 +1,64 @@
+"""Recipes: everything that determines a fingerprint."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Union
+
+from . import _engine
+
+#: The names of the recipes that are built in; ``default`` stands for the first.
+RECIPES: tuple[str, ...] = tuple(_engine.RECIPES)
+
+
+class Recipe(_engine.RecipeBase):
+    """How texts become features and sketches.
+
+    ``Recipe("words-3")`` is a recipe that is built in, ``Recipe("mine.toml")`` one from a file,
+    ``Recipe(toml_text)`` one from its TOML. Settings change fields of it, named as in its TOML; those of
+    a table are given as a dictionary.
+
+    >>> Recipe("default", ngram=3).ngram
+    3
+    >>> Recipe("default", simhash={"bits": 128}).bits
+    128
+
+    Two recipes are equal if every fingerprint is: names do not count.
+    """
+
+    def __new__(cls, recipe: Union[str, "os.PathLike[str]"] = "default", /, **changes: Any):
+        text = os.fspath(recipe)
+        listed = [f"{key}={value}" for key, value in _flat("", changes)]
+        return super().__new__(cls, text, listed, "\n" in text)
+
+    def __repr__(self) -> str:
+        return f"<Recipe {self.name} {self.hash}>"
+
+    def __reduce__(self):
+        return Recipe, (self.toml,)
+
+
+RecipeLike = Union[str, "os.PathLike[str]", Recipe]
+
+
+def recipe_of(recipe: RecipeLike) -> Recipe:
+    """A recipe, given as one or by its name, file or TOML."""
+    return recipe if isinstance(recipe, Recipe) else Recipe(recipe)
+
+
+def _flat(prefix: str, changes: dict[str, Any]):
+    """Settings as keys with dots and values of TOML."""
+    for key, value in changes.items():
+        if isinstance(value, dict):
+            yield from _flat(f"{prefix}{key}.", value)
+        else:
+            yield prefix + key, _toml(value)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml(one) for one in value) + "]"
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return json.dumps(value, ensure_ascii=False)

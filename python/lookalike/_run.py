@@ -1,0 +1,225 @@
+"""Runs over tables: dedup and pairs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from functools import cached_property
+from typing import Any, Mapping, Optional, Union
+
+from . import _engine
+from ._data import Names, names_of, select, stream_of
+from ._errors import SettingError
+from ._progress import teller
+from ._recipe import RecipeLike, recipe_of
+
+Window = Union[str, float, datetime.timedelta]
+
+
+class Deduplicated:
+    """What :func:`dedup` found.
+
+    >>> import lookalike as la
+    >>> result = la.dedup(["one and the same text", "something else", "One and the same text!"])
+    >>> result.kept
+    ['one and the same text', 'something else']
+    >>> result.removed.to_pylist()[0]["kept"]
+    '1'
+    """
+
+    def __init__(self, data: Any, found: Mapping[str, Any]) -> None:
+        self._data = data
+        #: The numbers of the kept rows, from 0, ascending: a NumPy array of int64.
+        self.kept_rows = found["kept"].column("row").to_numpy().astype("int64")
+        #: A table ``id, kept, similarity, method, threshold, cluster``: every removed row, and the most
+        #: similar kept one.
+        self.removed = found["removed"]
+        #: A table ``id, cluster, representative, similarity, kept`` of all rows that are not alone.
+        self.clusters = found["clusters"]
+        #: Rows that could not be used: pairs of a number from 0 and a reason.
+        self.rejected: list[tuple[int, str]] = found["rejected"]
+        #: What the run did, as ``lookalike dedup --json`` tells it.
+        self.summary: dict[str, Any] = json.loads(found["summary"])
+
+    @cached_property
+    def kept(self) -> Any:
+        """The kept rows, as what the data was: a table, a frame, a data set or a list."""
+        data = self._data
+        kept = select(data, self.kept_rows)
+        return stream_of(data, ["text"]).take(self.kept_rows) if kept is None else kept
+
+    @property
+    def pairs(self) -> Any:
+        """A table ``a, b, similarity``: each removed document ``b`` with the kept one it repeats."""
+        renamed = self.removed.select(["kept", "id", "similarity"])
+        return renamed.rename_columns(["a", "b", "similarity"])
+
+    def __repr__(self) -> str:
+        told = self.summary
+        return (
+            f"<Deduplicated {told['documents']} documents: {told['kept']} kept, "
+            f"{told['removed']} removed in {told['clusters']} clusters>"
+        )
+
+
+class Pairs:
+    """What :func:`pairs` found."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        #: A table ``a, b, similarity``, sorted by position.
+        self.pairs = found["pairs"]
+        #: Rows that could not be used: pairs of a number from 0 and a reason.
+        self.rejected: list[tuple[int, str]] = found["rejected"]
+        #: What the run did, as ``lookalike pairs --json`` tells it.
+        self.summary: dict[str, Any] = json.loads(found["summary"])
+
+    def __repr__(self) -> str:
+        return f"<Pairs {self.summary['pairs']} of {self.summary['documents']} documents>"
+
+
+def dedup(
+    data: Any,
+    *,
+    text: Names = "text",
+    id: Union[str, bool, None] = None,
+    threshold: Optional[float] = None,
+    method: Optional[str] = None,
+    distance: Optional[int] = None,
+    candidates: Optional[str] = None,
+    sentences: Optional[int] = None,
+    recipe: RecipeLike = "default",
+    verify: Optional[str] = None,
+    unit: Optional[str] = None,
+    keep: Optional[str] = None,
+    within: Optional[str] = None,
+    window: Optional[Window] = None,
+    time: Optional[str] = None,
+    against: Any = None,
+    features: Optional[str] = None,
+    components: bool = False,
+    audit: Union[int, bool, None] = None,
+    strict: bool = False,
+    threads: Optional[int] = None,
+    progress: Union[bool, Any, None] = None,
+) -> Deduplicated:
+    """Keeps one of each group of near-duplicates, as ``lookalike dedup`` does.
+
+    ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
+    ``__arrow_c_stream__``, or a list of strings. Arrow strings are read where they are.
+
+    ``text`` names the field with the text, or several that are joined by a line feed. ``id`` names the
+    field with the ids: by default ``id`` if there is one, else the number of the row from 1;
+    ``id=False`` takes the number of the row in any case.
+
+    ``threshold`` is the least similarity that matches (≥; 0.75 unless given) of the measure ``verify``:
+    jaccard, containment, cosine, levenshtein, indel, lcs or none, the first three of the features that
+    ``recipe`` makes. ``method`` is auto, minhash, simhash, exact, join, sentences or bottomk;
+    ``distance`` (bits, ≤), ``candidates``, ``sentences`` and ``unit`` are as on the command line.
+
+    ``keep`` is first, last, longest, max:FIELD or min:FIELD. ``within`` matches only equal values of a
+    field, ``window`` (such as "2d", seconds or a timedelta) only rows near in ``time``. All of
+    ``against`` precede the data and count as kept.
+
+    ``audit`` estimates what was missed (True, or how many documents to draw); see ``summary["audit"]``.
+    ``progress`` is True for a bar (with tqdm; the default where there is a terminal), False for
+    none, or a function of stage, done and total.
+
+    Raises :class:`SettingError` for settings that contradict one another, :class:`InputError` for
+    missing columns and repeated ids, with ``strict`` :class:`BadRowError` at the first row that cannot
+    be used; other runs list such rows in ``rejected``. Ctrl-C ends a run.
+    """
+    options = _options(
+        text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
+        keep, within, window, time, audit, strict, threads,
+    )
+    names = options["reading"]["text"]
+    others = None if against is None else stream_of(against, names, "against")
+    stream = stream_of(data, names)
+    with teller(progress) as told:
+        found = _engine.dedup(stream, others, options, components, told)
+    return Deduplicated(data, found)
+
+
+def pairs(
+    data: Any,
+    *,
+    text: Names = "text",
+    id: Union[str, bool, None] = None,
+    threshold: Optional[float] = None,
+    method: Optional[str] = None,
+    distance: Optional[int] = None,
+    candidates: Optional[str] = None,
+    sentences: Optional[int] = None,
+    recipe: RecipeLike = "default",
+    verify: Optional[str] = None,
+    unit: Optional[str] = None,
+    within: Optional[str] = None,
+    window: Optional[Window] = None,
+    time: Optional[str] = None,
+    against: Any = None,
+    features: Optional[str] = None,
+    all: bool = False,
+    audit: Union[int, bool, None] = None,
+    strict: bool = False,
+    threads: Optional[int] = None,
+    progress: Union[bool, Any, None] = None,
+) -> Pairs:
+    """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
+
+    Equal texts are one node unless ``all`` expands them. With ``against``, pairs of one of these and
+    one of the data. The other arguments are those of :func:`dedup`.
+    """
+    options = _options(
+        text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
+        None, within, window, time, audit, strict, threads,
+    )
+    names = options["reading"]["text"]
+    others = None if against is None else stream_of(against, names, "against")
+    stream = stream_of(data, names)
+    with teller(progress) as told:
+        found = _engine.pairs(stream, others, options, all, told)
+    return Pairs(found)
+
+
+def _options(
+    text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
+    keep, within, window, time, audit, strict, threads,
+) -> dict[str, Any]:
+    if id is True:
+        raise SettingError("id is True: name the field with the ids, or give False for row numbers")
+    if isinstance(window, datetime.timedelta):
+        window = window.total_seconds()
+    if audit is not None:
+        audit = {True: 0, False: None}.get(audit, audit) if isinstance(audit, bool) else audit
+    return {
+        "recipe": recipe_of(recipe),
+        "rule": rule(method, threshold, distance, candidates, sentences, verify, unit),
+        "reading": {
+            "text": names_of(text),
+            "id": id or None,
+            "id_row": id is False,
+            "features": features,
+        },
+        "keep": keep,
+        "within": within,
+        "window": window,
+        "time": time,
+        "audit": audit,
+        "threads": threads,
+        "strict": strict,
+    }
+
+
+def rule(
+    method=None, threshold=None, distance=None, candidates=None, sentences=None, verify=None, unit=None
+) -> dict[str, Any]:
+    """Which texts match, for the engine."""
+    return {
+        "method": method,
+        "threshold": threshold,
+        "distance": distance,
+        "candidates": candidates,
+        "sentences": sentences,
+        "verify": verify,
+        "unit": unit,
+    }

@@ -1,0 +1,43 @@
+"""Fingerprints and signatures of many texts."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _engine
+from ._data import texts_of
+from ._recipe import RecipeLike, recipe_of
+
+
+def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
+    """The SimHash fingerprint of each text: an array of uint64.
+
+    More than 64 bits are two words a row, the lower one first. Texts with too little in them for a
+    fingerprint (and nulls) are masked: the array is a ``numpy.ma.MaskedArray`` if there are any.
+
+    >>> import lookalike as la
+    >>> a, b = la.simhash(["The ferry leaves at seven.", "THE FERRY leaves at seven!"])
+    >>> a == b
+    np.True_
+    """
+    words, missing = _engine.simhash(texts_of(texts), recipe_of(recipe), threads)
+    return _masked(words[:, 0] if words.shape[1] == 1 else words, missing)
+
+
+def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int] = None) -> np.ndarray:
+    """The MinHash signature of each text: a row of uint32, as many as the recipe has slots.
+
+    The share of equal numbers of two rows estimates the Jaccard index of the texts. Texts with too
+    little in them are masked as in :func:`simhash`.
+    """
+    slots, missing = _engine.minhash(texts_of(texts), recipe_of(recipe), threads)
+    return _masked(slots, missing)
+
+
+def _masked(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    if not missing.any():
+        return values
+    mask = missing if values.ndim == 1 else np.repeat(missing[:, None], values.shape[1], axis=1)
+    return np.ma.MaskedArray(values, mask)
