@@ -5,12 +5,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest.importorskip("pyspark")
-
-
 @pytest.fixture(scope="session")
 def spark():
     """A session of Sail: what speaks Spark's protocol without a Java machine."""
+    pytest.importorskip("pyspark")
     server = pytest.importorskip("pysail.spark").SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     from pyspark.sql import SparkSession

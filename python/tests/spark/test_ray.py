@@ -5,7 +5,6 @@ from corpora import generated, skewed
 import lookalike as la
 
 ray = pytest.importorskip("ray")
-pytestmark = pytest.mark.ray
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Spark itself, with executors in processes of their own. Run by `python/test-spark`."""
+"""Spark itself, with executors in processes of their own: for `python/test-spark`, not for every run."""
 
 import os
 import sys
@@ -6,9 +6,6 @@ import sys
 import pytest
 from alike import check
 from corpora import generated, real, skewed
-
-pytestmark = pytest.mark.cluster
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
