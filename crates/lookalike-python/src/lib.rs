@@ -4,6 +4,7 @@
 //! `python/lookalike`. Here values cross: Arrow tables come in without a copy ([`table`]), runs let go of
 //! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
 
+mod distributed;
 mod error;
 mod minhash;
 mod recipe;
@@ -19,6 +20,10 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_engine")]
 mod engine {
+    #[pymodule_export]
+    use crate::distributed::{
+        Collect, Distributed, Features, Gather, Scatter, Settle, members, repeats,
+    };
     #[pymodule_export]
     use crate::minhash::MinHash;
     #[pymodule_export]
