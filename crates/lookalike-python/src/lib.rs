@@ -4,7 +4,11 @@
 //! `python/lookalike`. Here values cross: Arrow tables come in without a copy ([`table`]), runs let go of
 //! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
 
+mod compare;
 mod error;
+mod hamming;
+mod labelled;
+mod lsh;
 mod minhash;
 mod recipe;
 mod run;
@@ -19,6 +23,14 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_engine")]
 mod engine {
+    #[pymodule_export]
+    use crate::compare::{compare, segment};
+    #[pymodule_export]
+    use crate::hamming::HammingIndexBase;
+    #[pymodule_export]
+    use crate::labelled::{evaluate, idf, tune};
+    #[pymodule_export]
+    use crate::lsh::{LshIndexBase, LshTables};
     #[pymodule_export]
     use crate::minhash::MinHash;
     #[pymodule_export]
