@@ -79,29 +79,24 @@ def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
 
 def count_features(job: Job) -> Step:
     """Blocks of features become one table of frequencies."""
-
-    def step(batches: Batches) -> Iterator[Any]:
-        features = _engine.Features(job.open())
-        counted = False
-        for batch in batches:
-            features.count(batch)
-            counted = counted or batch.num_rows > 0
-        if counted:
-            yield features.table()
-
-    return step
+    return _one_table(job, _engine.Features.count)
 
 
 def add_tables(job: Job) -> Step:
     """Tables of frequencies become one."""
+    return _one_table(job, _engine.Features.add)
+
+
+def _one_table(job: Job, take: Callable[[Any, Any], None]) -> Step:
+    """One table for all batches; none where there are no rows."""
 
     def step(batches: Batches) -> Iterator[Any]:
         features = _engine.Features(job.open())
-        counted = False
+        rows = 0
         for batch in batches:
-            features.add(batch)
-            counted = counted or batch.num_rows > 0
-        if counted:
+            take(features, batch)
+            rows += batch.num_rows
+        if rows:
             yield features.table()
 
     return step
