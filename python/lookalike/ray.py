@@ -117,7 +117,7 @@ def _members(job: Job, source: "Dataset") -> bytes:
     """The members of components and the repeated texts."""
     sketched = _mapped(_steps.scatter(job, _PARTS), source).materialize()
     keyed = _of_kind(sketched, _steps.PART)
-    of_features = _feature_keys(job, _of_kind(sketched, _steps.FEATURES))
+    of_features = _feature_keys(job, sketched)
     found = _gathered(job, keyed if of_features is None else keyed.union(of_features))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
     if crowded:
@@ -136,17 +136,16 @@ def _members(job: Job, source: "Dataset") -> bytes:
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 
 
-def _feature_keys(job: Job, features: "Dataset") -> Optional["Dataset"]:
+def _feature_keys(job: Job, sketched: "Dataset") -> Optional["Dataset"]:
     """The rarest features of documents as keys; None if there are no features."""
-    counted = _mapped(_steps.count_features(job), features)
-    tables = [row["block"] for row in counted.take_all()]
-    if not tables:
-        return None
     import pyarrow as pa
 
+    tables = _blocks(sketched, _steps.TABLE)
+    if not tables:
+        return None
     (table,) = _steps.add_tables(job)([pa.record_batch({"block": pa.array(tables, pa.binary())})])
     keys = _steps.feature_keys(job, table.column("block")[0].as_py(), _PARTS)
-    return _mapped(keys, features)
+    return _mapped(keys, _of_kind(sketched, _steps.FEATURES))
 
 
 def _gathered(job: Job, keyed: "Dataset") -> "Dataset":
