@@ -148,11 +148,23 @@ def _feature_keys(job: Job, sketched: "Dataset") -> Optional["Dataset"]:
     return _mapped(keys, _of_kind(sketched, _steps.FEATURES))
 
 
+def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, str], ...]") -> "Dataset":
+    """A step over the rows of every group."""
+    import pyarrow as pa
+    import ray
+
+    data = data.materialize()
+    if data.count() == 0:
+        # Ray has no groups of a data set without rows.
+        return ray.data.from_arrow(_run(lambda batches: iter(()), pa.table({}), columns))
+    groups = data.groupby(key, num_partitions=_PARTS)
+    return groups.map_groups(step, batch_format="pyarrow").materialize()
+
+
 def _gathered(job: Job, keyed: "Dataset") -> "Dataset":
     """What parts find."""
     step = _steps.gather(job, _PARTS)
-    groups = keyed.groupby("part")
-    return groups.map_groups(lambda table: _run(step, table), batch_format="pyarrow").materialize()
+    return _grouped(keyed, "part", lambda table: _run(step, table), _BLOCKS)
 
 
 def _blocks(found: "Dataset", kind: int) -> list[bytes]:
@@ -171,8 +183,8 @@ def _settled(job: Job, collected: "Dataset") -> "pa.Table":
         ordered = table.sort_by([("component", "ascending"), ("rank", "ascending")])
         return _run(_steps.settle(job), ordered, _REMOVED)
 
-    bins = collected.map_batches(binned, batch_format="pyarrow").groupby("bin")
-    rows = bins.map_groups(settle, batch_format="pyarrow").take_all()
+    bins = collected.map_batches(binned, batch_format="pyarrow")
+    rows = _grouped(bins, "bin", settle, _REMOVED).take_all()
     columns = {name: [row[name] for row in rows] for name in ("id", "kept", "similarity", "method")}
     columns["threshold"] = [job.threshold] * len(rows)
     columns["cluster"] = columns["kept"]
