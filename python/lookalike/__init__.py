@@ -8,7 +8,8 @@
 Names, defaults and verdicts are those of the command ``lookalike``.
 """
 
-from ._engine import __version__
+from ._client import Client, Collection
+from ._engine import MinHash, __version__
 from ._errors import (
     BadRowError,
     InputError,
@@ -19,26 +20,54 @@ from ._errors import (
     ServiceError,
     SettingError,
 )
+from ._hamming import Alike, HammingIndex, LshIndex, Near
+from ._labelled import Idf, Tuned, evaluate, tune
+from ._lsh import MinHashLSH
+from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
 from ._run import Deduplicated, Pairs, dedup, pairs
+from ._simhash import Simhash, SimhashIndex
 from ._sketch import minhash, simhash
+from ._texts import Comparison, Feature, Figure, Steps, compare, segment
 
 __all__ = [
     "RECIPES",
+    "Alike",
     "BadRowError",
+    "Client",
+    "Collection",
+    "Comparison",
     "Deduplicated",
+    "Feature",
+    "Figure",
+    "HammingIndex",
+    "Idf",
     "InputError",
     "LimitError",
     "LookalikeError",
+    "LshIndex",
+    "MinHash",
+    "MinHashLSH",
+    "Near",
     "OutputError",
     "Pairs",
+    "Preset",
     "Recipe",
     "RecipeError",
     "ServiceError",
     "SettingError",
+    "Simhash",
+    "SimhashIndex",
+    "Steps",
+    "Tuned",
     "__version__",
+    "compare",
     "dedup",
+    "evaluate",
     "minhash",
     "pairs",
+    "presets",
+    "segment",
     "simhash",
+    "tune",
 ]

@@ -29,9 +29,9 @@ use crate::args::{
     SearchArgs, SegmentArgs, SketchMethod, Sources, Unit, Verify,
 };
 
-pub(crate) use lookalike_batch::run::{parse_duration, parse_keep};
+pub(crate) use lookalike_batch::run::{parse_duration, parse_goal, parse_keep};
 
-pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun, parse_goal};
+pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun};
 
 /// Everything about one dedup run.
 pub(crate) struct DedupRun {
@@ -278,7 +278,7 @@ impl SegmentRun {
             strict: args.running.strict,
         };
         let texts = if args.literal.is_empty() {
-            SegmentTexts::Inputs(args.inputs.clone())
+            SegmentTexts::Inputs(args.inputs.clone().into())
         } else {
             SegmentTexts::Literal(args.literal.clone())
         };

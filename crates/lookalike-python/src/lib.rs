@@ -4,8 +4,12 @@
 //! `python/lookalike`. Here values cross: Arrow tables come in without a copy ([`table`]), runs let go of
 //! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
 
+mod compare;
 mod distributed;
 mod error;
+mod hamming;
+mod labelled;
+mod lsh;
 mod minhash;
 mod recipe;
 mod run;
@@ -21,9 +25,17 @@ use pyo3::prelude::*;
 #[pyo3(name = "_engine")]
 mod engine {
     #[pymodule_export]
+    use crate::compare::{compare, segment};
+    #[pymodule_export]
     use crate::distributed::{
         Collect, Distributed, Features, Gather, Scatter, Settle, members, repeats,
     };
+    #[pymodule_export]
+    use crate::hamming::HammingIndexBase;
+    #[pymodule_export]
+    use crate::labelled::{evaluate, idf, tune};
+    #[pymodule_export]
+    use crate::lsh::{LshIndexBase, LshTables};
     #[pymodule_export]
     use crate::minhash::MinHash;
     #[pymodule_export]

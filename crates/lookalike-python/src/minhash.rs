@@ -60,7 +60,7 @@ impl Slots {
         }
     }
 
-    fn as_array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    pub(crate) fn as_array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Narrow(slots) => PyArray1::from_slice(py, slots).into_any(),
             Self::Wide(slots) => PyArray1::from_slice(py, slots).into_any(),
@@ -158,7 +158,12 @@ impl State {
         if !self.ends.is_empty() {
             HASHER.with_borrow_mut(|hasher| {
                 let hashes = hasher.hashes(&self.messages, &self.ends);
-                add(functions, hashes, &mut self.slots);
+                if functions.scheme() == PermutedScheme::Legacy {
+                    let lower = |&hash: &u64| u64::from(hash as u32);
+                    self.hashes.extend(hashes.iter().map(lower));
+                } else {
+                    add(functions, hashes, &mut self.slots);
+                }
             });
             self.messages.clear();
             self.ends.clear();
@@ -186,9 +191,6 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
         Slots::Narrow(slots) => {
             let narrow: Vec<u32> = hashes.iter().map(|&hash| hash as u32).collect();
             functions.lower_narrow(&narrow, slots);
-        }
-        Slots::Wide(slots) if functions.scheme() == PermutedScheme::Legacy => {
-            functions.lower_wide(hashes, slots);
         }
         Slots::Wide(slots) => functions.lower_wide(hashes, slots),
     }

@@ -64,35 +64,38 @@ pub(crate) struct Options {
 impl Rule {
     /// The settings that were asked for.
     pub(crate) fn settings(&self) -> PyResult<lookalike::plan::Settings> {
-        let threshold = self.threshold.map(Threshold::new).transpose();
-        let chosen = || {
-            let method = self.method.as_deref();
-            let measure = self.verify.as_deref();
-            let asked = Asked {
-                method: method
-                    .map(|name| choose("method", name, &METHODS, method_name))
-                    .transpose()?,
-                threshold: None,
-                distance: self.distance,
-                candidates: (self.candidates.as_deref())
-                    .map(|name| choose("candidates", name, &CANDIDATES, candidates_name))
-                    .transpose()?,
-                sentences: self.sentences,
-                measure: measure
-                    .map(|name| choose("verify", name, &MEASURES, measure_name))
-                    .transpose()?,
-                unit: (self.unit.as_deref())
-                    .map(|name| choose("unit", name, &UNITS, unit_name))
-                    .transpose()?,
-            };
-            Ok(asked)
-        };
-        let asked = Asked {
-            threshold: threshold.map_err(refuse)?,
-            ..chosen().map_err(raise)?
-        };
-        asked.settings(Spelling::Arguments).map_err(raise)
+        self.asked()?.settings(Spelling::Arguments).map_err(raise)
     }
+
+    /// What was asked for, by names that there are.
+    pub(crate) fn asked(&self) -> PyResult<Asked> {
+        let threshold = self.threshold.map(Threshold::new).transpose();
+        Ok(Asked {
+            method: chosen("method", self.method.as_deref(), &METHODS, method_name)?,
+            threshold: threshold.map_err(refuse)?,
+            distance: self.distance,
+            candidates: chosen(
+                "candidates",
+                self.candidates.as_deref(),
+                &CANDIDATES,
+                candidates_name,
+            )?,
+            sentences: self.sentences,
+            measure: chosen("verify", self.verify.as_deref(), &MEASURES, measure_name)?,
+            unit: chosen("unit", self.unit.as_deref(), &UNITS, unit_name)?,
+        })
+    }
+}
+
+fn chosen<T: Copy>(
+    what: &str,
+    name: Option<&str>,
+    choices: &[T],
+    name_of: fn(T) -> &'static str,
+) -> PyResult<Option<T>> {
+    name.map(|name| choose(what, name, choices, name_of))
+        .transpose()
+        .map_err(raise)
 }
 
 impl Reading {

@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use lookalike::Threshold;
 use lookalike::evaluate::{
     Bootstrap, ClusterScores, Evaluation, Labelled, Options, Setting, compare_clusters,
 };
-use lookalike::plan::Unit;
+use lookalike::plan::{Measure, Method, Unit};
 use serde::Serialize;
 
-use super::labelled::{LabelledInputs, Read, read_clusters, read_labelled};
+use super::labelled::{LabelledInputs, LabelledRows, Read, read_clusters, read_labelled};
 use super::progress::{Progress, Stage};
 use crate::error::{Error, Result};
-use crate::rule::{measure_name, method_name};
+use crate::rule::{Asked, measure_name, method_name};
 use crate::source::ReadOptions;
 
 /// What a person may choose of an evaluation.
@@ -120,6 +121,69 @@ pub(super) fn unit_name(setting: &Setting) -> Option<&'static str> {
         Unit::Characters => "characters",
         Unit::Words => "words",
     })
+}
+
+/// The largest distance that is looked at unless another one is given.
+const MOST_DISTANCE: u32 = 10;
+
+/// The lowest threshold that is looked at unless another one is given: .05 of pairs, .3 of groups, whose
+/// pairs across are many.
+///
+/// # Errors
+/// None for these two.
+pub fn lowest_threshold(rows: &LabelledRows) -> lookalike::Result<Threshold> {
+    Threshold::new(match rows {
+        LabelledRows::Pairs(_) => 0.05,
+        LabelledRows::Groups { .. } => 0.3,
+    })
+}
+
+/// The lowest threshold and the twentieths above it.
+pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
+    let twentieths = (1..=20).map(|count| f64::from(count) / 20.0);
+    std::iter::once(lowest.get())
+        .chain(twentieths.filter(|&value| value > lowest.get()))
+        .collect()
+}
+
+/// What a method is measured by where no measure is asked for.
+pub fn usual_measure(method: Method) -> Measure {
+    match method {
+        Method::SimHash | Method::Sentences => Measure::Sketch,
+        _ => Measure::Jaccard,
+    }
+}
+
+/// What has to be asked for to measure a method and a measure from a threshold on, or up to a distance;
+/// of what else is asked for, only that which they have a use for.
+#[must_use]
+pub fn measured(asked: &Asked, lowest: Threshold) -> Asked {
+    let method = asked.method.unwrap_or_default();
+    let measure = asked.measure.unwrap_or_else(|| usual_measure(method));
+    let by_sketch = measure == Measure::Sketch;
+    let has_threshold = match method {
+        Method::Exact => false,
+        Method::SimHash | Method::Sentences => !by_sketch,
+        _ => true,
+    };
+    let is = |one| method == one;
+    let all_distances = (is(Method::SimHash) && by_sketch).then_some(MOST_DISTANCE);
+    let counts = matches!(
+        measure,
+        Measure::Levenshtein | Measure::Indel | Measure::Substring
+    );
+    Asked {
+        method: Some(method),
+        threshold: has_threshold.then_some(lowest),
+        distance: asked
+            .distance
+            .or(all_distances)
+            .filter(|_| is(Method::SimHash)),
+        candidates: None,
+        sentences: asked.sentences.filter(|_| is(Method::Sentences)),
+        measure: Some(measure),
+        unit: asked.unit.filter(|_| counts),
+    }
 }
 
 /// Measures settings on labelled texts.

@@ -20,7 +20,7 @@ use super::progress::Progress;
 use super::rejected::{BadRows, Rejected};
 use crate::error::{Error, Result, shown};
 use crate::sink::{ByteWriter, Output, check_output};
-use crate::source::{BadRow, Compression, Format, Inputs, ReadOptions};
+use crate::source::{BadRow, Compression, Format, Inputs, ReadOptions, Source};
 use crate::source::{compression_by_extension, format_by_extension};
 
 /// Terms whose lines are made at a time.
@@ -73,14 +73,14 @@ pub struct IdfSummary {
 /// What cannot be read or written; a table to merge that was learned under another recipe. The
 /// outputs are then as they were before.
 pub fn idf(
-    paths: &[PathBuf],
+    source: &Source,
     settings: &IdfSettings,
     output: &Output,
     rejected: Option<&Output>,
     progress: &dyn Progress,
 ) -> Result<IdfSummary> {
     super::in_pool(settings.threads, || {
-        run(paths, settings, output, rejected, progress)
+        run(source, settings, output, rejected, progress)
     })
 }
 
@@ -98,7 +98,7 @@ struct Part {
 }
 
 fn run(
-    paths: &[PathBuf],
+    source: &Source,
     settings: &IdfSettings,
     output: &Output,
     rejected: Option<&Output>,
@@ -107,8 +107,8 @@ fn run(
     let started = Instant::now();
     refuse_other_formats(output)?;
     let before = merged(settings)?;
-    let inputs = Inputs::open(
-        paths,
+    let inputs = Inputs::open_source(
+        source,
         &ReadOptions {
             again: rejected.is_some(),
             ..settings.read.clone()

@@ -5,7 +5,6 @@
 //! a label names.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use lookalike::DocId;
 use lookalike::evaluate::{Labelled, LabelledPair};
@@ -15,14 +14,14 @@ use super::progress::Progress;
 use super::read::position;
 use crate::error::{Error, Result};
 use crate::sink::{Output, check_output};
-use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar};
+use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar, Source};
 
 /// Files with labels, and what their rows are.
 #[derive(Debug, Clone)]
 pub struct LabelledInputs {
-    /// Files, directories, globs, `-`.
-    pub paths: Vec<PathBuf>,
-    /// What their rows are.
+    /// Where the rows are.
+    pub source: Source,
+    /// What the rows are.
     pub rows: LabelledRows,
     /// How they are read; the fields of text and id are those of the corpus.
     pub read: ReadOptions,
@@ -58,7 +57,7 @@ pub struct PairFields {
     /// What a label means that is a number; without it, labels say yes or no.
     pub grades: Option<Grades>,
     /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
-    pub corpus: Vec<PathBuf>,
+    pub corpus: Source,
 }
 
 /// What graded labels mean: those between the two are left out, and counted.
@@ -110,12 +109,12 @@ fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
         again: false,
         ..inputs.read.clone()
     };
-    open_apart(&inputs.paths, &options, &inputs.outputs)
+    open_apart(&inputs.source, &options, &inputs.outputs)
 }
 
 /// Opens what is none of the outputs.
-fn open_apart(paths: &[PathBuf], options: &ReadOptions, outputs: &[Output]) -> Result<Inputs> {
-    let inputs = Inputs::open(paths, options)?;
+fn open_apart(source: &Source, options: &ReadOptions, outputs: &[Output]) -> Result<Inputs> {
+    let inputs = Inputs::open_source(source, options)?;
     for output in outputs {
         check_output(output, &inputs)?;
     }
@@ -540,7 +539,7 @@ fn read_groups(
 
 /// The clusters of documents by their ids, from a table with the columns `id` and `cluster`.
 pub(super) fn read_clusters(
-    path: &PathBuf,
+    path: &std::path::PathBuf,
     read: &ReadOptions,
     progress: &dyn Progress,
 ) -> Result<HashMap<String, String>> {

@@ -35,7 +35,7 @@ pub use dedup::dedup;
 pub use documents::parse_time;
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
-    clusters, evaluate,
+    clusters, evaluate, lowest_threshold, measured, thresholds_from, usual_measure,
 };
 pub use fingerprint::{
     Fingerprint, FingerprintSettings, FingerprintSummary, Fingerprinter, Sketch, fingerprint,
@@ -56,7 +56,7 @@ pub use settings::{
     parse_keep,
 };
 pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
-pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, tune};
+pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune};
 
 /// Works in a pool of so many threads, made for this alone.
 ///

@@ -1,6 +1,5 @@
 //! The tokens of every document, or its terms with their weights, in the order of the input.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use lookalike::Recipe;
@@ -14,7 +13,7 @@ use super::progress::Progress;
 use super::rejected::{BadRows, Rejected};
 use crate::error::Result;
 use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
-use crate::source::{BadRow, Inputs, ReadOptions};
+use crate::source::{BadRow, Inputs, ReadOptions, Source};
 
 /// So many bytes of results of a block are handed on before its end.
 const PART_BYTES: usize = 8 << 20;
@@ -33,8 +32,8 @@ pub enum Listing {
 /// What is segmented.
 #[derive(Debug, Clone)]
 pub enum SegmentTexts {
-    /// Files, directories, globs, `-`.
-    Inputs(Vec<PathBuf>),
+    /// The rows of files or of a table.
+    Inputs(Source),
     /// Texts; their ids are numbers from 1 on.
     Literal(Vec<String>),
 }
@@ -92,8 +91,8 @@ pub fn segment(
     };
     let done = match texts {
         SegmentTexts::Literal(texts) => literal(&lister, texts, output),
-        SegmentTexts::Inputs(paths) => super::in_pool(settings.threads, || {
-            files(&lister, paths, settings, (output, rejected), progress)
+        SegmentTexts::Inputs(source) => super::in_pool(settings.threads, || {
+            rows(&lister, source, settings, (output, rejected), progress)
         }),
     }?;
     Ok(SegmentSummary {
@@ -201,15 +200,15 @@ struct Part {
     done: Done,
 }
 
-fn files(
+fn rows(
     lister: &Lister,
-    paths: &[PathBuf],
+    source: &Source,
     settings: &SegmentSettings,
     (output, rejected): (&Output, Option<&Output>),
     progress: &dyn Progress,
 ) -> Result<Done> {
-    let inputs = Inputs::open(
-        paths,
+    let inputs = Inputs::open_source(
+        source,
         &ReadOptions {
             again: rejected.is_some(),
             ..settings.read.clone()

@@ -108,6 +108,26 @@ pub struct Price {
     pub bytes_per_sketch: usize,
 }
 
+/// A goal as typed: `f1`, or `precision>=` and a number.
+///
+/// # Errors
+/// Anything else, in words that follow what was typed.
+pub fn parse_goal(text: &str) -> Result<Goal, String> {
+    let wrong = || "give f1, or precision>= and a number above 0 and at most 1".to_owned();
+    if text == "f1" {
+        return Ok(Goal::F1);
+    }
+    let least: f64 = text
+        .strip_prefix("precision>=")
+        .and_then(|least| least.parse().ok())
+        .ok_or_else(wrong)?;
+    if least > 0.0 && least <= 1.0 {
+        Ok(Goal::Precision(least))
+    } else {
+        Err(wrong())
+    }
+}
+
 /// Looks for the best setting for labelled texts.
 ///
 /// # Errors

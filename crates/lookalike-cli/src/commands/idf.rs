@@ -20,7 +20,7 @@ pub(crate) fn run(args: &IdfArgs) -> Result<Outcome> {
     } = IdfRun::new(args)?;
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::idf(
-        &args.inputs,
+        &args.inputs.clone().into(),
         &settings,
         &output,
         rejected.as_ref(),

@@ -4,24 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use lookalike::Threshold;
-use lookalike::evaluate::{Bootstrap, Goal, Options, Setting, Sweep, TuneOptions};
+use lookalike::evaluate::{Bootstrap, Options, Setting, Sweep, TuneOptions};
+use lookalike_batch::rule::{Asked, Spelling};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields,
-    TuneSettings,
+    TuneSettings, lowest_threshold, measured, thresholds_from,
 };
 use lookalike_batch::sink::Output;
 
-use super::{check_standard_output, chosen, of_sequences, output, read_options, threads};
+use super::{check_standard_output, of_sequences, output, read_options, threads};
 use crate::args::{
-    EvalArgs, InputFormat, Labels, Method, Reading, Resampling, Rule, TuneArgs, Verify, Ways,
+    EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs, Verify, Ways,
 };
 use crate::settings::load_recipe;
-
-/// The largest distance that is looked at unless another one is given.
-const DISTANCE: u32 = 10;
-
-/// The lowest threshold for pairs, and for groups.
-const LOWEST: [f64; 2] = [0.05, 0.3];
 
 /// Everything about one evaluation.
 pub(crate) struct EvalRun {
@@ -50,9 +45,9 @@ impl EvalRun {
         Ok(Self {
             inputs,
             settings: EvaluateSettings {
-                settings: settings(&args.ways, lowest, &args.reading)?,
+                settings: settings(&args.ways, lowest)?,
                 options: Options {
-                    thresholds: thresholds(lowest),
+                    thresholds: thresholds_from(lowest),
                     bootstrap: bootstrap(args.resampling),
                 },
                 threads: threads(args.threads),
@@ -104,29 +99,11 @@ impl TuneRun {
     }
 }
 
-/// `--goal`.
-pub(crate) fn parse_goal(text: &str) -> Result<Goal, String> {
-    let wrong = || "give f1, or precision>= and a number above 0 and at most 1".to_owned();
-    if text == "f1" {
-        return Ok(Goal::F1);
-    }
-    let least: f64 = text
-        .strip_prefix("precision>=")
-        .and_then(|least| least.parse().ok())
-        .ok_or_else(wrong)?;
-    if least > 0.0 && least <= 1.0 {
-        Ok(Goal::Precision(least))
-    } else {
-        Err(wrong())
-    }
-}
-
 /// The lowest threshold: as given, or as is usual for pairs and for groups.
 fn lowest(given: Option<Threshold>, inputs: &LabelledInputs) -> Result<Threshold> {
-    let in_groups = matches!(inputs.rows, LabelledRows::Groups { .. });
     match given {
         Some(lowest) => Ok(lowest),
-        None => Ok(Threshold::new(LOWEST[usize::from(in_groups)])?),
+        None => Ok(lowest_threshold(&inputs.rows)?),
     }
 }
 
@@ -153,14 +130,6 @@ impl ClustersRun {
         };
         Ok(Self { files })
     }
-}
-
-/// The lowest threshold and the twentieths above it.
-fn thresholds(lowest: Threshold) -> Vec<f64> {
-    let twentieths = (1..=20).map(|count| f64::from(count) / 20.0);
-    std::iter::once(lowest.get())
-        .chain(twentieths.filter(|&value| value > lowest.get()))
-        .collect()
 }
 
 fn bootstrap(resampling: Resampling) -> Bootstrap {
@@ -206,11 +175,11 @@ fn labelled(
             label: labels.label.clone(),
             kind: None,
             grades: grades(labels)?,
-            corpus: labels.corpus.clone(),
+            corpus: labels.corpus.clone().into(),
         })
     };
     Ok(LabelledInputs {
-        paths: paths.to_vec(),
+        source: paths.to_vec().into(),
         rows,
         read: read_options(format.format, reading)?,
         outputs: Vec::new(),
@@ -231,22 +200,17 @@ fn grades(labels: &Labels) -> Result<Option<Grades>> {
 }
 
 /// Every recipe with every method and every measure.
-fn settings(ways: &Ways, lowest: Threshold, reading: &Reading) -> Result<Vec<Setting>> {
+fn settings(ways: &Ways, lowest: Threshold) -> Result<Vec<Setting>> {
     check_ways(ways)?;
     let mut settings = Vec::new();
     for recipe in &ways.recipe {
         for &method in &ways.method {
-            let usual = [match method {
-                Method::Simhash | Method::Sentences => Verify::None,
-                _ => Verify::Jaccard,
-            }];
-            let measures = if ways.verify.is_empty() {
-                &usual[..]
-            } else {
-                &ways.verify
+            let measures: Vec<Option<Verify>> = match &ways.verify[..] {
+                [] => vec![None],
+                asked => asked.iter().copied().map(Some).collect(),
             };
-            for &verify in measures {
-                settings.push(setting(ways, recipe, (method, verify), lowest, reading)?);
+            for verify in measures {
+                settings.push(setting(ways, recipe, (method, verify), lowest)?);
             }
         }
     }
@@ -266,33 +230,21 @@ fn settings(ways: &Ways, lowest: Threshold, reading: &Reading) -> Result<Vec<Set
 fn setting(
     ways: &Ways,
     recipe: &str,
-    (method, verify): (Method, Verify),
+    (method, verify): (Method, Option<Verify>),
     lowest: Threshold,
-    reading: &Reading,
 ) -> Result<Setting> {
-    let by_sketch = verify == Verify::None;
-    let has_threshold = match method {
-        Method::Exact => false,
-        Method::Simhash | Method::Sentences => !by_sketch,
-        _ => true,
+    let asked = Asked {
+        method: Some(method.into()),
+        distance: ways.distance,
+        sentences: ways.sentences,
+        measure: verify.map(Into::into),
+        unit: ways.unit.map(Into::into),
+        ..Asked::default()
     };
-    let all_distances = (method == Method::Simhash && by_sketch).then_some(DISTANCE);
-    let rule = Rule {
-        method,
-        threshold: has_threshold.then_some(lowest),
-        distance: ways
-            .distance
-            .or(all_distances)
-            .filter(|_| method == Method::Simhash),
-        candidates: None,
-        sentences: ways.sentences.filter(|_| method == Method::Sentences),
-        recipe: recipe.to_owned(),
-        changes: ways.changes.clone(),
-        verify,
-        unit: ways.unit.filter(|_| of_sequences(verify).is_some()),
-    };
-    let (recipe, matching) = chosen(&rule, reading)?;
-    Ok(Setting { recipe, matching })
+    Ok(Setting {
+        matching: measured(&asked, lowest).settings(Spelling::Options)?,
+        recipe: load_recipe(recipe, &ways.changes)?,
+    })
 }
 
 /// Refuses options that none of the methods and measures has a use for.

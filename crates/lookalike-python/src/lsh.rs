@@ -1,0 +1,512 @@
+//! Tables of bands: signatures that share a band with a query.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use lookalike::plan::Plan;
+use lookalike::sketch::equal_slots;
+use lookalike::value_hash;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::error::{LimitError, SettingError, refuse};
+use crate::minhash::{MinHash, Slots};
+use crate::recipe::Recipe;
+use crate::settings::Rule;
+
+/// Hands on a number that is a hash already.
+#[derive(Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = value_hash(bytes);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// From the hash of a band to the numbers of the signatures that have it.
+type Table = HashMap<u64, Vec<u32>, BuildHasherDefault<AsItIs>>;
+
+/// The bands of signatures.
+#[derive(Default)]
+struct Tables {
+    rows: usize,
+    tables: Vec<Table>,
+}
+
+impl Tables {
+    fn new(bands: usize, rows: usize) -> Self {
+        Self {
+            rows,
+            tables: (0..bands).map(|_| Table::default()).collect(),
+        }
+    }
+
+    /// The hash of each band.
+    fn hashes<'s, T: Copy + Into<u64>>(
+        &self,
+        slots: &'s [T],
+    ) -> impl Iterator<Item = u64> + use<'s, T> {
+        let mut bytes = Vec::with_capacity(8 * self.rows);
+        let rows = self.rows;
+        let bands = slots.chunks_exact(rows).take(self.tables.len());
+        bands.map(move |band| {
+            bytes.clear();
+            for &slot in band {
+                bytes.extend_from_slice(&slot.into().to_le_bytes());
+            }
+            value_hash(&bytes)
+        })
+    }
+
+    fn hashes_of(&self, slots: &Slots) -> Vec<u64> {
+        match slots {
+            Slots::Narrow(slots) => self.hashes(slots).collect(),
+            Slots::Wide(slots) => self.hashes(slots).collect(),
+        }
+    }
+
+    fn insert(&mut self, hashes: &[u64], number: u32) {
+        for (table, &hash) in self.tables.iter_mut().zip(hashes) {
+            table.entry(hash).or_default().push(number);
+        }
+    }
+
+    fn remove(&mut self, hashes: &[u64], number: u32) {
+        for (table, hash) in self.tables.iter_mut().zip(hashes) {
+            if let Some(bucket) = table.get_mut(hash) {
+                bucket.retain(|&other| other != number);
+                if bucket.is_empty() {
+                    table.remove(hash);
+                }
+            }
+        }
+    }
+
+    /// The numbers that share one of the first bands, each once, ascending.
+    fn query(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
+        let mut found: Vec<u32> = Vec::new();
+        for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
+            found.extend(table.get(hash).into_iter().flatten());
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+fn numbered(count: usize) -> PyResult<u32> {
+    u32::try_from(count)
+        .ok()
+        .filter(|&number| number < u32::MAX)
+        .ok_or_else(|| LimitError::new_err(format!("an index holds at most {} keys", u32::MAX)))
+}
+
+/// The tables under `MinHashLSH`: keys of any kind, and a MinHash for each.
+#[pyclass(frozen, subclass, module = "lookalike._engine")]
+pub(crate) struct LshTables {
+    length: usize,
+    inner: Mutex<Keyed>,
+}
+
+struct Keyed {
+    tables: Tables,
+    /// From a key to its number.
+    numbers: Py<PyDict>,
+    /// By number: key and signature, nothing where it was removed.
+    entries: Vec<Option<(Py<PyAny>, Slots)>>,
+    scheme: Option<&'static str>,
+}
+
+impl LshTables {
+    fn inner(&self) -> MutexGuard<'_, Keyed> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self, minhash: &MinHash, known: Option<&'static str>) -> PyResult<()> {
+        let (length, scheme) = (minhash.with_slots(Slots::len), minhash.scheme_name());
+        if length != self.length {
+            return Err(PyValueError::new_err(format!(
+                "Expecting minhash with length {}, got {length}",
+                self.length
+            )));
+        }
+        match known {
+            Some(known) if known != scheme => Err(PyValueError::new_err(format!(
+                "MinHash scheme '{scheme}' does not match scheme '{known}' of the MinHash \
+                 previously given to this index"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+        let numbers = self.inner().numbers.clone_ref(key.py());
+        let number = numbers.bind(key.py()).get_item(key)?;
+        number.map(|number| number.extract()).transpose()
+    }
+}
+
+#[pymethods]
+impl LshTables {
+    #[new]
+    fn new(py: Python<'_>, length: usize, bands: usize, rows: usize) -> Self {
+        Self {
+            length,
+            inner: Mutex::new(Keyed {
+                tables: Tables::new(bands, rows),
+                numbers: PyDict::new(py).unbind(),
+                entries: Vec::new(),
+                scheme: None,
+            }),
+        }
+    }
+
+    /// Adds a MinHash under a key that is not there yet.
+    #[pyo3(signature = (key, minhash, check_duplication=true))]
+    fn insert(
+        &self,
+        key: &Bound<'_, PyAny>,
+        minhash: &Bound<'_, MinHash>,
+        check_duplication: bool,
+    ) -> PyResult<()> {
+        let (py, minhash) = (key.py(), minhash.get());
+        let slots = minhash.slots();
+        let known = self.number(key)?;
+        if known.is_some() && check_duplication {
+            return Err(PyValueError::new_err("The given key already exists"));
+        }
+        let mut inner = self.inner();
+        self.check(minhash, inner.scheme)?;
+        let number = numbered(inner.entries.len())?;
+        let hashes = inner.tables.hashes_of(&slots);
+        inner.scheme = Some(minhash.scheme_name());
+        inner.tables.insert(&hashes, number);
+        inner.entries.push(Some((key.clone().unbind(), slots)));
+        let numbers = inner.numbers.clone_ref(py);
+        drop(inner);
+        numbers.bind(py).set_item(key, number)
+    }
+
+    /// The keys whose MinHash shares a band with this one, each once, in the order of insertion.
+    #[pyo3(signature = (minhash, bands=None))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        minhash: &Bound<'py, MinHash>,
+        bands: Option<usize>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let inner = self.inner();
+        let minhash = minhash.get();
+        self.check(minhash, inner.scheme)?;
+        let hashes = minhash.with_slots(|slots| inner.tables.hashes_of(slots));
+        let found = inner.tables.query(&hashes, bands.unwrap_or(usize::MAX));
+        let keys = found
+            .iter()
+            .filter_map(|&number| inner.entries[number as usize].as_ref());
+        PyList::new(py, keys.map(|(key, _)| key.bind(py)).collect::<Vec<_>>())
+    }
+
+    /// Removes a key.
+    fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        let Some(number) = self.number(key)? else {
+            return Err(PyValueError::new_err("The given key does not exist"));
+        };
+        let mut inner = self.inner();
+        let removed = inner.entries[number as usize].take();
+        if let Some((_, slots)) = &removed {
+            let hashes = inner.tables.hashes_of(slots);
+            inner.tables.remove(&hashes, number);
+        }
+        let numbers = inner.numbers.clone_ref(key.py());
+        drop(inner);
+        numbers.bind(key.py()).del_item(key)
+    }
+
+    fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.number(key)?.is_some())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> usize {
+        self.inner().numbers.bind(py).len()
+    }
+
+    /// Whether nothing is in the index.
+    fn is_empty(&self, py: Python<'_>) -> bool {
+        self.__len__(py) == 0
+    }
+
+    /// For each band the number of keys in each bucket, by the bytes of the band; of some keys only if
+    /// any are given.
+    #[pyo3(signature = (keys=None))]
+    fn counts<'py>(
+        &self,
+        py: Python<'py>,
+        keys: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let chosen = match keys {
+            None => None,
+            Some(keys) => {
+                let mut numbers = HashSet::new();
+                for key in keys.try_iter()? {
+                    let key = key?;
+                    let missing = || PyKeyError::new_err(key.clone().unbind());
+                    numbers.insert(self.number(&key)?.ok_or_else(missing)?);
+                }
+                Some(numbers)
+            }
+        };
+        let inner = self.inner();
+        let counts: Vec<_> = inner
+            .tables
+            .tables
+            .iter()
+            .map(|_| PyDict::new(py))
+            .collect();
+        for (number, entry) in (0u32..).zip(&inner.entries) {
+            let wanted = chosen
+                .as_ref()
+                .is_none_or(|chosen| chosen.contains(&number));
+            let Some((_, slots)) = entry.as_ref().filter(|_| wanted) else {
+                continue;
+            };
+            for (at, counts) in counts.iter().enumerate() {
+                let band = PyBytes::new(py, &band_bytes(slots, at, inner.tables.rows));
+                let before = counts.get_item(&band)?;
+                let before = before.map_or(Ok(0u64), |before| before.extract())?;
+                counts.set_item(band, before + 1)?;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Keys and the hash values of each, in the order of insertion.
+    fn entries<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+        let inner = self.inner();
+        let entries = inner.entries.iter().flatten();
+        Ok(entries
+            .map(|(key, slots)| (key.bind(py).clone(), slots.as_array(py)))
+            .collect())
+    }
+
+    /// The scheme of what was inserted.
+    #[getter]
+    fn scheme(&self) -> Option<&'static str> {
+        self.inner().scheme
+    }
+}
+
+/// The slots of a band, the highest byte of each first.
+fn band_bytes(slots: &Slots, band: usize, rows: usize) -> Vec<u8> {
+    let range = band * rows..(band + 1) * rows;
+    match slots {
+        Slots::Narrow(slots) => slots[range]
+            .iter()
+            .flat_map(|slot| slot.to_be_bytes())
+            .collect(),
+        Slots::Wide(slots) => slots[range]
+            .iter()
+            .flat_map(|slot| slot.to_be_bytes())
+            .collect(),
+    }
+}
+
+/// What a search finds: the positions of queries, ids, and shares of equal slots.
+type Found<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+/// MinHash signatures by their bands.
+#[pyclass(frozen, subclass, module = "lookalike._engine")]
+pub(crate) struct LshIndexBase {
+    bands: usize,
+    rows: usize,
+    slots: usize,
+    inner: Mutex<Signed>,
+}
+
+struct Signed {
+    tables: Tables,
+    ids: Vec<u64>,
+    /// One after another.
+    signatures: Vec<u32>,
+    /// The place of every id that was not removed.
+    places: HashMap<u64, u32>,
+}
+
+impl LshIndexBase {
+    fn inner(&self) -> MutexGuard<'_, Signed> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rows_of<'a>(&self, signatures: &'a PyReadonlyArray2<'_, u32>) -> PyResult<Vec<&'a [u32]>> {
+        let all = signatures.as_slice().map_err(|_| {
+            SettingError::new_err(
+                "the signatures lie scattered: give numpy.ascontiguousarray of them",
+            )
+        })?;
+        let width = signatures.as_array().ncols();
+        if width != self.slots {
+            return Err(SettingError::new_err(format!(
+                "the signatures have {width} slots where the index has {}",
+                self.slots
+            )));
+        }
+        Ok(all.chunks_exact(width).collect())
+    }
+}
+
+#[pymethods]
+impl LshIndexBase {
+    #[new]
+    fn new(recipe: &Recipe, rule: Rule, bands: Option<(usize, usize)>) -> PyResult<Self> {
+        let slots = recipe.0.minhash.slots as usize;
+        let (bands, rows) = match bands {
+            Some((bands, rows)) if bands * rows <= slots && bands > 0 && rows > 0 => (bands, rows),
+            Some((bands, rows)) => {
+                return Err(SettingError::new_err(format!(
+                    "{bands} bands of {rows} rows do not fit {slots} slots"
+                )));
+            }
+            None => {
+                let plan = Plan::new(&recipe.0, rule.settings()?).map_err(refuse)?;
+                let bands = plan.bands().ok_or_else(|| {
+                    SettingError::new_err("the method has no bands: leave it out, or take minhash")
+                })?;
+                (bands.bands, bands.rows)
+            }
+        };
+        Ok(Self {
+            bands,
+            rows,
+            slots,
+            inner: Mutex::new(Signed {
+                tables: Tables::new(bands, rows),
+                ids: Vec::new(),
+                signatures: Vec::new(),
+                places: HashMap::new(),
+            }),
+        })
+    }
+
+    /// Adds signatures under ids that are not there yet.
+    fn add(
+        &self,
+        py: Python<'_>,
+        signatures: PyReadonlyArray2<'_, u32>,
+        ids: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<()> {
+        let rows = self.rows_of(&signatures)?;
+        let ids: Vec<u64> = ids.as_array().to_vec();
+        if ids.len() != rows.len() {
+            return Err(SettingError::new_err(format!(
+                "there are {} signatures and {} ids",
+                rows.len(),
+                ids.len()
+            )));
+        }
+        py.detach(|| {
+            let mut inner = self.inner();
+            let inner = &mut *inner;
+            let mut fresh = HashSet::with_capacity(ids.len());
+            let repeated = |id: &&u64| inner.places.contains_key(id) || !fresh.insert(**id);
+            if let Some(id) = ids.iter().find(repeated) {
+                return Err(SettingError::new_err(format!(
+                    "the id {id} is there already"
+                )));
+            }
+            numbered(inner.ids.len() + ids.len())?;
+            for (row, id) in rows.into_iter().zip(ids) {
+                let place = inner.ids.len() as u32;
+                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
+                inner.tables.insert(&hashes, place);
+                inner.ids.push(id);
+                inner.signatures.extend_from_slice(row);
+                inner.places.insert(id, place);
+            }
+            Ok(())
+        })
+    }
+
+    /// Removes ids; returns how many were there.
+    fn remove(&self, ids: PyReadonlyArray1<'_, u64>) -> usize {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let mut removed = 0;
+        for id in ids.as_array() {
+            if let Some(place) = inner.places.remove(id) {
+                let row = &inner.signatures[place as usize * self.slots..][..self.slots];
+                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
+                inner.tables.remove(&hashes, place);
+                removed += 1;
+            }
+        }
+        removed
+    }
+
+    /// Finds signatures that share a band with a query and at least a share of all slots.
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        signatures: PyReadonlyArray2<'py, u32>,
+        least: f64,
+    ) -> PyResult<Found<'py>> {
+        let rows = self.rows_of(&signatures)?;
+        let (mut queries, mut ids, mut shares) = (Vec::new(), Vec::new(), Vec::new());
+        py.detach(|| {
+            let inner = self.inner();
+            for (query, row) in (0u64..).zip(rows) {
+                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
+                for place in inner.tables.query(&hashes, usize::MAX) {
+                    let other = &inner.signatures[place as usize * self.slots..][..self.slots];
+                    let share = equal_slots(row, other) as f64 / self.slots as f64;
+                    if share >= least {
+                        queries.push(query);
+                        ids.push(inner.ids[place as usize]);
+                        shares.push(share);
+                    }
+                }
+            }
+        });
+        Ok((
+            queries.into_pyarray(py),
+            ids.into_pyarray(py),
+            shares.into_pyarray(py),
+        ))
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner().places.len()
+    }
+
+    #[getter]
+    fn bands(&self) -> usize {
+        self.bands
+    }
+
+    #[getter]
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    #[getter]
+    fn slots(&self) -> usize {
+        self.slots
+    }
+}

@@ -1,0 +1,156 @@
+"""A client of the service ``lookalike serve``, with the standard library alone."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Iterable, Iterator, Mapping, Optional, Union
+
+from ._errors import ServiceError
+
+Document = Mapping[str, Any]
+
+
+class Client:
+    """A service at a URL, such as ``http://127.0.0.1:7600``.
+
+    ``key`` is sent as a bearer token, ``timeout`` counts in seconds. What the service refuses is a
+    :class:`ServiceError`; what does not reach it is an ``OSError``.
+    """
+
+    def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
+        self.url = url.rstrip("/")
+        self.timeout = timeout
+        self._key = key
+
+    def __repr__(self) -> str:
+        return f"<Client {self.url}>"
+
+    def collection(self, name: str) -> "Collection":
+        """A collection by its name, whether it exists or not."""
+        return Collection(self, name)
+
+    def collections(self) -> Any:
+        """What collections there are."""
+        return self.call("GET", "/v1/collections")
+
+    def create(self, name: str, **settings: Any) -> "Collection":
+        """Creates a collection: ``recipe``, ``threshold``, ``window`` and so on, as in its JSON."""
+        self.call("PUT", f"/v1/collections/{_quoted(name)}", settings)
+        return Collection(self, name)
+
+    def is_ready(self) -> bool:
+        """Whether the service takes requests."""
+        try:
+            self._bytes("GET", "/readyz", None, None).close()
+        except (ServiceError, OSError):
+            return False
+        return True
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """A call with JSON both ways; None for an empty answer."""
+        data = None if body is None else json.dumps(body).encode()
+        with self._bytes(method, path, data, "application/json") as answer:
+            content = answer.read()
+        return json.loads(content) if content else None
+
+    def lines(self, method: str, path: str, documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
+        """A call with a JSON object a line both ways."""
+        body = b"".join(json.dumps(one).encode() + b"\n" for one in documents)
+        with self._bytes(method, path, body, "application/x-ndjson") as answer:
+            for line in answer:
+                yield json.loads(line)
+
+    def _bytes(self, method: str, path: str, body: Optional[bytes], kind: Optional[str]) -> Any:
+        request = urllib.request.Request(self.url + path, data=body, method=method)
+        if body is not None and kind:
+            request.add_header("Content-Type", kind)
+        if self._key:
+            request.add_header("Authorization", f"Bearer {self._key}")
+        try:
+            return urllib.request.urlopen(request, timeout=self.timeout)
+        except urllib.error.HTTPError as error:
+            raise _problem(error) from None
+
+
+class Collection:
+    """A collection of documents in a service."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self.name = name
+        self._path = f"/v1/collections/{_quoted(name)}"
+
+    def __repr__(self) -> str:
+        return f"<Collection {self.name} of {self._client.url}>"
+
+    def settings(self) -> Any:
+        """What the collection was created with."""
+        return self._client.call("GET", self._path)
+
+    def check_and_insert(
+        self, documents: Union[Document, Iterable[Document]]
+    ) -> Union[dict[str, Any], list[dict[str, Any]]]:
+        """Checks documents and inserts them, as one step each.
+
+        A document is ``{"id", "text" or "fingerprint", "time", "meta"}``; the answer is ``{"id",
+        "verdict", "of", "cluster", "similarity", "seq"}``. Of several the answers are in their order,
+        and one that is refused has its problem for an answer.
+        """
+        return self._check("documents", documents)
+
+    def query(
+        self, documents: Union[Document, Iterable[Document]]
+    ) -> Union[dict[str, Any], list[dict[str, Any]]]:
+        """What :meth:`check_and_insert` would answer, with nothing inserted."""
+        return self._check("query", documents)
+
+    def get(self, id: str) -> Any:
+        """A document by its id."""
+        return self._client.call("GET", f"{self._path}/documents/{_quoted(id)}")
+
+    def delete(self, id: str) -> Any:
+        """Removes a document."""
+        return self._client.call("DELETE", f"{self._path}/documents/{_quoted(id)}")
+
+    def clusters(self, **query: Any) -> Any:
+        """The clusters of the collection, a page of them."""
+        return self._client.call("GET", _with_query(f"{self._path}/clusters", query))
+
+    def cluster(self, id: str) -> Any:
+        """A cluster by the id of its representative."""
+        return self._client.call("GET", f"{self._path}/clusters/{_quoted(id)}")
+
+    def stats(self) -> Any:
+        """How many documents there are, and the like."""
+        return self._client.call("GET", f"{self._path}/stats")
+
+    def drop(self) -> None:
+        """Deletes the collection with all its documents."""
+        self._client.call("DELETE", self._path)
+
+    def _check(self, task: str, documents: Any) -> Any:
+        path = f"{self._path}/{task}"
+        if isinstance(documents, Mapping):
+            return self._client.call("POST", path, dict(documents))
+        return list(self._client.lines("POST", path, documents))
+
+
+def _quoted(name: str) -> str:
+    return urllib.parse.quote(name, safe="")
+
+
+def _with_query(path: str, query: Mapping[str, Any]) -> str:
+    given = {name: value for name, value in query.items() if value is not None}
+    return f"{path}?{urllib.parse.urlencode(given)}" if given else path
+
+
+def _problem(error: urllib.error.HTTPError) -> ServiceError:
+    content = error.read()
+    try:
+        problem = json.loads(content)
+        return ServiceError(error.code, problem.get("code", ""), problem.get("detail", ""))
+    except ValueError:
+        return ServiceError(error.code, "http", content.decode("utf-8", "replace")[:200])

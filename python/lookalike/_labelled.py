@@ -1,0 +1,245 @@
+"""What is learned from texts: document frequencies, and which settings do best."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Iterable, Optional, Sequence, Union
+
+from . import _engine
+from ._data import Names, names_of, stream_of
+from ._errors import InputError
+from ._recipe import Recipe, RecipeLike, recipe_of
+from ._run import rule
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+class Idf:
+    """A table of document frequencies, from which weights follow.
+
+    >>> import lookalike as la
+    >>> table = la.Idf.learn(["the ferry leaves", "the ferry stays", "the bridge"])
+    >>> table.documents, table.terms
+    (3, 4)
+
+    A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("default",
+    simhash={"weights": "tfidf", "table": "idf.tsv"})``. It belongs to recipes that make the terms of
+    the one it was learned with.
+    """
+
+    def __init__(self, content: bytes, recipe: Recipe, documents: int, terms: int) -> None:
+        self._content = content
+        #: What makes its terms.
+        self.recipe = recipe
+        #: Documents that were counted.
+        self.documents = documents
+        #: Terms that are in it.
+        self.terms = terms
+
+    @classmethod
+    def learn(
+        cls,
+        data: Any,
+        *,
+        recipe: RecipeLike = "default",
+        text: Names = "text",
+        min_documents: int = 1,
+        top: Optional[int] = None,
+        strict: bool = False,
+        threads: Optional[int] = None,
+    ) -> "Idf":
+        """Counts in how many documents each term is; terms in fewer than ``min_documents`` are left
+        out, and all but the ``top`` most frequent."""
+        names = names_of(text)
+        return cls._counted(
+            stream_of(data, names), [], recipe_of(recipe), names, min_documents, top, strict, threads
+        )
+
+    @classmethod
+    def load(cls, path: PathLike, *, recipe: RecipeLike = "default") -> "Idf":
+        """Reads a table that was saved, here or by ``lookalike idf``."""
+        return cls._summed([Path(path)], recipe_of(recipe))
+
+    def save(self, path: PathLike) -> None:
+        """Writes the table; nothing appears under the name before it is complete."""
+        path = Path(path)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
+            try:
+                file.write(self._content)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            except BaseException:
+                os.unlink(file.name)
+                raise
+
+    def merge(self, *others: "Idf") -> "Idf":
+        """The sum of tables of one recipe."""
+        with tempfile.TemporaryDirectory() as directory:
+            return self._summed(_saved([self, *others], directory), self.recipe)
+
+    def prune(self, *, min_documents: int = 1, top: Optional[int] = None) -> "Idf":
+        """The table without rare terms."""
+        with tempfile.TemporaryDirectory() as directory:
+            return self._summed(_saved([self], directory), self.recipe, min_documents, top)
+
+    def __repr__(self) -> str:
+        return f"<Idf {self.terms} terms of {self.documents} documents>"
+
+    @classmethod
+    def _summed(
+        cls, paths: list[Path], recipe: Recipe, min_documents: int = 1, top: Optional[int] = None
+    ) -> "Idf":
+        nothing = stream_of([], ["text"])
+        return cls._counted(nothing, paths, recipe, ["text"], min_documents, top, False, 1)
+
+    @classmethod
+    def _counted(cls, stream, merge, recipe, names, min_documents, top, strict, threads) -> "Idf":
+        counting = {
+            "recipe": recipe,
+            "reading": {"text": names, "id": None, "id_row": True, "features": None},
+            "merge": merge,
+            "min_documents": min_documents,
+            "top": top,
+            "threads": threads,
+            "strict": strict,
+        }
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "idf.tsv"
+            told = json.loads(_engine.idf(stream, counting, path))
+            return cls(path.read_bytes(), recipe, told["counted"], told["terms"])
+
+
+def _saved(tables: Iterable[Idf], directory: str) -> list[Path]:
+    paths = []
+    for number, table in enumerate(tables):
+        paths.append(Path(directory) / f"{number}.tsv")
+        paths[-1].write_bytes(table._content)
+    return paths
+
+
+def evaluate(
+    labelled: Any,
+    *,
+    recipe: Union[RecipeLike, Sequence[RecipeLike]] = "default",
+    method: Union[str, Sequence[str], None] = None,
+    verify: Union[str, Sequence[str], None] = None,
+    distance: Optional[int] = None,
+    sentences: Optional[int] = None,
+    unit: Optional[str] = None,
+    a: str = "a",
+    b: str = "b",
+    label: str = "label",
+    group: Optional[str] = None,
+    text: Names = "text",
+    corpus: Any = None,
+    id: Optional[str] = None,
+    positive: Optional[float] = None,
+    negative: Optional[float] = None,
+    lowest: Optional[float] = None,
+    resamples: int = 1000,
+    seed: int = 1,
+    threads: Optional[int] = None,
+) -> dict[str, Any]:
+    """Precision, recall and F1 over every threshold, as ``lookalike eval --json`` tells them.
+
+    ``labelled`` has pairs, texts in ``a`` and ``b`` (or ids of ``corpus``) and whether they are similar
+    in ``label``; with ``group``, a text a row and the name of its group. Grades are labels with
+    ``positive`` and ``negative``. Every recipe is measured with every method and every measure.
+    """
+    settings = [
+        (recipe_of(one), rule(how, None, distance, None, sentences, measure, unit))
+        for one in _several(recipe)
+        for how in _several(method)
+        for measure in _several(verify)
+    ]
+    told = _engine.evaluate(
+        *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
+        _ways(lowest, resamples, seed, threads),
+        settings,
+    )
+    return json.loads(told)
+
+
+class Tuned:
+    """What :func:`tune` found: ``recipe`` is the chosen one, ``summary`` what the command tells."""
+
+    def __init__(self, summary: dict[str, Any], recipe: Recipe) -> None:
+        self.summary = summary
+        self.recipe = recipe
+        chosen = summary["settings"][summary["chosen"]]
+        #: The method and the measure that were chosen.
+        self.method: str = chosen["method"]
+        self.verify: str = chosen["measure"]
+        #: The best threshold, or the best distance of fingerprints; None if neither is open.
+        self.cut: Optional[float] = chosen["cut"]
+
+    def __repr__(self) -> str:
+        return f"<Tuned {self.method} {self.verify} {self.recipe.name} at {self.cut}>"
+
+
+def tune(
+    labelled: Any,
+    *,
+    recipe: RecipeLike = "default",
+    goal: str = "f1",
+    a: str = "a",
+    b: str = "b",
+    label: str = "label",
+    group: Optional[str] = None,
+    text: Names = "text",
+    corpus: Any = None,
+    id: Optional[str] = None,
+    positive: Optional[float] = None,
+    negative: Optional[float] = None,
+    lowest: Optional[float] = None,
+    resamples: int = 1000,
+    seed: int = 1,
+    threads: Optional[int] = None,
+) -> Tuned:
+    """The best setting for labelled texts, as ``lookalike tune`` finds it.
+
+    ``goal`` is f1, or ``precision>=`` and a number. The rest is as in :func:`evaluate`.
+    """
+    told, toml = _engine.tune(
+        *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
+        _ways(lowest, resamples, seed, threads),
+        recipe_of(recipe),
+        goal,
+    )
+    return Tuned(json.loads(told), Recipe(toml))
+
+
+def _several(given: Any) -> list[Any]:
+    """One or many, as a list."""
+    if given is None or isinstance(given, (str, os.PathLike, Recipe)):
+        return [given]
+    return list(given)
+
+
+def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
+    if isinstance(labelled, list):
+        import pyarrow as pa
+
+        if not all(isinstance(row, dict) for row in labelled):
+            raise InputError("labelled is a list: give a table, or a list of dictionaries")
+        labelled = pa.Table.from_pylist(labelled)
+    names = names_of(text)
+    labels = {
+        "a": a,
+        "b": b,
+        "label": label,
+        "group": group,
+        "positive": positive,
+        "negative": negative,
+        "reading": {"text": names, "id": id, "id_row": False, "features": None},
+    }
+    others = None if corpus is None else stream_of(corpus, names, "corpus")
+    return stream_of(labelled, names, "labelled"), others, labels
+
+
+def _ways(lowest, resamples, seed, threads) -> dict[str, Any]:
+    return {"lowest": lowest, "resamples": resamples, "seed": seed, "threads": threads}

@@ -1,0 +1,154 @@
+"""The MinHash LSH of ``datasketch``."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Hashable, Iterable, Optional
+
+import numpy as np
+
+from . import _engine
+
+
+@lru_cache(maxsize=256)
+def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -> tuple[int, int]:
+    """The bands and rows with the least weighted sum of both errors.
+
+    The integrands are polynomials of a degree up to ``num_perm``, for which this quadrature is exact.
+    """
+    points, amounts = np.polynomial.legendre.leggauss(num_perm // 2 + 1)
+    below, above = threshold * (points + 1) / 2, (1 + threshold + (1 - threshold) * points) / 2
+    least, best = float("inf"), (0, 0)
+    for bands in range(1, num_perm + 1):
+        for rows in range(1, num_perm // bands + 1):
+            false_positive = threshold / 2 * (amounts @ (1 - (1 - below**rows) ** bands))
+            false_negative = (1 - threshold) / 2 * (amounts @ (1 - above**rows) ** bands)
+            error = false_positive * weights[0] + false_negative * weights[1]
+            if error < least:
+                least, best = error, (bands, rows)
+    return best
+
+
+class MinHashLSH(_engine.LshTables):
+    """Finds MinHashes that are likely to have at least a Jaccard index, as ``datasketch`` does.
+
+    The parameters are its own. Keys are any hashable values; there is no storage but memory, so
+    ``storage_config``, ``prepickle`` and ``hashfunc`` are refused.
+
+    >>> import lookalike as la
+    >>> lsh = la.MinHashLSH(threshold=0.9, num_perm=128)
+    >>> lsh.b, lsh.r
+    (5, 25)
+    """
+
+    def __new__(
+        cls,
+        threshold: float = 0.9,
+        num_perm: int = 128,
+        weights: tuple[float, float] = (0.5, 0.5),
+        params: Optional[tuple[int, int]] = None,
+        storage_config: Optional[dict[str, Any]] = None,
+        prepickle: Optional[bool] = None,
+        hashfunc: Any = None,
+    ):
+        if storage_config is not None and storage_config != {"type": "dict"}:
+            raise ValueError(f"storage_config is {storage_config!r}: there is no storage but memory")
+        if prepickle or hashfunc is not None:
+            raise ValueError("prepickle and hashfunc are for other storages than memory: leave them out")
+        if not 0.0 <= threshold <= 1.0:
+            raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
+        if num_perm < 2:
+            raise ValueError(f"Too few permutation functions: {num_perm}")
+        if any(not 0.0 <= weight <= 1.0 for weight in weights):
+            raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
+        if sum(weights) != 1.0:
+            raise ValueError(f"Weights must sum to 1.0, got {weights}")
+        bands, rows = params or _best_bands(float(threshold), num_perm, tuple(weights))
+        if bands * rows > num_perm:
+            raise ValueError(
+                f"The product of b and r in params is {bands} * {rows} = {bands * rows}, "
+                f"it must be less than num_perm {num_perm}"
+            )
+        if bands < 2 and params is None:
+            raise ValueError("The number of bands are too small (b < 2)")
+        self = super().__new__(cls, num_perm, bands, rows)
+        self.h, self.b, self.r = num_perm, bands, rows
+        self.hashranges = [(band * rows, (band + 1) * rows) for band in range(bands)]
+        return self
+
+    def insertion_session(self, buffer_size: int = 50000) -> "_Session":
+        """For ``with``: inserts as the index itself does, which needs no buffer."""
+        return _Session(self)
+
+    def deletion_session(self, buffer_size: int = 50000) -> "_Session":
+        """For ``with``: removes as the index itself does, which needs no buffer."""
+        return _Session(self)
+
+    def merge(self, other: "MinHashLSH", check_overlap: bool = False) -> None:
+        """Inserts all that is in the other index."""
+        if type(self) is not type(other):
+            raise ValueError(f"Cannot merge type MinHashLSH and type {type(other).__name__}.")
+        if (self.h, self.b, self.r) != (other.h, other.b, other.r):
+            raise ValueError("Cannot merge MinHashLSH with different initialization parameters.")
+        entries = other.entries()
+        if check_overlap and any(key in self for key, _ in entries):
+            raise ValueError("The keys are overlapping, duplicate key exists.")
+        for key, values in entries:
+            if key not in self:
+                self._insert(key, values, other.scheme)
+
+    def get_counts(self) -> list[dict[Hashable, int]]:
+        """For each band how many keys are in each of its buckets."""
+        return self.counts()
+
+    def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
+        """The same of some keys."""
+        return self.counts(keys)
+
+    def add_to_query_buffer(self, minhash: _engine.MinHash) -> None:
+        """Remembers the answer to a query; :meth:`collect_query_buffer` intersects them."""
+        self.__dict__.setdefault("_buffer", []).append(self.query(minhash))
+
+    def collect_query_buffer(self) -> list[Hashable]:
+        """The keys that are in the answer to every query that was remembered."""
+        answers: Iterable[list[Hashable]] = self.__dict__.pop("_buffer", [])
+        first, *rest = list(answers) or [[]]
+        return [key for key in first if all(key in answer for answer in rest)]
+
+    def _query_b(self, minhash: _engine.MinHash, b: int) -> set[Hashable]:
+        if b > self.b:
+            raise ValueError("b must be less or equal to the number of hash tables")
+        return set(self.query(minhash, b))
+
+    def _insert(self, key: Hashable, values: np.ndarray, scheme: str) -> None:
+        self.insert(key, _engine.MinHash(hashvalues=values, scheme=scheme))
+
+    def __reduce__(self):
+        init = (0.0, self.h, (0.5, 0.5), (self.b, self.r))
+        return _restored, (type(self), init, self.scheme, self.entries())
+
+    def __repr__(self) -> str:
+        return f"<MinHashLSH of {len(self)} keys, {self.b} bands of {self.r} rows>"
+
+
+class _Session:
+    def __init__(self, lsh: MinHashLSH) -> None:
+        self.lsh = lsh
+        self.insert = lsh.insert
+        self.remove = lsh.remove
+
+    def __enter__(self) -> "_Session":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is buffered, so nothing is left to do."""
+
+
+def _restored(cls, init, scheme, entries) -> MinHashLSH:
+    lsh = cls(*init)
+    for key, values in entries:
+        lsh._insert(key, values, scheme)
+    return lsh

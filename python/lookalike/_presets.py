@@ -1,0 +1,78 @@
+"""The settings of other pipelines: what they look for, and how likely they are to find it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from ._recipe import Recipe
+from ._run import Deduplicated, dedup
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Bands, rows and n-grams of another pipeline.
+
+    >>> import lookalike as la
+    >>> fineweb = la.presets["fineweb"]
+    >>> fineweb.bands, fineweb.rows, round(fineweb.probability(0.75), 2)
+    (14, 8, 0.77)
+    """
+
+    name: str
+    bands: int
+    rows: int
+    #: What an n-gram is made of there, in words.
+    features: str
+    #: Fields of the recipe that come nearest to it.
+    changes: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe that comes nearest: normalisation and tokens are those of ``default``."""
+        return Recipe("default", name=self.name, **self.changes)
+
+    @property
+    def threshold(self) -> float:
+        """The similarity that the pipeline finds in one of two cases, rounded to hundredths."""
+        return round((1 - 0.5 ** (1 / self.bands)) ** (1 / self.rows), 2)
+
+    def probability(self, similarity: float) -> float:
+        """How likely the pipeline takes a pair of this Jaccard index for near-duplicates."""
+        return 1 - (1 - similarity**self.rows) ** self.bands
+
+    def curve(self) -> list[tuple[float, float]]:
+        """:meth:`probability` at .3, .35, …, 1: the S-curve."""
+        steps = [step / 20 for step in range(6, 21)]
+        return [(step, self.probability(step)) for step in steps]
+
+    def dedup(self, data: Any, **settings: Any) -> Deduplicated:
+        """:func:`dedup` with this recipe and threshold, every pair verified."""
+        return dedup(data, **{"recipe": self.recipe, "threshold": self.threshold, **settings})
+
+    def __str__(self) -> str:
+        head = f"{self.name}: {self.bands} bands of {self.rows} rows, {self.features}"
+        lines = [
+            f"{similarity:.2f}  {found:6.1%}  {'█' * round(40 * found)}".rstrip()
+            for similarity, found in self.curve()
+        ]
+        return "\n".join([head, "similarity  found", *lines])
+
+
+#: By name: fineweb (datatrove's example), nemo (NeMo Curator's defaults), marin (its defaults, which are
+#: OLMo 3's), text-dedup-core (text-dedup's benchmark on CORE).
+presets: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("fineweb", 14, 8, "5-grams of words", {"ngram": 5}),
+        Preset(
+            "nemo",
+            20,
+            13,
+            "24-grams of characters (here 8, the most)",
+            {"ngram": 8, "tokens": "characters"},
+        ),
+        Preset("marin", 26, 11, "5-grams of characters", {"ngram": 5, "tokens": "characters"}),
+        Preset("text-dedup-core", 50, 4, "2-grams of words", {"ngram": 2}),
+    )
+}

@@ -1,0 +1,184 @@
+"""The classes of the package ``simhash``."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Callable, Iterator, Union
+
+import numpy as np
+
+from . import _engine
+from ._data import texts_of
+from ._recipe import Recipe
+
+_LETTERS = r"[\w\u4e00-\u9fcc]+"
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data).digest()
+
+
+class Simhash:
+    """A fingerprint of ``f`` bits, as ``simhash.Simhash`` makes it.
+
+    ``value`` is a text, a number, another Simhash, a list of tokens, a list of tokens with weights, or a
+    dictionary from token to weight.
+
+    >>> import lookalike as la
+    >>> a, b = la.Simhash("How are you? I am fine."), la.Simhash("How are u? I am fine.")
+    >>> a.distance(b)
+    10
+    """
+
+    large_weight_cutoff = 50
+    batch_size = 200
+
+    def __init__(
+        self,
+        value: Any,
+        f: int = 64,
+        reg: Union[str, "re.Pattern[str]"] = _LETTERS,
+        hashfunc: Callable[[bytes], Union[bytes, int]] = _md5,
+        log: Any = None,
+    ) -> None:
+        if f % 8:
+            raise ValueError(f"f must be a multiple of 8, got {f}")
+        self.f = f
+        self.f_bytes = f // 8
+        self.reg = reg
+        self.hashfunc = hashfunc
+        self.log = log
+        self.value: int
+        if isinstance(value, Simhash):
+            self.value = value.value
+        elif isinstance(value, str):
+            self.build_by_text(value)
+        elif isinstance(value, Iterable):
+            self.build_by_features(value)
+        elif isinstance(value, numbers.Integral):
+            self.value = int(value)
+        else:
+            raise TypeError(f"Bad parameter with type {type(value)}")
+
+    def build_by_text(self, content: str) -> None:
+        """Takes the fingerprint of a text."""
+        if self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
+            words, missing = _engine.simhash(texts_of([content]), _recipe(self.f), 1)
+            if not missing[0]:
+                self.value = sum(int(word) << (64 * at) for at, word in enumerate(words[0]))
+                return
+        counts: dict[str, int] = defaultdict(int)
+        letters = "".join(re.findall(self.reg, content.lower()))
+        for start in range(max(len(letters) - 3, 1)):
+            counts[letters[start : start + 4]] += 1
+        self.build_by_features(counts)
+
+    def build_by_features(self, features: Any) -> None:
+        """Takes the fingerprint of tokens, or of tokens with weights."""
+        weight, total = 1, 0
+        votes = np.zeros(self.f)
+        for feature in features.items() if isinstance(features, dict) else features:
+            if not isinstance(feature, str):
+                feature, weight = feature
+            total += weight
+            votes += self._bits(feature.encode("utf-8")) * weight
+        self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
+
+    def _bits(self, token: bytes) -> np.ndarray:
+        hashed = self.hashfunc(token)
+        if isinstance(hashed, numbers.Integral):
+            hashed = (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
+        return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8))
+
+    def distance(self, another: "Simhash") -> int:
+        """The bits in which two fingerprints differ."""
+        if self.f != another.f:
+            raise ValueError(f"fingerprints of {self.f} and of {another.f} bits do not compare")
+        return bin((self.value ^ another.value) & ((1 << self.f) - 1)).count("1")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Simhash) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"<Simhash {self.value:0{self.f // 4}x}>"
+
+
+_RECIPES: dict[int, Recipe] = {}
+
+
+def _recipe(bits: int) -> Recipe:
+    if bits not in _RECIPES:
+        changes = {} if bits == 64 else {"simhash": {"bits": bits}}
+        _RECIPES[bits] = Recipe("1e0ng", **changes)
+    return _RECIPES[bits]
+
+
+class SimhashIndex:
+    """Finds fingerprints within ``k`` bits, as ``simhash.SimhashIndex`` does.
+
+    >>> import lookalike as la
+    >>> index = la.SimhashIndex([("1", la.Simhash(0b1010))], k=3)
+    >>> index.get_near_dups(la.Simhash(0b1000))
+    ['1']
+    """
+
+    def __init__(
+        self, objs: Iterable[tuple[str, Simhash]], f: int = 64, k: int = 2, log: Any = None
+    ) -> None:
+        self.f = f
+        self.k = k
+        self.log = log
+        self.bucket: dict[str, set[tuple[int, str]]] = {}
+        for obj_id, simhash in objs:
+            self.add(obj_id, simhash)
+
+    def _check(self, simhash: Simhash) -> None:
+        if simhash.f != self.f:
+            raise ValueError(f"the fingerprint has {simhash.f} bits where the index has {self.f}")
+
+    def get_near_dups(self, simhash: Simhash) -> list[str]:
+        """The ids of all within ``k`` bits, each once."""
+        self._check(simhash)
+        found: dict[str, None] = {}
+        for key in self.get_keys(simhash):
+            for value, obj_id in self.bucket.get(key, ()):
+                if bin(value ^ simhash.value).count("1") <= self.k:
+                    found[obj_id] = None
+        return list(found)
+
+    def add(self, obj_id: str, simhash: Simhash) -> None:
+        """Adds a fingerprint under an id."""
+        self._check(simhash)
+        for key in self.get_keys(simhash):
+            self.bucket.setdefault(key, set()).add((simhash.value, str(obj_id)))
+
+    def delete(self, obj_id: str, simhash: Simhash) -> None:
+        """Removes a fingerprint of an id, if it is there."""
+        self._check(simhash)
+        for key in self.get_keys(simhash):
+            bucket = self.bucket.get(key, set())
+            bucket.discard((simhash.value, str(obj_id)))
+            if not bucket:
+                self.bucket.pop(key, None)
+
+    @property
+    def offsets(self) -> list[int]:
+        """Where the blocks of bits begin."""
+        return [self.f // (self.k + 1) * block for block in range(self.k + 1)]
+
+    def get_keys(self, simhash: Simhash) -> Iterator[str]:
+        """The block of bits of each table."""
+        offsets = [*self.offsets, self.f]
+        for table, (start, end) in enumerate(zip(offsets, offsets[1:])):
+            yield f"{simhash.value >> start & ((1 << (end - start)) - 1):x}:{table:x}"
+
+    def bucket_size(self) -> int:
+        """How many buckets hold anything."""
+        return len(self.bucket)

@@ -1,0 +1,117 @@
+"""Two texts compared, and texts cut into tokens."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional
+
+from . import _engine
+from ._data import Names, names_of, stream_of
+from ._recipe import RecipeLike, recipe_of
+from ._run import rule
+
+
+class Figure(NamedTuple):
+    """A number that says how alike two texts are.
+
+    ``kind`` is similarity, distance, estimate or biased estimate; ``value`` is None where there is
+    none, for which ``detail`` gives the reason.
+    """
+
+    value: Optional[float]
+    kind: str
+    detail: str
+
+
+class Feature(NamedTuple):
+    """A feature of a text: its spelling, how often it occurs, its weight and the hash that votes."""
+
+    text: str
+    count: int
+    weight: float
+    hash: int
+
+
+class Steps:
+    """What a recipe makes of a text, one step after the other."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        #: rich, poor (fewer tokens than an n-gram needs), blank (no tokens) or empty.
+        self.state: str = told["state"]
+        self.normalized: Optional[str] = told["normalized"]
+        self.tokens: list[str] = told["tokens"]
+        #: The distinct features, the heaviest first.
+        self.features = [Feature(*feature) for feature in told["features"]]
+        #: For every bit of the fingerprint, the highest first, the sum of the votes.
+        self.sums: list[float] = told["sums"]
+        self.fingerprint: Optional[int] = told["fingerprint"]
+        self.signature: Optional[list[int]] = told["signature"]
+
+
+class Comparison:
+    """What :func:`compare` found.
+
+    ``match`` says whether a run would take the texts for near-duplicates, ``method`` by which route,
+    ``similarity`` how similar they are by the measure, ``why`` the reason in words; ``distance`` are
+    the bits in which their fingerprints differ. ``figures`` has every similarity by its name, ``a``
+    and ``b`` the steps of both texts.
+    """
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self.match: bool = told["match"]
+        self.method: Optional[str] = told["method"]
+        self.similarity: Optional[float] = told["similarity"]
+        self.why: str = told["why"]
+        self.distance: Optional[int] = told["distance"]
+        self.figures = {name: Figure(*figure) for name, figure in told["figures"].items()}
+        self.a = Steps(told["a"])
+        self.b = Steps(told["b"])
+
+    def __repr__(self) -> str:
+        verdict = "match" if self.match else "no match"
+        return f"<Comparison: {verdict}, {self.why}>"
+
+
+def compare(
+    a: str,
+    b: str,
+    *,
+    recipe: RecipeLike = "default",
+    threshold: Optional[float] = None,
+    method: Optional[str] = None,
+    distance: Optional[int] = None,
+    candidates: Optional[str] = None,
+    sentences: Optional[int] = None,
+    verify: Optional[str] = None,
+    unit: Optional[str] = None,
+) -> Comparison:
+    """Compares two texts: every step and every similarity. The arguments are those of :func:`dedup`.
+
+    >>> import lookalike as la
+    >>> found = la.compare("The ferry leaves at seven.", "the FERRY leaves at eight")
+    >>> found.match, found.similarity
+    (False, 0.6)
+    """
+    asked = rule(method, threshold, distance, candidates, sentences, verify, unit)
+    return Comparison(_engine.compare(a, b, recipe_of(recipe), asked))
+
+
+def segment(
+    data: Any,
+    *,
+    recipe: RecipeLike = "default",
+    text: Names = "text",
+    id: Optional[str] = None,
+    weights: bool = False,
+    threads: Optional[int] = None,
+) -> Any:
+    """The tokens of every text: a table ``id, tokens``, tokens parted by spaces.
+
+    With ``weights`` a table ``id, term, count, weight, part``, the heaviest terms of a text first.
+
+    >>> import lookalike as la
+    >>> la.segment(["Größe, 你好!"])["tokens"][0].as_py()
+    'grösse 你 好'
+    """
+    names = names_of(text)
+    reading = {"text": names, "id": id, "id_row": False, "features": None}
+    return _engine.segment(stream_of(data, names), recipe_of(recipe), reading, weights, threads)

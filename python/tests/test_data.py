@@ -1,0 +1,155 @@
+"""What goes in: tables, frames, columns, lists; nulls, empty and odd ones."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lookalike as la
+
+ROWS = {"id": ["a", "b", "c", "d"], "text": ["hello world again", "HELLO, world again", "bye bye", "渡船七点离开"]}
+
+
+def frames():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    yield pa.table(ROWS)
+    yield pa.table(ROWS).to_batches()[0]
+    yield pa.table(ROWS).to_reader()
+    yield polars.DataFrame(ROWS)
+    yield polars.DataFrame(ROWS).lazy()
+    yield pandas.DataFrame(ROWS)
+
+
+def test_tables_and_frames():
+    for data in frames():
+        reader = isinstance(data, pa.RecordBatchReader)
+        found = la.dedup(data)
+        assert found.kept_rows.tolist() == [0, 2, 3]
+        assert found.removed["id"].to_pylist() == ["b"]
+        if not reader:
+            kept = found.kept
+            assert type(kept).__name__ in (type(data).__name__, "DataFrame")
+            assert len(kept["text"]) == 3
+
+
+def test_data_sets():
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict(ROWS)
+    kept = la.dedup(data).kept
+    assert isinstance(kept, datasets.Dataset) and kept["id"] == ["a", "c", "d"]
+    with pytest.raises(la.InputError, match="splits"):
+        la.dedup(datasets.DatasetDict({"train": data}))
+
+
+def test_columns_and_lists():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    texts = ROWS["text"]
+    for data in (
+        texts,
+        tuple(texts),
+        np.array(texts),
+        pa.array(texts),
+        pa.chunked_array([texts[:1], texts[1:]]),
+        pandas.Series(texts),
+        polars.Series(texts),
+    ):
+        found = la.dedup(data)
+        assert list(found.kept_rows) == [0, 2, 3]
+        assert type(found.kept) is type(data) or isinstance(found.kept, (pa.Array, pa.ChunkedArray))
+    assert la.dedup(text for text in texts).kept_rows.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())],
+    ids=str,
+)
+def test_all_kinds_of_strings(kind):
+    text = pa.array(ROWS["text"], pa.string()).cast(kind) if "dict" not in str(kind) else pa.array(
+        ROWS["text"]
+    ).dictionary_encode()
+    found = la.dedup(pa.table({"text": text}))
+    assert found.kept_rows.tolist() == [0, 2, 3]
+    assert la.simhash(text)[0] == la.simhash(ROWS["text"])[0]
+
+
+def test_slices_are_read_where_they_are():
+    table = pa.table({"text": ["x y z"] * 3 + ROWS["text"]}).slice(3)
+    assert la.dedup(table).kept_rows.tolist() == [0, 2, 3]
+
+
+def test_nulls_are_reported_and_not_kept():
+    table = pa.table({"text": ["a b c", None, "a b c"], "id": ["x", "y", None]})
+    found = la.dedup(table)
+    assert found.kept_rows.tolist() == [0]
+    assert found.rejected == [(1, "the field `text` is null, not a string"), (2, "the field `id` is null, not a string or a number")]
+    assert found.summary["rejected"] == 2
+    with pytest.raises(la.BadRowError, match="data:2: the field `text` is null"):
+        la.dedup(table, strict=True)
+    assert la.dedup(["a b", None, "a b"]).kept == ["a b"]
+
+
+def test_empty_tables():
+    for data in (
+        [],
+        pa.table({"text": pa.array([], pa.string())}),
+        pa.table({"text": pa.chunked_array([], pa.large_string())}),
+    ):
+        found = la.dedup(data)
+        assert len(found.kept_rows) == 0 and found.summary["documents"] == 0
+        assert found.removed.column_names == ["id", "kept", "similarity", "method", "threshold", "cluster"]
+        assert la.pairs(data).pairs.column_names == ["a", "b", "similarity"]
+    assert la.simhash([]).shape == (0,)
+    assert la.minhash([]).shape == (0, 128)
+
+
+def test_several_fields_nested_fields_and_numbers_as_ids():
+    table = pa.table(
+        {
+            "n": [7, 8, 9],
+            "doc": [{"title": "t one two", "body": "b"}, {"title": "x y z", "body": None}, {"title": "T one, two", "body": "b"}],
+        }
+    )
+    found = la.dedup(table, text=["doc.title", "doc.body"], id="n")
+    assert found.removed.select(["id", "kept"]).to_pylist() == [{"id": "9", "kept": "7"}]
+
+
+def test_features_that_are_made_already():
+    lists = pa.table({"f": [["a", "b", "c"], ["c", "b", "a"], ["x", "y"]]})
+    assert la.dedup(lists, features="f", threshold=1.0).kept_rows.tolist() == [0, 2]
+    words = pa.table({"f": ["a b c", "c b a", "x y"]})
+    assert la.dedup(words, features="f", threshold=1.0).kept_rows.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    "data,said",
+    [
+        ("one text", "data is a string"),
+        (["a", 1], "data[1] is a int, not a string"),
+        (3, "data is a int"),
+        (pa.table({"text": [1, 2]}), "which cannot be used as text"),
+        (pa.table({"other": ["a"]}), "data has no column `text` among `other`"),
+    ],
+)
+def test_wrong_types(data, said):
+    with pytest.raises(la.InputError) as raised:
+        la.dedup(data)
+    assert said in str(raised.value)
+
+
+def test_sketches_of_poor_texts_are_masked():
+    codes = la.simhash(["The ferry leaves at seven.", "", None, "THE FERRY leaves at seven"])
+    assert codes.dtype == np.uint64 and codes.mask.tolist() == [False, True, True, False]
+    assert codes[0] == codes[3]
+    wide = la.simhash(["The ferry leaves at seven."], recipe=la.Recipe("default", simhash={"bits": 128}))
+    assert wide.shape == (1, 2) and wide[0, 0] == codes[0]
+    with pytest.raises(la.InputError, match="not strings"):
+        la.simhash(pa.array([1, 2]))
+
+
+def test_many_texts_by_many_threads():
+    texts = [f"text number {number} of the ferry {number % 7}" for number in range(5000)]
+    one = la.minhash(texts, threads=1)
+    assert (one == la.minhash(texts, threads=3)).all()
+    assert (la.simhash(texts, threads=1) == la.simhash(texts, threads=2)).all()

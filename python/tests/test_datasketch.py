@@ -1,0 +1,323 @@
+"""The classes of datasketch: its values, its documented examples with the import changed, pickles."""
+
+import copy
+import pickle
+import random
+import threading
+
+import numpy as np
+import pytest
+
+import lookalike as la
+from lookalike import MinHash, MinHashLSH
+
+datasketch = pytest.importorskip("datasketch")
+
+SCHEMES = ("affine32", "affine64", "legacy")
+
+
+def both(*arguments, **settings):
+    return la.MinHash(*arguments, **settings), datasketch.MinHash(*arguments, **settings)
+
+
+def check_same(ours, theirs):
+    assert ours.hashvalues.dtype == theirs.hashvalues.dtype
+    assert (ours.hashvalues == theirs.hashvalues).all()
+    assert (ours.permutations == theirs.permutations).all()
+    assert ours.permutations.dtype == theirs.permutations.dtype
+    assert (ours.scheme, ours.seed, ours.num_perm) == (theirs.scheme, theirs.seed, theirs.num_perm)
+    assert len(ours) == len(theirs) and ours.is_empty() == theirs.is_empty()
+    assert ours.count() == pytest.approx(theirs.count(), rel=1e-12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("num_perm", [1, 63, 64, 65, 128, 200, 256])
+@pytest.mark.parametrize("seed", [1, 0, 42, 2**32 - 1])
+def test_values_are_those_of_datasketch(scheme, num_perm, seed):
+    source = random.Random(num_perm)
+    ours, theirs = both(num_perm=num_perm, seed=seed, scheme=scheme)
+    check_same(ours, theirs)
+    # Lengths around those of one block of SHA-1.
+    for length in (0, 1, 3, 15, 16, 54, 55, 56, 63, 64, 65, 119, 200):
+        value = source.randbytes(length)
+        ours.update(value)
+        theirs.update(value)
+    check_same(ours, theirs)
+    for count in (0, 1, 63, 64, 1023, 1024, 1025):
+        values = [source.randbytes(9) for _ in range(count)]
+        ours.update_batch(values)
+        theirs.update_batch(values)
+    check_same(ours, theirs)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_hash_functions_of_the_caller(scheme):
+    bits = 64 if scheme == "affine64" else 32
+    hashfunc = lambda value: hash(value) & ((1 << bits) - 1)  # noqa: E731
+    ours, theirs = both(hashfunc=hashfunc, scheme=scheme)
+    for value in [*range(3000), "a", ("b", 1)]:
+        ours.update(value)
+        theirs.update(value)
+    check_same(ours, theirs)
+    ours.update_batch(range(5000, 5010))
+    theirs.update_batch(range(5000, 5010))
+    check_same(ours, theirs)
+    assert ours.hashfunc is hashfunc
+    for wrong in (lambda _: -1, lambda _: 1 << 64, lambda _: 1 << 32):
+        if scheme != "affine32" and wrong(0) == 1 << 32:
+            continue
+        with pytest.raises(ValueError, match="out of range"):
+            la.MinHash(hashfunc=wrong, scheme=scheme).update(b"x")
+    with pytest.raises(ZeroDivisionError):
+        la.MinHash(hashfunc=lambda _: 1 // 0).update(b"x")
+
+
+def test_jaccard_merge_union_copy_and_equality():
+    words = [b"%d" % number for number in range(300)]
+    a, b, c = (la.MinHash(), la.MinHash(), la.MinHash())
+    x, y, z = (datasketch.MinHash(), datasketch.MinHash(), datasketch.MinHash())
+    for one, other, part in ((a, x, words[:200]), (b, y, words[100:]), (c, z, words[250:])):
+        one.update_batch(part)
+        other.update_batch(part)
+    assert a.jaccard(b) == x.jaccard(y) and a.jaccard(a) == 1.0
+    check_same(la.MinHash.union(a, b, c), datasketch.MinHash.union(x, y, z))
+    twin = a.copy()
+    assert twin == a and not (twin == b) and a != x
+    for made in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+        assert made == a
+    a.merge(b)
+    x.merge(y)
+    check_same(a, x)
+    assert not (twin == a)
+    a.clear()
+    assert a.is_empty() and a == la.MinHash()
+
+
+def test_what_does_not_compare_is_refused():
+    base = la.MinHash()
+    for other, said in (
+        (la.MinHash(scheme="legacy"), "schemes"),
+        (la.MinHash(seed=2), "seeds"),
+        (la.MinHash(num_perm=64), "numbers of permutation functions"),
+    ):
+        for call in (base.jaccard, base.merge, lambda one: la.MinHash.union(base, one)):
+            with pytest.raises(ValueError, match=said):
+                call(other)
+    with pytest.raises(ValueError, match="less than 2"):
+        la.MinHash.union(base)
+
+
+@pytest.mark.parametrize(
+    "settings,error",
+    [
+        ({"num_perm": 0}, ValueError),
+        ({"num_perm": -1}, ValueError),
+        ({"scheme": "affine16"}, ValueError),
+        ({"hashfunc": 3}, ValueError),
+        ({"hashvalues": [1, 2]}, ValueError),
+        ({"hashvalues": [1, 2**32], "scheme": "affine32"}, ValueError),
+        ({"hashvalues": [1, -2], "scheme": "affine32"}, ValueError),
+        ({"hashvalues": [1, 2], "permutations": ([1], [2]), "scheme": "legacy"}, ValueError),
+        ({"num_perm": 1, "permutations": ([2], [2]), "scheme": "affine32"}, ValueError),
+        ({"gpu_mode": "always"}, RuntimeError),
+        ({"seed": -1}, ValueError),
+    ],
+)
+def test_refusals(settings, error):
+    with pytest.raises(error):
+        la.MinHash(**settings)
+
+
+def test_strings_must_be_encoded_and_buffers_are_bytes():
+    with pytest.raises(TypeError, match="encoded"):
+        la.MinHash().update("text")
+    with pytest.raises(TypeError, match="encoded"):
+        la.MinHash().update_batch(["text"])
+    ours, theirs = both()
+    for value in (bytearray(b"abc"), memoryview(b"abd"), np.arange(5), np.int64(7)):
+        ours.update(value)
+        theirs.update(value)
+    ours.update_batch(np.arange(10))
+    theirs.update_batch(np.arange(10))
+    check_same(ours, theirs)
+
+
+def test_state_of_datasketch_goes_in_and_out():
+    for scheme in SCHEMES:
+        theirs = datasketch.MinHash(scheme=scheme)
+        theirs.update_batch([b"a", b"b"])
+        ours = la.MinHash(hashvalues=theirs.hashvalues, permutations=theirs.permutations, scheme=scheme)
+        check_same(ours, theirs)
+        ours.update(b"c")
+        theirs.update(b"c")
+        check_same(ours, theirs)
+        check_same(pickle.loads(pickle.dumps(ours)), theirs)
+        back = datasketch.MinHash(
+            hashvalues=ours.digest(), permutations=ours.permutations, seed=ours.seed, scheme=ours.scheme
+        )
+        assert back.jaccard(theirs) == 1.0
+        ours.hashvalues = theirs.hashvalues
+        assert ours.jaccard(la.MinHash(hashvalues=theirs.hashvalues, scheme=scheme)) == 1.0
+        with pytest.raises(ValueError):
+            ours.hashvalues[0] = 1
+
+
+def test_bulk_and_generator():
+    data = [[b"token1", b"token2"], [], [b"token3"] * 3]
+    theirs = datasketch.MinHash.bulk(data, num_perm=64)
+    for made in (la.MinHash.bulk(data, num_perm=64), la.MinHash.generator(data, num_perm=64)):
+        for one, other in zip(made, theirs, strict=True):
+            check_same(one, other)
+
+
+def test_threads_share_a_minhash():
+    shared = la.MinHash()
+    parts = [[b"%d" % (number * 8 + part) for number in range(2000)] for part in range(8)]
+
+    def add(part):
+        for value in part:
+            shared.update(value)
+            if value.endswith(b"7"):
+                shared.count()
+
+    workers = [threading.Thread(target=add, args=(part,)) for part in parts]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    alone = la.MinHash()
+    alone.update_batch([value for part in parts for value in part])
+    assert shared == alone
+
+
+# The examples of datasketch's documentation, but for the import.
+
+
+def test_the_example_of_minhash():
+    data1 = ["minhash", "is", "a", "probabilistic", "data", "structure", "for", "estimating", "the", "similarity", "between", "datasets"]
+    data2 = ["minhash", "is", "a", "probability", "data", "structure", "for", "estimating", "the", "similarity", "between", "documents"]
+
+    m1, m2 = MinHash(), MinHash()
+    for d in data1:
+        m1.update(d.encode("utf8"))
+    for d in data2:
+        m2.update(d.encode("utf8"))
+    s1, s2 = set(data1), set(data2)
+    actual_jaccard = float(len(s1.intersection(s2))) / float(len(s1.union(s2)))
+    assert m1.jaccard(m2) == pytest.approx(actual_jaccard, abs=0.12)
+
+
+def test_the_example_of_minhash_lsh():
+    set1 = set("minhash is a probabilistic data structure for estimating the similarity between datasets".split())
+    set2 = set("minhash is a probability data structure for estimating the similarity between documents".split())
+    set3 = set("minhash is probability data structure for estimating the similarity between documents".split())
+
+    m1 = MinHash(num_perm=128)
+    m2 = MinHash(num_perm=128)
+    m3 = MinHash(num_perm=128)
+    for d in set1:
+        m1.update(d.encode("utf8"))
+    for d in set2:
+        m2.update(d.encode("utf8"))
+    for d in set3:
+        m3.update(d.encode("utf8"))
+
+    lsh = MinHashLSH(threshold=0.5, num_perm=128)
+    lsh.insert("m2", m2)
+    lsh.insert("m3", m3)
+    assert sorted(lsh.query(m1)) == ["m2", "m3"]
+
+    lsh = MinHashLSH(threshold=0.5, num_perm=128)
+    with lsh.insertion_session() as session:
+        for key, minhash in [("m1", m1), ("m2", m2), ("m3", m3)]:
+            session.insert(key, minhash)
+    assert "m1" in lsh and "m4" not in lsh
+    lsh.remove("m1")
+    assert "m1" not in lsh
+
+
+@pytest.mark.parametrize("num_perm", [2, 16, 64, 128, 256])
+def test_bands_are_chosen_as_there(num_perm):
+    for threshold in (0.05, 0.3, 0.5, 0.51, 0.75, 0.8, 0.9, 0.95):
+        for weights in ((0.5, 0.5), (0.4, 0.6), (0.9, 0.1)):
+            try:
+                theirs = datasketch.MinHashLSH(threshold, num_perm, weights)
+            except ValueError:
+                with pytest.raises(ValueError):
+                    la.MinHashLSH(threshold, num_perm, weights)
+                continue
+            ours = la.MinHashLSH(threshold, num_perm, weights)
+            assert (ours.b, ours.r) == (theirs.b, theirs.r), (threshold, weights)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_index_answers_as_there(scheme):
+    source = random.Random(3)
+    ours = la.MinHashLSH(num_perm=128, params=(16, 8))
+    theirs = datasketch.MinHashLSH(num_perm=128, params=(16, 8))
+    assert ours.is_empty() and theirs.is_empty()
+    sets = []
+    for number in range(200):
+        values = [b"%d" % source.randrange(400) for _ in range(60)]
+        if number % 3:
+            values = sets[-1][0][: source.randrange(30, 60)] + values[:4]
+        pair = both(scheme=scheme)
+        pair[0].update_batch(values)
+        pair[1].update_batch(values)
+        sets.append((values, *pair))
+    for number, (_, one, other) in enumerate(sets):
+        ours.insert(("key", number), one)
+        theirs.insert(("key", number), other)
+    matches = 0
+    for _, one, other in sets:
+        assert set(ours.query(one)) == set(theirs.query(other))
+        assert ours._query_b(one, 5) == theirs._query_b(other, 5)
+        matches += len(ours.query(one))
+    assert matches > len(sets)
+    assert ours.get_counts() == [dict(counts) for counts in theirs.get_counts()]
+    keys = [("key", 1), ("key", 50)]
+    assert ours.get_subset_counts(*keys) == [dict(counts) for counts in theirs.get_subset_counts(*keys)]
+    for number in range(0, 200, 2):
+        ours.remove(("key", number))
+        theirs.remove(("key", number))
+    again = pickle.loads(pickle.dumps(ours))
+    for _, one, other in sets:
+        assert set(ours.query(one)) == set(theirs.query(other)) == set(again.query(one))
+    assert len(ours) == 100 and ours.get_counts() == [dict(counts) for counts in theirs.get_counts()]
+    for index in (ours, theirs):
+        index.add_to_query_buffer(sets[1][1 if index is ours else 2])
+        index.add_to_query_buffer(sets[2][1 if index is ours else 2])
+    assert set(ours.collect_query_buffer()) == set(theirs.collect_query_buffer())
+
+
+def test_the_index_merges_and_refuses():
+    one, two = la.MinHash(), la.MinHash()
+    one.update(b"a")
+    two.update(b"b")
+    left, right = la.MinHashLSH(), la.MinHashLSH()
+    left.insert("one", one)
+    right.insert("two", two)
+    left.merge(right, check_overlap=True)
+    assert left.query(two) == ["two"]
+    with pytest.raises(ValueError, match="overlapping"):
+        left.merge(right, check_overlap=True)
+    with pytest.raises(ValueError, match="already exists"):
+        left.insert("one", one)
+    with pytest.raises(ValueError, match="does not exist"):
+        left.remove("three")
+    with pytest.raises(ValueError, match="length 128, got 64"):
+        left.insert("short", la.MinHash(64))
+    with pytest.raises(ValueError, match="scheme"):
+        left.query(la.MinHash(scheme="legacy"))
+    with pytest.raises(ValueError, match="different initialization"):
+        left.merge(la.MinHashLSH(params=(4, 4)))
+    with pytest.raises(TypeError):
+        left.insert(["unhashable"], one)
+    for settings in (
+        {"threshold": 1.1},
+        {"num_perm": 1},
+        {"weights": (0.5, 0.6)},
+        {"params": (20, 10)},
+        {"storage_config": {"type": "redis"}},
+        {"prepickle": True},
+    ):
+        with pytest.raises(ValueError):
+            la.MinHashLSH(**settings)

@@ -1,0 +1,165 @@
+"""Runs over tables: the verdicts of the command on the same rows."""
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lookalike as la
+from conftest import made_documents, read_jsonl, write_jsonl
+
+SETTINGS = [
+    ({}, []),
+    ({"threshold": 0.6}, ["--threshold", "0.6"]),
+    ({"threshold": 1.0}, ["--threshold", "1"]),
+    ({"method": "minhash", "threshold": 0.8}, ["--method", "minhash", "--threshold", "0.8"]),
+    ({"method": "simhash", "distance": 8}, ["--method", "simhash", "--distance", "8"]),
+    (
+        {"method": "simhash", "distance": 3, "verify": "none"},
+        ["--method", "simhash", "--distance", "3", "--verify", "none"],
+    ),
+    ({"method": "exact"}, ["--method", "exact"]),
+    ({"method": "join"}, ["--method", "join"]),
+    ({"method": "sentences", "sentences": 2}, ["--method", "sentences", "--sentences", "2"]),
+    ({"method": "bottomk"}, ["--method", "bottomk"]),
+    ({"verify": "containment"}, ["--verify", "containment"]),
+    ({"verify": "cosine"}, ["--verify", "cosine"]),
+    ({"verify": "levenshtein", "unit": "words"}, ["--verify", "levenshtein", "--unit", "words"]),
+    ({"recipe": "characters-3"}, ["--recipe", "characters-3"]),
+    ({"recipe": la.Recipe("default", ngram=3)}, ["--set", "ngram=3"]),
+    ({"keep": "last"}, ["--keep", "last"]),
+    ({"keep": "longest"}, ["--keep", "longest"]),
+    ({"keep": "max:score"}, ["--keep", "max:score"]),
+    ({"keep": "min:id"}, ["--keep", "min:id"]),
+    ({"within": "source"}, ["--within", "source"]),
+    ({"window": "1d", "time": "at"}, ["--window", "1d", "--time", "at"]),
+    ({"threads": 1}, ["--threads", "1"]),
+]
+
+
+@pytest.mark.parametrize("arguments,options", SETTINGS, ids=[str(one[0]) for one in SETTINGS])
+def test_verdicts_are_those_of_the_command(arguments, options, documents, command, tmp_path):
+    rows = write_jsonl(tmp_path / "rows.jsonl", documents)
+    removed, clusters = tmp_path / "removed.jsonl", tmp_path / "clusters.jsonl"
+    kept = tmp_path / "kept.jsonl"
+    command("dedup", rows, "-o", kept, "--removed", removed, "--clusters", clusters, "-q", *options)
+    found = la.dedup(pa.Table.from_pylist(documents), **arguments)
+    assert found.kept.to_pylist() == read_jsonl(kept)
+    assert found.removed.to_pylist() == read_jsonl(removed)
+    assert found.clusters.to_pylist() == read_jsonl(clusters)
+    assert 0 < found.summary["removed"] == len(found.removed)
+
+
+def test_pairs_are_those_of_the_command(documents, command, tmp_path):
+    rows = write_jsonl(tmp_path / "rows.jsonl", documents)
+    for all_of_them, options in [(False, []), (True, ["--all"])]:
+        out = tmp_path / "pairs.jsonl"
+        command("pairs", rows, "-o", out, "-q", "--threshold", "0.5", *options)
+        found = la.pairs(pa.Table.from_pylist(documents), threshold=0.5, all=all_of_them)
+        assert found.pairs.to_pylist() == read_jsonl(out)
+        assert len(found.pairs) > 50
+
+
+def test_against_precedes_and_counts_as_kept(documents, command, tmp_path):
+    known, rest = documents[:200], documents[200:]
+    paths = write_jsonl(tmp_path / "known.jsonl", known), write_jsonl(tmp_path / "rest.jsonl", rest)
+    kept, removed = tmp_path / "kept.jsonl", tmp_path / "removed.jsonl"
+    command("dedup", paths[1], "--against", paths[0], "-o", kept, "--removed", removed, "-q")
+    found = la.dedup(pa.Table.from_pylist(rest), against=pa.Table.from_pylist(known))
+    assert found.kept.to_pylist() == read_jsonl(kept)
+    assert found.removed.to_pylist() == read_jsonl(removed)
+    assert found.summary["against"] == 200
+
+
+def test_results_depend_neither_on_chunks_nor_on_threads(documents):
+    table = pa.Table.from_pylist(documents)
+    whole = la.dedup(table, threads=1)
+    cuts = [0, 1, 2, 50, 50, 311, len(documents)]
+    chunks = pa.concat_tables([table.slice(a, b - a) for a, b in zip(cuts, cuts[1:])])
+    assert chunks["text"].num_chunks >= 5
+    for threads in (1, 2, 3):
+        found = la.dedup(chunks, threads=threads)
+        assert found.removed == whole.removed
+        assert (found.kept_rows == whole.kept_rows).all()
+
+
+def test_components_and_audit(documents):
+    found = la.dedup(pa.Table.from_pylist(documents), components=True, audit=100)
+    assert "component" in found.clusters.column_names
+    assert found.summary["components"] > 0
+    assert found.summary["audit"]
+    assert la.dedup(documents_texts(documents), audit=False).summary.get("audit") is None
+
+
+def documents_texts(documents):
+    return [document["text"] for document in documents]
+
+
+def test_pairs_of_a_result_are_its_evidence():
+    found = la.dedup(["a b c d", "e f g h", "a b c d!"])
+    assert found.pairs.to_pylist() == [{"a": "1", "b": "3", "similarity": 1.0}]
+    assert found.kept == ["a b c d", "e f g h"]
+    assert found.kept_rows.dtype == np.int64
+    assert repr(found) == "<Deduplicated 3 documents: 2 kept, 1 removed in 1 clusters>"
+
+
+def test_windows_are_given_in_three_ways(documents):
+    table = pa.Table.from_pylist(documents)
+    answers = [
+        la.dedup(table, window=window, time="at").kept_rows.tolist()
+        for window in ("36h", 36 * 3600, datetime.timedelta(hours=36))
+    ]
+    assert answers[0] == answers[1] == answers[2]
+    timestamps = pa.array([document["at"] for document in documents], pa.timestamp("s"))
+    table = table.set_column(table.column_names.index("at"), "at", timestamps)
+    assert la.dedup(table, window="36h", time="at").kept_rows.tolist() == answers[0]
+
+
+def test_thresholds_are_inclusive():
+    # Three features of which two are shared: 2/4.
+    texts = ["a b c d", "a b c e"]
+    at = la.compare(*texts).similarity
+    assert at == 0.5
+    assert len(la.dedup(texts, threshold=0.5).removed) == 1
+    assert len(la.dedup(texts, threshold=0.5 + 1e-9).removed) == 0
+    assert len(la.dedup(texts, threshold=0.5 - 1e-9).removed) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments,error,said",
+    [
+        ({"distance": 3}, la.SettingError, 'distance=3 is for fingerprints: add method="simhash"'),
+        ({"threshold": 0}, la.SettingError, "threshold"),
+        ({"threshold": 1.5}, la.SettingError, "1.5"),
+        ({"method": "magic"}, la.SettingError, "method is 'magic', which is none of auto, minhash"),
+        ({"verify": "magic"}, la.SettingError, "verify is 'magic', which is none of jaccard"),
+        ({"keep": "best"}, la.SettingError, "keep is 'best': give first, last, longest"),
+        ({"threads": 0}, la.SettingError, "threads is 0: give a number from 1 to 1024"),
+        ({"threads": 1025}, la.SettingError, "threads is 1025"),
+        ({"window": "2d"}, la.SettingError, "window needs time"),
+        ({"window": "2 days", "time": "at"}, la.SettingError, "window is '2 days': give a number with a unit"),
+        ({"window": -1, "time": "at"}, la.SettingError, "window is -1"),
+        ({"id": True}, la.SettingError, "id is True"),
+        ({"recipe": "nothing"}, la.RecipeError, "nothing"),
+        ({"text": "body"}, la.InputError, "data has no column `body` among `id`"),
+        ({"within": "nowhere"}, la.InputError, "no column `nowhere`"),
+        ({"id": "source"}, la.InputError, "stands in rows"),
+    ],
+)
+def test_refusals_name_value_and_place(arguments, error, said, documents):
+    with pytest.raises(error, match=None) as raised:
+        la.dedup(pa.Table.from_pylist(documents), **arguments)
+    assert said in str(raised.value)
+    assert isinstance(raised.value, (la.LookalikeError, ValueError))
+
+
+def test_a_preset_is_a_recipe_and_a_threshold():
+    documents = [document["text"] for document in made_documents(200)]
+    for preset in la.presets.values():
+        assert preset.probability(preset.threshold) == pytest.approx(0.5, abs=0.05)
+        found = preset.dedup(documents)
+        again = la.dedup(documents, recipe=preset.recipe, threshold=preset.threshold)
+        assert found.kept == again.kept
+        assert str(preset).splitlines()[2].startswith("0.30")
+    assert la.presets["fineweb"].probability(0.75) == pytest.approx(0.7719, abs=1e-4)

@@ -1,0 +1,56 @@
+"""The golden vectors, through Python."""
+
+import numpy as np
+import pytest
+
+import lookalike as la
+from conftest import ROOT, read_jsonl
+
+TEXTS = {row["id"]: row["text"] for row in read_jsonl(ROOT / "testdata/golden/texts.jsonl")}
+VECTORS = read_jsonl(ROOT / "testdata/golden/vectors.jsonl")
+
+
+@pytest.mark.parametrize("name", sorted({vector["recipe"] for vector in VECTORS}))
+def test_golden_vectors(name):
+    vectors = [vector for vector in VECTORS if vector["recipe"] == name]
+    texts = [TEXTS[vector["text"]] for vector in vectors]
+    recipe = la.Recipe(name)
+    assert {recipe.hash} == {vector["recipe_id"] for vector in vectors}
+
+    def hexadecimal(row, width):
+        return "".join(f"{int(number):0{width}x}" for number in reversed(np.atleast_1d(row)))
+
+    wide = la.Recipe(name, simhash={"bits": 128, "weights": "frequency"})
+    narrow = la.Recipe(name, simhash={"bits": 64, "weights": "frequency"})
+    affine = la.Recipe(name, minhash={"family": "affine32"})
+    made = la.simhash(texts, recipe=narrow), la.simhash(texts, recipe=wide)
+    signed = la.minhash(texts, recipe=recipe), la.minhash(texts, recipe=affine)
+    for at, vector in enumerate(vectors):
+        for key, codes in zip(("simhash_64", "simhash_128"), made):
+            masked = np.ma.getmaskarray(codes)[at].any()
+            assert (None if masked else hexadecimal(np.ma.getdata(codes)[at], 16)) == vector[key]
+        for key, rows in zip(("fast_similarity", "affine_32"), signed):
+            masked = np.ma.getmaskarray(rows)[at].any()
+            row = "".join(f"{int(slot):08x}" for slot in np.ma.getdata(rows)[at])
+            assert (None if masked else row) == vector[key]
+
+
+def test_vectors_of_other_tools():
+    vectors = read_jsonl(ROOT / "testdata/compat/vectors.jsonl")
+    texts = [vector["text"] for vector in vectors]
+    for name in ("1e0ng", "seomoz", "news-md5", "java-classic"):
+        codes = la.simhash(texts, recipe=name)
+        assert [f"{int(code):016x}" for code in codes] == [vector[name] for vector in vectors], name
+    for name in ("datasketch-legacy", "datasketch-affine32"):
+        rows = la.minhash(texts, recipe=name)
+        assert rows.tolist() == [vector[f"{name}-1"] for vector in vectors], name
+
+
+def test_other_tools_through_their_classes():
+    for vector in read_jsonl(ROOT / "testdata/compat/vectors.jsonl")[::7]:
+        assert f"{la.Simhash(vector['text']).value:016x}" == vector["1e0ng"]
+        for seed in (1, 42):
+            for scheme in ("legacy", "affine32"):
+                minhash = la.MinHash(seed=seed, scheme=scheme)
+                minhash.update_batch([word.encode() for word in vector["text"].split()])
+                assert minhash.hashvalues.tolist() == vector[f"datasketch-{scheme}-{seed}"]

@@ -1,0 +1,132 @@
+"""Indexes against exact scans."""
+
+import random
+import threading
+
+import numpy as np
+import pytest
+
+import lookalike as la
+
+
+def near(codes, queries, distance):
+    return {
+        (q, at)
+        for q, query in enumerate(queries)
+        for at, code in enumerate(codes)
+        if bin(int(query) ^ int(code)).count("1") <= distance
+    }
+
+
+def made_codes(bits, distance, seed=1):
+    source = random.Random(seed)
+    codes = [source.getrandbits(bits) for _ in range(400)]
+    for code in codes[:120]:
+        for bit in source.sample(range(bits), distance + 1):
+            code ^= 1 << bit
+            codes.append(code)
+    return codes
+
+
+@pytest.mark.parametrize("bits", [16, 64, 96, 128])
+@pytest.mark.parametrize("distance", [0, 1, 3, 6])
+def test_hamming_index_is_a_scan(bits, distance):
+    codes = made_codes(bits, distance)
+    rows = np.array([[code & (2**64 - 1), code >> 64] for code in codes], dtype=np.uint64)
+    rows = rows[:, 0] if bits <= 64 else rows
+    index = la.HammingIndex(distance=distance, bits=bits)
+    index.add(rows)
+    queries = codes[::7]
+    for within in {distance, max(0, distance - 1)}:
+        found = index.search(rows[::7], within)
+        pairs = list(zip(found.query.tolist(), found.id.tolist()))
+        assert len(pairs) == len(set(pairs)) and pairs == sorted(pairs)
+        assert set(pairs) == near(codes, queries, within)
+        for (q, at), far in zip(pairs, found.distance.tolist()):
+            assert bin(queries[q] ^ codes[at]).count("1") == far
+    gone = list(range(0, len(codes), 2))
+    assert index.remove(gone) == len(gone) and index.remove(gone) == 0
+    assert len(index) == len(codes) - len(gone)
+    found = index.search(rows[::7])
+    assert set(zip(found.query.tolist(), found.id.tolist())) == {
+        (q, at) for q, at in near(codes, queries, distance) if at % 2
+    }
+    with pytest.raises(la.SettingError):
+        index.search(rows[:1], distance + 1)
+
+
+def test_hamming_index_ids():
+    index = la.HammingIndex(distance=3)
+    index.add([1, 2], ids=[10, 11])
+    with pytest.raises(la.SettingError, match="the id 11 is there already"):
+        index.add([3, 4], ids=[12, 11])
+    assert len(index) == 2
+    with pytest.raises(la.SettingError, match="the id 5 is there already"):
+        index.add([3, 4], ids=[5, 5])
+    with pytest.raises(la.SettingError, match="2 codes and 1 ids"):
+        index.add([3, 4], ids=[5])
+    index.remove(11)
+    index.add([7], ids=[11])
+    assert index.search([7], 0).id.tolist() == [11]
+    for wrong in ([-1], [1.5], ["a"]):
+        with pytest.raises((la.SettingError, ValueError)):
+            index.add(np.array(wrong))
+    with pytest.raises(la.SettingError, match="2 words of 64 bits"):
+        index.add(np.zeros((1, 2), dtype=np.uint64))
+    for distance, bits in ((17, 64), (64, 64), (3, 129)):
+        with pytest.raises(la.LookalikeError):
+            la.HammingIndex(distance=distance, bits=bits)
+
+
+def test_masked_codes_are_passed_over():
+    codes = la.simhash(["the ferry leaves at seven", "", "the ferry leaves at seven"])
+    index = la.HammingIndex()
+    index.add(codes)
+    assert len(index) == 2
+    assert index.search(codes).query.tolist() == [0, 0, 2, 2]
+    assert index.search(codes).id.tolist() == [0, 2, 0, 2]
+
+
+def test_threads_share_an_index():
+    index = la.HammingIndex(distance=2)
+    codes = np.arange(8000, dtype=np.uint64) << np.uint64(20)
+
+    def work(part):
+        index.add(codes[part::4], ids=np.arange(8000, dtype=np.uint64)[part::4])
+        index.search(codes[part::40])
+
+    workers = [threading.Thread(target=work, args=(part,)) for part in range(4)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    assert len(index) == 8000
+    assert (index.search(codes, 0).id == np.arange(8000)).all()
+
+
+def test_lsh_index_finds_what_shares_a_band():
+    source = random.Random(5)
+    texts = []
+    for number in range(300):
+        words = [f"w{source.randrange(500)}" for _ in range(120)]
+        if number % 3:
+            words = texts[-1].split()
+            words[source.randrange(len(words))] = "changed"
+        texts.append(" ".join(words))
+    signatures = la.minhash(texts)
+    index = la.LshIndex(threshold=0.8)
+    assert (index.bands, index.rows) == (21, 6)
+    index.add(signatures)
+    found = index.search(signatures, least=0.5)
+    bands = signatures[:, :126].reshape(len(texts), 21, 6)
+    expected = {}
+    for q in range(len(texts)):
+        shares = (signatures == signatures[q]).mean(axis=1)
+        candidates = (bands == bands[q]).all(axis=2).any(axis=1)
+        expected.update({(q, int(at)): shares[at] for at in np.flatnonzero(candidates & (shares >= 0.5))})
+    pairs = zip(found.query.tolist(), found.id.tolist())
+    assert dict(zip(pairs, found.similarity.tolist())) == expected and len(expected) > 500
+    assert index.remove([0, 1, 999]) == 2 and len(index) == 298
+    assert not {0, 1} & set(index.search(signatures).id.tolist())
+    with pytest.raises(la.SettingError, match="64 slots where the index has 128"):
+        index.add(signatures[:, :64])
+    with pytest.raises(la.SettingError, match="30 bands of 5 rows do not fit 128 slots"):
+        la.LshIndex(params=(30, 5))

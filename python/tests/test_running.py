@@ -1,0 +1,145 @@
+"""Ctrl-C, progress, threads, and that the package says what it is."""
+
+import doctest
+import importlib
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import lookalike as la
+from conftest import ROOT, made_documents
+
+
+def test_an_interrupt_ends_a_run():
+    script = textwrap.dedent(
+        """
+        import lookalike as la, random, sys, threading, os, signal, time
+        words = [f"w{number}" for number in range(5000)]
+        texts = [" ".join(random.choices(words, k=400)) for _ in range(20000)]
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        begun = time.monotonic()
+        try:
+            while True:
+                la.dedup(texts, method="join", threads=2)
+        except KeyboardInterrupt:
+            print(time.monotonic() - begun)
+        # The process works on.
+        assert la.dedup(["a b", "a b"]).kept == ["a b"]
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) < 10
+
+
+def test_a_handler_of_the_caller_is_heard():
+    class Stop(Exception):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    texts = [document["text"] * 20 for document in made_documents(4000)]
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Stop):
+            for _ in range(200):
+                la.dedup(texts, threads=1)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_progress_is_told_and_may_raise():
+    texts = [document["text"] * 40 for document in made_documents(4000)]
+    told = []
+    la.dedup(texts, progress=lambda *now: told.append(now), method="minhash", threads=1)
+    assert {stage for stage, _, _ in told} <= {"read", "candidates", "decide", "write"}
+    assert all(done <= total or total == 0 for _, done, total in told)
+
+    def refuse(*_):
+        raise ValueError("enough")
+
+    with pytest.raises(ValueError, match="enough"):
+        for _ in range(50):
+            la.dedup(texts, progress=refuse, threads=1)
+
+
+def test_progress_bars():
+    pytest.importorskip("tqdm")
+    assert la.dedup(["a b", "a b"], progress=True).kept == ["a b"]
+    assert la.dedup(["a b", "a b"], progress=False).kept == ["a b"]
+
+
+def test_runs_let_go_of_the_interpreter():
+    texts = [document["text"] * 20 for document in made_documents(3000)]
+    counted, stop = [0], threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1:
+        la.dedup(texts, threads=1)
+    stop.set()
+    counter.join()
+    assert counted[0] > 100
+
+
+def test_runs_side_by_side():
+    texts = [document["text"] for document in made_documents(500)]
+    expected, found = la.dedup(texts).kept, []
+    workers = [threading.Thread(target=lambda: found.append(la.dedup(texts).kept)) for _ in range(6)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    assert found == [expected] * 6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_works():
+    la.dedup(["a b", "a b"])
+    script = "import lookalike as la, os\nla.dedup(['a b'] * 3)\npid = os.fork()\nkept = la.dedup(['a b', 'a b']).kept\nassert kept == ['a b']\nif pid: assert os.waitpid(pid, 0)[1] == 0\nelse: os._exit(0)"
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", script], timeout=60).returncode == 0
+
+
+def test_examples_of_the_docstrings():
+    failed = attempted = 0
+    for module in pkgutil.iter_modules(la.__path__):
+        if module.name not in ("spark", "ray", "_engine"):
+            result = doctest.testmod(importlib.import_module(f"lookalike.{module.name}"))
+            failed, attempted = failed + result.failed, attempted + result.attempted
+    result = doctest.testmod(la)
+    for own in (la.MinHash,):
+        for test in doctest.DocTestFinder().find(own, "MinHash", globs={"la": la}):
+            ran = doctest.DocTestRunner().run(test)
+            failed, attempted = failed + ran.failed, attempted + ran.attempted
+    assert failed + result.failed == 0 and attempted > 20
+
+
+def test_the_tour_runs():
+    tour = ROOT / "python/examples/tour.py"
+    ran = subprocess.run([sys.executable, tour], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert "kept" in ran.stdout
+
+
+def test_what_is_exported_is_described():
+    for name in la.__all__:
+        if name not in ("RECIPES", "__version__", "presets"):
+            assert getattr(la, name).__doc__, name
+    assert (ROOT / "python/lookalike/py.typed").exists()

@@ -1,0 +1,89 @@
+"""The classes of the package simhash: its values and its documented examples, but for the import."""
+
+import pickle
+import random
+import re
+
+import pytest
+
+import lookalike as la
+from lookalike import Simhash, SimhashIndex
+
+theirs = pytest.importorskip("simhash")
+
+
+def test_the_examples():
+    def get_features(s):
+        width = 3
+        s = s.lower()
+        s = re.sub(r"[^\w]+", "", s)
+        return [s[i : i + width] for i in range(max(len(s) - width + 1, 1))]
+
+    said = ["How are you? I am fine. Thanks.", "How are u? I am fine.     Thanks.", "How r you?I    am fine. Thanks."]
+    values = [f"{Simhash(get_features(text)).value:x}" for text in said]
+    assert values == [f"{theirs.Simhash(get_features(text)).value:x}" for text in said]
+    assert Simhash("aa").distance(Simhash("bb")) == theirs.Simhash("aa").distance(theirs.Simhash("bb"))
+
+    data = {
+        1: "How are you? I Am fine. blar blar blar blar blar Thanks.",
+        2: "How are you i am fine. blar blar blar blar blar than",
+        3: "This is simhash test.",
+    }
+    objs = [(str(k), Simhash(get_features(v))) for k, v in data.items()]
+    index = SimhashIndex(objs, k=3)
+    other = theirs.SimhashIndex([(str(k), theirs.Simhash(get_features(v))) for k, v in data.items()], k=3)
+    assert index.bucket_size() == other.bucket_size()
+    text = "How are you i am fine. blar blar blar blar blar thank"
+    s1 = Simhash(get_features(text))
+    assert sorted(index.get_near_dups(s1)) == sorted(other.get_near_dups(theirs.Simhash(get_features(text))))
+    index.add("4", s1)
+    assert "4" in index.get_near_dups(s1)
+    index.delete("4", s1)
+    assert "4" not in index.get_near_dups(s1)
+
+
+@pytest.mark.parametrize("f", [8, 16, 32, 64, 128])
+def test_values_are_those_of_simhash(f):
+    source = random.Random(f)
+    letters = "abcdefgh岛上ü ,.!"
+    for length in [0, 1, 2, 3, 4, 5, 20, 300, 2000]:
+        text = "".join(source.choice(letters) for _ in range(length))
+        assert Simhash(text, f=f).value == theirs.Simhash(text, f=f).value, (f, text)
+    words = ["".join(source.choices(letters, k=5)) for _ in range(500)]
+    weights = [source.choice([1, 2, 7, 60, 0.5, 3.25]) for _ in words]
+    for features in (words, list(zip(words, weights)), dict(zip(words, weights)), set(words)):
+        assert Simhash(features, f=f).value == theirs.Simhash(features, f=f).value
+
+
+def test_other_arguments():
+    for arguments in ({"reg": r"[a-c]+"}, {"hashfunc": lambda data: sum(data) * 77777777777}, {"f": 256, "hashfunc": lambda data: (data * 40)[:32]}):
+        text = "abc abd xyz abc"
+        assert Simhash(text, **arguments).value == theirs.Simhash(text, **arguments).value
+    assert Simhash(77).value == 77 and Simhash(Simhash(5)).value == 5
+    assert Simhash("a b c d") == Simhash("a b c d")
+    assert pickle.loads(pickle.dumps(Simhash("abc"))).value == Simhash("abc").value
+    for wrong, error in ((3.5, TypeError), (None, TypeError)):
+        with pytest.raises(error):
+            Simhash(wrong)
+    with pytest.raises(ValueError, match="multiple of 8"):
+        Simhash("a", f=63)
+    with pytest.raises(ValueError, match="64 and of 32"):
+        Simhash("a").distance(Simhash("a", f=32))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_the_index_is_exact_up_to_its_distance(k):
+    source = random.Random(k)
+    codes = [source.getrandbits(64) for _ in range(300)]
+    for code in codes[:100]:
+        for bit in source.sample(range(64), k + 1):
+            code ^= 1 << bit
+            codes.append(code)
+    index = SimhashIndex([(str(at), Simhash(code)) for at, code in enumerate(codes)], k=k)
+    other = theirs.SimhashIndex([(str(at), theirs.Simhash(code)) for at, code in enumerate(codes)], k=k)
+    assert index.bucket_size() == other.bucket_size()
+    for code in codes[::5]:
+        near = {str(at) for at, one in enumerate(codes) if bin(one ^ code).count("1") <= k}
+        assert set(index.get_near_dups(Simhash(code))) == near == set(other.get_near_dups(theirs.Simhash(code)))
+    with pytest.raises(ValueError, match="32 bits where the index has 64"):
+        index.add("x", la.Simhash(1, f=32))
