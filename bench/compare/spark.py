@@ -92,10 +92,9 @@ def session(work):
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.executor.memory": "3g",
         "spark.driver.memory": "3g",
-        "spark.sql.files.maxPartitionBytes": str(32 << 20),
     }
     builder = SparkSession.builder.master("local-cluster[2,1,3072]")
     for name, value in settings.items():

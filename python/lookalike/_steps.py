@@ -19,7 +19,7 @@ Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]
 
 #: What the rows of blocks hold, by their column ``kind``.
-PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT = range(7)
+PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE = range(8)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,10 @@ def _open(job: Job) -> _engine.Distributed:
 
 
 def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
-    """Rows of id, text and value become blocks of keys, or of features where only these are wanted."""
+    """Rows of id, text and value become blocks of keys and of features, or of features alone.
+
+    The last block is a table of how often features occur, where there are any.
+    """
 
     def step(batches: Batches) -> Iterator[Any]:
         scatter = _engine.Scatter(job.open(), parts, crowded)
@@ -73,36 +76,21 @@ def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
             if blocks is not None:
                 yield blocks
         yield scatter.finish()
-
-    return step
-
-
-def count_features(job: Job) -> Step:
-    """Blocks of features become one table of frequencies."""
-
-    def step(batches: Batches) -> Iterator[Any]:
-        features = _engine.Features(job.open())
-        counted = False
-        for batch in batches:
-            features.count(batch)
-            counted = counted or batch.num_rows > 0
-        if counted:
-            yield features.table()
+        table = scatter.table()
+        if table is not None:
+            yield table
 
     return step
 
 
 def add_tables(job: Job) -> Step:
-    """Tables of frequencies become one."""
+    """Tables of how often features occur become one."""
 
     def step(batches: Batches) -> Iterator[Any]:
         features = _engine.Features(job.open())
-        counted = False
         for batch in batches:
             features.add(batch)
-            counted = counted or batch.num_rows > 0
-        if counted:
-            yield features.table()
+        yield features.table()
 
     return step
 

@@ -117,7 +117,7 @@ def _members(job: Job, source: "Dataset") -> bytes:
     """The members of components and the repeated texts."""
     sketched = _mapped(_steps.scatter(job, _PARTS), source).materialize()
     keyed = _of_kind(sketched, _steps.PART)
-    of_features = _feature_keys(job, _of_kind(sketched, _steps.FEATURES))
+    of_features = _feature_keys(job, sketched)
     found = _gathered(job, keyed if of_features is None else keyed.union(of_features))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
     if crowded:
@@ -136,24 +136,35 @@ def _members(job: Job, source: "Dataset") -> bytes:
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 
 
-def _feature_keys(job: Job, features: "Dataset") -> Optional["Dataset"]:
+def _feature_keys(job: Job, sketched: "Dataset") -> Optional["Dataset"]:
     """The rarest features of documents as keys; None if there are no features."""
-    counted = _mapped(_steps.count_features(job), features)
-    tables = [row["block"] for row in counted.take_all()]
-    if not tables:
-        return None
     import pyarrow as pa
 
+    tables = _blocks(sketched, _steps.TABLE)
+    if not tables:
+        return None
     (table,) = _steps.add_tables(job)([pa.record_batch({"block": pa.array(tables, pa.binary())})])
     keys = _steps.feature_keys(job, table.column("block")[0].as_py(), _PARTS)
-    return _mapped(keys, features)
+    return _mapped(keys, _of_kind(sketched, _steps.FEATURES))
+
+
+def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, str], ...]") -> "Dataset":
+    """A step over the rows of every group."""
+    import pyarrow as pa
+    import ray
+
+    data = data.materialize()
+    if data.count() == 0:
+        # Ray has no groups of a data set without rows.
+        return ray.data.from_arrow(_run(lambda batches: iter(()), pa.table({}), columns))
+    groups = data.groupby(key, num_partitions=_PARTS)
+    return groups.map_groups(step, batch_format="pyarrow").materialize()
 
 
 def _gathered(job: Job, keyed: "Dataset") -> "Dataset":
     """What parts find."""
     step = _steps.gather(job, _PARTS)
-    groups = keyed.groupby("part")
-    return groups.map_groups(lambda table: _run(step, table), batch_format="pyarrow").materialize()
+    return _grouped(keyed, "part", lambda table: _run(step, table), _BLOCKS)
 
 
 def _blocks(found: "Dataset", kind: int) -> list[bytes]:
@@ -172,8 +183,8 @@ def _settled(job: Job, collected: "Dataset") -> "pa.Table":
         ordered = table.sort_by([("component", "ascending"), ("rank", "ascending")])
         return _run(_steps.settle(job), ordered, _REMOVED)
 
-    bins = collected.map_batches(binned, batch_format="pyarrow").groupby("bin")
-    rows = bins.map_groups(settle, batch_format="pyarrow").take_all()
+    bins = collected.map_batches(binned, batch_format="pyarrow")
+    rows = _grouped(bins, "bin", settle, _REMOVED).take_all()
     columns = {name: [row[name] for row in rows] for name in ("id", "kept", "similarity", "method")}
     columns["threshold"] = [job.threshold] * len(rows)
     columns["cluster"] = columns["kept"]

@@ -35,6 +35,9 @@ _PAIRS = "a string, b string, similarity double"
 #: Parts of keys for each partition of a shuffle, so that partitions are about even.
 _PARTS = 4
 
+#: Tables of frequencies, 4 MiB each, that the driver adds up.
+_TABLES = 16
+
 #: Removed ids that are sent to every task rather than shuffled.
 _BROADCAST = 1_000_000
 
@@ -229,7 +232,7 @@ class _Run:
         """Blocks of links between documents, and what else parts have found; see `others`."""
         sketched = self.keep(self.source.mapInArrow(_steps.scatter(self.job, self.parts), _BLOCKS))
         keyed = sketched.where(f"kind = {_steps.PART}")
-        of_features = self.feature_keys(sketched.where(f"kind = {_steps.FEATURES}"))
+        of_features = self.feature_keys(sketched)
         if of_features is not None:
             keyed = keyed.union(of_features)
         found = [self.gathered(keyed)]
@@ -247,15 +250,17 @@ class _Run:
             others += self.others(found[-1])
         return _union([table.where(f"kind = {_steps.LINKS}") for table in found]), others
 
-    def feature_keys(self, features: "DataFrame") -> Optional["DataFrame"]:
+    def feature_keys(self, sketched: "DataFrame") -> Optional["DataFrame"]:
         """The rarest features of documents as keys; None if there are no features."""
-        counted = features.mapInArrow(_steps.count_features(self.job), _BLOCKS)
-        together = counted.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
-        rows = together.collect()
-        if not rows:
+        tables = sketched.where(f"kind = {_steps.TABLE}")
+        count = tables.count()
+        if count == 0:
             return None
-        keys = _steps.feature_keys(self.job, bytes(rows[0].block), self.parts)
-        return features.mapInArrow(keys, _BLOCKS)
+        if count > _TABLES:
+            tables = tables.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
+        (table,) = _steps.add_tables(self.job)(tables.toArrow().to_batches())
+        keys = _steps.feature_keys(self.job, table.column("block")[0].as_py(), self.parts)
+        return sketched.where(f"kind = {_steps.FEATURES}").mapInArrow(keys, _BLOCKS)
 
     def gathered(self, keyed: "DataFrame") -> "DataFrame":
         """What parts find."""

@@ -44,6 +44,8 @@ enum Kind {
     Crowded = 5,
     /// Keys of groups that are compared in squares, for a part.
     Split = 6,
+    /// How often features occur.
+    Table = 7,
 }
 
 /// Bytes of blocks that are held before they are handed on.
@@ -275,6 +277,7 @@ fn blocks_of(batch: &RecordBatch) -> PyResult<BinaryArray> {
 pub(crate) struct Scatter {
     of: Distributed,
     scatter: Scattering,
+    order: Option<FeatureOrder>,
 }
 
 #[pymethods]
@@ -289,6 +292,7 @@ impl Scatter {
         };
         Ok(Self {
             scatter: scatter.map_err(refuse)?,
+            order: None,
             of,
         })
     }
@@ -311,11 +315,31 @@ impl Scatter {
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<Batch> {
-        let scatter = &mut self.scatter;
+        let (setup, scatter, order) = (&self.of.setup, &mut self.scatter, &mut self.order);
+        let taken = py.detach(|| {
+            let parcels = scatter.take();
+            let features = parcels.iter().filter(|it| it.kind == ParcelKind::Features);
+            for parcel in features {
+                let order = order.get_or_insert_default();
+                order.count(setup, &parcel.block)?;
+            }
+            Ok(parcels)
+        });
         let mut blocks = Blocks::default();
-        blocks.extend(py.detach(|| scatter.take()), Kind::Part);
+        blocks.extend(taken.map_err(refuse)?, Kind::Part);
         blocks.finish()
     }
+
+    /// How often features occurred in all blocks that were given, if there were any.
+    fn table(&self) -> PyResult<Option<Batch>> {
+        self.order.as_ref().map(table).transpose()
+    }
+}
+
+fn table(order: &FeatureOrder) -> PyResult<Batch> {
+    let mut blocks = Blocks::default();
+    blocks.push(Kind::Table, 0, &order.to_bytes());
+    blocks.finish()
 }
 
 fn words(bytes: &[u8]) -> Vec<u64> {
@@ -323,11 +347,11 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// Counts the features of blocks, and makes keys of those that are rarest.
+/// Adds up how often features occur, and makes keys of those that are rarest.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Features {
     of: Distributed,
-    order: Option<FeatureOrder>,
+    order: FeatureOrder,
 }
 
 #[pymethods]
@@ -336,39 +360,22 @@ impl Features {
     #[pyo3(signature = (of, table=None))]
     fn new(of: Distributed, table: Option<&[u8]>) -> PyResult<Self> {
         let order = table.map(FeatureOrder::read).transpose().map_err(refuse)?;
-        let order = Some(order.unwrap_or_default());
+        let order = order.unwrap_or_default();
         Ok(Self { of, order })
-    }
-
-    /// Counts the features of a batch of blocks.
-    fn count(&self, py: Python<'_>, batch: Batch) -> PyResult<()> {
-        let blocks = blocks_of(&batch.0)?;
-        let counted = py.detach(|| {
-            let mut blocks = blocks.iter().flatten();
-            let order = self.order.iter().next();
-            order.map_or(Ok(()), |order| {
-                blocks.try_for_each(|block| order.count(&self.of.setup, block))
-            })
-        });
-        counted.map_err(refuse)
     }
 
     /// Adds tables of counts.
     fn add(&mut self, batch: Batch) -> PyResult<()> {
         for table in blocks_of(&batch.0)?.iter().flatten() {
             let other = FeatureOrder::read(table).map_err(refuse)?;
-            self.order = self.order.take().map(|order| order.with(&other));
+            self.order = std::mem::take(&mut self.order).with(&other);
         }
         Ok(())
     }
 
     /// All counts.
     fn table(&self) -> PyResult<Batch> {
-        let mut blocks = Blocks::default();
-        if let Some(order) = &self.order {
-            blocks.push(Kind::Features, 0, &order.to_bytes());
-        }
-        blocks.finish()
+        table(&self.order)
     }
 
     /// The keys of a batch of blocks, for so many parts.
@@ -376,8 +383,7 @@ impl Features {
         let features = blocks_of(&batch.0)?;
         let mut blocks = Blocks::default();
         for block in features.iter().flatten() {
-            let Some(order) = &self.order else { continue };
-            let keys = py.detach(|| order.keys(&self.of.setup, block, parts));
+            let keys = py.detach(|| self.order.keys(&self.of.setup, block, parts));
             blocks.extend(keys.map_err(refuse)?, Kind::Part);
         }
         blocks.finish()

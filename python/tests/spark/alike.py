@@ -1,7 +1,5 @@
 """Comparing a run over many machines with one over a table."""
 
-import pyarrow.compute as pc
-
 import lookalike as la
 from lookalike import spark as las
 
@@ -13,7 +11,9 @@ def by_id(table):
 
 
 def removed_of(rows):
-    return {row["id"]: (row["kept"], row["similarity"], row["method"], row["threshold"], row["cluster"]) for row in rows}
+    """What a run removes, by id."""
+    columns = ("kept", "similarity", "method", "threshold", "cluster")
+    return {row["id"]: tuple(row[name] for name in columns) for row in rows}
 
 
 def check(session, table, frame=None, **settings):

@@ -30,5 +30,6 @@ def test_the_result_is_that_of_one_machine(local):
     check(generated(300, 20), threshold=0.6, keep="max:weight")
 
 
-def test_a_third_of_all_rows_shares_a_band(local):
-    check(skewed(15_000, 150, 70))
+@pytest.mark.parametrize("own", [2, 70])
+def test_a_third_of_all_rows_shares_a_band(local, own):
+    check(skewed(15_000, 150, own))

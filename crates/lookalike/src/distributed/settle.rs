@@ -265,11 +265,11 @@ impl<'s> Walk<'s> {
         }
     }
 
-    fn corpus(&self) -> Corpus<'_> {
+    fn corpus<'a>(&'a self, texts: &'a dyn Texts) -> Corpus<'a> {
         Corpus {
             plan: &self.setup.plan,
             sketches: &self.sketches,
-            texts: self,
+            texts,
             order: None,
             parts: None,
             window: None,
@@ -291,7 +291,7 @@ impl<'s> Walk<'s> {
             });
             Ok::<_, Error>(())
         };
-        find_pairs(&self.corpus(), false, visit, &|_| {})?;
+        find_pairs(&self.corpus(&AtHand(self)), false, visit, &|_| {})?;
         Ok(())
     }
 
@@ -300,7 +300,7 @@ impl<'s> Walk<'s> {
         removed: &mut Vec<Removed>,
         verdicts: &mut HashMap<TextName, Verdict>,
     ) -> Result<()> {
-        let outcome = find_verdicts(&self.corpus(), &|_| {})?;
+        let outcome = find_verdicts(&self.corpus(&AtHand(self)), &|_| {})?;
         for removal in &outcome.removals {
             removed.push(Removed {
                 id: self.id(removal.document)?,
@@ -342,10 +342,11 @@ impl<'s> Walk<'s> {
             return Ok(());
         }
         let mut matches: HashMap<DocId, Vec<Match>> = HashMap::new();
+        let texts = AtHand(self);
         let corpus = Corpus {
             order: Some(&order),
             given,
-            ..self.corpus()
+            ..self.corpus(&texts)
         };
         let visit = |pair: Pair| {
             let kept = &self.documents[pair.a.index()];
@@ -369,9 +370,10 @@ impl<'s> Walk<'s> {
         }
         Ok(())
     }
+}
 
-    /// Calls back with the analysis of a document.
-    fn again(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) {
+impl Again for Walk<'_> {
+    fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>)) {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
         let text = &self.texts[self.documents[document.index()].text.clone()];
@@ -380,28 +382,37 @@ impl<'s> Walk<'s> {
     }
 }
 
-impl Texts for Walk<'_> {
+/// Has texts at hand, and analyses them again.
+pub(super) trait Again: Sync {
+    /// Calls back with the analysis of a document.
+    fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>));
+}
+
+/// What documents are compared by, of texts at hand.
+pub(super) struct AtHand<'a, T>(pub(super) &'a T);
+
+impl<T: Again> Texts for AtHand<'_, T> {
     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.again(document, |analysis| analysis.features(into));
+        self.0
+            .again(document, &mut |analysis| analysis.features(into));
         Ok(())
     }
 
     fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
-        self.again(document, |analysis| analysis.weighted_features(into));
+        self.0
+            .again(document, &mut |analysis| analysis.weighted_features(into));
         Ok(())
     }
 
     fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        self.again(document, |analysis| {
-            into.extend_from_slice(analysis.characters());
-        });
+        let mut take = |analysis: &Analysis<'_>| into.extend_from_slice(analysis.characters());
+        self.0.again(document, &mut take);
         Ok(())
     }
 
     fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.again(document, |analysis| {
-            into.extend_from_slice(analysis.tokens())
-        });
+        let mut take = |analysis: &Analysis<'_>| into.extend_from_slice(analysis.tokens());
+        self.0.again(document, &mut take);
         Ok(())
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::gather::Limits;
+use super::settle::{Again, AtHand};
 use super::*;
-use crate::matching::{Corpus, Texts, find_pairs, find_verdicts};
+use crate::matching::{Corpus, find_pairs, find_verdicts};
 use crate::plan::{Candidates, Method};
-use crate::text::Scratch;
+use crate::text::{Analysis, Scratch};
 use crate::types::Threshold;
-use crate::verify::Weighted;
 
 /// A stream of numbers that are the same in every run.
 struct Random(u64);
@@ -229,41 +229,10 @@ fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) ->
 
 struct Plain<'a>(&'a Setup, &'a [Document]);
 
-impl Plain<'_> {
-    fn again<T>(&self, document: DocId, visit: impl FnOnce(&crate::text::Analysis<'_>) -> T) -> T {
-        let mut scratch = Scratch::default();
-        visit(
-            &self
-                .0
-                .analyzer
-                .analyze(&self.1[document.index()].text, &mut scratch),
-        )
-    }
-}
-
-impl Texts for Plain<'_> {
-    fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.again(document, |analysis| analysis.features(into));
-        Ok(())
-    }
-
-    fn weighted(&self, document: DocId, into: &mut Vec<Weighted>) -> Result<()> {
-        self.again(document, |analysis| analysis.weighted_features(into));
-        Ok(())
-    }
-
-    fn characters(&self, document: DocId, into: &mut Vec<u32>) -> Result<()> {
-        self.again(document, |analysis| {
-            into.extend_from_slice(analysis.characters());
-        });
-        Ok(())
-    }
-
-    fn words(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
-        self.again(document, |analysis| {
-            into.extend_from_slice(analysis.tokens())
-        });
-        Ok(())
+impl Again for Plain<'_> {
+    fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>)) {
+        let text = &self.1[document.index()].text;
+        visit(&self.0.analyzer.analyze(text, &mut Scratch::default()));
     }
 }
 
@@ -299,7 +268,7 @@ fn alone(setup: &Setup, documents: &[Document]) -> Found {
     let corpus = Corpus {
         plan: &setup.plan,
         sketches: &sketches,
-        texts: &Plain(setup, &documents),
+        texts: &AtHand(&Plain(setup, &documents)),
         order: None,
         parts: None,
         window: None,
