@@ -13,6 +13,7 @@ use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
 use lookalike::plan::SENTENCES;
 use lookalike::plant::Edit;
+use lookalike_batch::recipes::SEGMENTING;
 use lookalike_batch::run::Keep;
 
 use crate::settings;
@@ -636,7 +637,7 @@ pub(crate) struct SegmentArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = "jieba",
+        default_value = SEGMENTING,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,
@@ -712,7 +713,7 @@ pub(crate) struct IdfArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = "jieba",
+        default_value = SEGMENTING,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,
