@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/evaluation.md"];
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/evaluation.md", "docs/spark.md"];
 
 /// Puts the results into the documents, or says which are stale.
 pub fn run(check: bool) -> Result<()> {
@@ -91,6 +91,8 @@ fn table(name: &str) -> Result<String> {
         "quality peers tokens" => rows("quality_peers", &QUALITY_PEERS, |row| {
             row["which"] == "our tokens, best threshold"
         }),
+        "spark" => rows("spark", &SPARK, |_| true),
+        "machine spark" => machine("spark"),
         "peers" => peers(),
         "faiss" => faiss(),
         _ => bail!("there is no table '{name}'"),
@@ -141,6 +143,17 @@ const AUDIT: Columns<9> = [
     ("that held it", "held", 0),
     ("dedup, s", "seconds", 2),
     ("audited, s", "audited_seconds", 2),
+];
+
+const SPARK: Columns<8> = [
+    ("corpus", "corpus", 0),
+    ("documents", "documents", 0),
+    ("removed", "removed", 0),
+    ("identical", "identical", 0),
+    ("command, s", "command_seconds", 2),
+    ("Spark decided, s", "spark_decided_seconds", 2),
+    ("Spark, s", "spark_seconds", 2),
+    ("share", "share", 2),
 ];
 
 const LIVE: Columns<4> = [

@@ -21,8 +21,8 @@ use crate::settings;
 pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
 pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
 pub(crate) use store::{
-    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreTelling,
-    StoreVerifyArgs,
+    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
+    StoreTelling, StoreVerifyArgs,
 };
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";

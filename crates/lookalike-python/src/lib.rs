@@ -5,6 +5,7 @@
 //! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
 
 mod compare;
+mod distributed;
 mod error;
 mod hamming;
 mod labelled;
@@ -25,6 +26,10 @@ use pyo3::prelude::*;
 mod engine {
     #[pymodule_export]
     use crate::compare::{compare, segment};
+    #[pymodule_export]
+    use crate::distributed::{
+        Collect, Distributed, Features, Gather, Scatter, Settle, members, repeats,
+    };
     #[pymodule_export]
     use crate::hamming::HammingIndexBase;
     #[pymodule_export]

@@ -97,7 +97,7 @@
 //! 5. [`matching`]: candidates are found by shared keys, [verified](verify) and decided upon:
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
 //!    [`find_components`](matching::find_components). [`online`] does the same for one document after
-//!    another, and forgets old ones.
+//!    another, and forgets old ones; [`distributed`] where the documents lie on many machines.
 //!
 //! [`plant`] makes edits of known kind and strength, by which a recipe and a plan can be measured;
 //! [`evaluate`] measures how well they do on texts with labels, and [`audit`] estimates what a run has
@@ -116,6 +116,7 @@ pub mod audit;
 pub mod bytes;
 pub mod compare;
 mod digest;
+pub mod distributed;
 mod error;
 pub mod evaluate;
 pub mod frequencies;

@@ -51,6 +51,16 @@ impl Brief {
         }
     }
 
+    /// The same without the bits of the key, which it can do without where no texts are equal.
+    pub(crate) fn without_key(size: u32, parities: u64) -> Self {
+        let key = 0;
+        Self {
+            key,
+            size,
+            parities,
+        }
+    }
+
     /// Bit i says whether the number of features whose hash leads to bit i is odd.
     pub(crate) fn parities(self) -> u64 {
         self.parities
@@ -396,16 +406,20 @@ impl Sketcher {
 }
 
 /// Bytes that are read from the front.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
     }
 
-    fn list<T, const N: usize>(&mut self, count: usize, read: fn([u8; N]) -> T) -> Option<Vec<T>> {
+    pub(crate) fn list<T, const N: usize>(
+        &mut self,
+        count: usize,
+        read: fn([u8; N]) -> T,
+    ) -> Option<Vec<T>> {
         if self.0.len() / N < count {
             return None;
         }
@@ -453,6 +467,12 @@ impl Sketches {
         self.states.extend_from_slice(&other.states);
         self.briefs.extend_from_slice(&other.briefs);
         self.fingerprints.append(&other.fingerprints);
+    }
+
+    /// Forgets all documents and holds this one, of which it knows what names its text.
+    pub(crate) fn name_only(&mut self, analysis: &Analysis<'_>) {
+        (self.keys, self.states) = (vec![analysis.key], vec![analysis.state]);
+        self.sentences = analysis.sentences().into_iter().collect();
     }
 
     /// Adds a document of which only the fingerprint is known.

@@ -167,20 +167,28 @@ impl<'p> Rule<'p> {
             let near = meet_by_smallest(smallest, a, b) && self.near_by_smallest(smallest, a, b);
             return near.then_some(Route::BottomK);
         }
-        if let Some(join) = self.plan.join() {
-            let (a, b) = (a.brief(), b.brief());
-            if a.size.max(b.size) as usize <= join.reach {
-                let shared = a.most_shared(b);
-                let union = (a.size + b.size) as usize - shared;
-                let near = self.plan.candidate_threshold().admits(shared, union);
-                return (shared > 0 && near).then_some(Route::Join);
-            }
+        if self.plan.join().is_some()
+            && let Some(near) = self.joins(a.brief(), b.brief())
+        {
+            return near.then_some(Route::Join);
         }
         let bands = self.plan.bands()?;
         let (a, b) = (a.signature()?, b.signature()?);
         let near = equal_slots(a, b) >= bands.least_equal
             && (0..bands.bands).any(|band| band_key(bands, band, a) == band_key(bands, band, b));
         near.then_some(Route::MinHash)
+    }
+
+    /// Whether the exact join makes these two candidates; None where it does not decide.
+    #[inline]
+    pub(crate) fn joins(&self, a: Brief, b: Brief) -> Option<bool> {
+        let join = self.plan.join()?;
+        if a.size.max(b.size) as usize > join.reach {
+            return None;
+        }
+        let shared = a.most_shared(b);
+        let union = (a.size + b.size) as usize - shared;
+        Some(shared > 0 && self.plan.candidate_threshold().admits(shared, union))
     }
 
     fn near_by_smallest(&self, smallest: Smallest, a: &[u64], b: &[u64]) -> bool {

@@ -366,7 +366,7 @@ pub(crate) fn prefix(features: usize, threshold: Threshold) -> usize {
 
 /// How often features occur, counted in a table without collision handling: what shares a counter
 /// counts as more frequent than it is, which costs time and never a pair.
-struct Frequencies {
+pub(crate) struct Frequencies {
     counts: Vec<AtomicU32>,
 }
 
@@ -375,17 +375,14 @@ impl Frequencies {
         let size = (ranks.len() * 64)
             .next_power_of_two()
             .clamp(1 << 12, 1 << 23);
-        let counts: Vec<_> = (0..size).map(|_| AtomicU32::new(0)).collect();
-        let frequencies = Self { counts };
+        let frequencies = Self::of(vec![0; size]);
         ranks.par_chunks(1024).try_for_each(|ranks| {
             let mut buffer = Vec::new();
             for &rank in ranks {
                 judge
                     .material
                     .features_once(corpus.document(rank), &mut buffer, |features| {
-                        for &feature in features {
-                            frequencies.counter(feature).fetch_add(1, Ordering::Relaxed);
-                        }
+                        frequencies.add(features);
                     })?;
             }
             Ok(())
@@ -393,12 +390,37 @@ impl Frequencies {
         Ok(frequencies)
     }
 
+    /// A table of these counts, a power of two of them.
+    pub(crate) fn of(counts: Vec<u32>) -> Self {
+        let counts = counts.into_iter().map(AtomicU32::new).collect();
+        Self { counts }
+    }
+
+    /// Counts the features of a document.
+    pub(crate) fn add(&self, features: &[u64]) {
+        for &feature in features {
+            self.counter(feature).fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// All counts.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = u32> + '_ {
+        self.counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed))
+    }
+
     fn counter(&self, feature: u64) -> &AtomicU32 {
         &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
     }
 
     /// The features by which a document meets others.
-    fn rarest(&self, features: &[u64], threshold: Threshold, order: &mut Vec<(u32, u64)>) {
+    pub(crate) fn rarest(
+        &self,
+        features: &[u64],
+        threshold: Threshold,
+        order: &mut Vec<(u32, u64)>,
+    ) {
         order.clear();
         if features.is_empty() {
             return;

@@ -17,12 +17,15 @@ mod walk;
 
 pub(crate) use cache::{Cache, List};
 pub(crate) use judge::{Compared, Rule, Sketched};
-pub(crate) use keys::{band_key, block_key, feature_key, prefix, smallest_key, text_key};
+pub(crate) use keys::{
+    Frequencies, band_key, block_key, feature_key, prefix, smallest_key, text_key,
+};
 
 pub use cache::Texts;
 pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
 pub use survey::{ComparedPairs, Survey, survey};
+pub(crate) use walk::Union;
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
     follow_verdicts,

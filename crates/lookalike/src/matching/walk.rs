@@ -624,9 +624,7 @@ pub(super) fn components_in(
     let groups = keys::groups(corpus, &judge, &nodes)?;
     let mut rank_of = vec![0; corpus.sketches.len()];
     (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
-    let mut union = Union {
-        parent: (0..corpus.len() as Rank).collect(),
-    };
+    let mut union = Union::of(corpus.len());
     (0..corpus.len() as Rank).for_each(|rank| union.join(rank, nodes.first(rank)));
     for removal in &outcome.removals {
         union.join(
@@ -689,11 +687,18 @@ pub(super) fn components_in(
 }
 
 /// Union-find; the root of a set is its smallest member.
-struct Union {
+pub(crate) struct Union {
     parent: Vec<Rank>,
 }
 
 impl Union {
+    /// So many sets of one member each.
+    pub(crate) fn of(members: usize) -> Self {
+        Self {
+            parent: (0..members as Rank).collect(),
+        }
+    }
+
     fn first(&self, mut rank: Rank) -> Rank {
         while self.parent[rank as usize] != rank {
             rank = self.parent[rank as usize];
@@ -705,13 +710,13 @@ impl Union {
         self.first(a) == self.first(b)
     }
 
-    fn join(&mut self, a: Rank, b: Rank) {
+    pub(crate) fn join(&mut self, a: Rank, b: Rank) {
         let (a, b) = (self.root(a), self.root(b));
         self.parent[a.max(b) as usize] = a.min(b);
     }
 
     /// The first of a set, with every path on the way halved.
-    fn root(&mut self, mut rank: Rank) -> Rank {
+    pub(crate) fn root(&mut self, mut rank: Rank) -> Rank {
         while self.parent[rank as usize] != rank {
             let grandparent = self.parent[self.parent[rank as usize] as usize];
             self.parent[rank as usize] = grandparent;

@@ -1,0 +1,746 @@
+//! The steps of a run over many machines ([`lookalike::distributed`]), batch by batch.
+//!
+//! What a step takes and gives are Arrow record batches, so that Spark and Ray hand them over without a
+//! copy. Blocks travel as rows of a kind, a part and bytes: [`Kind`].
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder,
+    Float64Array, Float64Builder, Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch,
+    StringBuilder,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
+use arrow_pyarrow::PyArrowType;
+use lookalike::distributed::{
+    Collect as Collecting, FeatureOrder, First, Gather as Gathering, Incoming, Members, Node,
+    Parcel, ParcelKind, Removed, Repeat, Role, Scatter as Scattering, Settle as Settling,
+    SettledPair, Setup, TextName, Value,
+};
+use lookalike_batch::run::{Keep, parse_keep};
+use pyo3::prelude::*;
+
+use crate::error::{InputError, SettingError, refuse};
+use crate::recipe::Recipe;
+use crate::settings::Rule;
+
+type Batch = PyArrowType<RecordBatch>;
+
+/// What the rows of blocks hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Keys, texts and ids for a part.
+    Part = 0,
+    /// Features that are not keys yet.
+    Features = 1,
+    /// Pairs of nodes, 16 bytes each.
+    Links = 2,
+    /// Repeated texts, as [`Members`] are written.
+    Repeats = 3,
+    /// An id that several rows have.
+    RepeatedId = 4,
+    /// Nodes of groups that were too large, 8 bytes each.
+    Crowded = 5,
+    /// Keys of groups that are compared in squares, for a part.
+    Split = 6,
+    /// How often features occur.
+    Table = 7,
+}
+
+/// Bytes of blocks that are held before they are handed on.
+const HELD: usize = 16 << 20;
+
+/// Links and nodes of a row.
+const A_ROW: usize = 1 << 16;
+
+/// One thread: what runs side by side, and how much of it, is for Spark or Ray to say.
+static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    pool.expect("a thread can be started")
+});
+
+/// Recipe, rule and order of a run.
+#[pyclass(
+    frozen,
+    module = "lookalike._engine",
+    name = "Distributed",
+    from_py_object
+)]
+#[derive(Clone)]
+pub(crate) struct Distributed {
+    setup: Arc<Setup>,
+    keep: Keep,
+}
+
+#[pymethods]
+impl Distributed {
+    /// `id` is the field of the ids: an order by it is one by id.
+    #[new]
+    fn new(recipe: &Recipe, rule: Rule, keep: &str, id: &str) -> PyResult<Self> {
+        let keep = parse_keep(keep)
+            .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
+        let keep = match keep {
+            Keep::Min(field) if field == id => Keep::First,
+            Keep::Max(field) if field == id => Keep::Last,
+            other => other,
+        };
+        let first = match keep {
+            Keep::First => First::Smallest,
+            Keep::Last => First::Largest,
+            Keep::Min(_) => First::Least,
+            Keep::Max(_) | Keep::Longest => First::Most,
+        };
+        let setup = Setup::new(&recipe.0, rule.settings()?, first).map_err(refuse)?;
+        Ok(Self { setup, keep })
+    }
+
+    /// The field with the value that orders documents, if there is one.
+    #[getter]
+    fn field(&self) -> Option<&str> {
+        match &self.keep {
+            Keep::Min(field) | Keep::Max(field) => Some(field),
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn threshold(&self) -> f64 {
+        self.setup.plan().threshold().get()
+    }
+}
+
+/// Rows of documents: id, text and, where the order wants one, a value.
+struct Rows {
+    ids: ArrayRef,
+    texts: ArrayRef,
+    values: Option<Values>,
+    longest: bool,
+}
+
+enum Values {
+    Numbers(Float64Array),
+    Texts(ArrayRef),
+}
+
+fn wrong(error: arrow::error::ArrowError) -> PyErr {
+    InputError::new_err(error.to_string())
+}
+
+fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
+    let schema = batch.schema();
+    let field = schema.field(at);
+    match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+            cast(batch.column(at), &DataType::LargeUtf8).map_err(wrong)
+        }
+        other => Err(InputError::new_err(format!(
+            "column '{}' is of the type {other}, not strings",
+            field.name()
+        ))),
+    }
+}
+
+impl Rows {
+    fn new(batch: &RecordBatch, of: &Distributed) -> PyResult<Self> {
+        let ids = strings(batch, 0)?;
+        if ids.null_count() > 0 {
+            return Err(InputError::new_err(format!(
+                "column '{}' has {} nulls: every document needs an id",
+                batch.schema().field(0).name(),
+                ids.null_count()
+            )));
+        }
+        let values = match (of.field(), batch.num_columns() > 2) {
+            (Some(_), true) => Some(Values::new(batch.column(2))?),
+            _ => None,
+        };
+        Ok(Self {
+            ids,
+            texts: strings(batch, 1)?,
+            values,
+            longest: of.keep == Keep::Longest,
+        })
+    }
+
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn id(&self, row: usize) -> &str {
+        self.ids.as_string::<i64>().value(row)
+    }
+
+    /// None where it is null: such a row is no document.
+    fn text(&self, row: usize) -> Option<&str> {
+        let texts = self.texts.as_string::<i64>();
+        texts.is_valid(row).then(|| texts.value(row))
+    }
+
+    fn value(&self, row: usize) -> Value<'_> {
+        if self.longest {
+            let characters = self.text(row).map_or(0, |text| text.chars().count());
+            return Value::Number(characters as f64);
+        }
+        match &self.values {
+            Some(Values::Numbers(numbers)) if numbers.is_valid(row) => {
+                Value::Number(numbers.value(row))
+            }
+            Some(Values::Texts(texts)) if texts.is_valid(row) => {
+                let text = texts.as_string::<i64>().value(row);
+                match text.parse::<f64>() {
+                    Ok(number) if number.is_finite() => Value::Number(number),
+                    _ => Value::Text(text),
+                }
+            }
+            _ => Value::Missing,
+        }
+    }
+}
+
+impl Values {
+    fn new(column: &ArrayRef) -> PyResult<Self> {
+        let kind = column.data_type();
+        if kind.is_numeric() || *kind == DataType::Boolean {
+            let numbers = cast(column, &DataType::Float64).map_err(wrong)?;
+            return Ok(Self::Numbers(numbers.as_primitive::<Float64Type>().clone()));
+        }
+        Ok(Self::Texts(
+            cast(column, &DataType::LargeUtf8).map_err(wrong)?,
+        ))
+    }
+}
+
+/// Rows of blocks that are made.
+#[derive(Default)]
+struct Blocks {
+    kinds: Int32Builder,
+    parts: Int32Builder,
+    blocks: BinaryBuilder,
+}
+
+impl Blocks {
+    fn push(&mut self, kind: Kind, part: u32, block: &[u8]) {
+        self.kinds.append_value(kind as i32);
+        self.parts.append_value(part as i32);
+        self.blocks.append_value(block);
+    }
+
+    fn extend(&mut self, parcels: Vec<Parcel>, of_parts: Kind) {
+        for parcel in parcels {
+            let kind = match parcel.kind {
+                ParcelKind::Part => of_parts,
+                ParcelKind::Features => Kind::Features,
+            };
+            self.push(kind, parcel.part, &parcel.block);
+        }
+    }
+
+    fn finish(mut self) -> PyResult<Batch> {
+        batch([
+            ("kind", Arc::new(self.kinds.finish()) as ArrayRef),
+            ("part", Arc::new(self.parts.finish())),
+            ("block", Arc::new(self.blocks.finish())),
+        ])
+    }
+}
+
+fn batch<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<Batch> {
+    let batch = RecordBatch::try_from_iter_with_nullable(
+        columns.map(|(name, column)| (name, column, true)),
+    );
+    batch.map(PyArrowType).map_err(wrong)
+}
+
+fn column<'b, T: Array + 'static>(batch: &'b RecordBatch, name: &str) -> PyResult<&'b T> {
+    let found = batch.column_by_name(name);
+    found
+        .and_then(|column| column.as_any().downcast_ref())
+        .ok_or_else(|| InputError::new_err(format!("a batch of this step has a column '{name}'")))
+}
+
+fn binary(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
+    let found = batch.column_by_name(name).ok_or_else(|| {
+        InputError::new_err(format!("a batch of this step has a column '{name}'"))
+    })?;
+    let binary = cast(found, &DataType::Binary).map_err(wrong)?;
+    Ok(binary.as_binary::<i32>().clone())
+}
+
+/// The blocks of a batch.
+fn blocks_of(batch: &RecordBatch) -> PyResult<BinaryArray> {
+    binary(batch, "block")
+}
+
+/// Sketches documents and sends their keys to parts.
+#[pyclass(module = "lookalike._engine")]
+pub(crate) struct Scatter {
+    of: Distributed,
+    scatter: Scattering,
+    order: Option<FeatureOrder>,
+}
+
+#[pymethods]
+impl Scatter {
+    #[new]
+    #[pyo3(signature = (of, parts, crowded=None))]
+    fn new(of: Distributed, parts: u32, crowded: Option<&[u8]>) -> PyResult<Self> {
+        let setup = of.setup.clone();
+        let scatter = match crowded {
+            None => Scattering::new(setup, parts),
+            Some(nodes) => Scattering::crowded(setup, words(nodes)),
+        };
+        Ok(Self {
+            scatter: scatter.map_err(refuse)?,
+            order: None,
+            of,
+        })
+    }
+
+    /// Takes a batch of id, text and value; gives blocks when there are many.
+    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Option<Batch>> {
+        let rows = Rows::new(&batch.0, &self.of)?;
+        let scatter = &mut self.scatter;
+        py.detach(|| {
+            for row in 0..rows.len() {
+                if let Some(text) = rows.text(row) {
+                    scatter.add(rows.id(row), rows.value(row), text);
+                }
+            }
+        });
+        if self.scatter.bytes() < HELD {
+            return Ok(None);
+        }
+        self.finish(py).map(Some)
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Batch> {
+        let (setup, scatter, order) = (&self.of.setup, &mut self.scatter, &mut self.order);
+        let taken = py.detach(|| {
+            let parcels = scatter.take();
+            let features = parcels.iter().filter(|it| it.kind == ParcelKind::Features);
+            for parcel in features {
+                let order = order.get_or_insert_default();
+                order.count(setup, &parcel.block)?;
+            }
+            Ok(parcels)
+        });
+        let mut blocks = Blocks::default();
+        blocks.extend(taken.map_err(refuse)?, Kind::Part);
+        blocks.finish()
+    }
+
+    /// How often features occurred in all blocks that were given, if there were any.
+    fn table(&self) -> PyResult<Option<Batch>> {
+        self.order.as_ref().map(table).transpose()
+    }
+}
+
+fn table(order: &FeatureOrder) -> PyResult<Batch> {
+    let mut blocks = Blocks::default();
+    blocks.push(Kind::Table, 0, &order.to_bytes());
+    blocks.finish()
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+/// Adds up how often features occur, and makes keys of those that are rarest.
+#[pyclass(module = "lookalike._engine")]
+pub(crate) struct Features {
+    of: Distributed,
+    order: FeatureOrder,
+}
+
+#[pymethods]
+impl Features {
+    #[new]
+    #[pyo3(signature = (of, table=None))]
+    fn new(of: Distributed, table: Option<&[u8]>) -> PyResult<Self> {
+        let order = table.map(FeatureOrder::read).transpose().map_err(refuse)?;
+        let order = order.unwrap_or_default();
+        Ok(Self { of, order })
+    }
+
+    /// Adds tables of counts.
+    fn add(&mut self, batch: Batch) -> PyResult<()> {
+        for table in blocks_of(&batch.0)?.iter().flatten() {
+            let other = FeatureOrder::read(table).map_err(refuse)?;
+            self.order = std::mem::take(&mut self.order).with(&other);
+        }
+        Ok(())
+    }
+
+    /// All counts.
+    fn table(&self) -> PyResult<Batch> {
+        table(&self.order)
+    }
+
+    /// The keys of a batch of blocks, for so many parts.
+    fn keys(&self, py: Python<'_>, batch: Batch, parts: u32) -> PyResult<Batch> {
+        let features = blocks_of(&batch.0)?;
+        let mut blocks = Blocks::default();
+        for block in features.iter().flatten() {
+            let keys = py.detach(|| self.order.keys(&self.of.setup, block, parts));
+            blocks.extend(keys.map_err(refuse)?, Kind::Part);
+        }
+        blocks.finish()
+    }
+}
+
+/// All blocks of some parts.
+#[pyclass(module = "lookalike._engine")]
+pub(crate) struct Gather {
+    gather: Option<Gathering>,
+}
+
+#[pymethods]
+impl Gather {
+    #[new]
+    fn new(of: Distributed) -> Self {
+        let gather = Some(Gathering::new(of.setup));
+        Self { gather }
+    }
+
+    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<()> {
+        let blocks = blocks_of(&batch.0)?;
+        let Some(gather) = &mut self.gather else {
+            return Err(finished());
+        };
+        let added = py.detach(|| blocks.iter().flatten().try_for_each(|it| gather.add(it)));
+        added.map_err(refuse)
+    }
+
+    /// What was found, with keys of squares for so many parts.
+    fn finish(&mut self, py: Python<'_>, parts: u32) -> PyResult<Batch> {
+        let gather = self.gather.take().ok_or_else(finished)?;
+        let found = py.detach(|| gather.finish(parts));
+        let mut blocks = Blocks::default();
+        for links in found.links.chunks(A_ROW) {
+            let bytes = |&(a, b): &(Node, Node)| [a.0.to_le_bytes(), b.0.to_le_bytes()].concat();
+            let block: Vec<u8> = links.iter().flat_map(bytes).collect();
+            blocks.push(Kind::Links, 0, &block);
+        }
+        if !found.repeats.is_empty() {
+            let members = Members::new(&[], found.repeats);
+            blocks.push(Kind::Repeats, 0, &members.to_bytes());
+        }
+        for id in &found.repeated_ids {
+            blocks.push(Kind::RepeatedId, 0, id.as_bytes());
+        }
+        for nodes in found.crowded.chunks(A_ROW) {
+            let block: Vec<u8> = nodes.iter().flat_map(|it| it.0.to_le_bytes()).collect();
+            blocks.push(Kind::Crowded, 0, &block);
+        }
+        blocks.extend(found.split, Kind::Split);
+        blocks.finish()
+    }
+}
+
+fn finished() -> PyErr {
+    InputError::new_err("this step is finished: begin another one")
+}
+
+/// The members of components and the repeated texts, from blocks of links and of repeats.
+#[pyfunction]
+pub(crate) fn members(
+    py: Python<'_>,
+    links: Vec<Vec<u8>>,
+    repeats: Vec<Vec<u8>>,
+) -> PyResult<Vec<u8>> {
+    let made = py.detach(|| {
+        let pair = |pair: &[u64]| (Node(pair[0]), Node(pair[1]));
+        let links: Vec<_> = links
+            .iter()
+            .flat_map(|block| words(block).chunks_exact(2).map(pair).collect::<Vec<_>>())
+            .collect();
+        let mut all = Vec::new();
+        for block in &repeats {
+            all.extend(Members::read(block)?.into_repeats());
+        }
+        Ok(Members::new(&links, all).to_bytes())
+    });
+    made.map_err(refuse)
+}
+
+/// The repeated texts of a batch of blocks: name, position of the first document, and its id.
+#[pyfunction]
+pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
+    let (mut names, mut firsts) = (BinaryBuilder::new(), BinaryBuilder::new());
+    let mut ids = StringBuilder::new();
+    for block in blocks_of(&blocks.0)?.iter().flatten() {
+        for Repeat { name, first } in Members::read(block).map_err(refuse)?.into_repeats() {
+            names.append_value(name.0.to_le_bytes());
+            ids.append_value(of.setup.first().id(&first).map_err(refuse)?);
+            firsts.append_value(first);
+        }
+    }
+    batch([
+        ("name", Arc::new(names.finish()) as ArrayRef),
+        ("first", Arc::new(firsts.finish())),
+        ("kept", Arc::new(ids.finish())),
+    ])
+}
+
+/// Finds the documents with a part in components.
+#[pyclass(module = "lookalike._engine")]
+pub(crate) struct Collect {
+    of: Distributed,
+    collect: Collecting,
+}
+
+#[pymethods]
+impl Collect {
+    #[new]
+    fn new(of: Distributed, members: &[u8]) -> PyResult<Self> {
+        let members = Members::read(members).map_err(refuse)?;
+        let collect = Collecting::new(of.setup.clone(), Arc::new(members));
+        Ok(Self { of, collect })
+    }
+
+    /// The rows of a batch of id, text and value that have a part.
+    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+        let rows = Rows::new(&batch.0, &self.of)?;
+        let collect = &mut self.collect;
+        let collected = py.detach(|| {
+            let mut collected = Collected::default();
+            for row in 0..rows.len() {
+                if let Some(text) = rows.text(row) {
+                    let role = collect.role(rows.id(row), rows.value(row), text)?;
+                    collected.push(rows.id(row), text, &role);
+                }
+            }
+            Ok(collected)
+        });
+        collected.map_err(refuse)?.finish()
+    }
+
+    /// Node, name, position, id and text of every row of a batch whose text is one.
+    fn names(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+        let rows = Rows::new(&batch.0, &self.of)?;
+        let collect = &mut self.collect;
+        py.detach(|| named(&rows, collect)).finish()
+    }
+}
+
+/// Rows with the names of their texts.
+#[derive(Default)]
+struct Named {
+    nodes: Int64Builder,
+    names: BinaryBuilder,
+    positions: BinaryBuilder,
+    ids: StringBuilder,
+    texts: StringBuilder,
+}
+
+fn named(rows: &Rows, collect: &mut Collecting) -> Named {
+    let mut named = Named::default();
+    for row in 0..rows.len() {
+        let Some(text) = rows.text(row) else { continue };
+        let Some(name) = collect.name(text) else {
+            continue;
+        };
+        let position = collect.position(rows.id(row), rows.value(row));
+        named.nodes.append_value(name.node().0 as i64);
+        named.names.append_value(name.0.to_le_bytes());
+        named.positions.append_value(position);
+        named.ids.append_value(rows.id(row));
+        named.texts.append_value(text);
+    }
+    named
+}
+
+impl Named {
+    fn finish(mut self) -> PyResult<Batch> {
+        batch([
+            ("node", Arc::new(self.nodes.finish()) as ArrayRef),
+            ("name", Arc::new(self.names.finish())),
+            ("position", Arc::new(self.positions.finish())),
+            ("id", Arc::new(self.ids.finish())),
+            ("text", Arc::new(self.texts.finish())),
+        ])
+    }
+}
+
+/// Rows for the walks; those with `rank` 2 are decided.
+#[derive(Default)]
+struct Collected {
+    components: Int64Builder,
+    ranks: Int32Builder,
+    names: BinaryBuilder,
+    positions: BinaryBuilder,
+    repeated: BooleanBuilder,
+    texts: StringBuilder,
+    kept: StringBuilder,
+}
+
+const FIRST: i32 = 0;
+const REPEAT: i32 = 1;
+const DECIDED: i32 = 2;
+
+impl Collected {
+    fn push(&mut self, id: &str, text: &str, role: &Role) {
+        match role {
+            Role::Alone => {}
+            Role::Repeats(kept) => {
+                // What is decided goes anywhere, evenly.
+                let anywhere = lookalike::value_hash(id.as_bytes());
+                self.components.append_value(anywhere as i64);
+                self.ranks.append_value(DECIDED);
+                self.names.append_null();
+                self.positions.append_value(id);
+                self.repeated.append_value(true);
+                self.texts.append_null();
+                self.kept.append_value(kept);
+            }
+            Role::Member {
+                component,
+                name,
+                position,
+                first,
+                repeated,
+            } => {
+                self.components.append_value(*component as i64);
+                self.ranks.append_value(if *first { FIRST } else { REPEAT });
+                self.names.append_value(name.0.to_le_bytes());
+                self.positions.append_value(position);
+                self.repeated.append_value(*repeated);
+                self.texts.append_option(first.then_some(text));
+                self.kept.append_null();
+            }
+        }
+    }
+
+    fn finish(mut self) -> PyResult<Batch> {
+        batch([
+            ("component", Arc::new(self.components.finish()) as ArrayRef),
+            ("rank", Arc::new(self.ranks.finish())),
+            ("name", Arc::new(self.names.finish())),
+            ("position", Arc::new(self.positions.finish())),
+            ("repeated", Arc::new(self.repeated.finish())),
+            ("text", Arc::new(self.texts.finish())),
+            ("kept", Arc::new(self.kept.finish())),
+        ])
+    }
+}
+
+/// Walks through whole components.
+#[pyclass(module = "lookalike._engine")]
+pub(crate) struct Settle {
+    settle: Settling,
+    pairs: bool,
+    decided: Vec<(String, String)>,
+}
+
+#[pymethods]
+impl Settle {
+    #[new]
+    fn new(of: Distributed, pairs: bool) -> Self {
+        let settle = if pairs {
+            Settling::pairs(of.setup)
+        } else {
+            Settling::new(of.setup)
+        };
+        Self {
+            settle,
+            pairs,
+            decided: Vec::new(),
+        }
+    }
+
+    /// Takes collected rows, component by component and by rank; gives what is known by then.
+    fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
+        let batch = &batch.0;
+        let components: &Int64Array = column(batch, "component")?;
+        let ranks: &Int32Array = column(batch, "rank")?;
+        let repeated: &BooleanArray = column(batch, "repeated")?;
+        let (names, positions) = (binary(batch, "name")?, binary(batch, "position")?);
+        let [texts, kept] = ["text", "kept"].map(|name| {
+            let at = batch.schema().index_of(name).map_err(wrong)?;
+            strings(batch, at)
+        });
+        let (texts, kept) = (texts?, kept?);
+        let (texts, kept) = (texts.as_string::<i64>(), kept.as_string::<i64>());
+        let settled = py.detach(|| {
+            POOL.install(|| {
+                for row in 0..batch.num_rows() {
+                    if ranks.value(row) == DECIDED {
+                        let id = String::from_utf8_lossy(positions.value(row)).into_owned();
+                        self.decided.push((id, kept.value(row).to_owned()));
+                        continue;
+                    }
+                    let name = names.value(row).try_into().unwrap_or_default();
+                    self.settle.add(Incoming {
+                        component: components.value(row) as u64,
+                        name: TextName(u128::from_le_bytes(name)),
+                        position: positions.value(row),
+                        text: texts.is_valid(row).then(|| texts.value(row)),
+                        repeated: repeated.value(row),
+                    })?;
+                }
+                Ok(())
+            })
+        });
+        settled.map_err(refuse)?;
+        self.take()
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Batch> {
+        let settle = &mut self.settle;
+        let settled = py.detach(|| POOL.install(|| settle.finish()));
+        settled.map_err(refuse)?;
+        self.take()
+    }
+}
+
+impl Settle {
+    fn take(&mut self) -> PyResult<Batch> {
+        if self.pairs {
+            return pairs(self.settle.take_pairs());
+        }
+        removed(
+            self.settle.take_removed(),
+            std::mem::take(&mut self.decided),
+        )
+    }
+}
+
+fn removed(walked: Vec<Removed>, decided: Vec<(String, String)>) -> PyResult<Batch> {
+    let (mut ids, mut kept) = (StringBuilder::new(), StringBuilder::new());
+    let (mut similarities, mut methods) = (Float64Builder::new(), StringBuilder::new());
+    for removed in walked {
+        ids.append_value(removed.id);
+        kept.append_value(removed.kept);
+        similarities.append_value(removed.similarity.get());
+        methods.append_value(removed.route.name());
+    }
+    for (id, of) in decided {
+        ids.append_value(id);
+        kept.append_value(of);
+        similarities.append_value(1.0);
+        methods.append_value("exact");
+    }
+    batch([
+        ("id", Arc::new(ids.finish()) as ArrayRef),
+        ("kept", Arc::new(kept.finish())),
+        ("similarity", Arc::new(similarities.finish())),
+        ("method", Arc::new(methods.finish())),
+    ])
+}
+
+fn pairs(pairs: Vec<SettledPair>) -> PyResult<Batch> {
+    let (mut a, mut b) = (StringBuilder::new(), StringBuilder::new());
+    let mut similarities = Float64Builder::new();
+    for pair in pairs {
+        a.append_value(pair.a);
+        b.append_value(pair.b);
+        similarities.append_value(pair.similarity.get());
+    }
+    batch([
+        ("a", Arc::new(a.finish()) as ArrayRef),
+        ("b", Arc::new(b.finish())),
+        ("similarity", Arc::new(similarities.finish())),
+    ])
+}

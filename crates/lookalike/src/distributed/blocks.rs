@@ -1,0 +1,262 @@
+//! Blocks of bytes: what travels between portions.
+//!
+//! A block lives as long as a run. It begins with its kind; integers are little-endian; lists of one
+//! length follow one another.
+
+use super::glance::{Glances, Layout};
+use super::{Node, Setup, TextName};
+use crate::error::{Error, Result};
+use crate::sketches::Reader;
+
+/// What is done with a key that too many different documents share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Crowd {
+    /// Its documents meet again by their rarest features.
+    Refine,
+    /// It is compared in squares of portions.
+    Split,
+    /// It is compared whatever it costs: it is such a square.
+    Whole,
+}
+
+impl Crowd {
+    fn from_number(number: u8) -> Option<Self> {
+        let all = [Self::Refine, Self::Split, Self::Whole];
+        all.into_iter().find(|crowd| *crowd as u8 == number)
+    }
+}
+
+/// Keys of documents.
+#[derive(Clone, Debug)]
+pub(super) struct Keys {
+    pub(super) crowd: Crowd,
+    pub(super) nodes: Vec<Node>,
+    pub(super) glances: Glances,
+    /// A key and the place of its document.
+    pub(super) entries: Vec<(u64, u32)>,
+}
+
+/// Sets of features.
+#[derive(Clone, Debug)]
+pub(super) struct Features {
+    pub(super) nodes: Vec<Node>,
+    pub(super) glances: Glances,
+    pub(super) ends: Vec<u32>,
+    pub(super) features: Vec<u64>,
+}
+
+/// What a block holds.
+pub(super) enum Block {
+    Keys(Keys),
+    Features(Features),
+    Texts(Vec<TextRecord>),
+    Ids(Vec<String>),
+}
+
+/// A text, how many documents of a portion have it, and the position of the first of them.
+pub(super) struct TextRecord {
+    pub(super) name: TextName,
+    pub(super) documents: u32,
+    pub(super) first: Vec<u8>,
+}
+
+const KEYS: u8 = 0;
+const FEATURES: u8 = 1;
+const TEXTS: u8 = 2;
+const IDS: u8 = 3;
+
+pub(super) fn damaged() -> Error {
+    Error::setting(
+        "a block is cut off or damaged: give those that an earlier step of this run made",
+    )
+}
+
+impl Keys {
+    pub(super) fn new(setup: &Setup, layout: Layout, crowd: Crowd) -> Self {
+        Self {
+            crowd,
+            nodes: Vec::new(),
+            glances: Glances::new(layout, setup),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Appends the documents and keys of others.
+    pub(super) fn append(&mut self, other: &Self) {
+        let base = self.nodes.len() as u32;
+        for at in 0..other.nodes.len() {
+            self.glances.copy(&other.glances, at);
+        }
+        self.nodes.extend_from_slice(&other.nodes);
+        let entries = other.entries.iter();
+        self.entries
+            .extend(entries.map(|&(key, at)| (key, base + at)));
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let layout = self.glances.layout().number();
+        let mut into = vec![KEYS, layout, self.crowd as u8];
+        put_length(self.nodes.len(), &mut into);
+        put_length(self.entries.len(), &mut into);
+        put_nodes(&self.nodes, &mut into);
+        self.glances.write(&mut into);
+        let entries = self.entries.iter();
+        entries
+            .clone()
+            .for_each(|(key, _)| into.extend(key.to_le_bytes()));
+        entries.for_each(|(_, at)| into.extend(at.to_le_bytes()));
+        into
+    }
+}
+
+impl Features {
+    pub(super) fn new(setup: &Setup, layout: Layout) -> Self {
+        Self {
+            nodes: Vec::new(),
+            glances: Glances::new(layout, setup),
+            ends: Vec::new(),
+            features: Vec::new(),
+        }
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut into = vec![FEATURES, self.glances.layout().number()];
+        put_length(self.nodes.len(), &mut into);
+        put_length(self.features.len(), &mut into);
+        put_nodes(&self.nodes, &mut into);
+        self.glances.write(&mut into);
+        self.ends
+            .iter()
+            .for_each(|end| into.extend(end.to_le_bytes()));
+        let features = self.features.iter();
+        features.for_each(|feature| into.extend(feature.to_le_bytes()));
+        into
+    }
+
+    /// Calls back with the place and the features of every document.
+    pub(super) fn each(&self, mut visit: impl FnMut(usize, &[u64])) {
+        let mut start = 0;
+        for (at, &end) in self.ends.iter().enumerate() {
+            visit(at, &self.features[start..end as usize]);
+            start = end as usize;
+        }
+    }
+}
+
+pub(super) fn write_texts<'t>(
+    texts: impl ExactSizeIterator<Item = (TextName, u32, &'t [u8])>,
+) -> Vec<u8> {
+    let mut into = vec![TEXTS];
+    put_length(texts.len(), &mut into);
+    for (name, documents, first) in texts {
+        into.extend(name.0.to_le_bytes());
+        into.extend(documents.to_le_bytes());
+        put_bytes(first, &mut into);
+    }
+    into
+}
+
+pub(super) fn write_ids<'t>(ids: impl ExactSizeIterator<Item = &'t str>) -> Vec<u8> {
+    let mut into = vec![IDS];
+    put_length(ids.len(), &mut into);
+    ids.for_each(|id| put_bytes(id.as_bytes(), &mut into));
+    into
+}
+
+fn put_length(length: usize, into: &mut Vec<u8>) {
+    into.extend((length as u32).to_le_bytes());
+}
+
+fn put_bytes(bytes: &[u8], into: &mut Vec<u8>) {
+    put_length(bytes.len(), into);
+    into.extend_from_slice(bytes);
+}
+
+fn put_nodes(nodes: &[Node], into: &mut Vec<u8>) {
+    nodes
+        .iter()
+        .for_each(|node| into.extend(node.0.to_le_bytes()));
+}
+
+/// Reads a block.
+pub(super) fn read(setup: &Setup, bytes: &[u8]) -> Result<Block> {
+    let mut reader = Reader(bytes);
+    let block = read_block(setup, &mut reader).ok_or_else(damaged)?;
+    if reader.0.is_empty() {
+        Ok(block)
+    } else {
+        Err(damaged())
+    }
+}
+
+fn read_block(setup: &Setup, reader: &mut Reader<'_>) -> Option<Block> {
+    match byte(reader)? {
+        KEYS => read_keys(setup, reader).map(Block::Keys),
+        FEATURES => read_features(setup, reader).map(Block::Features),
+        TEXTS => {
+            let count = length(reader)?;
+            let text = |_| {
+                Some(TextRecord {
+                    name: TextName(u128::from_le_bytes(reader.array()?)),
+                    documents: u32::from_le_bytes(reader.array()?),
+                    first: string(reader)?,
+                })
+            };
+            (0..count)
+                .map(text)
+                .collect::<Option<_>>()
+                .map(Block::Texts)
+        }
+        IDS => {
+            let count = length(reader)?;
+            let id = |_| String::from_utf8(string(reader)?).ok();
+            (0..count).map(id).collect::<Option<_>>().map(Block::Ids)
+        }
+        _ => None,
+    }
+}
+
+fn read_keys(setup: &Setup, reader: &mut Reader<'_>) -> Option<Keys> {
+    let layout = Layout::from_number(byte(reader)?)?;
+    let crowd = Crowd::from_number(byte(reader)?)?;
+    let (documents, entries) = (length(reader)?, length(reader)?);
+    let mut keys = Keys::new(setup, layout, crowd);
+    keys.nodes = reader.list(documents, |bytes| Node(u64::from_le_bytes(bytes)))?;
+    keys.glances.read(reader, documents)?;
+    let of_entries = reader.list(entries, u64::from_le_bytes)?;
+    let places = reader.list(entries, u32::from_le_bytes)?;
+    if places.iter().any(|&at| at as usize >= documents) {
+        return None;
+    }
+    keys.entries = of_entries.into_iter().zip(places).collect();
+    Some(keys)
+}
+
+fn read_features(setup: &Setup, reader: &mut Reader<'_>) -> Option<Features> {
+    let layout = Layout::from_number(byte(reader)?)?;
+    let (documents, count) = (length(reader)?, length(reader)?);
+    let mut features = Features::new(setup, layout);
+    features.nodes = reader.list(documents, |bytes| Node(u64::from_le_bytes(bytes)))?;
+    features.glances.read(reader, documents)?;
+    features.ends = reader.list(documents, u32::from_le_bytes)?;
+    features.features = reader.list(count, u64::from_le_bytes)?;
+    let ascending = features.ends.is_sorted();
+    let last = features.ends.last().map_or(0, |&end| end as usize);
+    (ascending && last == count).then_some(features)
+}
+
+fn byte(reader: &mut Reader<'_>) -> Option<u8> {
+    let [byte] = reader.array()?;
+    Some(byte)
+}
+
+fn length(reader: &mut Reader<'_>) -> Option<usize> {
+    Some(u32::from_le_bytes(reader.array()?) as usize)
+}
+
+fn string(reader: &mut Reader<'_>) -> Option<Vec<u8>> {
+    let length = length(reader)?;
+    let (string, rest) = reader.0.split_at_checked(length)?;
+    reader.0 = rest;
+    Some(string.to_vec())
+}

@@ -1,0 +1,112 @@
+//! Which documents have a link, and in which component; which texts several documents have.
+
+use super::blocks::damaged;
+use super::{Node, Repeat, TextName};
+use crate::error::Result;
+use crate::matching::Union;
+use crate::sketches::Reader;
+
+/// The members of components and the repeated texts of a run, to be known by every portion.
+///
+/// Memory: 16 bytes for every text with a link and some 24 and a position for every repeated one.
+/// A run with more of them than one machine holds joins tables instead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Members {
+    /// Nodes and their components, by node.
+    components: Vec<(Node, Node)>,
+    repeats: Vec<Repeat>,
+}
+
+impl Members {
+    /// Follows links: the component of a node is the smallest one that is connected with it.
+    pub fn new(links: &[(Node, Node)], mut repeats: Vec<Repeat>) -> Self {
+        repeats.sort_unstable();
+        repeats.dedup_by(|later, earlier| later.name == earlier.name);
+        let mut nodes: Vec<Node> = links.iter().flat_map(|&(a, b)| [a, b]).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let rank = |node: Node| nodes.partition_point(|&other| other < node) as u32;
+        let mut union = Union::of(nodes.len());
+        links
+            .iter()
+            .for_each(|&(a, b)| union.join(rank(a), rank(b)));
+        let component = |at: usize| nodes[union.root(at as u32) as usize];
+        let components = (0..nodes.len()).map(component).collect::<Vec<_>>();
+        Self {
+            components: nodes.into_iter().zip(components).collect(),
+            repeats,
+        }
+    }
+
+    /// The component of a text that has a link.
+    pub fn component(&self, node: Node) -> Option<Node> {
+        let at = self.components.binary_search_by_key(&node, |it| it.0);
+        at.ok().map(|at| self.components[at].1)
+    }
+
+    /// The position of the first document with a text, where there are several.
+    pub fn first(&self, name: TextName) -> Option<&[u8]> {
+        let at = self.repeats.binary_search_by_key(&name, |it| it.name);
+        at.ok().map(|at| self.repeats[at].first.as_slice())
+    }
+
+    /// The texts that several documents have.
+    pub fn into_repeats(self) -> Vec<Repeat> {
+        self.repeats
+    }
+
+    /// Every text with a link, and its component.
+    pub fn components(&self) -> &[(Node, Node)] {
+        &self.components
+    }
+
+    /// Bytes from which [`read`](Self::read) makes the same.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut into = Vec::with_capacity(16 * self.components.len() + 64 * self.repeats.len());
+        into.extend((self.components.len() as u64).to_le_bytes());
+        into.extend((self.repeats.len() as u64).to_le_bytes());
+        for (node, component) in &self.components {
+            into.extend(node.0.to_le_bytes());
+            into.extend(component.0.to_le_bytes());
+        }
+        for Repeat { name, first } in &self.repeats {
+            into.extend(name.0.to_le_bytes());
+            into.extend((first.len() as u32).to_le_bytes());
+            into.extend_from_slice(first);
+        }
+        into
+    }
+
+    /// Reads what was written.
+    ///
+    /// # Errors
+    /// If the bytes are cut off or damaged.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        Self::parse(&mut Reader(bytes)).ok_or_else(damaged)
+    }
+
+    fn parse(reader: &mut Reader<'_>) -> Option<Self> {
+        let components = u64::from_le_bytes(reader.array()?) as usize;
+        let repeats = u64::from_le_bytes(reader.array()?) as usize;
+        let pair = |bytes: [u8; 16]| {
+            let pair = u128::from_le_bytes(bytes);
+            (Node(pair as u64), Node((pair >> 64) as u64))
+        };
+        let components = reader.list(components, pair)?;
+        let repeat = |_| {
+            let name = TextName(u128::from_le_bytes(reader.array()?));
+            let length = u32::from_le_bytes(reader.array()?) as usize;
+            let (first, rest) = reader.0.split_at_checked(length)?;
+            reader.0 = rest;
+            Some(Repeat {
+                name,
+                first: first.to_vec(),
+            })
+        };
+        let repeats = (0..repeats).map(repeat).collect::<Option<Vec<_>>>()?;
+        reader.0.is_empty().then_some(Self {
+            components,
+            repeats,
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! The place of a document in the total order, as bytes that compare like it.
+//!
+//! Where documents lie on many machines there is no order of reading: the id, in the order of its
+//! bytes, stands for it. What a policy asks for comes before the id.
+
+use crate::error::{Error, Result};
+
+/// Which document of several that match comes first; see the same of a run over files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// The smallest id.
+    #[default]
+    Smallest,
+    /// The largest id.
+    Largest,
+    /// The one with the smallest value, then the smallest id.
+    Least,
+    /// The one with the largest value, then the smallest id.
+    Most,
+}
+
+/// A value by which documents are ordered: numbers before texts, and what is missing last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A number.
+    Number(f64),
+    /// A text, compared by its bytes.
+    Text(&'a str),
+    /// No value.
+    Missing,
+}
+
+const NUMBER: u8 = 0;
+const TEXT: u8 = 1;
+/// Behind numbers and texts, whose first bytes are 0 and 1, or 255 and 254 where they are turned.
+const LAST: u8 = 0xff;
+const PRESENT: u8 = 0;
+
+impl First {
+    /// Appends the position of a document: of two documents, the one whose position has the smaller
+    /// bytes comes first.
+    pub fn position(self, id: &str, value: Value<'_>, into: &mut Vec<u8>) {
+        let start = into.len();
+        match (self, value) {
+            (Self::Smallest, _) => {}
+            (Self::Largest, _) => {
+                ended(id.as_bytes(), into);
+                turn(&mut into[start..]);
+            }
+            (Self::Least | Self::Most, Value::Missing) => into.push(LAST),
+            (Self::Least | Self::Most, value) => {
+                into.push(PRESENT);
+                match value {
+                    Value::Number(number) => {
+                        into.push(NUMBER);
+                        into.extend(ascending(number).to_be_bytes());
+                    }
+                    Value::Text(text) => {
+                        into.push(TEXT);
+                        ended(text.as_bytes(), into);
+                    }
+                    Value::Missing => {}
+                }
+                if self == Self::Most {
+                    turn(&mut into[start + 1..]);
+                }
+            }
+        }
+        into.extend_from_slice(id.as_bytes());
+    }
+
+    /// The id in a position.
+    ///
+    /// # Errors
+    /// If these bytes are none of this order.
+    pub fn id(self, position: &[u8]) -> Result<&str> {
+        let rest = match self {
+            Self::Smallest => Some(position),
+            Self::Largest => behind_ended(position, 0xff),
+            Self::Least => behind_value(position, 0),
+            Self::Most => behind_value(position, 0xff),
+        };
+        rest.and_then(|id| std::str::from_utf8(id).ok())
+            .ok_or_else(|| {
+                Error::setting(format!(
+                    "{} bytes are no position of a document in this order: give those of the same run",
+                    position.len()
+                ))
+            })
+    }
+}
+
+/// Bits that ascend as `f64::total_cmp` does.
+fn ascending(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
+}
+
+/// Bytes with an end: a zero byte is followed by 255, and two zeros are the end.
+fn ended(bytes: &[u8], into: &mut Vec<u8>) {
+    for &byte in bytes {
+        into.push(byte);
+        if byte == 0 {
+            into.push(0xff);
+        }
+    }
+    into.extend([0, 0]);
+}
+
+fn turn(bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte = !*byte);
+}
+
+/// What stands behind bytes with an end, which were turned with `turned`.
+fn behind_ended(bytes: &[u8], turned: u8) -> Option<&[u8]> {
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] ^ turned != 0 {
+            at += 1;
+        } else if bytes.get(at + 1)? ^ turned == 0 {
+            return Some(&bytes[at + 2..]);
+        } else {
+            at += 2;
+        }
+    }
+    None
+}
+
+fn behind_value(position: &[u8], turned: u8) -> Option<&[u8]> {
+    let (&first, rest) = position.split_first()?;
+    if first == LAST {
+        return Some(rest);
+    }
+    let (&kind, rest) = rest.split_first()?;
+    match kind ^ turned {
+        NUMBER => rest.get(8..),
+        TEXT => behind_ended(rest, turned),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    fn compare(a: Value<'_>, b: Value<'_>) -> Ordering {
+        match (a, b) {
+            (Value::Number(a), Value::Number(b)) => a.total_cmp(&b),
+            (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Value::Number(_), Value::Text(_)) => Ordering::Less,
+            (Value::Text(_), Value::Number(_)) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    }
+
+    fn expected(first: First, a: (&str, Value<'_>), b: (&str, Value<'_>)) -> Ordering {
+        let missing = |value| value == Value::Missing;
+        let by_missing = missing(a.1).cmp(&missing(b.1));
+        let by_id = a.0.as_bytes().cmp(b.0.as_bytes());
+        match first {
+            First::Smallest => by_id,
+            First::Largest => by_id.reverse(),
+            First::Least => by_missing.then(compare(a.1, b.1)).then(by_id),
+            First::Most => by_missing.then(compare(b.1, a.1)).then(by_id),
+        }
+    }
+
+    #[test]
+    fn positions_compare_as_the_policy_says_and_hold_the_id() {
+        let ids = [
+            "",
+            "\0",
+            "\0\0",
+            "a",
+            "a\0",
+            "a\0b",
+            "aa",
+            "b",
+            "ä",
+            "文",
+            "\u{10ffff}",
+        ];
+        let numbers = [-1e300, -1.5, -0.0, 0.0, 1e-300, 2.0, f64::INFINITY];
+        let texts = ["", "\0", "a", "a\0", "a\0b", "ab", "b"];
+        let mut values = vec![Value::Missing];
+        values.extend(numbers.map(Value::Number));
+        values.extend(texts.map(Value::Text));
+        for first in [First::Smallest, First::Largest, First::Least, First::Most] {
+            let documents = || {
+                ids.iter()
+                    .flat_map(|&id| values.iter().map(move |&it| (id, it)))
+            };
+            for a in documents() {
+                let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+                first.position(a.0, a.1, &mut of_a);
+                assert_eq!(first.id(&of_a).unwrap(), a.0);
+                for b in documents() {
+                    of_b.clear();
+                    first.position(b.0, b.1, &mut of_b);
+                    assert_eq!(
+                        of_a.cmp(&of_b),
+                        expected(first, a, b),
+                        "{first:?} {a:?} {b:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_position_are_refused() {
+        for (first, bytes) in [
+            (First::Least, &[][..]),
+            (First::Least, &[0, 0, 1]),
+            (First::Most, &[0, 7, 1]),
+            (First::Largest, &[1, 2, 3]),
+            (First::Smallest, &[0xff]),
+        ] {
+            let error = first.id(bytes).unwrap_err().to_string();
+            assert!(error.contains("no position"), "{error}");
+        }
+    }
+}

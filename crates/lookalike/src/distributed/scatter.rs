@@ -1,0 +1,417 @@
+//! A portion of the documents, sketched: their keys, sent to the parts that get all equal ones.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::blocks::{self, Block, Crowd, Features, Keys};
+use super::glance::Layout;
+use super::{Setup, TextName, Value, part_of};
+use crate::error::{Error, Result};
+use crate::hash::{mix, value_hash};
+use crate::matching::{Frequencies, band_key, block_key, feature_key, smallest_key, text_key};
+use crate::sketches::Sketches;
+use crate::text::{Analysis, Scratch, State};
+use crate::types::DocId;
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParcelKind {
+    /// Goes to [`Gather`](super::Gather), with all others of its part.
+    Part,
+    /// Features that become keys when their frequencies are known: goes to [`FeatureOrder`].
+    Features,
+}
+
+/// A block of bytes and where it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parcel {
+    /// What it holds.
+    pub kind: ParcelKind,
+    /// The part, from 0; 0 for features, which go nowhere.
+    pub part: u32,
+    /// The bytes.
+    pub block: Vec<u8>,
+}
+
+/// Sketches are made of so many documents before their store begins again.
+const AT_ONCE: usize = 1024;
+
+/// Sketches documents and sends their keys to parts.
+///
+/// Memory: what the parcels hold, so they should be [taken](Self::take) when they have some tens of
+/// megabytes. Documents with a text that came before in the same parcels have no keys of their own.
+pub struct Scatter {
+    setup: Arc<Setup>,
+    scratch: Scratch,
+    sketches: Sketches,
+    buffer: Vec<u64>,
+    parcels: Parcels,
+    /// Only documents with these nodes, and of these the features alone.
+    only: Option<Arc<Vec<u64>>>,
+}
+
+/// What has not been taken yet.
+struct Parcels {
+    parts: u32,
+    keys: Vec<Keys>,
+    features: Vec<Features>,
+    texts: HashMap<TextName, (u32, Vec<u8>)>,
+    ids: Vec<Vec<String>>,
+    /// Texts whose features alone are wanted and held.
+    crowded: HashSet<TextName>,
+    bytes: usize,
+}
+
+impl Parcels {
+    fn new(setup: &Setup, parts: u32) -> Self {
+        let crowd = if setup.refines() {
+            Crowd::Refine
+        } else {
+            Crowd::Split
+        };
+        let layout = Layout::of_sketches(setup);
+        let keys = || Keys::new(setup, layout, crowd);
+        Self {
+            parts,
+            keys: (0..parts).map(|_| keys()).collect(),
+            features: [layout, Layout::Brief]
+                .map(|layout| Features::new(setup, layout))
+                .into(),
+            texts: HashMap::new(),
+            ids: vec![Vec::new(); parts as usize],
+            crowded: HashSet::new(),
+            bytes: 0,
+        }
+    }
+
+    fn take(self) -> Vec<Parcel> {
+        let mut parcels = Vec::new();
+        let mut to_part = |part: usize, block| {
+            parcels.push(Parcel {
+                kind: ParcelKind::Part,
+                part: part as u32,
+                block,
+            });
+        };
+        for (part, keys) in self.keys.iter().enumerate() {
+            if !keys.nodes.is_empty() {
+                to_part(part, keys.write());
+            }
+        }
+        for (part, ids) in self.ids.iter().enumerate() {
+            if !ids.is_empty() {
+                to_part(part, blocks::write_ids(ids.iter().map(String::as_str)));
+            }
+        }
+        let mut texts: Vec<_> = self.texts.into_iter().collect();
+        texts.sort_unstable_by_key(|&(name, _)| (name.node(), name));
+        let part = |name: TextName| part_of(name.node().0, self.parts);
+        for texts in texts.chunk_by(|a, b| part(a.0) == part(b.0)) {
+            let records = texts
+                .iter()
+                .map(|(name, (documents, first))| (*name, *documents, first.as_slice()));
+            to_part(part(texts[0].0) as usize, blocks::write_texts(records));
+        }
+        let features = self.features.iter().filter(|it| !it.nodes.is_empty());
+        parcels.extend(features.map(|features| Parcel {
+            kind: ParcelKind::Features,
+            part: 0,
+            block: features.write(),
+        }));
+        parcels
+    }
+}
+
+impl Scatter {
+    /// Sends keys to so many parts, from 1.
+    ///
+    /// # Errors
+    /// If there are no parts.
+    pub fn new(setup: Arc<Setup>, parts: u32) -> Result<Self> {
+        if parts == 0 {
+            return Err(Error::setting("keys cannot go to 0 parts: give 1 or more"));
+        }
+        Ok(Self {
+            sketches: setup.sketcher.sketches(1 << 20),
+            scratch: Scratch::default(),
+            buffer: Vec::new(),
+            parcels: Parcels::new(&setup, parts),
+            only: None,
+            setup,
+        })
+    }
+
+    /// Takes the features of documents with these nodes, and nothing else: they have met in groups
+    /// that were too large.
+    pub fn crowded(setup: Arc<Setup>, mut nodes: Vec<u64>) -> Result<Self> {
+        nodes.sort_unstable();
+        Ok(Self {
+            only: Some(Arc::new(nodes)),
+            ..Self::new(setup, 1)?
+        })
+    }
+
+    /// Bytes that are ready to be taken, about.
+    pub fn bytes(&self) -> usize {
+        self.parcels.bytes
+    }
+
+    /// Adds a document.
+    pub fn add(&mut self, id: &str, value: Value<'_>, text: &str) {
+        if self.sketches.len() >= AT_ONCE {
+            self.sketches = self.setup.sketcher.sketches(1 << 20);
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let setup = self.setup.clone();
+        self.add_analysis(id, value, &setup.analyzer.analyze(text, &mut scratch));
+        self.scratch = scratch;
+    }
+
+    fn add_analysis(&mut self, id: &str, value: Value<'_>, analysis: &Analysis<'_>) {
+        self.setup.sketcher.add(analysis, &mut self.sketches);
+        let document = DocId(self.sketches.len() as u32 - 1);
+        let name = self.setup.name(&self.sketches, document);
+        let rich = self.sketches.state(document) == State::Rich;
+        if let Some(only) = &self.only {
+            let wanted = name.filter(|name| only.binary_search(&name.node().0).is_ok());
+            if let Some(name) = wanted.filter(|&name| rich && self.parcels.crowded.insert(name)) {
+                self.add_features(name, analysis, document, 0);
+            }
+            return;
+        }
+        self.parcels.add_id(id);
+        let Some(name) = name else { return };
+        let mut position = Vec::with_capacity(id.len() + 12);
+        self.setup.first.position(id, value, &mut position);
+        if !self.parcels.add_text(name, position) {
+            return;
+        }
+        self.add_keys(name, document, rich);
+        let joined = self.setup.plan.join().is_some_and(|join| {
+            let size = self.sketches.brief(document).size as usize;
+            rich && size > 0 && size <= join.reach
+        });
+        if joined {
+            self.add_features(name, analysis, document, 1);
+        }
+    }
+
+    /// Adds the features of a document to those with one of the two layouts.
+    fn add_features(
+        &mut self,
+        name: TextName,
+        analysis: &Analysis<'_>,
+        document: DocId,
+        at: usize,
+    ) {
+        let features = &mut self.parcels.features[at];
+        let start = features.features.len();
+        match self.sketches.features(document) {
+            Some(kept) => features.features.extend_from_slice(kept),
+            None => analysis.features(&mut features.features),
+        }
+        features.nodes.push(name.node());
+        features.glances.push(&self.sketches, document);
+        features.ends.push(features.features.len() as u32);
+        self.parcels.bytes += 8 * (features.features.len() - start) + 84;
+    }
+
+    fn add_keys(&mut self, name: TextName, document: DocId, rich: bool) {
+        let Self {
+            setup,
+            sketches,
+            buffer: keys,
+            parcels,
+            ..
+        } = self;
+        keys.clear();
+        let plan = &setup.plan;
+        if plan.sentences().is_some() {
+            keys.push(mix(text_key(sketches.key(document)) ^ TEXTS));
+            keys.extend(sketches.sentences(document).map(mix));
+        }
+        if let (Some(bands), Some(signature)) = (plan.bands(), sketches.signature(document)) {
+            keys.extend((0..bands.bands).map(|band| band_key(bands, band, signature)));
+        }
+        if let (Some(smallest), Some(hashes)) = (plan.smallest(), sketches.smallest(document)) {
+            let meeting = hashes.iter().take(smallest.meeting);
+            keys.extend(meeting.map(|&hash| smallest_key(hash)));
+        }
+        if let (Some(distance), true) = (plan.distance(), rich) {
+            let fingerprint = sketches.fingerprint(document).unwrap_or(0);
+            let blocks = plan.blocks().unwrap_or(crate::plan::Blocks {
+                count: distance.get() + 1,
+                bits: plan.bits(),
+            });
+            let masks = blocks.masks().enumerate();
+            keys.extend(masks.map(|(at, mask)| block_key(at, fingerprint & mask)));
+        }
+        let add = |to: &mut Keys, keys: &[u64]| {
+            let at = to.nodes.len() as u32;
+            to.nodes.push(name.node());
+            to.glances.push(sketches, document);
+            to.entries.extend(keys.iter().map(|&key| (key, at)));
+            84 + 12 * keys.len()
+        };
+        parcels.bytes += send(keys, &mut parcels.keys, add);
+    }
+
+    /// What is ready to be taken; more documents may follow.
+    pub fn take(&mut self) -> Vec<Parcel> {
+        let parts = self.parcels.parts;
+        let fresh = Parcels::new(&self.setup, parts);
+        std::mem::replace(&mut self.parcels, fresh).take()
+    }
+}
+
+/// Sets the keys of equal texts apart from those of sentences.
+const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Sorts the keys of a document and hands those of one part to it together; adds the bytes up.
+fn send(keys: &mut [u64], parts: &mut [Keys], add: impl Fn(&mut Keys, &[u64]) -> usize) -> usize {
+    let count = parts.len() as u32;
+    keys.sort_unstable();
+    let of_parts = keys.chunk_by(|&a, &b| part_of(a, count) == part_of(b, count));
+    of_parts
+        .map(|keys| add(&mut parts[part_of(keys[0], count) as usize], keys))
+        .sum()
+}
+
+impl Parcels {
+    fn add_id(&mut self, id: &str) {
+        let part = part_of(value_hash(id.as_bytes()), self.parts);
+        self.ids[part as usize].push(id.to_owned());
+        self.bytes += id.len() + 4;
+    }
+
+    /// Whether the text is the first of its name.
+    fn add_text(&mut self, name: TextName, position: Vec<u8>) -> bool {
+        match self.texts.entry(name) {
+            Entry::Vacant(entry) => {
+                self.bytes += position.len() + 24;
+                entry.insert((1, position));
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                let (documents, first) = entry.get_mut();
+                *documents += 1;
+                if position < *first {
+                    *first = position;
+                }
+                false
+            }
+        }
+    }
+}
+
+/// How often features occur, from all portions: makes keys of those that are rarest.
+///
+/// Every feature of a set could be a key; the rarest are enough (see the prefix filter of
+/// [`matching`](crate::matching)), and any table gives the same pairs. 4 MiB.
+pub struct FeatureOrder {
+    frequencies: Frequencies,
+}
+
+const COUNTERS: usize = 1 << 20;
+
+impl Default for FeatureOrder {
+    fn default() -> Self {
+        let frequencies = Frequencies::of(vec![0; COUNTERS]);
+        Self { frequencies }
+    }
+}
+
+impl FeatureOrder {
+    /// A table that was [written](Self::to_bytes).
+    ///
+    /// # Errors
+    /// If these bytes are none.
+    pub fn read(bytes: &[u8]) -> Result<Self> {
+        let (counts, rest) = bytes.as_chunks::<4>();
+        if counts.len() != COUNTERS || !rest.is_empty() {
+            return Err(Error::setting(format!(
+                "a table of frequencies has {} bytes, not {}",
+                4 * COUNTERS,
+                bytes.len()
+            )));
+        }
+        let counts = counts.iter().map(|count| u32::from_le_bytes(*count));
+        Ok(Self {
+            frequencies: Frequencies::of(counts.collect()),
+        })
+    }
+
+    /// All counts.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.frequencies
+            .counts()
+            .flat_map(u32::to_le_bytes)
+            .collect()
+    }
+
+    /// Counts the features of a parcel.
+    ///
+    /// # Errors
+    /// If the block is none of features.
+    pub fn count(&self, setup: &Setup, block: &[u8]) -> Result<()> {
+        let features = features_of(setup, block)?;
+        features.each(|_, features| self.frequencies.add(features));
+        Ok(())
+    }
+
+    /// Adds the counts of another table.
+    #[must_use]
+    pub fn with(self, other: &Self) -> Self {
+        let pairs = self.frequencies.counts().zip(other.frequencies.counts());
+        let sums = pairs.map(|(one, other)| one.saturating_add(other));
+        let frequencies = Frequencies::of(sums.collect());
+        Self { frequencies }
+    }
+
+    /// The rarest features of a parcel's documents, as keys, in parcels for so many parts.
+    ///
+    /// # Errors
+    /// If the block is none of features, or there are no parts.
+    pub fn keys(&self, setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
+        if parts == 0 {
+            return Err(Error::setting("keys cannot go to 0 parts: give 1 or more"));
+        }
+        let features = features_of(setup, block)?;
+        let layout = features.glances.layout();
+        let mut to: Vec<_> = (0..parts)
+            .map(|_| Keys::new(setup, layout, Crowd::Split))
+            .collect();
+        let threshold = setup.plan.candidate_threshold();
+        let (mut rarest, mut keys) = (Vec::new(), Vec::new());
+        features.each(|document, set| {
+            self.frequencies.rarest(set, threshold, &mut rarest);
+            keys.clear();
+            keys.extend(rarest.iter().map(|&(_, feature)| feature_key(feature)));
+            send(&mut keys, &mut to, |to, keys| {
+                let at = to.nodes.len() as u32;
+                to.nodes.push(features.nodes[document]);
+                to.glances.copy(&features.glances, document);
+                to.entries.extend(keys.iter().map(|&key| (key, at)));
+                0
+            });
+        });
+        let parcels = (0..).zip(to).filter(|(_, keys)| !keys.nodes.is_empty());
+        Ok(parcels
+            .map(|(part, keys)| Parcel {
+                kind: ParcelKind::Part,
+                part,
+                block: keys.write(),
+            })
+            .collect())
+    }
+}
+
+fn features_of(setup: &Setup, block: &[u8]) -> Result<Features> {
+    match blocks::read(setup, block)? {
+        Block::Features(features) => Ok(features),
+        _ => Err(Error::setting(
+            "a block holds no features: frequencies are counted of parcels of features alone",
+        )),
+    }
+}

@@ -1,0 +1,511 @@
+//! Many machines against one: the walk over all documents in their order, which has a model of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::gather::Limits;
+use super::settle::{Again, AtHand};
+use super::*;
+use crate::matching::{Corpus, find_pairs, find_verdicts};
+use crate::plan::{Candidates, Method};
+use crate::text::{Analysis, Scratch};
+use crate::types::Threshold;
+
+/// A stream of numbers that are the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        (mix(self.0) % limit as u64) as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Document {
+    id: String,
+    value: f64,
+    text: String,
+}
+
+impl Document {
+    fn value(&self) -> Value<'_> {
+        if self.value < 1.0 {
+            Value::Missing
+        } else {
+            Value::Number(self.value)
+        }
+    }
+}
+
+/// What a run found: by id, what is removed, and all pairs.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    removed: BTreeMap<String, (String, f64, &'static str)>,
+    pairs: BTreeSet<(String, String)>,
+}
+
+/// How the work is cut.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    portions: usize,
+    parts: u32,
+    tasks: usize,
+    limits: Limits,
+}
+
+const CUTS: [Cut; 3] = [
+    Cut {
+        portions: 1,
+        parts: 1,
+        tasks: 1,
+        limits: Limits {
+            members: 4096,
+            comparisons: 512,
+            portion: 4096,
+        },
+    },
+    Cut {
+        portions: 3,
+        parts: 7,
+        tasks: 2,
+        limits: Limits {
+            members: 9,
+            comparisons: 2,
+            portion: 3,
+        },
+    },
+    Cut {
+        portions: 5,
+        parts: 2,
+        tasks: 2,
+        limits: Limits {
+            members: 4096,
+            comparisons: 1,
+            portion: 50,
+        },
+    },
+];
+
+/// Blocks of bytes, by part.
+fn gather(setup: &Arc<Setup>, parcels: &[Parcel], cut: Cut) -> Vec<Gathered> {
+    let tasks = (0..cut.tasks).map(|task| {
+        let mut gather = Gather::new(setup.clone()).within(cut.limits);
+        let of_task = |parcel: &&Parcel| parcel.part as usize % cut.tasks == task;
+        for parcel in parcels.iter().filter(of_task) {
+            assert_eq!(parcel.kind, ParcelKind::Part);
+            assert!(parcel.part < cut.parts);
+            gather.add(&parcel.block).unwrap();
+        }
+        gather.finish(cut.parts)
+    });
+    tasks.collect()
+}
+
+fn keys_of_features(setup: &Setup, features: &[Parcel], parts: u32) -> Vec<Parcel> {
+    let tables = features.iter().map(|parcel| {
+        let order = FeatureOrder::default();
+        order.count(setup, &parcel.block).unwrap();
+        FeatureOrder::read(&order.to_bytes()).unwrap()
+    });
+    let order = tables.fold(FeatureOrder::default(), |all, one| all.with(&one));
+    let keys = |parcel: &Parcel| order.keys(setup, &parcel.block, parts).unwrap();
+    features.iter().flat_map(keys).collect()
+}
+
+/// What became of hot groups, to see that tests have any.
+#[derive(Debug, Default)]
+struct Hot {
+    crowded: usize,
+    split: usize,
+}
+
+fn distributed(setup: &Arc<Setup>, documents: &[Document], cut: Cut) -> (Found, Hot) {
+    let portion = documents.len().div_ceil(cut.portions).max(1);
+    let (mut parts, mut features) = (Vec::new(), Vec::new());
+    for documents in documents.chunks(portion) {
+        let mut scatter = Scatter::new(setup.clone(), cut.parts).unwrap();
+        for (at, document) in documents.iter().enumerate() {
+            scatter.add(&document.id, document.value(), &document.text);
+            if at % 40 == 39 {
+                let parcels = scatter.take().into_iter();
+                let (part, rest): (Vec<_>, Vec<_>) =
+                    parcels.partition(|it| it.kind == ParcelKind::Part);
+                parts.extend(part);
+                features.extend(rest);
+            }
+        }
+        for parcel in scatter.take() {
+            match parcel.kind {
+                ParcelKind::Part => parts.push(parcel),
+                ParcelKind::Features => features.push(parcel),
+            }
+        }
+    }
+    parts.extend(keys_of_features(setup, &features, cut.parts));
+    let mut gathered = gather(setup, &parts, cut);
+    let crowded: Vec<u64> = gathered
+        .iter()
+        .flat_map(|it| it.crowded.iter().map(|node| node.0))
+        .collect();
+    let mut hot = Hot {
+        crowded: crowded.len(),
+        split: 0,
+    };
+    if !crowded.is_empty() {
+        let mut features = Vec::new();
+        for documents in documents.chunks(portion) {
+            let mut scatter = Scatter::crowded(setup.clone(), crowded.clone()).unwrap();
+            for document in documents {
+                scatter.add(&document.id, document.value(), &document.text);
+            }
+            features.extend(scatter.take());
+        }
+        let keys = keys_of_features(setup, &features, cut.parts);
+        gathered.extend(gather(setup, &keys, cut));
+    }
+    let split: Vec<Parcel> = gathered.iter().flat_map(|it| it.split.clone()).collect();
+    hot.split = split.len();
+    let squares = gather(setup, &split, cut);
+    assert!(
+        squares
+            .iter()
+            .all(|it| it.split.is_empty() && it.crowded.is_empty())
+    );
+    gathered.extend(squares);
+    let links: Vec<_> = gathered.iter().flat_map(|it| it.links.clone()).collect();
+    let repeats = gathered.into_iter().flat_map(|it| it.repeats).collect();
+    let members = Members::new(&links, repeats);
+    let members = Arc::new(Members::read(&members.to_bytes()).unwrap());
+    (settle(setup, documents, &members), hot)
+}
+
+fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) -> Found {
+    let mut found = Found::default();
+    let mut collected = Vec::new();
+    let mut collect = Collect::new(setup.clone(), members.clone());
+    for document in documents {
+        let role = collect.role(&document.id, document.value(), &document.text);
+        match role.unwrap() {
+            Role::Alone => {}
+            Role::Repeats(kept) => {
+                let removed = (kept, 1.0, "exact");
+                found.removed.insert(document.id.clone(), removed);
+            }
+            Role::Member {
+                component,
+                name,
+                position,
+                first,
+                repeated,
+            } => collected.push((component, !first, name, position, repeated, &document.text)),
+        }
+    }
+    collected.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    let mut walks = [Settle::new(setup.clone()), Settle::pairs(setup.clone())];
+    for walk in &mut walks {
+        for (component, repeats, name, position, repeated, text) in &collected {
+            let incoming = Incoming {
+                component: *component,
+                name: *name,
+                position,
+                text: (!repeats).then_some(text.as_str()),
+                repeated: *repeated,
+            };
+            walk.add(incoming).unwrap();
+        }
+        walk.finish().unwrap();
+    }
+    let [mut verdicts, mut pairs] = walks;
+    for removed in verdicts.take_removed() {
+        let of = (removed.kept, removed.similarity.get(), removed.route.name());
+        assert!(found.removed.insert(removed.id, of).is_none());
+    }
+    for pair in pairs.take_pairs() {
+        assert!(found.pairs.insert((pair.a, pair.b)));
+    }
+    found
+}
+
+struct Plain<'a>(&'a Setup, &'a [Document]);
+
+impl Again for Plain<'_> {
+    fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>)) {
+        let text = &self.1[document.index()].text;
+        visit(&self.0.analyzer.analyze(text, &mut Scratch::default()));
+    }
+}
+
+/// One machine, over the documents in their order.
+fn alone(setup: &Setup, documents: &[Document]) -> Found {
+    let mut documents = documents.to_vec();
+    documents.sort_by(|a, b| {
+        let by_id = a.id.as_bytes().cmp(b.id.as_bytes());
+        let missing = |it: &Document| it.value < 1.0;
+        let by_value = |a: &Document, b: &Document| {
+            let by_missing = missing(a).cmp(&missing(b));
+            let both_there = !missing(a) && !missing(b);
+            by_missing.then(if both_there {
+                a.value.total_cmp(&b.value)
+            } else {
+                std::cmp::Ordering::Equal
+            })
+        };
+        match setup.first {
+            First::Smallest => by_id,
+            First::Largest => by_id.reverse(),
+            First::Least => by_value(a, b).then(by_id),
+            First::Most if missing(a) || missing(b) => by_value(a, b).then(by_id),
+            First::Most => by_value(b, a).then(by_id),
+        }
+    });
+    let mut sketches = setup.sketcher.sketches(0);
+    let mut scratch = Scratch::default();
+    for document in &documents {
+        let analysis = setup.analyzer.analyze(&document.text, &mut scratch);
+        setup.sketcher.add(&analysis, &mut sketches);
+    }
+    let corpus = Corpus {
+        plan: &setup.plan,
+        sketches: &sketches,
+        texts: &AtHand(&Plain(setup, &documents)),
+        order: None,
+        parts: None,
+        window: None,
+        given: 0,
+    };
+    let id = |document: DocId| documents[document.index()].id.clone();
+    let mut found = Found::default();
+    for removal in find_verdicts(&corpus, &|_| {}).unwrap().removals {
+        let kept = removal.kept;
+        let of = (id(kept.with), kept.similarity.get(), kept.route.name());
+        found.removed.insert(id(removal.document), of);
+    }
+    let visit = |pair: crate::matching::Pair| {
+        found.pairs.insert((id(pair.a), id(pair.b)));
+        Ok::<_, crate::Error>(())
+    };
+    find_pairs(&corpus, false, visit, &|_| {}).unwrap();
+    found
+}
+
+/// Documents of families that drift, with equal texts, texts of one template, poor and empty ones.
+fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Document> {
+    let word = |at: usize| format!("w{at}");
+    let words = |random: &mut Random, count: usize| -> Vec<String> {
+        (0..count).map(|_| word(random.below(4000))).collect()
+    };
+    let families: Vec<_> = (0..12).map(|_| words(random, length)).collect();
+    let template = words(random, length);
+    let mut texts: Vec<String> = Vec::new();
+    for _ in 0..count {
+        let text = match random.below(10) {
+            0 => ["", " ", "!", "?!", "one", "One.", "two"][random.below(7)].to_owned(),
+            1 if !texts.is_empty() => texts[random.below(texts.len())].to_uppercase(),
+            2 => {
+                let mut own = template.clone();
+                let from = length * 3 / 5;
+                own.truncate(from);
+                own.extend(words(random, length - from));
+                own.join(" ")
+            }
+            3 => words(random, length).join(" "),
+            _ => {
+                let mut edited = families[random.below(12)].clone();
+                for _ in 0..random.below(1 + length / 8) {
+                    let at = random.below(edited.len());
+                    edited[at] = word(random.below(4000));
+                }
+                if random.below(2) == 0 {
+                    edited.truncate(length - random.below(length / 5));
+                }
+                edited.join(" ") + if random.below(3) == 0 { ". Yes" } else { "" }
+            }
+        };
+        texts.push(text);
+    }
+    let document = |(at, text): (usize, String)| Document {
+        id: format!("{:x}", mix(at as u64) >> 40),
+        value: random.below(9) as f64,
+        text,
+    };
+    texts.into_iter().enumerate().map(document).collect()
+}
+
+fn setup(settings: Settings, first: First) -> Arc<Setup> {
+    Setup::new(&Recipe::default(), settings, first).unwrap()
+}
+
+fn at(method: Method, measure: Measure, threshold: f64) -> Settings {
+    Settings {
+        method,
+        measure,
+        threshold: Threshold::new(threshold).unwrap(),
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn the_result_is_that_of_one_machine() {
+    let mut random = Random(7);
+    let firsts = [First::Smallest, First::Largest, First::Least, First::Most];
+    let simhash = |distance, candidates| Settings {
+        distance,
+        candidates,
+        ..at(Method::SimHash, Measure::Jaccard, 0.6)
+    };
+    let cases = [
+        at(Method::Auto, Measure::Jaccard, 0.75),
+        at(Method::Auto, Measure::Jaccard, 0.6),
+        at(Method::Auto, Measure::Containment, 0.8),
+        at(Method::Auto, Measure::Cosine, 0.8),
+        at(Method::Auto, Measure::Levenshtein, 0.8),
+        at(Method::Auto, Measure::Sketch, 0.75),
+        at(Method::MinHash, Measure::Jaccard, 0.75),
+        at(Method::MinHash, Measure::Sketch, 0.7),
+        at(Method::Join, Measure::Jaccard, 0.5),
+        at(Method::Exact, Measure::Jaccard, 0.75),
+        at(Method::Sentences, Measure::Jaccard, 0.6),
+        at(Method::BottomK, Measure::Jaccard, 0.75),
+        simhash(9, Candidates::Distance),
+        simhash(9, Candidates::Blocks),
+    ];
+    let (mut removed, mut crowded, mut split) = (0, 0, 0);
+    for (at, settings) in cases.into_iter().enumerate() {
+        for length in [12, 90, 300] {
+            let documents = corpus(&mut random, 250, length);
+            let setup = setup(settings, firsts[(at + length) % 4]);
+            let expected = alone(&setup, &documents);
+            removed += expected.removed.len();
+            for cut in CUTS {
+                let (found, hot) = distributed(&setup, &documents, cut);
+                assert_eq!(found, expected, "{settings:?} {length} {cut:?}");
+                crowded += hot.crowded;
+                split += hot.split;
+            }
+        }
+    }
+    assert!(removed > 1000 && crowded > 1000 && split > 100);
+}
+
+#[test]
+fn documents_of_one_template_are_no_square_of_comparisons() {
+    let mut random = Random(3);
+    let length = 200;
+    let words = |random: &mut Random, count: usize| -> Vec<String> {
+        (0..count)
+            .map(|_| format!("w{}", random.below(100_000)))
+            .collect()
+    };
+    let template = words(&mut random, length);
+    // So many own words that pairs share bands but do not match; few, so that they match.
+    for (own, crowds) in [(85, true), (2, false)] {
+        let documents: Vec<Document> = (0..1500)
+            .map(|at| {
+                let mut text = template[own..].to_vec();
+                text.extend(words(&mut random, own));
+                Document {
+                    id: format!("{at:05}"),
+                    value: 1.0,
+                    text: text.join(" "),
+                }
+            })
+            .collect();
+        let setup = setup(at(Method::Auto, Measure::Jaccard, 0.75), First::Smallest);
+        let cut = Cut {
+            limits: Limits {
+                members: 4096,
+                comparisons: 16,
+                portion: 4096,
+            },
+            ..CUTS[1]
+        };
+        let (found, hot) = distributed(&setup, &documents, cut);
+        let expected = alone(&setup, &documents);
+        assert_eq!(found.removed, expected.removed);
+        assert_eq!(hot.crowded > 500, crowds, "{hot:?}");
+        assert_eq!(expected.removed.len() > 1000, !crowds);
+    }
+}
+
+#[test]
+fn many_repeats_are_told_what_the_walk_tells_them() {
+    // b is removed for a; its later repeats match c, which is kept, better than a.
+    let setup = setup(at(Method::Auto, Measure::Jaccard, 0.5), First::Smallest);
+    let shared = "one two three four five six seven eight nine ten";
+    let texts = [
+        format!("{shared} a b c d e"),
+        format!("{shared} eleven twelve thirteen fourteen"),
+        "nine ten eleven twelve thirteen fourteen seven eight five six".to_owned(),
+    ];
+    let mut documents = Vec::new();
+    for (at, text) in texts.iter().enumerate() {
+        documents.push(Document {
+            id: format!("{at}"),
+            value: 1.0,
+            text: text.clone(),
+        });
+    }
+    for at in 0..70_000 {
+        let id = if at % 3 == 0 {
+            format!("1{at:06}")
+        } else {
+            format!("3{at:06}")
+        };
+        let text = texts[1].clone();
+        documents.push(Document {
+            id,
+            value: 1.0,
+            text,
+        });
+    }
+    let (found, _) = distributed(&setup, &documents, CUTS[1]);
+    let expected = alone(&setup, &documents);
+    assert_eq!(found.removed, expected.removed);
+    assert!(expected.removed.len() >= 70_000);
+}
+
+#[test]
+fn repeated_ids_are_named() {
+    let setup = setup(Settings::default(), First::Smallest);
+    let mut scatter = Scatter::new(setup.clone(), 3).unwrap();
+    for id in ["a", "b", "a", "c", "b", "a"] {
+        scatter.add(id, Value::Missing, "some text");
+    }
+    let parcels = scatter.take();
+    let mut gather = Gather::new(setup);
+    let of_parts = parcels.iter().filter(|it| it.kind == ParcelKind::Part);
+    of_parts.for_each(|it| gather.add(&it.block).unwrap());
+    let found = gather.finish(1);
+    assert_eq!(found.repeated_ids, ["a", "b"]);
+    assert_eq!(found.repeats.len(), 1);
+    assert_eq!(found.repeats[0].first, b"a");
+}
+
+#[test]
+fn damaged_blocks_are_refused_and_do_not_panic() {
+    let setup = setup(Settings::default(), First::Smallest);
+    let mut random = Random(1);
+    let mut scatter = Scatter::new(setup.clone(), 2).unwrap();
+    for document in corpus(&mut random, 60, 100) {
+        scatter.add(&document.id, document.value(), &document.text);
+    }
+    for parcel in scatter.take() {
+        for length in (0..parcel.block.len()).step_by(7) {
+            let mut gather = Gather::new(setup.clone());
+            assert!(gather.add(&parcel.block[..length]).is_err());
+        }
+        for _ in 0..300 {
+            let mut block = parcel.block.clone();
+            let at = random.below(block.len());
+            block[at] ^= 1 << random.below(8);
+            let mut gather = Gather::new(setup.clone());
+            if gather.add(&block).is_ok() {
+                gather.finish(2);
+            }
+        }
+    }
+    assert!(Members::read(&[1; 17]).is_err());
+    assert!(FeatureOrder::read(&[0; 12]).is_err());
+    assert!(Scatter::new(setup, 0).is_err());
+}

@@ -1,0 +1,199 @@
+"""The steps of a run over many machines, over iterators of record batches.
+
+Each step is a function of an iterator of record batches that yields record batches: what Spark's
+``mapInArrow`` wants, and what Ray's ``map_batches`` can be given. What they do is told in the engine's
+module ``distributed``; they leave the interpreter to others while they work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Callable, Iterable, Iterator, Optional
+
+from . import _engine
+from ._recipe import RecipeLike, recipe_of
+from ._run import rule
+
+Batches = Iterable[Any]
+Step = Callable[[Batches], Iterator[Any]]
+
+#: What the rows of blocks hold, by their column ``kind``.
+PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE = range(8)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all steps of a run have in common; it is pickled with them."""
+
+    recipe: str
+    rule: tuple[tuple[str, Any], ...]
+    keep: str
+    id: str
+
+    @classmethod
+    def of(cls, recipe: RecipeLike, keep: Optional[str], id: str, **given: Any) -> "Job":
+        """Refuses settings that contradict one another."""
+        chosen = rule(**{name: given.get(name) for name in RULE})
+        job = cls(recipe_of(recipe).toml, tuple(chosen.items()), keep or "first", id)
+        job.open()
+        return job
+
+    def open(self) -> _engine.Distributed:
+        """The engine's side, once in each process."""
+        return _open(self)
+
+    @property
+    def field(self) -> Optional[str]:
+        """The field with the value that orders documents, if there is one."""
+        return self.open().field
+
+    @property
+    def threshold(self) -> float:
+        """The least similarity that matches."""
+        return self.open().threshold
+
+
+#: The arguments that say which texts match.
+RULE = ("method", "threshold", "distance", "candidates", "sentences", "verify", "unit")
+
+
+@lru_cache(maxsize=8)
+def _open(job: Job) -> _engine.Distributed:
+    return _engine.Distributed(recipe_of(job.recipe), dict(job.rule), job.keep, job.id)
+
+
+def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
+    """Rows of id, text and value become blocks of keys and of features, or of features alone.
+
+    The last block is a table of how often features occur, where there are any.
+    """
+
+    def step(batches: Batches) -> Iterator[Any]:
+        scatter = _engine.Scatter(job.open(), parts, crowded)
+        for batch in batches:
+            blocks = scatter.add(batch)
+            if blocks is not None:
+                yield blocks
+        yield scatter.finish()
+        table = scatter.table()
+        if table is not None:
+            yield table
+
+    return step
+
+
+def add_tables(job: Job) -> Step:
+    """Tables of how often features occur become one."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        features = _engine.Features(job.open())
+        for batch in batches:
+            features.add(batch)
+        yield features.table()
+
+    return step
+
+
+def feature_keys(job: Job, table: bytes, parts: int) -> Step:
+    """Blocks of features become blocks of keys."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        features = _engine.Features(job.open(), table)
+        for batch in batches:
+            yield features.keys(batch, parts)
+
+    return step
+
+
+def gather(job: Job, parts: int) -> Step:
+    """All blocks of some parts become links, repeated texts and ids, and what is too large."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        gather = _engine.Gather(job.open())
+        for batch in batches:
+            gather.add(batch)
+        yield gather.finish(parts)
+
+    return step
+
+
+def collect(job: Job, members: bytes) -> Step:
+    """Rows of id, text and value become those that have a part in components."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        collect = _engine.Collect(job.open(), members)
+        for batch in batches:
+            yield collect.add(batch)
+
+    return step
+
+
+def name_texts(job: Job) -> Step:
+    """Rows of id, text and value become rows of node, name, position, id and text."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        collect = _engine.Collect(job.open(), _engine.members([], []))
+        for batch in batches:
+            yield collect.names(batch)
+
+    return step
+
+
+def unpack_links() -> Step:
+    """Blocks of links become rows of two nodes."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import numpy
+        import pyarrow as pa
+
+        for batch in batches:
+            for block in batch.column("block"):
+                links = numpy.frombuffer(block.as_py(), "<i8").reshape(-1, 2)
+                columns = [pa.array(links[:, 0]), pa.array(links[:, 1])]
+                yield pa.RecordBatch.from_arrays(columns, ["a", "b"])
+
+    return step
+
+
+def unpack_repeats(job: Job) -> Step:
+    """Blocks of repeated texts become rows of name, position and id."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        for batch in batches:
+            yield _engine.repeats(job.open(), batch)
+
+    return step
+
+
+def settle(job: Job, pairs: bool = False) -> Step:
+    """Rows of whole components, by component and rank, become removed documents or pairs."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        settle = _engine.Settle(job.open(), pairs)
+        for batch in batches:
+            yield settle.add(batch)
+        yield settle.finish()
+
+    return step
+
+
+def fingerprint(recipe: str) -> Step:
+    """Rows of id and text become rows of id and fingerprint, ``-`` where a text has none."""
+
+    def step(batches: Batches) -> Iterator[Any]:
+        import pyarrow as pa
+
+        loaded = recipe_of(recipe)
+        digits = loaded.bits // 4
+        for batch in batches:
+            texts = pa.table({"text": batch.column(1)})
+            rows, missing = _engine.simhash(texts, loaded, 1)
+            prints = [
+                "-" if without else f"{sum(int(word) << 64 * at for at, word in enumerate(row)):0{digits}x}"
+                for row, without in zip(rows, missing)
+            ]
+            columns = [batch.column(0), pa.array(prints, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, ["id", "fingerprint"])
+
+    return step

@@ -1,0 +1,194 @@
+"""Near-duplicates in Ray Data: the steps of :mod:`lookalike.spark` over the blocks of a data set.
+
+>>> from lookalike import ray as lar                              # doctest: +SKIP
+>>> kept = lar.dedup(ray.data.read_parquet("docs")).kept          # doctest: +SKIP
+
+A thin adapter: links and the ids of removed documents are followed by the process that calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Optional
+
+from . import _engine, _steps
+from ._errors import InputError
+from ._recipe import RecipeLike
+from ._steps import Job, Step
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from ray.data import Dataset
+
+__all__ = ["Deduplicated", "dedup"]
+
+#: Parts that keys and components are sent to.
+_PARTS = 64
+
+_BLOCKS = (("kind", "int32"), ("part", "int32"), ("block", "binary"))
+_COLLECTED = (
+    ("component", "int64"),
+    ("rank", "int32"),
+    ("name", "binary"),
+    ("position", "binary"),
+    ("repeated", "bool"),
+    ("text", "string"),
+    ("kept", "string"),
+)
+_REMOVED = (("id", "string"), ("kept", "string"), ("similarity", "float64"), ("method", "string"))
+
+
+class Deduplicated:
+    """What :func:`dedup` found."""
+
+    def __init__(self, kept: "Dataset", removed: "pa.Table") -> None:
+        #: The kept rows of the data, with all their columns.
+        self.kept = kept
+        #: A table ``id, kept, similarity, method, threshold, cluster``: every removed document, and the
+        #: most similar kept one.
+        self.removed = removed
+
+
+def dedup(
+    ds: "Dataset",
+    text: str = "text",
+    id: str = "id",
+    *,
+    recipe: RecipeLike = "default",
+    keep: Optional[str] = None,
+    **settings: Any,
+) -> Deduplicated:
+    """Keeps one of each group of near-duplicates, with the verdicts of one machine.
+
+    The arguments are those of :func:`lookalike.spark.dedup`, without its checkpoints. Rows whose text is
+    null are left out.
+    """
+    import ray
+
+    job = Job.of(recipe, keep, id, **settings)
+    names = [id, text] + ([job.field] if job.field is not None else [])
+    source = ds.map_batches(lambda table: _columns(table, names), batch_format="pyarrow")
+    members = ray.put(_members(job, source))
+    collect = lambda table: _run(_steps.collect(job, ray.get(members)), table, _COLLECTED)
+    removed = _settled(job, source.map_batches(collect, batch_format="pyarrow"))
+    gone = ray.put(removed.column("id"))
+
+    def kept(table: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        ids = table.column(id).cast(pa.string())
+        is_gone = pc.is_in(ids, ray.get(gone).combine_chunks())
+        return table.filter(pc.and_(pc.invert(is_gone), table.column(text).is_valid()))
+
+    return Deduplicated(ds.map_batches(kept, batch_format="pyarrow"), removed)
+
+
+def _columns(table: "pa.Table", names: list[str]) -> "pa.Table":
+    """Id, text, and the value that orders documents, if one does."""
+    import pyarrow as pa
+
+    id, text, *value = (table.column(name) for name in names)
+    columns = [id.cast(pa.string()), text.cast(pa.string()), *value]
+    return pa.table(columns, names=["id", "text", "value"][: len(columns)])
+
+
+def _run(step: Step, table: "pa.Table", columns: "tuple[tuple[str, str], ...]" = _BLOCKS) -> "pa.Table":
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in columns])
+    return pa.Table.from_batches(list(step(table.to_batches())), schema)
+
+
+def _mapped(step: Step, data: "Dataset") -> "Dataset":
+    return data.map_batches(lambda table: _run(step, table), batch_format="pyarrow")
+
+
+def _of_kind(data: "Dataset", *kinds: int) -> "Dataset":
+    def rows(table: "pa.Table") -> "pa.Table":
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return table.filter(pc.is_in(table.column("kind"), pa.array(kinds, pa.int32())))
+
+    return data.map_batches(rows, batch_format="pyarrow")
+
+
+def _members(job: Job, source: "Dataset") -> bytes:
+    """The members of components and the repeated texts."""
+    sketched = _mapped(_steps.scatter(job, _PARTS), source).materialize()
+    keyed = _of_kind(sketched, _steps.PART)
+    of_features = _feature_keys(job, sketched)
+    found = _gathered(job, keyed if of_features is None else keyed.union(of_features))
+    crowded = b"".join(_blocks(found, _steps.CROWDED))
+    if crowded:
+        features = _mapped(_steps.scatter(job, 1, crowded), source).materialize()
+        of_features = _feature_keys(job, features)
+        if of_features is not None:
+            found = found.union(_gathered(job, of_features)).materialize()
+    if _of_kind(found, _steps.SPLIT).count():
+        found = found.union(_gathered(job, _of_kind(found, _steps.SPLIT))).materialize()
+    repeated = [block.decode() for block in _blocks(found, _steps.REPEATED_ID)]
+    if repeated:
+        raise InputError(
+            f"{len(repeated)} ids stand in more than one row, such as '{min(repeated)}': every document needs "
+            "an id of its own"
+        )
+    return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
+
+
+def _feature_keys(job: Job, sketched: "Dataset") -> Optional["Dataset"]:
+    """The rarest features of documents as keys; None if there are no features."""
+    import pyarrow as pa
+
+    tables = _blocks(sketched, _steps.TABLE)
+    if not tables:
+        return None
+    (table,) = _steps.add_tables(job)([pa.record_batch({"block": pa.array(tables, pa.binary())})])
+    keys = _steps.feature_keys(job, table.column("block")[0].as_py(), _PARTS)
+    return _mapped(keys, _of_kind(sketched, _steps.FEATURES))
+
+
+def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, str], ...]") -> "Dataset":
+    """A step over the rows of every group."""
+    import pyarrow as pa
+    import ray
+
+    data = data.materialize()
+    if data.count() == 0:
+        # Ray has no groups of a data set without rows.
+        return ray.data.from_arrow(_run(lambda batches: iter(()), pa.table({}), columns))
+    groups = data.groupby(key, num_partitions=_PARTS)
+    return groups.map_groups(step, batch_format="pyarrow").materialize()
+
+
+def _gathered(job: Job, keyed: "Dataset") -> "Dataset":
+    """What parts find."""
+    step = _steps.gather(job, _PARTS)
+    return _grouped(keyed, "part", lambda table: _run(step, table), _BLOCKS)
+
+
+def _blocks(found: "Dataset", kind: int) -> list[bytes]:
+    return [row["block"] for row in _of_kind(found, kind).take_all()]
+
+
+def _settled(job: Job, collected: "Dataset") -> "pa.Table":
+    """Removed documents."""
+    import pyarrow as pa
+
+    def binned(table: "pa.Table") -> "pa.Table":
+        bins = [component % _PARTS for component in table.column("component").to_pylist()]
+        return table.append_column("bin", pa.array(bins, pa.int64()))
+
+    def settle(table: "pa.Table") -> "pa.Table":
+        ordered = table.sort_by([("component", "ascending"), ("rank", "ascending")])
+        return _run(_steps.settle(job), ordered, _REMOVED)
+
+    bins = collected.map_batches(binned, batch_format="pyarrow")
+    rows = _grouped(bins, "bin", settle, _REMOVED).take_all()
+    columns = {name: [row[name] for row in rows] for name in ("id", "kept", "similarity", "method")}
+    columns["threshold"] = [job.threshold] * len(rows)
+    columns["cluster"] = columns["kept"]
+    kinds = [pa.string(), pa.string(), pa.float64(), pa.string(), pa.float64(), pa.string()]
+    return pa.table(
+        {name: pa.array(values, kind) for (name, values), kind in zip(columns.items(), kinds)}
+    )

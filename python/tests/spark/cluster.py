@@ -1,0 +1,102 @@
+"""Spark itself, with executors in processes of their own: for `python/test-spark`, not for every run."""
+
+import os
+import sys
+
+import pytest
+from alike import check
+from corpora import generated, real, skewed
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Two executors with one core each. Everything listens on this machine alone."""
+    pyspark = pytest.importorskip("pyspark")
+    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_WORKER_DIR"] = str(tmp_path_factory.mktemp("work"))
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.default.parallelism": "4",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("rule", [{}, {"threshold": 0.6, "keep": "max:weight"}, {"method": "simhash"}], ids=str)
+def test_the_result_is_that_of_one_machine(cluster, rule):
+    check(cluster, generated(400, 60), **rule)
+
+
+@pytest.mark.parametrize(
+    "name, rows", [("en_docs.jsonl.zst", 1500), ("zh_docs.jsonl.zst", 800), ("zh_short.tsv.zst", 20_000)]
+)
+def test_real_texts(cluster, name, rows):
+    table = real(name, rows)
+    if table is None:
+        pytest.skip(f"{name} is not there")
+    check(cluster, table)
+
+
+def test_a_third_of_all_rows_shares_a_band(cluster):
+    check(cluster, skewed(16_000, 150, 70))
+
+
+def test_components_by_joins(cluster, tmp_path):
+    for checkpoint in (None, str(tmp_path)):
+        check(cluster, generated(300, 30), threshold=0.6, checkpoint=checkpoint, links_on_driver=0)
+
+
+def again(frame, mark, deed):
+    """The rows of a frame; whenever its second partition is read, ``deed`` gets the number of times."""
+
+    def rows(batches):
+        from pyspark import TaskContext
+
+        if TaskContext.get().partitionId() == 1:
+            time = sum(1 for _ in os.scandir(mark))
+            open(os.path.join(mark, f"{time}"), "x").close()
+            deed(time)
+        yield from batches
+
+    return frame.mapInArrow(rows, frame.schema)
+
+
+@pytest.mark.parametrize("fails", [{0}, {1, 2}, {0, 2}])
+def test_stages_that_run_again(cluster, tmp_path, fails):
+    table = generated(400, 60, seed=8)
+
+    def deed(time):
+        if time in fails:
+            raise OSError("this attempt fails")
+
+    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    check(cluster, table, frame=frame)
+    assert len(list(tmp_path.iterdir())) > max(fails)
+
+
+@pytest.mark.parametrize("dies", [0, 1, 2])
+def test_an_executor_that_is_killed(cluster, tmp_path, dies):
+    """While documents are sketched, collected, or kept ones read: what it held is made again."""
+    table = generated(400, 60, seed=9)
+
+    def deed(time):
+        if time == dies:
+            with open(f"/proc/{os.getppid()}/stat") as stat:
+                executor = int(stat.read().rpartition(")")[2].split()[1])
+            os.kill(executor, 9)
+
+    frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
+    check(cluster, table, frame=frame)
+    assert len(list(tmp_path.iterdir())) > dies + 1

@@ -1,0 +1,88 @@
+"""Texts for the tests: real ones where they are, generated ones everywhere."""
+
+import json
+import os
+import random
+from pathlib import Path
+
+import pyarrow as pa
+
+DATA = Path(os.environ.get("LOOKALIKE_DATA", Path(__file__).parents[4] / "shared" / "data"))
+
+
+def real(name: str, rows: int, every: int = 1):
+    """Some rows of a data set as a table of id and text; None where it is not there."""
+    path = DATA / name
+    if not path.exists():
+        return None
+    ids, texts = [], []
+    with pa.input_stream(str(path), compression="zstd") as stream:
+        for at, line in enumerate(_lines(stream)):
+            if len(ids) == rows:
+                break
+            if at % every:
+                continue
+            if name.endswith(".tsv.zst"):
+                row = line.decode().rstrip("\n").split("\t")
+                if row[0] == "id":
+                    continue
+                ids.append(row[0])
+                texts.append(row[3])
+            else:
+                row = json.loads(line)
+                ids.append(row["id"])
+                texts.append(row["text"])
+    return pa.table({"id": ids, "text": texts})
+
+
+def _lines(stream):
+    rest = b""
+    while chunk := stream.read(1 << 20):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def generated(rows: int, length: int, seed: int = 1) -> pa.Table:
+    """Families that drift, equal texts, texts of one template, poor, empty and Chinese ones."""
+    random.seed(seed)
+    word = lambda: f"w{random.randrange(3000)}"
+    words = lambda count: [word() for _ in range(count)]
+    families = [words(length) for _ in range(max(rows // 12, 1))]
+    template = words(length)
+    texts = []
+    for _ in range(rows):
+        kind = random.randrange(12)
+        if kind == 0:
+            texts.append(random.choice(["", " ", "!", "one", "One.", "清晨六點", "清晨六点！", "😀"]))
+        elif kind == 1 and texts:
+            texts.append(random.choice(texts).upper())
+        elif kind == 2:
+            texts.append(" ".join(template[: length * 3 // 5] + words(length * 2 // 5)))
+        else:
+            edited = list(random.choice(families))
+            for _ in range(random.randrange(1 + length // 8)):
+                edited[random.randrange(length)] = word()
+            texts.append(" ".join(edited))
+    numbers = random.sample(range(10 * rows), rows)
+    return pa.table(
+        {
+            "id": [f"{number:x}" for number in numbers],
+            "text": texts,
+            "weight": [random.choice([None, 1.5, 2.0, -3.0]) for _ in range(rows)],
+            "name": [random.choice([None, "b", "a", "10", "9"]) for _ in range(rows)],
+        }
+    )
+
+
+def skewed(rows: int, length: int, own: int, seed: int = 5) -> pa.Table:
+    """Texts of which three in ten are of one template with ``own`` words of their own."""
+    random.seed(seed)
+    words = lambda count: [f"w{random.randrange(100_000)}" for _ in range(count)]
+    template = words(length)
+    texts = [
+        " ".join(template[own:] + words(own)) if at % 10 < 3 else " ".join(words(length))
+        for at in range(rows)
+    ]
+    return pa.table({"id": [f"{at:06}" for at in range(rows)], "text": texts})

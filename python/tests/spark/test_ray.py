@@ -1,0 +1,35 @@
+import pytest
+from alike import by_id, removed_of
+from corpora import generated, skewed
+
+import lookalike as la
+
+ray = pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def local():
+    ray.init(num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False)
+    yield
+    ray.shutdown()
+
+
+def check(table, **settings):
+    from lookalike import ray as lar
+
+    data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
+    found = lar.dedup(data, **settings)
+    alone = la.dedup(by_id(table), id="id", **settings)
+    assert removed_of(found.removed.to_pylist()) == removed_of(alone.removed.to_pylist())
+    kept = sorted(row["id"] for row in found.kept.take_all())
+    assert kept == sorted(alone.kept.column("id").to_pylist())
+
+
+def test_the_result_is_that_of_one_machine(local):
+    check(generated(400, 60))
+    check(generated(300, 20), threshold=0.6, keep="max:weight")
+
+
+@pytest.mark.parametrize("own", [2, 70])
+def test_a_third_of_all_rows_shares_a_band(local, own):
+    check(skewed(15_000, 150, own))
