@@ -9,7 +9,12 @@ use serde_json::Value;
 
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/evaluation.md", "docs/spark.md"];
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/evaluation.md",
+    "docs/python.md",
+    "docs/spark.md",
+];
 
 /// Puts the results into the documents, or says which are stale.
 pub fn run(check: bool) -> Result<()> {
@@ -94,6 +99,7 @@ fn table(name: &str) -> Result<String> {
         }),
         "spark" => rows("spark", &SPARK, |_| true),
         "machine spark" => machine("spark"),
+        "python" => rows("python", &PYTHON, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
         _ => bail!("there is no table '{name}'"),
@@ -120,6 +126,16 @@ fn machine(of: &str) -> Result<String> {
 
 /// Heading, field, digits after the point.
 type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
+
+const PYTHON: Columns<7> = [
+    ("what", "what", 0),
+    ("beside", "beside", 0),
+    ("unit", "unit", 0),
+    ("package", "package", 0),
+    ("the other", "other", 0),
+    ("ratio", "ratio", 2),
+    ("the same?", "note", 0),
+];
 
 const DEDUP: Columns<10> = [
     ("corpus", "corpus", 0),

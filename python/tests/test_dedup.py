@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
-from conftest import made_documents, read_jsonl, write_jsonl
+from made import made_documents, read_jsonl, write_jsonl
 
 SETTINGS = [
     ({}, []),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lookalike as la
-from conftest import ROOT, read_jsonl
+from made import ROOT, read_jsonl
 
 TEXTS = {row["id"]: row["text"] for row in read_jsonl(ROOT / "testdata/golden/texts.jsonl")}
 VECTORS = read_jsonl(ROOT / "testdata/golden/vectors.jsonl")

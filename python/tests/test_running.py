@@ -14,7 +14,7 @@ import time
 import pytest
 
 import lookalike as la
-from conftest import ROOT, made_documents
+from made import ROOT, made_documents
 
 
 def test_an_interrupt_ends_a_run():

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
-from conftest import made_documents, write_jsonl
+from made import made_documents, write_jsonl
 
 
 def test_compare_is_the_command(command):
