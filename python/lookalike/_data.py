@@ -104,7 +104,7 @@ def _of_pandas(data: Any, text: Sequence[str]) -> Any:
 
 
 def _of_datasets(data: Any, what: str) -> Any:
-    if not hasattr(data, "with_format"):
+    if type(data).__name__ != "Dataset":
         raise InputError(f"{what} is a {type(data).__name__}: give one of its splits")
     return data.with_format("arrow")[:]
 

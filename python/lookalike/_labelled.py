@@ -25,9 +25,9 @@ class Idf:
     >>> table.documents, table.terms
     (3, 4)
 
-    A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("default",
+    A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("jieba",
     simhash={"weights": "tfidf", "table": "idf.tsv"})``. It belongs to recipes that make the terms of
-    the one it was learned with.
+    the one it was learned with: jieba unless another is given, as for the command.
     """
 
     def __init__(self, content: bytes, recipe: Recipe, documents: int, terms: int) -> None:
@@ -44,7 +44,7 @@ class Idf:
         cls,
         data: Any,
         *,
-        recipe: RecipeLike = "default",
+        recipe: RecipeLike = _engine.SEGMENTING,
         text: Names = "text",
         min_documents: int = 1,
         top: Optional[int] = None,
@@ -59,7 +59,7 @@ class Idf:
         )
 
     @classmethod
-    def load(cls, path: PathLike, *, recipe: RecipeLike = "default") -> "Idf":
+    def load(cls, path: PathLike, *, recipe: RecipeLike = _engine.SEGMENTING) -> "Idf":
         """Reads a table that was saved, here or by ``lookalike idf``."""
         return cls._summed([Path(path)], recipe_of(recipe))
 

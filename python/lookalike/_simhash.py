@@ -31,7 +31,7 @@ class Simhash:
     >>> import lookalike as la
     >>> a, b = la.Simhash("How are you? I am fine."), la.Simhash("How are u? I am fine.")
     >>> a.distance(b)
-    10
+    12
     """
 
     large_weight_cutoff = 50

@@ -98,7 +98,7 @@ def compare(
 def segment(
     data: Any,
     *,
-    recipe: RecipeLike = "default",
+    recipe: RecipeLike = _engine.SEGMENTING,
     text: Names = "text",
     id: Optional[str] = None,
     weights: bool = False,
@@ -106,7 +106,7 @@ def segment(
 ) -> Any:
     """The tokens of every text: a table ``id, tokens``, tokens parted by spaces.
 
-    With ``weights`` a table ``id, term, count, weight, part``, the heaviest terms of a text first.
+    The recipe is jieba unless another is given, as for the command. With ``weights`` a table ``id, term, count, weight, part``, the heaviest terms of a text first.
 
     >>> import lookalike as la
     >>> la.segment(["Größe, 你好!"])["tokens"][0].as_py()

@@ -1,14 +1,11 @@
-"""What the tests share: the command, made corpora and files of the repository."""
+"""What the tests share: the command and a made corpus."""
 
-import json
 import os
-import random
 import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+from made import ROOT, made_documents
 
 
 @pytest.fixture(scope="session")
@@ -25,46 +22,6 @@ def command():
     return run
 
 
-def made_documents(count, seed=1):
-    """Documents of which every third is an edited copy of one before, in two scripts, some poor."""
-    source = random.Random(seed)
-    words = [f"{a}{b}" for a in ("ka", "lo", "mi", "ren", "sta", "tu") for b in ("ba", "do", "fen", "gri", "l", "m")]
-    han = "渡船七点离开岛上没有人会错过它清晨老长已经把缆绳解了"
-    documents = []
-    for number in range(count):
-        kind = source.random()
-        if documents and kind < 0.33:
-            text = source.choice(documents)["text"]
-            for _ in range(source.randrange(4)):
-                at = source.randrange(len(text) + 1)
-                text = text[:at] + source.choice([" ", "x ", "!", "岛"]) + text[at:]
-        elif kind < 0.4:
-            text = source.choice(["", " ", "!?", "a", "渡", "😀"])
-        elif kind < 0.6:
-            text = "".join(source.choice(han) for _ in range(source.randrange(5, 200)))
-        else:
-            text = " ".join(source.choice(words) for _ in range(source.randrange(3, 300)))
-        documents.append(
-            {
-                "id": f"d{number}",
-                "text": text,
-                "source": source.choice(["a", "b"]),
-                "score": source.randrange(10),
-                "at": 1_700_000_000 + source.randrange(400_000),
-            }
-        )
-    return documents
-
-
 @pytest.fixture(scope="session")
 def documents():
     return made_documents(600)
-
-
-def write_jsonl(path, rows):
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def read_jsonl(path):
-    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]

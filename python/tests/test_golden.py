@@ -1,10 +1,12 @@
 """The golden vectors, through Python."""
 
+import hashlib
+
 import numpy as np
 import pytest
 
 import lookalike as la
-from conftest import ROOT, read_jsonl
+from made import ROOT, read_jsonl
 
 TEXTS = {row["id"]: row["text"] for row in read_jsonl(ROOT / "testdata/golden/texts.jsonl")}
 VECTORS = read_jsonl(ROOT / "testdata/golden/vectors.jsonl")
@@ -35,22 +37,37 @@ def test_golden_vectors(name):
             assert (None if masked else row) == vector[key]
 
 
+COMPAT = read_jsonl(ROOT / "testdata/compat/vectors.jsonl")
+
+
+def told(numbers):
+    """A signature as the vectors have a long one."""
+    return hashlib.md5(np.asarray(numbers, dtype="<u4").tobytes()).hexdigest()[:16]
+
+
+def check_signature(row, vector, key):
+    expected = vector[key]
+    assert (row.tolist() if isinstance(expected, list) else told(row)) == expected, (key, vector)
+
+
 def test_vectors_of_other_tools():
-    vectors = read_jsonl(ROOT / "testdata/compat/vectors.jsonl")
+    vectors = [vector for vector in COMPAT if "text" in vector]
     texts = [vector["text"] for vector in vectors]
     for name in ("1e0ng", "seomoz", "news-md5", "java-classic"):
         codes = la.simhash(texts, recipe=name)
         assert [f"{int(code):016x}" for code in codes] == [vector[name] for vector in vectors], name
     for name in ("datasketch-legacy", "datasketch-affine32"):
-        rows = la.minhash(texts, recipe=name)
-        assert rows.tolist() == [vector[f"{name}-1"] for vector in vectors], name
+        for row, vector in zip(la.minhash(texts, recipe=name), vectors, strict=True):
+            check_signature(row, vector, f"{name}-1")
 
 
 def test_other_tools_through_their_classes():
-    for vector in read_jsonl(ROOT / "testdata/compat/vectors.jsonl")[::7]:
+    vectors = [vector for vector in COMPAT if "text" in vector]
+    assert len(vectors) > 1000
+    for vector in vectors[::7]:
         assert f"{la.Simhash(vector['text']).value:016x}" == vector["1e0ng"]
         for seed in (1, 42):
             for scheme in ("legacy", "affine32"):
                 minhash = la.MinHash(seed=seed, scheme=scheme)
                 minhash.update_batch([word.encode() for word in vector["text"].split()])
-                assert minhash.hashvalues.tolist() == vector[f"datasketch-{scheme}-{seed}"]
+                check_signature(minhash.hashvalues, vector, f"datasketch-{scheme}-{seed}")

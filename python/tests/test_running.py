@@ -14,7 +14,7 @@ import time
 import pytest
 
 import lookalike as la
-from conftest import ROOT, made_documents
+from made import ROOT, made_documents
 
 
 def test_an_interrupt_ends_a_run():
@@ -129,6 +129,12 @@ def test_examples_of_the_docstrings():
             ran = doctest.DocTestRunner().run(test)
             failed, attempted = failed + ran.failed, attempted + ran.attempted
     assert failed + result.failed == 0 and attempted > 20
+
+
+def test_examples_of_the_guide():
+    pytest.importorskip("numpy", "2")
+    result = doctest.testfile(str(ROOT / "docs/python.md"), module_relative=False)
+    assert result.failed == 0 and result.attempted > 20
 
 
 def test_the_tour_runs():

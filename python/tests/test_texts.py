@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lookalike as la
-from conftest import made_documents, write_jsonl
+from made import made_documents, write_jsonl
 
 
 def test_compare_is_the_command(command):
@@ -78,7 +78,7 @@ def test_idf_is_the_command(command, documents, tmp_path):
     pruned = table.prune(min_documents=3)
     assert pruned.terms == la.Idf.learn(pa.Table.from_pylist(documents), min_documents=3).terms < table.terms
     assert table.prune(top=7).terms == 7
-    weighted = la.Recipe("default", simhash={"weights": "tfidf", "table": tmp_path / "python.tsv"})
+    weighted = la.Recipe("jieba", simhash={"weights": "tfidf", "table": tmp_path / "python.tsv"})
     assert la.simhash(["the ferry leaves at seven"], recipe=weighted).shape == (1,)
     with pytest.raises(la.LookalikeError):
         la.Idf.load(tmp_path / "rows.jsonl")
@@ -109,7 +109,7 @@ def test_evaluate_is_the_command(command, tmp_path):
     pairs = labelled_pairs()
     rows = write_jsonl(tmp_path / "pairs.jsonl", pairs)
     told = json.loads(
-        command("eval", rows, "--json", "--method", "auto,simhash", "--recipe", "default,words-3").stdout
+        command("eval", rows, "--json", "--method", "auto", "--method", "simhash", "--recipe", "default", "--recipe", "words-3").stdout
     )
     found = la.evaluate(pairs, method=["auto", "simhash"], recipe=["default", "words-3"])
     assert without_seconds(found) == without_seconds(told)

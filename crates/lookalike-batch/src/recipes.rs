@@ -8,6 +8,9 @@ use toml::{Table, Value};
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
 
+/// What cuts texts into terms where nothing else is asked for: words, also of Chinese.
+pub const SEGMENTING: &str = "jieba";
+
 /// The keys whose values are lists, for which commas part what is no TOML.
 const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
 

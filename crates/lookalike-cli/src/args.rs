@@ -13,6 +13,7 @@ use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use lookalike::Threshold;
 use lookalike::plan::SENTENCES;
 use lookalike::plant::Edit;
+use lookalike_batch::recipes::SEGMENTING;
 use lookalike_batch::run::Keep;
 
 use crate::settings;
@@ -20,8 +21,8 @@ use crate::settings;
 pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
 pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
 pub(crate) use store::{
-    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreTelling,
-    StoreVerifyArgs,
+    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
+    StoreTelling, StoreVerifyArgs,
 };
 
 const ABOUT: &str = "Finds near-duplicates in piles of text";
@@ -636,7 +637,7 @@ pub(crate) struct SegmentArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = "jieba",
+        default_value = SEGMENTING,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,
@@ -712,7 +713,7 @@ pub(crate) struct IdfArgs {
     #[arg(
         long,
         value_name = "NAME|FILE",
-        default_value = "jieba",
+        default_value = SEGMENTING,
         help_heading = "Recipe"
     )]
     pub(crate) recipe: String,

@@ -15,6 +15,7 @@ mod rule;
 mod serve;
 mod settings;
 mod signals;
+mod snapshots;
 mod summary;
 
 use std::io;

@@ -51,6 +51,6 @@ mod engine {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("RECIPES", lookalike::Recipe::NAMES.to_vec())?;
-        module.add("THRESHOLD", lookalike::Threshold::DEFAULT.get())
+        module.add("SEGMENTING", lookalike_batch::recipes::SEGMENTING)
     }
 }

@@ -211,8 +211,8 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
 /// >>> a, b = la.MinHash(), la.MinHash()
 /// >>> for word in "the ferry leaves at seven".split(): a.update(word.encode())
 /// >>> for word in "the ferry leaves at eight".split(): b.update(word.encode())
-/// >>> round(a.jaccard(b), 2)
-/// 0.66
+/// >>> a.jaccard(b)
+/// 0.734375
 #[pyclass(frozen, subclass, module = "lookalike", name = "MinHash")]
 pub(crate) struct MinHash {
     functions: Arc<Permuted>,

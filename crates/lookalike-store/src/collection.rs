@@ -11,6 +11,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
+use crate::ids::id_hash;
 use crate::partition::{
     Partition, is_left_over, is_of_partition, number_of, rows_name, texts_name,
 };
@@ -80,6 +81,9 @@ impl fmt::Debug for Collection {
 
 /// Documents that are answered before readers have their turn.
 const PORTION: usize = 512;
+
+/// Kept documents that are looked at for clusters before writers have their turn: a few milliseconds.
+const SLOTS: usize = 1 << 16;
 
 /// Bytes of the row of a deletion, at the most.
 const ROW_OF_A_DELETION: u64 = 64;
@@ -292,29 +296,30 @@ impl Collection {
     /// # Errors
     /// If a file is damaged.
     pub fn clusters(&self, after: Option<Slot>, count: usize, most: usize) -> Result<ClusterPage> {
-        let state = self.state()?;
-        let mut page = ClusterPage::default();
-        let slots = state.homes.iter().flat_map(|home| {
-            (0..home.kept.len() as u32).map(|index| Slot {
-                section: home.number,
-                index,
-            })
-        });
-        for slot in slots.filter(|slot| after.is_none_or(|after| *slot > after)) {
-            let Some((seq, _)) = state.matcher.kept(slot).filter(|_| state.last_of(slot) > 0)
-            else {
-                continue;
-            };
-            if page.clusters.len() == count {
+        let (mut page, mut looked_at) = (ClusterPage::default(), after);
+        while page.clusters.len() < count {
+            // Whoever writes has a turn between two portions.
+            let state = self.state()?;
+            let mut slots = state.slots_after(looked_at).take(SLOTS).peekable();
+            if slots.peek().is_none() {
                 break;
             }
-            page.next = Some(slot);
-            let known = state.known(state.number_of(seq))?;
-            let found = known
-                .map(|known| cluster(&state, &known, most))
-                .transpose()?;
-            let members = found.flatten().filter(|it| !it.members.is_empty());
-            page.clusters.extend(members);
+            for slot in slots {
+                looked_at = Some(slot);
+                let Some(seq) = state.repeated(slot) else {
+                    continue;
+                };
+                page.next = looked_at;
+                let known = state.known(state.number_of(seq))?;
+                let found = known
+                    .map(|known| cluster(&state, &known, most))
+                    .transpose()?;
+                let members = found.flatten().filter(|it| !it.members.is_empty());
+                page.clusters.extend(members);
+                if page.clusters.len() == count {
+                    break;
+                }
+            }
         }
         Ok(page)
     }
@@ -436,7 +441,7 @@ fn stopped(why: &str) -> Error {
 }
 
 fn find(state: &State, id: &str) -> Result<Option<Known>> {
-    state.find(id, lookalike::value_hash(id.as_bytes()))
+    state.find(id, id_hash(id))
 }
 
 pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
@@ -483,7 +488,7 @@ fn cluster(state: &State, known: &Known, most: usize) -> Result<Option<Cluster>>
     }))
 }
 
-fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
     disk.names()
         .map_err(|error| Error::disk("cannot list the files of", "collection", &error))
 }
@@ -519,9 +524,9 @@ fn copy_partition(partition: &Partition, from: &dyn Disk, to: &dyn Disk) -> Resu
 }
 
 /// Bytes that are copied at a time.
-const COPIED: usize = 1 << 20;
+const COPIED: usize = 8 << 20;
 
-fn copy(from: &dyn DiskFile, to: &dyn Disk, name: &str) -> Result<()> {
+pub(crate) fn copy(from: &dyn DiskFile, to: &dyn Disk, name: &str) -> Result<()> {
     let copied = || {
         let file = to.create(name)?;
         let mut bytes = vec![0; COPIED];

@@ -6,6 +6,7 @@ use lookalike::text::Scratch;
 use lookalike::value_hash;
 
 use crate::error::{Error, Result};
+use crate::ids::id_hash;
 use crate::records;
 use crate::rows::{self, Verdict as RowVerdict};
 use crate::settings::Holds;
@@ -93,7 +94,7 @@ impl Prepared {
         let content = [said, of_meta.unwrap_or(0)].map(u64::to_le_bytes);
         Ok(Self {
             record: records::encode(&id, online.text().unwrap_or_default()),
-            id_hash: value_hash(id.as_bytes()),
+            id_hash: id_hash(&id),
             content: value_hash(content.as_flattened()),
             id,
             time,

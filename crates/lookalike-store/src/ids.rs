@@ -7,6 +7,16 @@
 //!
 //! Cost: 9–10 bytes a row; one or two cache lines for an id.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
+
+/// The hash of an id. It is made with a secret of the process, so that nobody can choose ids that share
+/// one; it never reaches the disk.
+pub(crate) fn id_hash(id: &str) -> u64 {
+    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    SECRET.hash_one(id)
+}
+
 /// Hashes of ids to numbers of rows; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Ids {

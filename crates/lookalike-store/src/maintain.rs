@@ -7,13 +7,14 @@ use lookalike::online::Time;
 use lookalike::text::Scratch;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::{Collection, Options, partition_numbers, stored};
+use crate::collection::{Collection, Options, copy, names, partition_numbers, stored};
 use crate::disk::Disk;
 use crate::document::{Content, Document, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
-use crate::partition::Partition;
+use crate::ids::id_hash;
+use crate::partition::{Partition, is_of_collection};
 use crate::rows::{self, Row};
-use crate::settings::{self, Settings};
+use crate::settings::{self, MANIFEST, NEW, Settings};
 
 /// What looking at every byte of a collection has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,6 +38,33 @@ pub fn verify(disk: &dyn Disk) -> Result<Report> {
     let mut report = Report::default();
     walk(disk, &mut report, &mut |_, _| Ok(()))?;
     Ok(report)
+}
+
+/// Copies a collection that nobody has open, a [snapshot](Collection::snapshot) say, to a disk that has
+/// none. The manifest comes last: without it a copy is none. Nothing is checked but the manifest; that
+/// is for [`verify`].
+///
+/// # Errors
+/// If there is no collection, there is one already, or one of the disks refuses.
+pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
+    settings::read(from)?;
+    let is_own = |name: &String| *name == MANIFEST || is_of_collection(name);
+    if let Some(name) = names(to)?.into_iter().find(is_own) {
+        let what = format!("there are files of a collection already: '{name}'");
+        return Err(Error::setting(what));
+    }
+    let opened = |name: &str| {
+        from.open(name)
+            .map_err(|error| Error::disk("cannot open", name, &error))
+    };
+    for name in names(from)?.iter().filter(|name| is_of_collection(name)) {
+        copy(&*opened(name)?, to, name)?;
+    }
+    let new = format!("{MANIFEST}{NEW}");
+    copy(&*opened(MANIFEST)?, to, &new)?;
+    to.rename(&new, MANIFEST)
+        .and_then(|()| to.sync_names())
+        .map_err(|error| Error::disk("cannot write", MANIFEST, &error))
 }
 
 /// Makes a new collection of all documents that can still be read of a damaged one, in their order.
@@ -340,7 +368,7 @@ impl<'a> Import<'a> {
             Ok(prepared) => prepared,
             Err(error) => return self.note(error),
         };
-        let hash = lookalike::value_hash(prepared.id().as_bytes());
+        let hash = id_hash(prepared.id());
         if self.findings.is_some() && !self.ids.insert(hash) {
             self.flush()?;
             return self.take_later(&prepared);

@@ -99,6 +99,11 @@ pub(crate) fn is_of_partition(name: &str) -> bool {
     name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
 }
 
+/// Whether a file holds a part of a collection besides its manifest.
+pub(crate) fn is_of_collection(name: &str) -> bool {
+    is_of_partition(name) || name.ends_with(SKETCHES_END)
+}
+
 /// Whether a file is left over from something that was not completed.
 pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
     let beside = [TEXTS_END, SKETCHES_END];

@@ -10,7 +10,7 @@ use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time}
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ids::Ids;
+use crate::ids::{Ids, id_hash};
 use crate::partition::{About, CACHE, Partition};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
@@ -194,13 +194,33 @@ impl State {
             return self.answer(document, &arrival);
         }
         self.make_room(document, &arrival)?;
+        let replaced = known.as_ref().and_then(|known| self.slot_of(known));
+        let (now, verdict) = self.check_without(replaced, ahead?, &document.online, &arrival)?;
+        // All that can fail is done: what is replaced goes together with what comes.
         if let Some(known) = known {
             self.delete(&known);
         }
-        let online = &document.online;
-        let now = self.matcher.check_again(ahead?, online, &arrival, self)?;
-        let verdict = self.verdict(now.found())?;
         self.store(document, arrival.time, verdict, &now)
+    }
+
+    /// Checks a document as if the one that it replaces were not there.
+    fn check_without(
+        &mut self,
+        replaced: Option<Slot>,
+        ahead: Ahead,
+        document: &online::Prepared,
+        arrival: &Arrival,
+    ) -> Result<(Ahead, Verdict)> {
+        if let Some(slot) = replaced {
+            self.matcher.set_aside(slot);
+        }
+        let checked = self.matcher.check_again(ahead, document, arrival, self);
+        if let Some(slot) = replaced {
+            self.matcher.bring_back(slot);
+        }
+        let now = checked?;
+        let verdict = self.verdict(now.found())?;
+        Ok((now, verdict))
     }
 
     /// Whether a document says what the one with its id says. Hashes only tell that it does not: they
@@ -333,7 +353,7 @@ impl State {
         let number = self.next;
         self.gone.insert(from);
         self.moved.insert(seq, number);
-        let id_hash = lookalike::value_hash(kept.id.as_bytes());
+        let id_hash = id_hash(&kept.id);
         self.push_row(&Row::Moved {
             document: rows::Document {
                 time,
@@ -558,6 +578,26 @@ impl State {
     fn entry(&self, slot: Slot) -> Option<Entry> {
         let home = self.home(slot.section)?;
         home.kept.get(slot.index as usize).copied()
+    }
+
+    /// Where kept documents stand behind a place, in their order.
+    pub(crate) fn slots_after(&self, after: Option<Slot>) -> impl Iterator<Item = Slot> {
+        let section = after.map_or(0, |slot| slot.section);
+        let begin = self.homes.partition_point(|home| home.number < section);
+        self.homes.range(begin..).flat_map(move |home| {
+            let passed = after.filter(|slot| slot.section == home.number);
+            let first = passed.map_or(0, |slot| slot.index.saturating_add(1));
+            (first..home.kept.len() as u32).map(|index| Slot {
+                section: home.number,
+                index,
+            })
+        })
+    }
+
+    /// The sequence number of a kept document, if one repeats it.
+    pub(crate) fn repeated(&self, slot: Slot) -> Option<u64> {
+        let (seq, _) = self.matcher.kept(slot)?;
+        (self.last_of(slot) > 0).then_some(seq)
     }
 
     /// The number of the last one that repeats a kept document; 0 if there is none any more.

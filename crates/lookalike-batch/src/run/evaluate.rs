@@ -43,6 +43,8 @@ pub struct Truth {
     pub repeated: u64,
     /// Units that are resampled as wholes: texts that hang together.
     pub units: u64,
+    /// Whether every text is one ASCII word, as ids are that were taken for texts.
+    pub like_ids: bool,
 }
 
 impl Truth {
@@ -55,8 +57,13 @@ impl Truth {
             ungraded: read.ungraded,
             repeated: read.repeated,
             units: labelled.units() as u64,
+            like_ids: labelled.texts().iter().all(|text| is_like_id(text)),
         }
     }
+}
+
+fn is_like_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// What an evaluation has found.

@@ -1,6 +1,6 @@
 //! What can be typed after `serve`, stand in its file, or in the environment: the same everywhere.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
 use crate::settings;
+use crate::snapshots::Place;
 
 /// Run the service: collections over HTTP that answer for every document, new or a repeat
 ///
@@ -50,11 +51,21 @@ pub(crate) struct ServeArgs {
         env = "LOOKALIKE_LISTEN",
         hide_env = true
     )]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<Listen>,
 
-    /// The directory below which snapshots are made; without it none are
-    #[arg(long, value_name = "DIR", env = "LOOKALIKE_SNAPSHOTS", hide_env = true)]
-    pub(crate) snapshots: Option<PathBuf>,
+    /// The directory below which snapshots are made, or the URL of a prefix of an object store
+    ///
+    /// Without it none are made. Of a store (s3://bucket/prefix, gs://…, az://…), keys, region and endpoint
+    /// come from the environment by the names that its own tools use: AWS_ACCESS_KEY_ID,
+    /// AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT, GOOGLE_APPLICATION_CREDENTIALS,
+    /// AZURE_STORAGE_ACCOUNT_NAME and so on.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        env = "LOOKALIKE_SNAPSHOTS",
+        hide_env = true
+    )]
+    pub(crate) snapshots: Option<Place>,
 
     /// How many threads prepare documents; the default is one for each core
     #[arg(
@@ -272,6 +283,33 @@ impl ServeArgs {
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
         }
+    }
+}
+
+/// An address to listen on, as typed: with a host's name or its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Listen(pub(crate) SocketAddr);
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses = text.to_socket_addrs();
+        let first = addresses.map_err(|error| error.to_string());
+        let first =
+            first.and_then(|mut all| all.next().ok_or_else(|| "it has no address".to_owned()));
+        first.map(Self).map_err(|why| {
+            format!("'{text}' is no address to listen on ({why}): give 127.0.0.1:7600, [::1]:7600 or localhost:7600")
+        })
+    }
+}
+
+impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

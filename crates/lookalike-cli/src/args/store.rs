@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::snapshots::Place;
+
 /// Look after a collection of the service: check it, mend it, carry it elsewhere
 ///
 /// DIR is the directory of one collection, below the --data of the service. No service may have it open
@@ -20,6 +22,7 @@ pub(crate) struct StoreArgs {
 pub(crate) enum StoreCommand {
     Verify(StoreVerifyArgs),
     Repair(StoreRepairArgs),
+    Restore(StoreRestoreArgs),
     Export(StoreExportArgs),
     Import(StoreImportArgs),
 }
@@ -58,6 +61,28 @@ pub(crate) struct StoreRepairArgs {
     /// The directory of the new one
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) telling: StoreTelling,
+}
+
+/// Bring a snapshot back as a collection
+///
+/// Copies it from a directory or an object store to a directory that is new, below the --data of a service
+/// that is started then, and checks every byte of it. What is wrong is told, and ends the command with 2.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  lookalike store restore /backup/news/monday /var/lib/lookalike/news
+  lookalike store restore s3://backup/lookalike/news/monday /var/lib/lookalike/news")]
+pub(crate) struct StoreRestoreArgs {
+    /// The directory of the snapshot, or its URL in an object store
+    #[arg(value_name = "SNAPSHOT")]
+    pub(crate) snapshot: Place,
+
+    /// The directory of the collection
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 
     #[command(flatten)]
     pub(crate) telling: StoreTelling,

@@ -13,11 +13,12 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::args::{
-    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreTelling,
-    StoreVerifyArgs,
+    StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
+    StoreTelling, StoreVerifyArgs,
 };
 use crate::output::{Printer, about, plural, visible};
 use crate::serve::{read_settings, write_settings};
+use crate::snapshots::with_snapshot;
 
 /// So many findings are told; the rest are counted.
 const TOLD: usize = 20;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
     match &args.command {
         StoreCommand::Verify(args) => verify(args),
         StoreCommand::Repair(args) => repair(args),
+        StoreCommand::Restore(args) => restore(args),
         StoreCommand::Export(args) => export(args),
         StoreCommand::Import(args) => import(args),
     }
@@ -39,22 +41,34 @@ pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
 
 fn verify(args: &StoreVerifyArgs) -> Result<Outcome> {
     let disk = existing(&args.directory)?;
-    let report = store::verify(&disk)?;
+    verify_disk(&disk, &args.directory, &args.telling)
+}
+
+fn restore(args: &StoreRestoreArgs) -> Result<Outcome> {
+    let disk = with_snapshot(&args.snapshot, |snapshot| {
+        let cannot = || about(format!("cannot restore {}", args.snapshot));
+        // No directory is made for what is no snapshot.
+        store::read_settings(snapshot).map_err(cannot())?;
+        let disk = fresh(&args.directory)?;
+        store::restore(snapshot, &disk).map_err(cannot())?;
+        Ok(disk)
+    })?;
+    verify_disk(&disk, &args.directory, &args.telling)
+}
+
+fn verify_disk(disk: &Folder, directory: &Path, telling: &StoreTelling) -> Result<Outcome> {
+    let report = store::verify(disk)?;
     tell_findings(&report);
     let words = format!("{}: whole\n", counted(&report));
     let is_whole = report.findings.is_empty();
-    tell(
-        &args.telling,
-        report_as_json(&report),
-        is_whole.then_some(words),
-    )?;
+    tell(telling, report_as_json(&report), is_whole.then_some(words))?;
     if is_whole {
         return Ok(Outcome::Done);
     }
     bail!(
         "{} is damaged: {} can be read, and {} told above; `lookalike store repair` makes a new \
          collection of what can be read",
-        args.directory.display(),
+        directory.display(),
         counted(&report),
         match report.findings.len() {
             1 => "what is wrong is".to_owned(),

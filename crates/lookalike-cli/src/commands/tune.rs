@@ -11,7 +11,7 @@ use lookalike_batch::sink::{ByteWriter, Output};
 use serde_json::json;
 
 use super::eval::report::{FIGURE, cut, figure, truth};
-use super::eval::{axis, way_name};
+use super::eval::{axis, warn_of_ids, way_name};
 use crate::Outcome;
 use crate::args::TuneArgs;
 use crate::output::{Printer, Tone, count, duration, plural, visible};
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     } else {
         report(&done, args.output.as_deref(), &recipe, &printer)
     };
+    warn_of_ids(&done.labelled, printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)

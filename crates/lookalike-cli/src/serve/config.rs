@@ -12,12 +12,13 @@ use super::access::Keys;
 use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
 use crate::output::about;
 use crate::settings;
+use crate::snapshots::Place;
 
 /// Everything about one service.
 pub(super) struct Config {
     pub(super) data: PathBuf,
     pub(super) listen: SocketAddr,
-    pub(super) snapshots: Option<PathBuf>,
+    pub(super) snapshots: Option<Place>,
     pub(super) threads: usize,
     pub(super) keys: Keys,
     /// Whether requests must name the service by a loopback address.
@@ -29,7 +30,7 @@ pub(super) struct Config {
 }
 
 /// What a client may do at most.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     pub(super) connections: usize,
     pub(super) header: usize,
@@ -61,7 +62,7 @@ impl Config {
             bail!("--data is missing: give the directory of the collections");
         };
         let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 7600));
-        let listen = args.listen.unwrap_or(local);
+        let listen = args.listen.map_or(local, |listen| listen.0);
         let keys = Keys::load(args.keys.as_deref())?;
         let whoever = args.allow_unauthenticated.unwrap_or(false);
         if keys.is_empty() && !listen.ip().is_loopback() && !whoever {
@@ -80,7 +81,7 @@ impl Config {
             (None, None) => None,
             _ => bail!("--tls-cert and --tls-key belong together: give both or neither"),
         };
-        if let Some(snapshots) = &args.snapshots {
+        if let Some(Place::Folder(snapshots)) = &args.snapshots {
             check_apart(&data, snapshots)?;
         }
         Ok(Self {
@@ -175,5 +176,31 @@ impl Limits {
             );
         }
         Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands commented out in the file that is installed is what counts without it.
+    #[test]
+    fn the_configuration_that_is_installed_says_what_is_usual() {
+        let text = include_str!("../../../../deploy/serve.toml");
+        let is_option = |line: &&str| line.starts_with("# ") && line.contains(" = ");
+        let options = text.lines().filter(is_option);
+        let options: Vec<_> = options.map(|line| line.replacen("# ", "", 1)).collect();
+        assert!(options.len() > 12, "{options:?}");
+        let stated: ServeArgs = toml::from_str(&options.join("\n")).unwrap();
+        let usual = ServeArgs {
+            data: Some("data".into()),
+            ..ServeArgs::default()
+        };
+        let limits = |args| Limits::new(args).unwrap();
+        assert_eq!(limits(&stated), limits(&usual));
+        let usual = Config::new(&usual).unwrap();
+        assert_eq!(stated.listen.map(|it| it.0), Some(usual.listen));
+        let stated = (stated.log.unwrap(), stated.log_format.unwrap());
+        assert_eq!(stated, usual.log);
     }
 }

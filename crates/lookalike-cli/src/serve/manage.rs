@@ -1,10 +1,8 @@
 //! Collections: list, make, show, delete, copy.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use lookalike_store::{Disk, Folder};
 use serde::Serialize;
 use serde_json::json;
 
@@ -14,6 +12,7 @@ use super::desk::Open;
 use super::problem::{Code, Problem};
 use super::reply::{self, in_background};
 use super::wire::{self, Chosen, Fields};
+use crate::snapshots::{Refusal, Snapshots};
 
 /// The most bytes of settings.
 const LONGEST_SETTINGS: u64 = 1 << 20;
@@ -105,39 +104,42 @@ pub(super) async fn stats(asked: Asked) -> Answered {
 /// Copies a collection to a directory that is new.
 pub(super) async fn snapshot(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
-    let Some(directory) = asked.service.config.snapshots.clone() else {
-        let detail = "there is no directory of snapshots: start the service with --snapshots DIR";
+    let service = Arc::clone(&asked.service);
+    if service.snapshots.is_none() {
+        let detail = "there is no place for snapshots: start the service with --snapshots PLACE";
         return Err(Problem::new(Code::BadRequest, detail));
-    };
+    }
     let (body, _room) = reply::body(asked, LONGEST_SETTINGS).await?;
     in_background(move || {
         let mut fields = Fields::read(&body)?;
         let name: String = fields.need("name")?;
         fields.end()?;
         check_name(&name)?;
-        copy(&open, &directory, &name)?;
+        if let Some(snapshots) = &service.snapshots {
+            copy(&open, snapshots, &name)?;
+        }
         let body = json!({ "collection": open.name, "name": name });
         Ok(reply::json(StatusCode::CREATED, &body))
     })
     .await
 }
 
-fn copy(open: &Open, directory: &Path, name: &str) -> Result<(), Problem> {
-    let path = directory.join(&open.name).join(name);
-    let refused = |error| Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"));
-    std::fs::create_dir_all(directory.join(&open.name)).map_err(refused)?;
-    std::fs::create_dir(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Problem::new(
-            Code::CollectionConflict,
-            format!("there is a snapshot '{name}' already"),
-        ),
-        _ => refused(error),
-    })?;
-    let disk = Folder::open(&path).map_err(refused)?;
-    let copied = open.collection.snapshot(&disk as &dyn Disk);
+fn copy(open: &Open, snapshots: &Snapshots, name: &str) -> Result<(), Problem> {
+    let disk = snapshots
+        .make(&open.name, name)
+        .map_err(|refusal| match refusal {
+            Refusal::Exists => Problem::new(
+                Code::CollectionConflict,
+                format!("there is a snapshot '{name}' already"),
+            ),
+            Refusal::Failed(error) => {
+                Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"))
+            }
+        })?;
+    let copied = open.collection.snapshot(&*disk);
+    drop(disk);
     if copied.is_err() {
-        // What is left of it has no manifest and is no collection.
-        let _ = std::fs::remove_dir_all(&path);
+        snapshots.discard(&open.name, name);
     }
     copied.map_err(|it| open.problem(it))
 }

@@ -47,6 +47,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use lookalike_store::{Options, Settings};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -55,6 +56,7 @@ use tracing_subscriber::fmt;
 use crate::Outcome;
 use crate::args::{LogFormat, LogLevel, ServeArgs};
 use crate::output::about;
+use crate::snapshots::Snapshots;
 use collections::Collections;
 use config::Config;
 use metrics::Metrics;
@@ -64,6 +66,7 @@ struct Service {
     config: Config,
     collections: Collections,
     metrics: Metrics,
+    snapshots: Option<Snapshots>,
     /// A permit for each byte that may wait.
     queue: Arc<Semaphore>,
     /// A permit for each byte of answers that clients have not taken.
@@ -74,6 +77,8 @@ struct Service {
 
 impl Service {
     fn new(config: Config) -> Result<Self> {
+        let snapshots = config.snapshots.as_ref();
+        let snapshots = snapshots.map(|place| Snapshots::open(place, Handle::current()));
         let options = Options {
             headroom: config.limits.headroom,
             ..Options::default()
@@ -81,6 +86,7 @@ impl Service {
         Ok(Self {
             collections: Collections::new(&config.data, options)?,
             metrics: Metrics::new(),
+            snapshots: snapshots.transpose()?,
             queue: Arc::new(Semaphore::new(config.limits.queue)),
             held: Arc::new(Semaphore::new(config.limits.queue)),
             comparing: Arc::new(Semaphore::new(texts::COMPARING)),

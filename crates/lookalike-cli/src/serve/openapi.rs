@@ -94,11 +94,24 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// An object that has no other fields.
-fn strict(required: &[&str], properties: Value) -> Value {
+/// An object that has no other fields. Those that are not required may be null as well.
+fn strict(required: &[&str], mut properties: Value) -> Value {
+    let fields = properties.as_object_mut().into_iter().flatten();
+    for (_, schema) in fields.filter(|(name, _)| !required.contains(&name.as_str())) {
+        allow_null(schema);
+    }
     let mut object = object(required, properties);
     object["additionalProperties"] = false.into();
     object
+}
+
+fn allow_null(schema: &mut Value) {
+    if let Some(names) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        names.push(Value::Null);
+    }
+    if let Some(Value::String(one)) = schema.get("type") {
+        schema["type"] = json!([one, "null"]);
+    }
 }
 
 fn list(of: Value) -> Value {

@@ -157,6 +157,10 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_any(Id)
 }
 
+/// The end of the year 9999 in seconds since 1970. No document is of a later time, but milliseconds taken
+/// for seconds are.
+const YEAR_9999: f64 = 253_402_300_799.0;
+
 /// Seconds since 1970, or an ISO 8601 date or date and time.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
     #[derive(Deserialize)]
@@ -166,12 +170,18 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::E
         Text(String),
     }
     let expected = "a `time` is seconds since 1970 or an ISO 8601 date or date and time";
+    let too_far = |seconds: f64| {
+        D::Error::custom(format!(
+            "the `time` {seconds} is after the year 9999: {expected}, not milliseconds"
+        ))
+    };
     let Some(stated) =
         Option::<Stated>::deserialize(deserializer).map_err(|_| D::Error::custom(expected))?
     else {
         return Ok(None);
     };
     let seconds = match stated {
+        Stated::Seconds(seconds) if seconds > YEAR_9999 => return Err(too_far(seconds)),
         Stated::Seconds(seconds) => Some(seconds),
         Stated::Text(text) => parse_time(text.trim()),
     };

@@ -189,6 +189,10 @@ fn grades_words_and_ids() {
         "corpus.jsonl",
         "{\"id\":\"x\",\"text\":\"one two three\"}\n{\"id\":2,\"text\":\"ONE two three\"}\n{\"id\":\"y\",\"text\":\"other words\"}\n{\"id\":\"z\",\"text\":\"\"}\n",
     );
+    for (line, told) in [("", true), (" --corpus corpus.jsonl", false)] {
+        let ran = place.ok(&format!("eval ids.tsv{line} --quiet"));
+        assert_eq!(ran.err.contains("--corpus FILE"), told, "{}", ran.err);
+    }
     let ran = place.ok("eval ids.tsv --corpus corpus.jsonl --quiet");
     let text = ran.text();
     assert!(

@@ -13,6 +13,7 @@ mod explaining;
 mod failures;
 mod fingerprints;
 mod formats;
+mod garbled;
 mod guarded;
 mod guide;
 mod hostile;

@@ -236,3 +236,48 @@ fn what_is_no_collection_is_refused() {
     let _service = Service::start(&place, "");
     place.refused("store verify data/a", &["another process has"]);
 }
+
+/// A snapshot in a directory and one in an object store come back as the collection was.
+#[test]
+fn snapshots_are_restored() {
+    let place = Place::new();
+    let directory = place.path("copies");
+    let url = format!("file://{}", place.path("in/a/bucket").display());
+    std::fs::create_dir_all(place.path("in/a/bucket")).unwrap();
+    for (number, snapshots) in [directory.display().to_string(), url].iter().enumerate() {
+        let name = format!("c{number}");
+        let service = Service::start(&place, &format!("--snapshots {snapshots}"));
+        service.make(&name, json!({ "recipe": "words-3", "threshold": 0.7 }));
+        let corpus = corpus_jsonl(&Numbers::new(8).corpus(300));
+        let path = format!("/v1/collections/{name}");
+        service.post_lines(&format!("{path}/documents"), corpus.as_bytes());
+        service.delete(&format!("{path}/documents/d7"));
+        let monday = json!({ "name": "monday" });
+        let made = service.post(&format!("{path}/snapshot"), &monday);
+        assert_eq!(made.status, 201, "{}", made.text());
+        let again = service.post(&format!("{path}/snapshot"), &monday);
+        assert_eq!(again.problem(), (409, "collection_conflict".into()));
+        service.post(&format!("{path}/documents"), &document("y", "a later one"));
+        drop(service);
+        let ran = place.ok(&format!(
+            "store restore {snapshots}/{name}/monday data/again{number}"
+        ));
+        let whole = "300 documents with 301 rows in 1 partition: whole";
+        assert!(ran.err.contains(whole), "{}", ran.err);
+        place.refused(
+            &format!("store restore {snapshots}/{name}/monday data/again{number}"),
+            &["is a collection already"],
+        );
+        place.refused(
+            &format!("store restore {snapshots}/{name}/tuesday data/new"),
+            &["tuesday"],
+        );
+        assert!(!place.path("data/new").exists());
+        let service = Service::start(&place, "");
+        let at = |id: &str| service.get(&format!("/v1/collections/again{number}/documents/{id}"));
+        assert_eq!(
+            [at("d8").status, at("d7").status, at("y").status],
+            [200, 404, 404]
+        );
+    }
+}

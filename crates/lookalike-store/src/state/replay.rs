@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::{Batch, State};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
+use crate::ids::id_hash;
 use crate::partition::Partition;
 use crate::rows::{self, Row, UNIT, Verdict as RowVerdict};
 use crate::sketches::{Entries, Entry, Reading, Sketches};
@@ -115,7 +116,7 @@ impl State {
             .collect();
         let rows = rows.par_iter().zip(entries);
         rows.map_init(Scratch::default, |scratch, (row, entry)| {
-            let id_hash = |document: &rows::Document| lookalike::value_hash(document.id.as_bytes());
+            let id_hash = |document: &rows::Document| id_hash(&document.id);
             let kept = kept(row).map(|document| {
                 let content = document.content;
                 let written = entry.as_ref().and_then(|entry| entry.of(content));

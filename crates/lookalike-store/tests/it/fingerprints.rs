@@ -6,8 +6,8 @@ use lookalike::online::Time;
 use lookalike::plan::{self, Measure, Method};
 use lookalike::text::Scratch;
 use lookalike_store::{
-    Collection, Content, Document, ErrorKind, Holds, OnConflict, Settings, Verdict, export, import,
-    verify,
+    Collection, Content, Disk, Document, ErrorKind, Holds, OnConflict, Settings, Verdict, export,
+    import, verify,
 };
 
 use crate::disk::Simulated;
@@ -155,4 +155,73 @@ fn fingerprints_are_sent_again_and_replaced() {
     let replaced = insert(fingerprint(1, 0xffff_ffff));
     assert!(!replaced.again && replaced.seq > first.seq);
     assert_eq!(insert(fingerprint(2, 0xff)).verdict, Verdict::Kept);
+}
+
+/// What is to be replaced stays where it is if what comes cannot be checked.
+#[test]
+fn nothing_is_replaced_by_what_cannot_be_answered() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..bare(3)
+    };
+    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let insert = |collection: &Collection, document: Document| {
+        let prepared = collection.prepare(document, &mut Scratch::default());
+        collection.insert(&[prepared.unwrap()]).remove(0)
+    };
+    insert(&collection, fingerprint(1, 0xff)).unwrap();
+    insert(&collection, fingerprint(2, 0xffff_ffff)).unwrap();
+    drop(collection);
+    let texts = disk.names().unwrap();
+    let texts = texts.iter().find(|name| name.ends_with(".texts")).unwrap();
+    disk.flip(texts, disk.length(texts) - 8, 0);
+    let collection = Collection::open(Arc::new(disk), hand.options()).unwrap();
+    let refused = insert(&collection, fingerprint(1, 0xffff_ffff)).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
+    let stored = collection.get("1").unwrap().unwrap();
+    assert_eq!(stored.content, Content::Fingerprint(0xff));
+    assert!(insert(&collection, fingerprint(1, 0xff)).unwrap().again);
+    let answer = insert(&collection, fingerprint(3, 0xfe)).unwrap();
+    assert!(matches!(answer.verdict, Verdict::Duplicate(evidence) if evidence.of == "1"));
+}
+
+/// More documents than are looked at in one go, and few clusters far apart.
+#[test]
+fn clusters_are_paged_wherever_they_stand() {
+    const COUNT: usize = 140_000;
+    let hand = Hand::default();
+    let disk = Arc::new(Simulated::new());
+    let collection = Collection::create(disk, &bare(0), hand.options()).unwrap();
+    let mut scratch = Scratch::default();
+    let mut insert = |ids: &mut dyn Iterator<Item = (usize, u64)>| {
+        let documents = ids.map(|(id, code)| {
+            let document = Document {
+                time: None,
+                ..fingerprint(id, code)
+            };
+            collection.prepare(document, &mut scratch).unwrap()
+        });
+        let documents: Vec<_> = documents.collect();
+        for answer in collection.insert(&documents) {
+            answer.unwrap();
+        }
+    };
+    insert(&mut (0..COUNT).map(|id| (id, id as u64)));
+    let repeated = [0, 1, 65_535, 65_536, 70_000, COUNT - 1];
+    insert(&mut repeated.iter().map(|&id| (COUNT + id, id as u64)));
+    for count in [1, 2, 6, 7] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let page = collection.clusters(after, count, 9).unwrap();
+            assert!(page.clusters.len() <= count);
+            if page.clusters.is_empty() {
+                break;
+            }
+            let ids = page.clusters.iter().map(|it| it.kept.id.parse::<usize>());
+            found.extend(ids.map(Result::unwrap));
+            after = page.next;
+        }
+        assert_eq!(found, repeated, "{count} at a time");
+    }
 }

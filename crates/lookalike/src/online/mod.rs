@@ -538,6 +538,18 @@ impl Matcher {
         true
     }
 
+    /// Lets a kept document be found by nobody until it is [brought back](Self::bring_back).
+    pub fn set_aside(&mut self, slot: Slot) {
+        self.sections.remove(slot);
+        self.changes += 1;
+    }
+
+    /// Lets a document be found again that was [set aside](Self::set_aside).
+    pub fn bring_back(&mut self, slot: Slot) {
+        self.sections.bring_back(slot);
+        self.changes += 1;
+    }
+
     /// The order and the time of a kept document, if it is there.
     pub fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
         self.sections.kept(slot)

@@ -117,6 +117,12 @@ impl Section {
         true
     }
 
+    fn bring_back(&mut self, at: usize) {
+        if let Some(word) = self.removed.get_mut(at / 64) {
+            *word &= !(1 << (at % 64));
+        }
+    }
+
     fn removals(&self) -> u64 {
         let words = self.removed.iter();
         words.map(|word| u64::from(word.count_ones())).sum()
@@ -282,6 +288,13 @@ impl Sections {
         let at = slot.index as usize;
         let there = at < section.times.len() && !section.is_removed(at);
         there.then(|| (section.order(at), section.times[at]))
+    }
+
+    /// Takes a removal back.
+    pub(super) fn bring_back(&mut self, slot: Slot) {
+        if let Some(at) = self.section(slot.section) {
+            self.sections[at].bring_back(slot.index as usize);
+        }
     }
 
     pub(super) fn refresh(&mut self, slot: Slot, time: Time) {

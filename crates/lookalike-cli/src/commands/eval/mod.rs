@@ -6,7 +6,7 @@ pub(super) mod report;
 
 use anyhow::Result;
 use lookalike::evaluate::Sweep;
-use lookalike_batch::run::{self, SettingSummary};
+use lookalike_batch::run::{self, SettingSummary, Truth};
 
 use crate::Outcome;
 use crate::args::EvalArgs;
@@ -41,9 +41,20 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
     } else {
         report::evaluation(&done, &printer)
     };
+    warn_of_ids(&done.labelled, printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)
+}
+
+/// Labels that name texts of another file are easily given without it.
+pub(super) fn warn_of_ids(labelled: &Truth, printer: Printer) {
+    if labelled.like_ids {
+        printer.warn(
+            "every text is one word, as ids are: if these are ids, name the documents that have them with \
+             --corpus FILE",
+        );
+    }
 }
 
 fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<Outcome> {

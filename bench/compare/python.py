@@ -1,0 +1,219 @@
+"""Measures the Python package beside the command, datasketch and rensa; writes bench/results/python.json.
+
+    python bench/compare/python.py DOCUMENTS.jsonl --command target/release/lookalike
+
+DOCUMENTS has an object with a `text` a line. The package must be a release build, importable, with
+datasketch and rensa beside it. Each row checks its answer: verdicts against the command's, signatures
+against datasketch's bit for bit, recall of pairs against exact Jaccard indexes.
+"""
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import lookalike as la
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def seconds(work, repeat=3):
+    """The median time of some runs, and the last result."""
+    times = []
+    for _ in range(repeat):
+        begun = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times), result
+
+
+def dedup_row(path, table, megabytes, command, threads):
+    """la.dedup over a table in memory, beside the command over the file."""
+    with tempfile.TemporaryDirectory() as directory:
+        out, removed = Path(directory) / "kept.jsonl", Path(directory) / "removed.jsonl"
+        arguments = [command, "dedup", path, "-o", out, "--removed", removed, "-q", "--threads", str(threads)]
+        theirs, _ = seconds(lambda: subprocess.run(arguments, check=True), 5)
+        told = [json.loads(line) for line in removed.read_text().splitlines()]
+    ours, found = seconds(lambda: la.dedup(table, threads=threads), 5)
+    assert found.removed.to_pylist() == told, "the verdicts differ"
+    return {
+        "what": "la.dedup of a pyarrow table beside lookalike dedup of the file",
+        "documents": table.num_rows,
+        "megabytes": megabytes,
+        "threads": threads,
+        "package_seconds": ours,
+        "command_seconds": theirs,
+        "package_mb_per_second": megabytes / ours,
+        "command_mb_per_second": megabytes / theirs,
+        "share_of_command": theirs / ours,
+        "removed": len(told),
+    }
+
+
+def memory_row(path):
+    """The most memory above the table during la.dedup, in a process of its own."""
+    script = (
+        "import json, resource, sys, pyarrow as pa\n"
+        "import lookalike as la\n"
+        "texts = [json.loads(line)['text'] for line in open(sys.argv[1], encoding='utf-8')]\n"
+        "table = pa.table({'text': pa.array(texts, pa.large_string())}); del texts\n"
+        "import gc, ctypes; gc.collect(); ctypes.CDLL(None).malloc_trim(0)\n"
+        "open('/proc/self/clear_refs', 'w').write('5')\n"
+        "status = lambda key: int(next(l for l in open('/proc/self/status') if l.startswith(key)).split()[1])\n"
+        "before = status('VmRSS'); la.dedup(table); print(status('VmHWM') - before)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", script, path], check=True, capture_output=True, text=True)
+    return {"what": "most memory above the table during la.dedup", "mebibytes": int(told.stdout) / 1024}
+
+
+def words_of(texts):
+    return [text.lower().split() for text in texts]
+
+
+def loop(module, words):
+    """What a user of datasketch writes: a token at a time, then insert and query."""
+    lsh = module.MinHashLSH(threshold=0.8, num_perm=128)
+    found = 0
+    for key, document in enumerate(words):
+        minhash = module.MinHash(num_perm=128)
+        for word in document:
+            minhash.update(word.encode("utf8"))
+        found += len(lsh.query(minhash))
+        lsh.insert(key, minhash)
+    return found
+
+
+def batches(module, words):
+    """The same with one update_batch a document."""
+    lsh = module.MinHashLSH(threshold=0.8, num_perm=128)
+    found = 0
+    for key, document in enumerate(words):
+        minhash = module.MinHash(num_perm=128)
+        minhash.update_batch([word.encode("utf8") for word in document])
+        found += len(lsh.query(minhash))
+        lsh.insert(key, minhash)
+    return found
+
+
+def datasketch_rows(texts):
+    import datasketch
+
+    words = words_of(texts)
+    tokens = sum(map(len, words))
+    for document in words[:50]:
+        one, other = la.MinHash(), datasketch.MinHash()
+        for minhash in (one, other):
+            minhash.update_batch([word.encode("utf8") for word in document])
+        assert (one.hashvalues == other.hashvalues).all(), "the signatures differ"
+    for name, work in (("update, a token at a time", loop), ("update_batch, a document at a time", batches)):
+        ours, found = seconds(lambda: work(la, words))
+        theirs, expected = seconds(lambda: work(datasketch, words), 1)
+        assert found == expected, "the candidates differ"
+        yield {
+            "what": f"MinHash and MinHashLSH beside datasketch {datasketch.__version__ if hasattr(datasketch, '__version__') else '2.0.0'}: {name}",
+            "documents": len(words),
+            "tokens": tokens,
+            "package_seconds": ours,
+            "datasketch_seconds": theirs,
+            "ratio": theirs / ours,
+            "candidates": found,
+        }
+
+
+def rensa_row(texts, threads):
+    """From texts to signatures of word pairs, and the recall of edited copies by 16 bands of 8."""
+    import rensa
+
+    source = random.Random(1)
+    edited = []
+    for text in texts:
+        words = text.split()
+        for _ in range(max(1, len(words) // 50)):
+            words[source.randrange(len(words))] = "edited"
+        edited.append(" ".join(words))
+    both = [*texts, *edited]
+
+    def shingles(text):
+        words = text.lower().split()
+        return [f"{a} {b}" for a, b in zip(words, words[1:])]
+
+    def theirs():
+        rows = []
+        for text in both:
+            minhash = rensa.RMinHash(num_perm=128, seed=42)
+            minhash.update(shingles(text))
+            rows.append(minhash.digest())
+        return np.array(rows, dtype=np.uint64)
+
+    recipe = la.Recipe("default")
+    ours_seconds, ours = seconds(lambda: la.minhash(both, recipe=recipe, threads=threads))
+    one_thread, _ = seconds(lambda: la.minhash(both, recipe=recipe, threads=1))
+    theirs_seconds, signed = seconds(theirs, 1)
+
+    def recall(rows):
+        a, b = rows[: len(texts)], rows[len(texts) :]
+        bands = (a == b).reshape(len(texts), 16, 8).all(axis=2).any(axis=1)
+        sets = [(set(shingles(x)), set(shingles(y))) for x, y in zip(texts, edited)]
+        similar = np.array([len(x & y) >= 0.8 * len(x | y) for x, y in sets])
+        return float(bands[similar].mean()), int(similar.sum())
+
+    found, pairs = recall(np.ma.getdata(ours))
+    theirs_found, _ = recall(signed)
+    return {
+        "what": "from texts to 128-slot signatures of word pairs, beside rensa's RMinHash fed with the same pairs",
+        "documents": len(both),
+        "threads": threads,
+        "package_seconds": ours_seconds,
+        "package_seconds_one_thread": one_thread,
+        "rensa_seconds": theirs_seconds,
+        "ratio": theirs_seconds / ours_seconds,
+        "ratio_one_thread": theirs_seconds / one_thread,
+        "pairs_at_0.8": pairs,
+        "package_recall": found,
+        "rensa_recall": theirs_found,
+    }
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("documents", type=Path)
+    arguments.add_argument("--command", type=Path, default=ROOT / "target/release/lookalike")
+    arguments.add_argument("--threads", type=int, default=os.cpu_count())
+    arguments.add_argument("--loop", type=int, default=300, help="documents in the loops")
+    arguments.add_argument("-o", "--output", type=Path, default=ROOT / "bench/results/python.json")
+    given = arguments.parse_args()
+    rows = [json.loads(line) for line in given.documents.open(encoding="utf-8")]
+    texts = [row["text"] for row in rows]
+    columns = {"text": pa.array(texts, pa.large_string())}
+    if all("id" in row for row in rows):
+        columns["id"] = pa.array([str(row["id"]) for row in rows])
+    table = pa.table(columns)
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    measured = [
+        dedup_row(given.documents, table, megabytes, given.command, given.threads),
+        memory_row(given.documents),
+        *datasketch_rows(texts[: given.loop]),
+        rensa_row(texts[:1000], given.threads),
+    ]
+    told = {
+        "data": given.documents.name,
+        "python": platform.python_version(),
+        "cpus": os.cpu_count(),
+        "rows": measured,
+    }
+    given.output.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,412 @@
+//! Where snapshots of collections go and come from: directories, or an object store.
+//!
+//! An object store is a [`Disk`] on which files are written once, from their beginning to their end, and
+//! read. A file has its name once it is complete; a snapshot counts once it has its manifest, which is
+//! written last.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Result, bail};
+use lookalike_store::{Disk, DiskFile, Folder};
+use object_store::path::Path as Key;
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
+use tokio::runtime::{Handle, Runtime};
+
+use crate::output::about;
+
+/// The directory below which snapshots are, or the URL.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(from = "String")]
+pub(crate) enum Place {
+    /// A directory.
+    Folder(PathBuf),
+    /// The URL of a prefix of an object store.
+    Url(String),
+}
+
+impl From<String> for Place {
+    fn from(text: String) -> Self {
+        if text.contains("://") {
+            Self::Url(text)
+        } else {
+            Self::Folder(text.into())
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(text.to_owned().into())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Folder(path) => path.display().fmt(formatter),
+            Self::Url(url) => formatter.write_str(url),
+        }
+    }
+}
+
+/// A snapshot could not be begun.
+pub(crate) enum Refusal {
+    /// There is one with the name.
+    Exists,
+    /// What the disk or the store said.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Where snapshots are made and read.
+pub(crate) enum Snapshots {
+    /// Below a directory.
+    Folder(PathBuf),
+    /// Below a prefix of an object store.
+    Bucket(Bucket),
+}
+
+impl Snapshots {
+    /// # Errors
+    /// If the URL is none of a store that is known, or what the environment says of it is wrong.
+    pub(crate) fn open(place: &Place, runtime: Handle) -> Result<Self> {
+        Ok(match place {
+            Place::Folder(path) => Self::Folder(path.clone()),
+            Place::Url(url) => Self::Bucket(Bucket::open(url, runtime)?),
+        })
+    }
+
+    /// An empty disk for a new snapshot of a collection.
+    pub(crate) fn make(&self, collection: &str, name: &str) -> Result<Box<dyn Disk>, Refusal> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(collection).join(name);
+                std::fs::create_dir_all(folder.join(collection))?;
+                std::fs::create_dir(&path).map_err(|error| match error.kind() {
+                    io::ErrorKind::AlreadyExists => Refusal::Exists,
+                    _ => error.into(),
+                })?;
+                Ok(Box::new(Folder::open(&path)?))
+            }
+            Self::Bucket(bucket) => {
+                let bucket = bucket.below(collection).below(name);
+                match bucket.names()?.is_empty() {
+                    true => Ok(Box::new(bucket)),
+                    false => Err(Refusal::Exists),
+                }
+            }
+        }
+    }
+
+    /// Removes what is left of a snapshot that was not completed. It has no manifest and is none, so
+    /// nothing depends on this.
+    pub(crate) fn discard(&self, collection: &str, name: &str) {
+        match self {
+            Self::Folder(folder) => {
+                let _ = std::fs::remove_dir_all(folder.join(collection).join(name));
+            }
+            Self::Bucket(bucket) => {
+                let bucket = bucket.below(collection).below(name);
+                for file in bucket.names().unwrap_or_default() {
+                    let _ = bucket.remove(&file);
+                }
+            }
+        }
+    }
+}
+
+/// Calls back with the disk of a snapshot, to be read.
+///
+/// # Errors
+/// If there is none, and what is handed back.
+pub(crate) fn with_snapshot<T>(
+    place: &Place,
+    read: impl FnOnce(&dyn Disk) -> Result<T>,
+) -> Result<T> {
+    match place {
+        Place::Folder(path) if !path.is_dir() => bail!("{place}: there is no such directory"),
+        Place::Folder(path) => {
+            let folder = Folder::open(path).map_err(about(format!("cannot open {place}")))?;
+            read(&folder)
+        }
+        Place::Url(url) => {
+            let runtime = Runtime::new().map_err(about("cannot start the threads for requests"))?;
+            read(&Bucket::open(url, runtime.handle().clone())?)
+        }
+    }
+}
+
+/// Bytes that go to the store or come from it in one request: stores take parts of 5 MiB and more.
+const PART: usize = 8 << 20;
+
+/// A prefix of an object store.
+#[derive(Debug, Clone)]
+pub(crate) struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+    runtime: Handle,
+}
+
+impl Bucket {
+    fn open(url: &str, runtime: Handle) -> Result<Self> {
+        // Without it the client would not know how to speak TLS.
+        let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
+        let what = format!("'{url}' is no place for snapshots");
+        let parsed = url.parse().map_err(about(&what))?;
+        let _entered = runtime.enter();
+        let opened = object_store::parse_url_opts(&parsed, std::env::vars());
+        let (store, prefix) = opened.map_err(about(&what))?;
+        Ok(Self {
+            store: store.into(),
+            prefix,
+            runtime,
+        })
+    }
+
+    fn below(&self, name: &str) -> Self {
+        Self {
+            prefix: self.key(name),
+            ..self.clone()
+        }
+    }
+
+    fn key(&self, name: &str) -> Key {
+        self.prefix.clone().join(name)
+    }
+
+    fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+        self.runtime.block_on(request).map_err(io::Error::from)
+    }
+}
+
+impl Disk for Bucket {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(Arc::new(Upload {
+            key: self.key(name),
+            bucket: self.clone(),
+            state: Mutex::default(),
+        }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let key = self.key(name);
+        let bytes = self.wait(self.store.head(&key))?.size;
+        Ok(Arc::new(Object {
+            bucket: self.clone(),
+            key,
+            bytes,
+        }))
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let listed = self.wait(self.store.list_with_delimiter(Some(&self.prefix)))?;
+        let names = listed
+            .objects
+            .iter()
+            .filter_map(|it| it.location.filename());
+        Ok(names.map(str::to_owned).collect())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.wait(self.store.rename(&self.key(from), &self.key(to)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.wait(self.store.delete(&self.key(name)))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+struct Upload {
+    bucket: Bucket,
+    key: Key,
+    state: Mutex<Written>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    /// Bytes that were sent.
+    sent: u64,
+    waiting: Vec<u8>,
+    /// None before the first part.
+    parts: Option<Box<dyn MultipartUpload>>,
+    complete: bool,
+}
+
+fn unsupported(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, what)
+}
+
+impl Upload {
+    fn send_part(&self, written: &mut Written) -> io::Result<()> {
+        let parts = match &mut written.parts {
+            Some(parts) => parts,
+            none => none.insert(
+                self.bucket
+                    .wait(self.bucket.store.put_multipart(&self.key))?,
+            ),
+        };
+        let part = std::mem::take(&mut written.waiting);
+        written.sent += part.len() as u64;
+        self.bucket.wait(parts.put_part(part.into()))
+    }
+}
+
+impl DiskFile for Upload {
+    fn len(&self) -> io::Result<u64> {
+        let written = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(written.sent + written.waiting.len() as u64)
+    }
+
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(unsupported("an object cannot be cut"))
+    }
+
+    fn read_at(&self, _bytes: &mut [u8], _offset: u64) -> io::Result<usize> {
+        Err(unsupported(
+            "an object cannot be read while it is being written",
+        ))
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut written = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.complete || offset != written.sent + written.waiting.len() as u64 {
+            return Err(unsupported(
+                "an object is written once, from its beginning on",
+            ));
+        }
+        written.waiting.extend_from_slice(bytes);
+        if written.waiting.len() >= PART {
+            self.send_part(&mut written)?;
+        }
+        Ok(())
+    }
+
+    /// Completes the object.
+    fn sync(&self) -> io::Result<()> {
+        let mut written = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.complete {
+            return Ok(());
+        }
+        if written.parts.is_none() {
+            let all = PutPayload::from(std::mem::take(&mut written.waiting));
+            self.bucket.wait(self.bucket.store.put(&self.key, all))?;
+        } else {
+            if !written.waiting.is_empty() {
+                self.send_part(&mut written)?;
+            }
+            if let Some(parts) = &mut written.parts {
+                self.bucket.wait(parts.complete())?;
+            }
+        }
+        written.complete = true;
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        let written = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parts) = written.parts.as_mut().filter(|_| !written.complete) {
+            // What cannot be taken back now is removed by the store's own rules.
+            let _ = self.bucket.runtime.block_on(parts.abort());
+        }
+    }
+}
+
+/// A file that is complete.
+#[derive(Debug)]
+struct Object {
+    bucket: Bucket,
+    key: Key,
+    bytes: u64,
+}
+
+impl DiskFile for Object {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes)
+    }
+
+    fn set_len(&self, _len: u64) -> io::Result<()> {
+        Err(unsupported("an object cannot be cut"))
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = self.bytes.min(offset.saturating_add(bytes.len() as u64));
+        if offset >= end {
+            return Ok(0);
+        }
+        let store = &self.bucket.store;
+        let read = self.bucket.wait(store.get_range(&self.key, offset..end))?;
+        let read = read.get(..(end - offset) as usize);
+        let read = read.ok_or(io::ErrorKind::UnexpectedEof)?;
+        bytes[..read.len()].copy_from_slice(read);
+        Ok(read.len())
+    }
+
+    fn write_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<()> {
+        Err(unsupported("an object is written once"))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files of no bytes, of a few, and of several parts come back as they were written.
+    #[test]
+    fn objects_are_files_that_are_written_once() {
+        let runtime = Runtime::new().unwrap();
+        let bucket = Bucket::open("memory:///snapshots/a", runtime.handle().clone()).unwrap();
+        for length in [0, 1, PART - 1, PART, PART + 1, 2 * PART + 7] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let file = bucket.create("file").unwrap();
+            for (at, piece) in bytes.chunks(1 << 20).enumerate() {
+                file.write_at(piece, (at << 20) as u64).unwrap();
+            }
+            assert_eq!(file.len().unwrap(), length as u64);
+            assert!(file.write_at(b"x", length as u64 + 1).is_err());
+            file.sync().unwrap();
+            assert!(file.write_at(b"x", length as u64).is_err());
+            bucket.rename("file", "renamed").unwrap();
+            assert_eq!(bucket.names().unwrap(), ["renamed"]);
+            assert!(bucket.open("file").is_err());
+            let file = bucket.open("renamed").unwrap();
+            assert_eq!(file.len().unwrap(), length as u64);
+            let mut read = vec![0; length + 9];
+            assert_eq!(file.read_at(&mut read, 0).unwrap(), length);
+            assert!(read[..length] == bytes);
+            let tail = length.saturating_sub(3);
+            assert_eq!(file.read_at(&mut read, tail as u64).unwrap(), length - tail);
+            assert!(read[..length - tail] == bytes[tail..]);
+            bucket.remove("renamed").unwrap();
+        }
+        assert!(bucket.names().unwrap().is_empty());
+        drop(bucket.create("nothing").unwrap());
+        assert!(bucket.names().unwrap().is_empty());
+    }
+}
