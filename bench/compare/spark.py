@@ -52,12 +52,12 @@ def documents(path, limit=None):
 
 
 def written(table, path):
-    """The documents in the order of their ids, in 8 files."""
+    """The documents in the order of their ids, in 4 files."""
     path.mkdir()
     ids = table.column("id").to_pylist()
     table = table.take(sorted(range(len(ids)), key=lambda row: ids[row].encode()))
-    rows = -(-len(ids) // 8)
-    for at in range(8):
+    rows = -(-len(ids) // 4)
+    for at in range(4):
         pq.write_table(table.slice(at * rows, rows), path / f"{at}.parquet")
     return table
 
@@ -95,6 +95,8 @@ def session(work):
         "spark.sql.shuffle.partitions": "2",
         "spark.executor.memory": "3g",
         "spark.driver.memory": "3g",
+        "spark.sql.files.maxPartitionBytes": str(16 << 20),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     }
     builder = SparkSession.builder.master("local-cluster[2,1,3072]")
     for name, value in settings.items():

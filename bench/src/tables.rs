@@ -85,6 +85,7 @@ fn table(name: &str) -> Result<String> {
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "planted" => rows("planted", &PLANTED, |_| true),
+        "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS, |_| true),
         "audit" => rows("audit", &AUDIT, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
@@ -268,6 +269,14 @@ const PLANTED: Columns<6> = [
     ("at .75 or more", "similar", 0),
     ("share", "similar_share", 3),
     ("recall of those", "recall", 4),
+];
+
+const PLANTED_LENGTHS: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("length", "length", 0),
+    ("edits that leave any", "kinds", 0),
+    ("copies at .75 or more", "similar", 0),
+    ("recall of the worst edit", "lowest_recall", 4),
 ];
 
 const SETTINGS: Columns<6> = [

@@ -88,9 +88,12 @@ def add_tables(job: Job) -> Step:
 
     def step(batches: Batches) -> Iterator[Any]:
         features = _engine.Features(job.open())
+        rows = 0
         for batch in batches:
             features.add(batch)
-        yield features.table()
+            rows += batch.num_rows
+        if rows:
+            yield features.table()
 
     return step
 

@@ -38,6 +38,9 @@ _PARTS = 4
 #: Tables of frequencies, 4 MiB each, that the driver adds up.
 _TABLES = 16
 
+#: Bytes of links of a partition that the driver takes at once.
+_FEW_LINKS = 128 << 10
+
 #: Removed ids that are sent to every task rather than shuffled.
 _BROADCAST = 1_000_000
 
@@ -214,9 +217,11 @@ class _Run:
         links, others = self.linked()
         _refuse_repeated_ids(others)
         repeats = [bytes(row.block) for row in others if row.kind == _steps.REPEATS]
-        if sum(row.bytes for row in others if row.kind == _steps.LINKS) <= 16 * self.local:
-            packed = [bytes(row.block) for row in links.select("block").collect()]
-            members = _engine.members(packed, repeats)
+        of_links = [row for row in others if row.kind == _steps.LINKS]
+        if sum(row.bytes for row in of_links) <= 16 * self.local:
+            if any(row.block is None for row in of_links):
+                of_links = links.select("block").collect()
+            members = _engine.members([bytes(row.block) for row in of_links], repeats)
             collected = self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
         else:
             links = links.mapInArrow(_steps.unpack_links(), "a bigint, b bigint")
@@ -253,12 +258,12 @@ class _Run:
     def feature_keys(self, sketched: "DataFrame") -> Optional["DataFrame"]:
         """The rarest features of documents as keys; None if there are no features."""
         tables = sketched.where(f"kind = {_steps.TABLE}")
-        count = tables.count()
-        if count == 0:
-            return None
-        if count > _TABLES:
+        if _partitions(sketched) > _TABLES:
             tables = tables.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
-        (table,) = _steps.add_tables(self.job)(tables.toArrow().to_batches())
+        rows = tables.toArrow()
+        if rows.num_rows == 0:
+            return None
+        (table,) = _steps.add_tables(self.job)(rows.to_batches())
         keys = _steps.feature_keys(self.job, table.column("block")[0].as_py(), self.parts)
         return sketched.where(f"kind = {_steps.FEATURES}").mapInArrow(keys, _BLOCKS)
 
@@ -268,12 +273,13 @@ class _Run:
         return self.keep(whole.mapInArrow(_steps.gather(self.job, self.parts), _BLOCKS))
 
     def others(self, found: "DataFrame") -> list[Any]:
-        """What parts have found; of links and squares, which may be many, how large they are."""
+        """What parts have found; of squares and many links only how large they are."""
         from pyspark.sql import functions as F
 
-        is_small = ~F.col("kind").isin(_steps.LINKS, _steps.SPLIT)
-        block = F.when(is_small, F.col("block")).alias("block")
-        return found.select("kind", F.length("block").alias("bytes"), block).collect()
+        size = F.length("block")
+        few = (F.col("kind") != _steps.LINKS) | (size <= _FEW_LINKS)
+        block = F.when(few & (F.col("kind") != _steps.SPLIT), F.col("block")).alias("block")
+        return found.select("kind", size.alias("bytes"), block).collect()
 
     def joined(self, links: "DataFrame", repeats: list[bytes]) -> "DataFrame":
         """What `collect` makes, by joins: for more members than a machine holds."""
@@ -341,6 +347,16 @@ class _Run:
         for table in self.held:
             table.unpersist()
         self.held.clear()
+
+
+def _partitions(table: "DataFrame") -> float:
+    """How many partitions a table has; where Spark Connect does not tell, very many."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return table.rdd.getNumPartitions()
+    except (AttributeError, PySparkException):
+        return float("inf")
 
 
 def _union(tables: list["DataFrame"]) -> "DataFrame":
