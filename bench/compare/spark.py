@@ -165,11 +165,14 @@ def main():
 
 
 def machine():
-    model = [line for line in open("/proc/cpuinfo") if line.startswith("model name")]
+    lines = list(open("/proc/cpuinfo"))
+    model = [line for line in lines if line.startswith("model name")]
+    flags = {flag for line in lines if line.startswith("flags") for flag in line.split()}
     pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "cpu": model[0].split(":")[1].strip() if model else platform.machine(),
         "cores": os.cpu_count(),
+        "instructions": "avx512" if "avx512bw" in flags else "avx2" if "avx2" in flags else "plain",
         "memory_gib": round(pages / 2**30, 1),
     }
 
