@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-import lookalike as la
+from compare import ROOT, machine
 
-ROOT = Path(__file__).resolve().parents[2]
+import lookalike as la
 
 
 def seconds(work, repeat=3):
@@ -47,16 +47,14 @@ def dedup_row(path, table, megabytes, command, threads):
     ours, found = seconds(lambda: la.dedup(table, threads=threads), 5)
     assert found.removed.to_pylist() == told, "the verdicts differ"
     return {
-        "what": "la.dedup of a pyarrow table beside lookalike dedup of the file",
+        "what": f"`la.dedup` of a pyarrow table, {threads} threads",
+        "beside": "`lookalike dedup` of the file, its output written",
         "documents": table.num_rows,
-        "megabytes": megabytes,
-        "threads": threads,
-        "package_seconds": ours,
-        "command_seconds": theirs,
-        "package_mb_per_second": megabytes / ours,
-        "command_mb_per_second": megabytes / theirs,
-        "share_of_command": theirs / ours,
-        "removed": len(told),
+        "unit": "MB/s",
+        "package": megabytes / ours,
+        "other": megabytes / theirs,
+        "ratio": theirs / ours,
+        "note": f"the same {len(told)} removed",
     }
 
 
@@ -73,7 +71,11 @@ def memory_row(path):
         "before = status('VmRSS'); la.dedup(table); print(status('VmHWM') - before)\n"
     )
     told = subprocess.run([sys.executable, "-c", script, path], check=True, capture_output=True, text=True)
-    return {"what": "most memory above the table during la.dedup", "mebibytes": int(told.stdout) / 1024}
+    return {
+        "what": "`la.dedup`: most memory above the table",
+        "unit": "MiB",
+        "package": int(told.stdout) / 1024,
+    }
 
 
 def words_of(texts):
@@ -120,17 +122,18 @@ def datasketch_rows(texts):
         theirs, expected = seconds(lambda: work(datasketch, words), 1)
         assert found == expected, "the candidates differ"
         yield {
-            "what": f"MinHash and MinHashLSH beside datasketch {datasketch.__version__ if hasattr(datasketch, '__version__') else '2.0.0'}: {name}",
+            "what": f"`MinHash` and `MinHashLSH`: {name}",
+            "beside": "datasketch 2.0, the import changed",
             "documents": len(words),
-            "tokens": tokens,
-            "package_seconds": ours,
-            "datasketch_seconds": theirs,
+            "unit": "tokens/s",
+            "package": tokens / ours,
+            "other": tokens / theirs,
             "ratio": theirs / ours,
-            "candidates": found,
+            "note": f"the same signatures, the same {found} candidates",
         }
 
 
-def rensa_row(texts, threads):
+def rensa_rows(texts, threads):
     """From texts to signatures of word pairs, and the recall of edited copies by 16 bands of 8."""
     import rensa
 
@@ -169,19 +172,17 @@ def rensa_row(texts, threads):
 
     found, pairs = recall(np.ma.getdata(ours))
     theirs_found, _ = recall(signed)
-    return {
-        "what": "from texts to 128-slot signatures of word pairs, beside rensa's RMinHash fed with the same pairs",
-        "documents": len(both),
-        "threads": threads,
-        "package_seconds": ours_seconds,
-        "package_seconds_one_thread": one_thread,
-        "rensa_seconds": theirs_seconds,
-        "ratio": theirs_seconds / ours_seconds,
-        "ratio_one_thread": theirs_seconds / one_thread,
-        "pairs_at_0.8": pairs,
-        "package_recall": found,
-        "rensa_recall": theirs_found,
-    }
+    for work, count in ((ours_seconds, threads), (one_thread, 1)):
+        yield {
+            "what": f"`la.minhash`, texts to 128 slots of word pairs, {count} threads",
+            "beside": "rensa 0.5 `RMinHash`, fed with the same pairs, one thread",
+            "documents": len(both),
+            "unit": "documents/s",
+            "package": len(both) / work,
+            "other": len(both) / theirs_seconds,
+            "ratio": theirs_seconds / work,
+            "note": f"recall of {pairs} edited copies by 16×8 bands: {found:.3f} and {theirs_found:.3f}",
+        }
 
 
 def main():
@@ -203,13 +204,13 @@ def main():
         dedup_row(given.documents, table, megabytes, given.command, given.threads),
         memory_row(given.documents),
         *datasketch_rows(texts[: given.loop]),
-        rensa_row(texts[:1000], given.threads),
+        *rensa_rows(texts[:1000], given.threads),
     ]
     told = {
-        "data": given.documents.name,
+        "machine": machine(),
         "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-        "rows": measured,
+        "data": given.documents.name,
+        "measured": measured,
     }
     given.output.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(told, indent=1))

@@ -3,7 +3,7 @@
 //! The program beside this one is started with an empty directory, and everything goes over sockets of
 //! this machine, so the figures include HTTP, JSON and the client's own work on the same cores. The
 //! answers are checked: put in the order of their sequence numbers, the documents get the verdicts of
-//! `lookalike dedup`.
+//! `lookalike dedup`. So do those of a service that is killed again and again while they come.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -49,7 +49,11 @@ const PACED: usize = 20_000;
 struct Sizes {
     single: usize,
     paced: usize,
+    kills: u64,
 }
+
+/// How often the service is killed while the titles come.
+const KILLS: u64 = 20;
 
 /// Measures on real titles and articles.
 pub fn run(data: &Path) -> Result<()> {
@@ -59,6 +63,7 @@ pub fn run(data: &Path) -> Result<()> {
     let sizes = Sizes {
         single: SINGLE,
         paced: PACED,
+        kills: KILLS,
     };
     let mut rows = Vec::new();
     measure(&titles, &english, &sizes, &mut rows)?;
@@ -74,6 +79,7 @@ pub fn smoke() -> Result<()> {
     let sizes = Sizes {
         single: 1000,
         paced: 300,
+        kills: 3,
     };
     let (titles, english) = (made(Kind::Short, 5000), made(Kind::English, 200));
     measure(&titles, &english, &sizes, &mut Vec::new())
@@ -96,7 +102,46 @@ fn measure(
     check(&service.single_answers(&single)?, &single)?;
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
     singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
-    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)
+    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
+    drop(service);
+    killed(&first, sizes.kills, rows)
+}
+
+/// Titles in bulk to a service that is killed and started again at moments that nobody chooses. What was
+/// answered stays answered, and in the end all have the verdicts of the batch.
+fn killed(documents: &[String], kills: u64, rows: &mut Vec<Row>) -> Result<()> {
+    let mut service = Service::start()?;
+    service.make("killed")?;
+    let (mut answered, mut moment) = (Vec::new(), 0x9e37_79b9_u64);
+    let mut ready = Duration::ZERO;
+    for _ in 0..kills {
+        moment = moment
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let share = (moment >> 40) as f64 / (1u64 << 24) as f64;
+        // On average as long as its part of the titles takes at the usual speed.
+        let part = documents.len() as f64 / kills as f64 / 1.5e5;
+        let after = Duration::from_secs_f64(2.0 * share * part);
+        let rest = &documents[answered.len()..];
+        answered.extend(service.killed_while(&killed_path(), rest, after)?);
+        ready = ready.max(service.restart()?);
+    }
+    let body = documents.join("\n");
+    let kind = "application/x-ndjson";
+    let answers = service.request("POST", &killed_path(), kind, body.as_bytes())?;
+    for (line, before) in answers.lines().zip(&answered) {
+        let now: Answer = serde_json::from_str(line)?;
+        ensure!(now == *before, "{before:?} was answered, and now {now:?}");
+    }
+    check(&answers, documents)?;
+    let what = format!("bulk, titles, killed {kills} times");
+    let unit = "s until ready again, at the most";
+    report(rows, what, answered.len(), ready.as_secs_f64(), unit);
+    Ok(())
+}
+
+fn killed_path() -> String {
+    "/v1/collections/killed/documents".to_owned()
 }
 
 /// Lines with a document each; ids are numbers from `from` on.
@@ -121,7 +166,7 @@ fn report(rows: &mut Vec<Row>, what: String, documents: usize, figure: f64, unit
 struct Service {
     child: Child,
     address: SocketAddr,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for Service {
@@ -132,7 +177,7 @@ impl Drop for Service {
 }
 
 /// As much of an answer as is checked.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, PartialEq)]
 struct Answer {
     id: String,
     verdict: String,
@@ -143,25 +188,62 @@ struct Answer {
 impl Service {
     fn start() -> Result<Self> {
         let folder = tempfile::tempdir_in(machine::root())?;
-        let mut child = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data"])
-            .arg(folder.path())
-            .stderr(Stdio::piped())
-            .spawn()
-            .context("cannot start the program: run `cargo build --release` first")?;
-        let mut log = BufReader::new(child.stderr.take().context("it has a log")?);
-        let mut line = String::new();
-        log.read_line(&mut line)?;
-        let address = line.trim().split("://").nth(1);
-        let address = address
-            .with_context(|| format!("it says '{line}'"))?
-            .parse()?;
-        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let (child, address) = launch(folder.path())?;
         Ok(Self {
             child,
             address,
-            _folder: folder,
+            folder,
         })
+    }
+
+    /// Starts the service again after it was killed; returns the time until it was ready.
+    fn restart(&mut self) -> Result<Duration> {
+        let started = Instant::now();
+        (self.child, self.address) = launch(self.folder.path())?;
+        while !self
+            .request("GET", "/readyz", "application/json", b"")?
+            .contains("\"ready\":true")
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(started.elapsed())
+    }
+
+    /// Sends documents and kills the service after a while; returns what it had answered by then.
+    fn killed_while(
+        &mut self,
+        path: &str,
+        documents: &[String],
+        after: Duration,
+    ) -> Result<Vec<Answer>> {
+        let mut stream = TcpStream::connect(self.address)?;
+        let mut writer = stream.try_clone()?;
+        let body = documents.join("\n");
+        let mut answer = Vec::new();
+        std::thread::scope(|scope| -> Result<()> {
+            // Both end when the service does.
+            scope.spawn(move || {
+                let head = head_of("POST", path, "application/x-ndjson", body.len());
+                let _ = writer.write_all(head.as_bytes());
+                let _ = writer.write_all(body.as_bytes());
+            });
+            let answer = &mut answer;
+            scope.spawn(move || stream.read_to_end(answer));
+            std::thread::sleep(after);
+            self.child.kill()?;
+            self.child.wait()?;
+            Ok(())
+        })?;
+        let lines = match answer.windows(4).position(|four| four == b"\r\n\r\n") {
+            Some(head) => joined(&answer[head + 4..]).0,
+            None => Vec::new(),
+        };
+        let whole = lines.iter().rposition(|&byte| byte == b'\n');
+        let lines = &lines[..whole.map_or(0, |end| end + 1)];
+        let lines = lines.split_inclusive(|&byte| byte == b'\n');
+        lines
+            .map(|line| Ok(serde_json::from_slice(line)?))
+            .collect()
     }
 
     fn make(&self, name: &str) -> Result<()> {
@@ -174,12 +256,7 @@ impl Service {
     /// The body of an answer to a request that is sent while the answer is read.
     fn request(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<String> {
         let mut stream = TcpStream::connect(self.address)?;
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-             Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-        )?;
+        stream.write_all(head_of(method, path, kind, body.len()).as_bytes())?;
         let mut answer = Vec::new();
         std::thread::scope(|scope| -> Result<()> {
             let mut writer = stream.try_clone()?;
@@ -195,7 +272,9 @@ impl Service {
         let at = head.context("an answer has a head")? + 4;
         let chunked = answer[..at].windows(7).any(|word| word == b"chunked");
         let body = if chunked {
-            joined(&answer[at..])?
+            let (body, is_whole) = joined(&answer[at..]);
+            ensure!(is_whole, "the answer broke off");
+            body
         } else {
             answer.split_off(at)
         };
@@ -213,18 +292,52 @@ impl Service {
     }
 }
 
-/// The chunks of a body.
-fn joined(mut chunks: &[u8]) -> Result<Vec<u8>> {
+/// Starts the service on a folder.
+fn launch(folder: &Path) -> Result<(Child, SocketAddr)> {
+    let mut child = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data"])
+        .arg(folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start the program: run `cargo build --release` first")?;
+    let mut log = BufReader::new(child.stderr.take().context("it has a log")?);
+    let mut line = String::new();
+    log.read_line(&mut line)?;
+    let address = line.trim().split("://").nth(1);
+    let address = address
+        .with_context(|| format!("it says '{line}'"))?
+        .parse()?;
+    std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+    Ok((child, address))
+}
+
+fn head_of(method: &str, path: &str, kind: &str, length: usize) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+    )
+}
+
+/// The chunks of a body, as far as it came, and whether that is all of it.
+fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     loop {
         let end = chunks.iter().position(|&byte| byte == b'\r');
-        let (size, rest) = chunks.split_at(end.context("a chunk has a size")?);
-        let size = usize::from_str_radix(std::str::from_utf8(size)?, 16)?;
+        let size = end.and_then(|end| std::str::from_utf8(&chunks[..end]).ok());
+        let size = size.and_then(|size| usize::from_str_radix(size, 16).ok());
+        let (Some(end), Some(size)) = (end, size) else {
+            return (body, false);
+        };
         if size == 0 {
-            return Ok(body);
+            return (body, true);
         }
-        body.extend_from_slice(rest.get(2..2 + size).context("a chunk is whole")?);
-        chunks = &rest[size + 4..];
+        let begin = end + 2;
+        let there = chunks.len().min(begin + size);
+        body.extend_from_slice(chunks.get(begin..there).unwrap_or_default());
+        if chunks.len() < begin + size + 2 {
+            return (body, false);
+        }
+        chunks = &chunks[begin + size + 2..];
     }
 }
 

@@ -9,7 +9,12 @@ use serde_json::Value;
 
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/evaluation.md", "docs/spark.md"];
+const DOCUMENTS: [&str; 4] = [
+    "README.md",
+    "docs/evaluation.md",
+    "docs/python.md",
+    "docs/spark.md",
+];
 
 /// Puts the results into the documents, or says which are stale.
 pub fn run(check: bool) -> Result<()> {
@@ -80,6 +85,7 @@ fn table(name: &str) -> Result<String> {
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),
         "quality methods" => rows("quality_methods", &QUALITY_METHODS, |_| true),
         "planted" => rows("planted", &PLANTED, |_| true),
+        "planted lengths" => rows("planted_lengths", &PLANTED_LENGTHS, |_| true),
         "audit" => rows("audit", &AUDIT, |_| true),
         "settings" => settings(),
         "settings all" => all_settings(),
@@ -93,6 +99,7 @@ fn table(name: &str) -> Result<String> {
         }),
         "spark" => rows("spark", &SPARK, |_| true),
         "machine spark" => machine("spark"),
+        "python" => rows("python", &PYTHON, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
         _ => bail!("there is no table '{name}'"),
@@ -119,6 +126,16 @@ fn machine(of: &str) -> Result<String> {
 
 /// Heading, field, digits after the point.
 type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
+
+const PYTHON: Columns<7> = [
+    ("what", "what", 0),
+    ("beside", "beside", 0),
+    ("unit", "unit", 0),
+    ("package", "package", 0),
+    ("the other", "other", 0),
+    ("ratio", "ratio", 2),
+    ("the same?", "note", 0),
+];
 
 const DEDUP: Columns<10> = [
     ("corpus", "corpus", 0),
@@ -252,6 +269,14 @@ const PLANTED: Columns<6> = [
     ("at .75 or more", "similar", 0),
     ("share", "similar_share", 3),
     ("recall of those", "recall", 4),
+];
+
+const PLANTED_LENGTHS: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("length", "length", 0),
+    ("edits that leave any", "kinds", 0),
+    ("copies at .75 or more", "similar", 0),
+    ("recall of the worst edit", "lowest_recall", 4),
 ];
 
 const SETTINGS: Columns<6> = [

@@ -3,7 +3,8 @@
 //!
 //! A cache: a document's entry names its content, so one that is missing, damaged or left over from
 //! something that was not committed is noticed, and made of the text. It is appended to with every
-//! commit and never synced. From the first entry that is not right the rest of the file is made anew
+//! commit, which does not wait for the disk; but it is synced now and then, so that the system does not
+//! write very much of it at some moment while commits wait. From the first entry that is not right the rest of the file is made anew
 //! when the collection is opened.
 
 use std::sync::Arc;
@@ -27,6 +28,9 @@ const HEAD: u64 = 24;
 
 /// Bytes of the head of a block: its bytes, its entries, and a checksum of both and of the entries.
 const BLOCK_HEAD: usize = 12;
+
+/// Bytes that may wait to be written to the disk.
+const UNSYNCED: u64 = 4 << 20;
 
 /// Bytes before those of an entry: its content and its length.
 const ENTRY_HEAD: usize = 12;
@@ -85,6 +89,8 @@ pub(crate) struct Sketches {
     name: String,
     file: Arc<dyn DiskFile>,
     end: u64,
+    /// Up to here it is on disk.
+    synced: u64,
 }
 
 impl Sketches {
@@ -101,6 +107,7 @@ impl Sketches {
             name,
             file,
             end: HEAD,
+            synced: 0,
         })
     }
 
@@ -113,6 +120,11 @@ impl Sketches {
         let written = self.file.write_at(&block, self.end);
         written.map_err(|error| Error::disk("cannot write", &self.name, &error))?;
         self.end += block.len() as u64;
+        if self.end - self.synced >= UNSYNCED {
+            let synced = self.file.sync();
+            synced.map_err(|error| Error::disk("cannot sync", &self.name, &error))?;
+            self.synced = self.end;
+        }
         Ok(())
     }
 }
@@ -237,6 +249,7 @@ impl Reading {
             name,
             file,
             end: self.at,
+            synced: self.at,
         };
         if self.read == self.block.len() {
             sketches.end += self.length();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fuzzed;
+mod memory;
 mod reading;
 mod support;
 mod tables;
