@@ -115,8 +115,11 @@ class Collection:
         """Removes a document."""
         return self._client.call("DELETE", f"{self._path}/documents/{_quoted(id)}")
 
-    def clusters(self, **query: Any) -> Any:
-        """The clusters of the collection, a page of them."""
+    def clusters(
+        self, *, after: Optional[str] = None, limit: Optional[int] = None, members: Optional[int] = None
+    ) -> Any:
+        """A page of the clusters; its ``next``, if it has one, is the ``after`` of the next page."""
+        query = {"after": after, "limit": limit, "members": members}
         return self._client.call("GET", _with_query(f"{self._path}/clusters", query))
 
     def cluster(self, id: str) -> Any:

@@ -23,7 +23,7 @@ class Idf:
     >>> import lookalike as la
     >>> table = la.Idf.learn(["the ferry leaves", "the ferry stays", "the bridge"])
     >>> table.documents, table.terms
-    (3, 4)
+    (3, 5)
 
     A recipe takes it as a file: ``table.save("idf.tsv")`` and then ``Recipe("jieba",
     simhash={"weights": "tfidf", "table": "idf.tsv"})``. It belongs to recipes that make the terms of

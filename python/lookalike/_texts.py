@@ -110,7 +110,7 @@ def segment(
 
     >>> import lookalike as la
     >>> la.segment(["Größe, 你好!"])["tokens"][0].as_py()
-    'grösse 你 好'
+    'grösse 你好'
     """
     names = names_of(text)
     reading = {"text": names, "id": id, "id_row": False, "features": None}

@@ -212,7 +212,7 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
 /// >>> for word in "the ferry leaves at seven".split(): a.update(word.encode())
 /// >>> for word in "the ferry leaves at eight".split(): b.update(word.encode())
 /// >>> a.jaccard(b)
-/// 0.734375
+/// 0.7265625
 #[pyclass(frozen, subclass, module = "lookalike", name = "MinHash")]
 pub(crate) struct MinHash {
     functions: Arc<Permuted>,
