@@ -7,6 +7,7 @@ module ``distributed``; they leave the interpreter to others while they work.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Callable, Iterable, Iterator, Optional
@@ -78,9 +79,22 @@ def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
         yield scatter.finish()
         table = scatter.table()
         if table is not None:
-            yield table
+            yield _packed(table)
 
     return step
+
+
+def _packed(table: Any) -> Any:
+    """A table of frequencies, compressed: of few features it is nearly empty."""
+    import pyarrow as pa
+
+    kind, part, block = (column[0].as_py() for column in table.columns)
+    columns = {
+        "kind": pa.array([kind], pa.int32()),
+        "part": pa.array([part], pa.int32()),
+        "block": pa.array([zlib.compress(block, 1)], pa.binary()),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def add_tables(job: Job) -> Step:
@@ -90,10 +104,11 @@ def add_tables(job: Job) -> Step:
         features = _engine.Features(job.open())
         rows = 0
         for batch in batches:
-            features.add(batch)
-            rows += batch.num_rows
+            for block in batch.column("block"):
+                features.add(zlib.decompress(block.as_py()))
+                rows += 1
         if rows:
-            yield features.table()
+            yield _packed(features.table())
 
     return step
 
@@ -102,7 +117,7 @@ def feature_keys(job: Job, table: bytes, parts: int) -> Step:
     """Blocks of features become blocks of keys."""
 
     def step(batches: Batches) -> Iterator[Any]:
-        features = _engine.Features(job.open(), table)
+        features = _engine.Features(job.open(), zlib.decompress(table))
         for batch in batches:
             yield features.keys(batch, parts)
 

@@ -364,12 +364,10 @@ impl Features {
         Ok(Self { of, order })
     }
 
-    /// Adds tables of counts.
-    fn add(&mut self, batch: Batch) -> PyResult<()> {
-        for table in blocks_of(&batch.0)?.iter().flatten() {
-            let other = FeatureOrder::read(table).map_err(refuse)?;
-            self.order = std::mem::take(&mut self.order).with(&other);
-        }
+    /// Adds a table of counts.
+    fn add(&mut self, table: &[u8]) -> PyResult<()> {
+        let other = FeatureOrder::read(table).map_err(refuse)?;
+        self.order = std::mem::take(&mut self.order).with(&other);
         Ok(())
     }
 

@@ -201,7 +201,7 @@ fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) ->
             } => collected.push((component, !first, name, position, repeated, &document.text)),
         }
     }
-    collected.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    collected.sort_by_key(|it| (it.0, it.1));
     let mut walks = [Settle::new(setup.clone()), Settle::pairs(setup.clone())];
     for walk in &mut walks {
         for (component, repeats, name, position, repeated, text) in &collected {
