@@ -88,7 +88,7 @@ class Collection:
 
     def settings(self) -> Any:
         """What the collection was created with."""
-        return self._client.call("GET", self._path)
+        return self._client.call("GET", self._path)["settings"]
 
     def check_and_insert(
         self, documents: Union[Document, Iterable[Document]]

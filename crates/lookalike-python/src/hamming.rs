@@ -168,6 +168,7 @@ impl HammingIndexBase {
         let id = |&(_, number, _): &(usize, u64, u32)| ids.by_number[number as usize];
         let queries: Vec<u64> = found.iter().map(query).collect();
         let matches: Vec<u64> = found.iter().map(id).collect();
+        drop(ids);
         let distances: Vec<u32> = found.iter().map(|&(_, _, distance)| distance).collect();
         Ok((
             queries.into_pyarray(py),

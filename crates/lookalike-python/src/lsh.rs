@@ -117,6 +117,7 @@ fn numbered(count: usize) -> PyResult<u32> {
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct LshTables {
     length: usize,
+    /// Never held while Python may run, which could let another thread in that waits for it.
     inner: Mutex<Keyed>,
 }
 
@@ -149,6 +150,17 @@ impl LshTables {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Bands, rows, and the signatures of some numbers or of all.
+    fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Slots>) {
+        let inner = self.inner();
+        let wanted = |number| chosen.is_none_or(|chosen| chosen.contains(&number));
+        let entries = (0u32..).zip(&inner.entries);
+        let signatures = entries.filter(|(number, _)| wanted(*number));
+        let signatures = signatures.filter_map(|(_, entry)| Some(entry.as_ref()?.1.clone()));
+        let tables = &inner.tables;
+        (tables.tables.len(), tables.rows, signatures.collect())
     }
 
     fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
@@ -207,15 +219,16 @@ impl LshTables {
         minhash: &Bound<'py, MinHash>,
         bands: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let inner = self.inner();
         let minhash = minhash.get();
+        let inner = self.inner();
         self.check(minhash, inner.scheme)?;
         let hashes = minhash.with_slots(|slots| inner.tables.hashes_of(slots));
         let found = inner.tables.query(&hashes, bands.unwrap_or(usize::MAX));
-        let keys = found
-            .iter()
-            .filter_map(|&number| inner.entries[number as usize].as_ref());
-        PyList::new(py, keys.map(|(key, _)| key.bind(py)).collect::<Vec<_>>())
+        let entries = found.iter().map(|&number| &inner.entries[number as usize]);
+        let keys = entries.flatten().map(|(key, _)| key.clone_ref(py));
+        let keys: Vec<_> = keys.collect();
+        drop(inner);
+        PyList::new(py, keys)
     }
 
     /// Removes a key.
@@ -267,22 +280,11 @@ impl LshTables {
                 Some(numbers)
             }
         };
-        let inner = self.inner();
-        let counts: Vec<_> = inner
-            .tables
-            .tables
-            .iter()
-            .map(|_| PyDict::new(py))
-            .collect();
-        for (number, entry) in (0u32..).zip(&inner.entries) {
-            let wanted = chosen
-                .as_ref()
-                .is_none_or(|chosen| chosen.contains(&number));
-            let Some((_, slots)) = entry.as_ref().filter(|_| wanted) else {
-                continue;
-            };
+        let (bands, rows, signatures) = self.signatures(chosen.as_ref());
+        let counts: Vec<_> = (0..bands).map(|_| PyDict::new(py)).collect();
+        for slots in &signatures {
             for (at, counts) in counts.iter().enumerate() {
-                let band = PyBytes::new(py, &band_bytes(slots, at, inner.tables.rows));
+                let band = PyBytes::new(py, &band_bytes(slots, at, rows));
                 let before = counts.get_item(&band)?;
                 let before = before.map_or(Ok(0u64), |before| before.extract())?;
                 counts.set_item(band, before + 1)?;
@@ -298,9 +300,11 @@ impl LshTables {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let inner = self.inner();
         let entries = inner.entries.iter().flatten();
-        Ok(entries
-            .map(|(key, slots)| (key.bind(py).clone(), slots.as_array(py)))
-            .collect())
+        let entries = entries.map(|(key, slots)| (key.bind(py).clone(), slots.clone()));
+        let entries: Vec<_> = entries.collect();
+        drop(inner);
+        let as_arrays = |(key, slots): (_, Slots)| (key, slots.as_array(py));
+        Ok(entries.into_iter().map(as_arrays).collect())
     }
 
     /// The scheme of what was inserted.

@@ -220,6 +220,7 @@ pub(crate) struct MinHash {
     given: bool,
     seed: i64,
     hashfunc: Option<Py<PyAny>>,
+    /// Never held while Python may run, which could let another thread in that waits for it.
     state: Mutex<State>,
 }
 
@@ -283,6 +284,21 @@ impl MinHash {
         }
         let bytes = bytes_of(value)?;
         self.state().push(&self.functions, bytes.as_bytes());
+        Ok(())
+    }
+
+    /// Adds messages; what are no bytes, with the state let go, since Python may run meanwhile.
+    fn add_list(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let mut state = self.state();
+        for value in list {
+            if let Ok(bytes) = value.cast::<PyBytes>() {
+                state.push(&self.functions, bytes.as_bytes());
+                continue;
+            }
+            drop(state);
+            self.add(&value)?;
+            state = self.state();
+        }
         Ok(())
     }
 
@@ -389,14 +405,7 @@ impl MinHash {
     fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
-            let mut state = self.state();
-            for value in list {
-                match value.cast::<PyBytes>() {
-                    Ok(bytes) => state.push(&self.functions, bytes.as_bytes()),
-                    Err(_) => state.push(&self.functions, bytes_of(&value)?.as_bytes()),
-                }
-            }
-            return Ok(());
+            return self.add_list(list);
         }
         b.try_iter()?.try_for_each(|value| self.add(&value?))
     }
@@ -431,7 +440,7 @@ impl MinHash {
 
     /// A copy of the hash values.
     fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.with_slots(|slots| slots.as_array(py))
+        self.slots().as_array(py)
     }
 
     /// Whether nothing was added.

@@ -47,7 +47,7 @@ impl Recipe {
 
     #[getter]
     fn ngram(&self) -> u32 {
-        self.0.ngram as u32
+        self.0.ngram
     }
 
     #[getter]
