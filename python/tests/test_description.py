@@ -11,7 +11,7 @@ from test_client import service  # noqa: F401
 NOT_SAID = "positive_data_acceptance"
 
 
-def test_the_service_keeps_to_its_description(service):  # noqa: F811
+def test_the_service_keeps_to_its_description(service, tmp_path):  # noqa: F811
     pytest.importorskip("schemathesis")
     service.create("described", recipe="words-3")
     run = subprocess.run(
@@ -21,6 +21,7 @@ def test_the_service_keeps_to_its_description(service):  # noqa: F811
         capture_output=True,
         text=True,
         timeout=300,
+        cwd=tmp_path,
     )
     assert run.returncode == 0, run.stdout[-8000:]
     # It must have come as far as sending something.

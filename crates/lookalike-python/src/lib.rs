@@ -1,8 +1,8 @@
 //! `lookalike._engine`: the engine as Python sees it.
 //!
 //! Thin: what a call means is decided in `lookalike` and `lookalike-batch`, how it looks to a person in
-//! `python/lookalike`. Here values cross: Arrow tables come in without a copy ([`table`]), runs let go of
-//! the interpreter and listen for Ctrl-C ([`run`]), errors become exceptions ([`error`]).
+//! `python/lookalike`. Here values cross: Arrow tables come in without a copy (`table`), runs let go of
+//! the interpreter and listen for Ctrl-C (`run`), errors become exceptions (`error`).
 
 mod compare;
 mod distributed;
