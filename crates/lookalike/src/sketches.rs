@@ -9,7 +9,7 @@
 use crate::arch::Cpu;
 use crate::plan::{Plan, Unit};
 use crate::recipe::Recipe;
-use crate::sketch::{MinHasher, SimHasher, smallest_features};
+use crate::sketch::{MinHasher, See, SimHasher, smallest_features};
 use crate::text::{Analysis, Extras, State};
 use crate::types::DocId;
 use crate::verify::Outline;
@@ -243,15 +243,42 @@ impl Sketcher {
 
     /// Adds a document, of which the analysis holds the [extras](Self::extras).
     pub fn add(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
+        self.add_parts(analysis, to, &mut |_| ());
+    }
+
+    /// The same for somebody who wants the features too: `see` is called with all features of a rich
+    /// document, some at a time, some perhaps more than once. They are those that the sketches were
+    /// made of, where that is how sketches are made.
+    pub fn add_seen(
+        &self,
+        analysis: &Analysis<'_>,
+        to: &mut Sketches,
+        see: &mut dyn FnMut(&[u64]),
+    ) {
+        let seen = self.add_parts(analysis, to, see);
+        if !seen && analysis.state == State::Rich {
+            analysis.chunks(see);
+        }
+    }
+
+    /// Returns whether the features were shown.
+    fn add_parts(&self, analysis: &Analysis<'_>, to: &mut Sketches, see: See<'_>) -> bool {
         to.keys.push(analysis.key);
         to.states.push(analysis.state);
-        let size = self.add_features(analysis, to);
+        let size = self.add_features(analysis, to, see);
+        let mut seen = size != LONG;
         if let Some(minhash) = &self.minhash {
             let short = self.plan.join().map_or(0, |join| join.short);
             let at = if analysis.state == State::Rich && size as usize > short {
                 let start = to.signatures.len();
                 to.signatures.resize(start + to.slots, 0);
-                minhash.sign(analysis, &mut to.signatures[start..]);
+                let signature = &mut to.signatures[start..];
+                if seen {
+                    minhash.sign(analysis, signature);
+                } else {
+                    minhash.sign_seen(analysis, signature, see);
+                    seen = minhash.works_on_features();
+                }
                 (start / to.slots) as u32
             } else {
                 NONE
@@ -274,6 +301,7 @@ impl Sketcher {
         if self.plan.of_sequences().is_some() {
             self.add_sequence(analysis, to);
         }
+        seen
     }
 
     fn add_sequence(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
@@ -290,8 +318,8 @@ impl Sketcher {
         }
     }
 
-    /// Counts the distinct features of a document as far as the join reaches, and keeps them.
-    fn add_features(&self, analysis: &Analysis<'_>, to: &mut Sketches) -> u32 {
+    /// Counts the distinct features of a document as far as the join reaches, shows and keeps them.
+    fn add_features(&self, analysis: &Analysis<'_>, to: &mut Sketches, see: See<'_>) -> u32 {
         let Some(join) = self.plan.join() else {
             return if analysis.state == State::Rich {
                 LONG
@@ -303,6 +331,7 @@ impl Sketcher {
         let short = !analysis.has_more_features_than(join.reach);
         if short {
             analysis.features(&mut to.features);
+            see(&to.features[start..]);
         }
         let features = &to.features[start..];
         let size = if short { features.len() as u32 } else { LONG };
@@ -607,5 +636,76 @@ impl Sketches {
         let before = document.index().checked_sub(1);
         let start = before.map_or(0, |before| self.smallest_ends[before]);
         (start < end).then(|| &self.smallest[start..end])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Method, Settings};
+    use crate::recipe::{MinHashFamily, MinHashRecipe};
+    use crate::text::{Analyzer, Scratch};
+
+    #[test]
+    fn all_features_are_shown_and_sketches_stay_the_same() {
+        let texts = [0, 1, 2, 3, 40, 400, 5000].map(|count| {
+            let word = |at: usize| format!("w{} ", at % 1700);
+            (0..count).map(word).collect::<String>()
+        });
+        let families = [
+            MinHashFamily::FastSimilarity,
+            MinHashFamily::Affine32,
+            MinHashFamily::DatasketchLegacy,
+        ];
+        let methods = [
+            Method::Auto,
+            Method::Exact,
+            Method::MinHash,
+            Method::SimHash,
+            Method::Join,
+        ];
+        for (family, method) in families
+            .into_iter()
+            .flat_map(|it| methods.map(|of| (it, of)))
+        {
+            let mut recipe = match family {
+                MinHashFamily::DatasketchLegacy => Recipe::named("datasketch-legacy").unwrap(),
+                _ => Recipe::default(),
+            };
+            recipe.minhash = MinHashRecipe {
+                family,
+                ..recipe.minhash
+            };
+            let settings = Settings {
+                method,
+                ..Settings::default()
+            };
+            let Ok(plan) = Plan::new(&recipe, settings) else {
+                continue;
+            };
+            let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
+            let analyzer = Analyzer::new(&recipe);
+            let (mut plain, mut seen) = (sketcher.sketches(4096), sketcher.sketches(4096));
+            let mut scratch = Scratch::default();
+            for text in &texts {
+                let analysis = analyzer.analyze(text, &mut scratch);
+                let mut expected = Vec::new();
+                analysis.features(&mut expected);
+                let mut shown = Vec::new();
+                sketcher.add_seen(&analysis, &mut seen, &mut |some| {
+                    shown.extend_from_slice(some);
+                });
+                shown.sort_unstable();
+                shown.dedup();
+                assert_eq!(shown, expected, "{family:?} {method:?} {}", text.len());
+                sketcher.add(&analysis, &mut plain);
+            }
+            for document in (0..texts.len()).map(|at| DocId(at as u32)) {
+                assert_eq!(plain.key(document), seen.key(document));
+                assert_eq!(plain.signature(document), seen.signature(document));
+                assert_eq!(plain.features(document), seen.features(document));
+                assert_eq!(plain.fingerprint(document), seen.fingerprint(document));
+            }
+        }
     }
 }

@@ -174,10 +174,15 @@ impl Reader<'_> {
                     match part.push(&row, &self.extra) {
                         Ok(()) => {
                             let analysis = analyze(&self.analyzer, &row, scratch);
-                            self.sketcher.add(&analysis, &mut part.sketches);
-                            if let Some((audit, base)) = audit {
-                                audit.compare(base + row.number, &analysis, counter);
-                            }
+                            let Some((audit, base)) = audit else {
+                                self.sketcher.add(&analysis, &mut part.sketches);
+                                return Ok(());
+                            };
+                            audit.begin(&analysis, counter);
+                            let sketches = &mut part.sketches;
+                            let see = &mut |features: &[u64]| counter.see(features);
+                            self.sketcher.add_seen(&analysis, sketches, see);
+                            audit.compare(base + row.number, &analysis, counter);
                             return Ok(());
                         }
                         Err(reason) => bad_row(inputs, &row, reason),

@@ -1,32 +1,30 @@
-//! An inverted index of the features of drawn documents.
+//! An inverted index of drawn documents: by their features, or by bins of these if they are many.
 
-use crate::arch::{Arch, Cpu, Kernel, prefetch};
-use crate::text::Analysis;
+use crate::arch::prefetch;
+use crate::hash::mix;
 use crate::types::Threshold;
 
 /// Which drawn texts have a feature.
 #[derive(Debug)]
 pub(super) struct Index {
-    floor: Threshold,
-    /// A bit for every feature that may be there: 16 to 64 bits a feature.
+    looks: Looks,
+    /// A bit for every key that may be there: 16 to 64 bits a key.
     bits: Vec<u64>,
-    /// Features that are indexed, by their hashes, with open addressing; at most half full.
+    /// Keys that are indexed, by themselves, with open addressing; at most half full.
     slots: Vec<Slot>,
     /// How many slots are taken.
-    features: usize,
-    /// The texts with a feature besides the last one.
+    keys: usize,
+    /// The texts with a key besides the last one.
     links: Vec<Link>,
     /// In how many drawn texts features occur, whether indexed or not, up to 255; features that share
     /// a counter count as more frequent than they are, which costs time alone.
     counts: Vec<u8>,
-    /// The most features of a text that is looked at in each part of the hashes.
-    largest: [usize; PARTS + 1],
 }
 
-/// A feature and the last text that has it.
+/// A key and the last text that has it.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    feature: u64,
+    key: u64,
     link: Link,
 }
 
@@ -39,7 +37,7 @@ struct Link {
 
 impl Slot {
     const EMPTY: Self = Self {
-        feature: 0,
+        key: 0,
         link: Link {
             text: END,
             next: END,
@@ -51,85 +49,187 @@ impl Slot {
     }
 }
 
-/// What is indexed of a text, by what a similar document has of it at the least.
-#[derive(Debug)]
-pub(super) struct Indexed {
-    /// So many of the features that are indexed.
-    pub(super) least: u32,
-    /// So many of the features that are looked at.
-    pub(super) least_looked_at: usize,
-    /// The features that are looked at, ascending, unless these are all.
-    pub(super) looked_at: Option<Box<[u64]>>,
+/// How documents are looked at, which follows from the floor alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Looks {
+    floor: Threshold,
+    /// Bins of a text with many features, a power of two.
+    bins: usize,
+    /// A text with more distinct features has many.
+    most: usize,
+    /// No document with more is similar to a text that has not many.
+    reach: usize,
 }
 
-impl Indexed {
-    /// Of a text that nothing is similar to.
-    pub(super) const NOTHING: Self = Self {
-        least: u32::MAX,
-        least_looked_at: usize::MAX,
-        looked_at: None,
-    };
-}
+/// The most bins: a feature chooses by a byte.
+const BINS: usize = 256;
 
-/// Of a document with twice as many features or more, so many to twice as many are looked at.
-const LOOKED_AT: usize = 128;
+/// A floor below this would need more bins.
+const LEAST_OF_BINS: f64 = 0.2;
 
-/// One in so many of the features that are looked at must be found in the index, where a similar
-/// document surely has so many.
+/// One in so many of the features of a text that has not many must be found in the index, where a
+/// similar document surely has so many.
 const FOUND: usize = 10;
 
-/// At a lower floor a document may lack all of a part too easily.
-const LEAST_OF_PARTS: f64 = 0.3;
-
-/// The smallest part of all hashes is one in 2 to the power of this.
-const PARTS: usize = 10;
-
-/// The part of all hashes in which a document of so many features is looked at: one in 2 to the power
-/// of this.
-fn part_of(features: usize, floor: Threshold) -> u32 {
-    if floor.get() < LEAST_OF_PARTS {
-        return 0;
+impl Looks {
+    pub(super) fn new(floor: Threshold) -> Self {
+        let bins = match floor.get() {
+            0.6.. => BINS / 4,
+            0.4.. => BINS / 2,
+            _ => BINS,
+        };
+        let (most, reach) = if floor.get() < LEAST_OF_BINS {
+            (usize::MAX, usize::MAX)
+        } else {
+            let most = 2 * bins;
+            (most, (most as f64 / floor.get()) as usize + 1)
+        };
+        Self {
+            floor,
+            bins,
+            most,
+            reach,
+        }
     }
-    (features / LOOKED_AT).max(1).ilog2().min(PARTS as u32)
+
+    /// Whether a document of so many features, repetitions counted, may be similar to a text that has
+    /// many.
+    fn may_have_many(&self, features: usize) -> bool {
+        features as f64 >= self.floor.get() * self.most as f64
+    }
 }
 
-fn share_of(part: u32) -> f64 {
-    1.0 / f64::from(1 << part)
+/// What the index is asked for of a document: filled while features are made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Looked {
+    /// The first of its features, all of them if they are few.
+    first: Vec<u64>,
+    /// Keep so many of the features.
+    keep: usize,
+    bins: Option<Bins>,
+    keys: Vec<u64>,
 }
 
-/// So much of the features of most documents is distinct, repetitions counted.
-const DISTINCT: f64 = 0.65;
+impl Looked {
+    /// Begins with a document of so many features.
+    pub(super) fn begin(&mut self, looks: Looks, features: usize) {
+        self.first.clear();
+        self.keep = looks.reach.saturating_mul(2);
+        self.bins = looks.may_have_many(features).then(|| Bins::new(looks.bins));
+    }
 
-/// Bits of a hash that serve for nothing else here.
-#[inline(always)]
-fn is_in(feature: u64, part: u32) -> bool {
-    (feature >> 46) & ((1 << part) - 1) == 0
+    /// Takes features of the document.
+    #[inline(always)]
+    pub(super) fn take(&mut self, features: &[u64]) {
+        let room = self.keep - self.first.len();
+        self.first
+            .extend_from_slice(&features[..features.len().min(room)]);
+        if let Some(bins) = &mut self.bins {
+            bins.take(features);
+        }
+    }
+
+    /// The features to look up, if the document of so many may be similar to a text that has not
+    /// many; `all` gives them where they were not all kept.
+    pub(super) fn features(
+        &mut self,
+        looks: Looks,
+        count: usize,
+        all: impl FnOnce(&mut Vec<u64>),
+    ) -> &[u64] {
+        if looks.reach < least_distinct(&self.first) as usize {
+            return &[];
+        }
+        if self.first.len() < count {
+            self.first.clear();
+            all(&mut self.first);
+        }
+        &self.first
+    }
+
+    /// The keys of the bins of a document that may be similar to a text that has many features.
+    pub(super) fn keys(&mut self) -> &[u64] {
+        self.keys.clear();
+        self.keys.extend(self.bins.iter().flat_map(Bins::keys));
+        &self.keys
+    }
+}
+
+/// The least hash in each of some bins, into which the features fall by other bits of their hashes
+/// than those that signatures are made of: of a bin into which a feature of either of two sets falls,
+/// the two are equal with a probability of their Jaccard index (one permutation hashing, Li, Owen and
+/// Zhang 2012).
+#[derive(Clone, Debug)]
+struct Bins {
+    /// Features that follow one another go to lanes of their own: see the first round of
+    /// FastSimilaritySketch.
+    lanes: [[u32; BINS]; LANES],
+    count: usize,
+}
+
+const LANES: usize = 4;
+
+/// No feature fell into the bin.
+const NOBODY: u32 = u32::MAX;
+
+const BIN_DOMAIN: u64 = 0x6175_6469_745f_6269;
+
+impl Bins {
+    fn new(count: usize) -> Self {
+        let lanes = [[NOBODY; BINS]; LANES];
+        Self { lanes, count }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, features: &[u64]) {
+        let mask = self.count - 1;
+        let mut put = |lane: usize, feature: u64| {
+            let bin = (feature >> 24) as u8 as usize & mask;
+            let hash = (feature >> 32) as u32 & 0x01ff_ffff;
+            let least = &mut self.lanes[lane][bin];
+            *least = hash.min(*least);
+        };
+        let (groups, rest) = features.as_chunks::<LANES>();
+        for group in groups {
+            for (lane, &feature) in group.iter().enumerate() {
+                put(lane, feature);
+            }
+        }
+        rest.iter().for_each(|&feature| put(0, feature));
+    }
+
+    /// What the bins that are not empty hold, each as a key that other bins do not have.
+    fn keys(&self) -> impl Iterator<Item = u64> {
+        let least = |bin: usize| self.lanes.iter().map(|lane| lane[bin]).min();
+        (0..self.count).filter_map(move |bin| {
+            let hash = least(bin).filter(|&hash| hash != NOBODY)?;
+            Some(mix((bin as u64) << 32 ^ u64::from(hash) ^ BIN_DOMAIN))
+        })
+    }
 }
 
 /// The natural logarithm of the probability with which a similar document may be overlooked: one in a
 /// million.
 const OVERLOOKED: f64 = -13.8;
 
-/// Of `count` features that were chosen by their hashes, the most that a document lacks whose Jaccard
-/// index is at the floor; all but one if no number is improbable enough.
-fn most_lacking(count: usize, floor: Threshold) -> usize {
+/// Of `count` bins the most in which a document differs whose Jaccard index is at the floor (Chernoff's
+/// bound); all but one if no number is improbable enough.
+fn most_differing(count: usize, floor: Threshold) -> usize {
     let expected = 1.0 - floor.get();
-    let improbable = |lacking: usize| {
-        let share = (lacking + 1) as f64 / count as f64;
+    let improbable = |differing: usize| {
+        let share = (differing + 1) as f64 / count as f64;
         if share >= 1.0 {
             return true;
         }
         if share <= expected {
             return false;
         }
-        let had = 1.0 - share;
-        let apart = share * (share / expected).ln() + had * (had / floor.get()).ln();
+        let equal = 1.0 - share;
+        let apart = share * (share / expected).ln() + equal * (equal / floor.get()).ln();
         -apart * count as f64 <= OVERLOOKED
     };
     let most = count.saturating_sub(1);
-    (0..most)
-        .find(|&lacking| improbable(lacking))
-        .unwrap_or(most)
+    (0..most).find(|&it| improbable(it)).unwrap_or(most)
 }
 
 /// Counters of features: more than there are features in thousands of texts.
@@ -144,24 +244,23 @@ const END: u32 = u32::MAX;
 const LEAST_SLOTS: usize = 1 << 12;
 
 impl Index {
-    pub(super) fn new(floor: Threshold) -> Self {
-        Self::with_counts(floor, vec![0; COUNTERS])
+    pub(super) fn new(looks: Looks) -> Self {
+        Self::with_counts(looks, vec![0; COUNTERS])
     }
 
     /// An empty index that knows how often features occur.
     pub(super) fn emptied(&mut self) -> Self {
-        Self::with_counts(self.floor, std::mem::take(&mut self.counts))
+        Self::with_counts(self.looks, std::mem::take(&mut self.counts))
     }
 
-    fn with_counts(floor: Threshold, counts: Vec<u8>) -> Self {
+    fn with_counts(looks: Looks, counts: Vec<u8>) -> Self {
         Self {
-            floor,
+            looks,
             bits: vec![0; LEAST_SLOTS / 2],
             slots: vec![Slot::EMPTY; LEAST_SLOTS],
-            features: 0,
+            keys: 0,
             links: Vec::new(),
             counts,
-            largest: [0; PARTS + 1],
         }
     }
 
@@ -177,31 +276,24 @@ impl Index {
         }
     }
 
-    /// Indexes the features of a text, ascending, that are rarest here.
-    pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> Indexed {
+    /// Indexes a text by its features, ascending: those that are rarest here, or its bins if it has
+    /// many. Returns how many of what is indexed a similar document has at the least.
+    pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> u32 {
         if features.is_empty() {
-            return Indexed::NOTHING;
+            return u32::MAX;
         }
-        let part = part_of(features.len(), self.floor);
-        let inside = |&feature: &u64| is_in(feature, part);
-        let some: Vec<u64> = features.iter().copied().filter(inside).collect();
-        let is_part = part > 0 && some.len() >= LOOKED_AT / 2;
-        let (looked_at, lacking) = if is_part {
-            (&some[..], most_lacking(some.len(), self.floor))
-        } else {
-            let needed = self.floor.least_part(features.len()).max(1);
-            (features, features.len() - needed)
-        };
-        let least_looked_at = looked_at.len() - lacking;
-        let least = looked_at.len().div_ceil(FOUND).min(least_looked_at);
-        self.link_rarest(text, looked_at, lacking + least);
-        let largest = &mut self.largest[if is_part { part as usize } else { 0 }];
-        *largest = features.len().max(*largest);
-        Indexed {
-            least: least as u32,
-            least_looked_at,
-            looked_at: is_part.then(|| some.into()),
+        let floor = self.looks.floor;
+        if features.len() > self.looks.most {
+            let mut bins = Bins::new(self.looks.bins);
+            bins.take(features);
+            let keys: Vec<u64> = bins.keys().collect();
+            keys.iter().for_each(|&key| self.link(key, text));
+            return (keys.len() - most_differing(keys.len(), floor)) as u32;
         }
+        let needed = floor.least_part(features.len()).max(1);
+        let least = features.len().div_ceil(FOUND).min(needed);
+        self.link_rarest(text, features, features.len() - needed + least);
+        least as u32
     }
 
     fn link_rarest(&mut self, text: u32, features: &[u64], count: usize) {
@@ -213,24 +305,24 @@ impl Index {
         }
     }
 
-    fn link(&mut self, feature: u64, text: u32) {
-        if 2 * self.features >= self.slots.len() {
+    fn link(&mut self, key: u64, text: u32) {
+        if 2 * self.keys >= self.slots.len() {
             self.grow();
         }
-        let at = self.slot_of(feature);
+        let at = self.slot_of(key);
         let slot = &mut self.slots[at];
         let mut next = END;
         if slot.is_empty() {
-            self.features += 1;
+            self.keys += 1;
         } else {
             next = self.links.len() as u32;
             self.links.push(slot.link);
         }
         *slot = Slot {
-            feature,
+            key,
             link: Link { text, next },
         };
-        let (word, bit) = self.place(feature);
+        let (word, bit) = self.place(key);
         self.bits[word] |= bit;
     }
 
@@ -239,87 +331,50 @@ impl Index {
         self.slots = vec![Slot::EMPTY; 2 * slots.len()];
         self.bits = vec![0; slots.len()];
         for slot in slots.into_iter().filter(|slot| !slot.is_empty()) {
-            let at = self.slot_of(slot.feature);
+            let at = self.slot_of(slot.key);
             self.slots[at] = slot;
-            let (word, bit) = self.place(slot.feature);
+            let (word, bit) = self.place(slot.key);
             self.bits[word] |= bit;
         }
     }
 
-    /// Where a feature is, or would be.
+    /// Where a key is, or would be.
     #[inline(always)]
-    fn slot_of(&self, feature: u64) -> usize {
+    fn slot_of(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = (feature >> 8) as usize & mask;
-        while !self.slots[at].is_empty() && self.slots[at].feature != feature {
+        let mut at = (key >> 8) as usize & mask;
+        while !self.slots[at].is_empty() && self.slots[at].key != key {
             at = (at + 1) & mask;
         }
         at
     }
 
     #[inline(always)]
-    fn place(&self, feature: u64) -> (usize, u64) {
-        let word = (feature >> 6) as usize & (self.bits.len() - 1);
-        (word, 1 << (feature & 63))
+    fn place(&self, key: u64) -> (usize, u64) {
+        let word = (key >> 6) as usize & (self.bits.len() - 1);
+        (word, 1 << (key & 63))
     }
 
-    /// How many distinct features in a part of the hashes show that a document has more features than
-    /// any that is similar to a text that is looked at in a larger part, but for six standard
-    /// deviations.
-    fn enough_in(&self, part: u32) -> f64 {
-        let largest = self.largest[..part as usize].iter().max();
-        let most = largest.map_or(0.0, |&largest| largest as f64 / self.floor.get());
-        let expected = most * share_of(part);
-        expected + 6.0 * expected.sqrt() + 1.0
-    }
-
-    /// The smallest part of the hashes by which a document of so many features, their repetitions
-    /// counted, can probably be compared.
-    fn part_for(&self, features: usize) -> u32 {
-        let distinct = DISTINCT * features as f64;
-        let suffices = |&part: &u32| self.enough_in(part) <= distinct * share_of(part);
-        (1..=PARTS as u32).rev().find(suffices).unwrap_or(0)
-    }
-
-    /// Gathers the features of a document that are to be looked at; returns the part of the hashes
-    /// that they are from: with 0 they are all.
-    pub(super) fn gather(&self, cpu: Cpu, analysis: &Analysis<'_>, into: &mut Vec<u64>) -> u32 {
-        let mut part = self.part_for(analysis.feature_count());
-        loop {
-            into.clear();
-            cpu.run(Gather {
-                analysis,
-                part,
-                into,
-            });
-            if part == 0 || least_distinct(into) as f64 >= self.enough_in(part) {
-                return part;
-            }
-            // The document repeats itself more than most.
-            part = part.saturating_sub(2);
-        }
-    }
-
-    /// Counts the features of a document for every text that has them, each once.
-    pub(super) fn count(&self, features: &[u64], hits: &mut Hits) {
+    /// Counts keys for every text that has them, each once.
+    pub(super) fn count(&self, keys: &[u64], hits: &mut Hits) {
         let mut found = std::mem::take(&mut hits.found);
         found.clear();
-        found.resize(features.len(), 0);
-        // Which features are there cannot be foreseen, so nothing branches on it.
+        found.resize(keys.len() + 1, 0);
+        // Which keys are there cannot be foreseen, so nothing branches on it.
         let mut count = 0;
-        for &feature in features {
-            let (word, bit) = self.place(feature);
-            found[count] = feature;
+        for &key in keys {
+            let (word, bit) = self.place(key);
+            found[count] = key;
             count += usize::from(self.bits[word] & bit != 0);
         }
         found.truncate(count);
-        let first_slot = |feature: u64| (feature >> 8) as usize & (self.slots.len() - 1);
+        let first_slot = |key: u64| (key >> 8) as usize & (self.slots.len() - 1);
         found
             .iter()
-            .for_each(|&feature| prefetch(&self.slots[first_slot(feature)]));
+            .for_each(|&key| prefetch(&self.slots[first_slot(key)]));
         make_distinct(&mut found);
-        for &feature in &found {
-            self.count_one(self.slots[self.slot_of(feature)], hits);
+        for &key in &found {
+            self.count_one(self.slots[self.slot_of(key)], hits);
         }
         hits.found = found;
     }
@@ -378,39 +433,10 @@ fn least_distinct(features: &[u64]) -> u32 {
     bits.iter().map(|bits| bits.count_ones()).sum()
 }
 
-/// Makes the features of a document and keeps those in a part of the hashes.
-struct Gather<'a, 'd> {
-    analysis: &'a Analysis<'d>,
-    part: u32,
-    into: &'a mut Vec<u64>,
-}
-
-impl Kernel for Gather<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<A: Arch>(self, _: A) {
-        let Self {
-            analysis,
-            part,
-            into,
-        } = self;
-        analysis.chunks(|chunk| {
-            let mut at = into.len();
-            into.resize(at + chunk.len(), 0);
-            for &feature in chunk {
-                into[at] = feature;
-                at += usize::from(is_in(feature, part));
-            }
-            into.truncate(at);
-        });
-    }
-}
-
-/// How many features of the index a document has of every text.
+/// How many keys of the index a document has of every text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// Features of the document that are probably in the index.
+    /// Keys of the document that are probably in the index.
     found: Vec<u64>,
     /// By text; 0 of all that are not in `met`.
     pub(super) of: Vec<u32>,

@@ -1,7 +1,7 @@
 //! What a run has missed, estimated from a sample while it is under way.
 //!
 //! Documents are drawn, and every document that is read later is compared with them exactly, by an
-//! inverted index of their features ([`Sample`]): no sketch, no band and no group has a part in it.
+//! inverted index of their features ([`Sample`]): no sketch, band or group of the run has a part in it.
 //! Since a document is drawn whatever it resembles, the pairs of drawn documents with later ones are
 //! a fair sample of all pairs: each has the chance of its earlier document.
 //!
@@ -15,9 +15,10 @@
 //!
 //! # What it costs
 //!
-//! The features of every document are made a second time; for some hundreds of them there is a look-up in
-//! a bitmap of a few bits for each feature that is indexed. A drawn document is analysed twice. Of long
-//! documents a pair may be overlooked, whatever the method, with a probability of at most 10⁻⁶.
+//! About a nanosecond for every feature of a document, and a look-up for each of a short document, for
+//! each of 64 to 256 bins of a long one. Features come from whoever makes them anyway, or are made a
+//! second time. A drawn document is analysed twice. A pair of long documents may be overlooked, whatever
+//! the method of the run, with a probability of at most 10⁻⁶.
 
 mod index;
 mod interval;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::index::{Hits, Index, Indexed};
-use crate::arch::Cpu;
+use super::index::{Hits, Index, Looked, Looks};
+use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::plan::{Measure, Plan};
 use crate::text::{Analysis, State};
@@ -15,21 +15,20 @@ use crate::verify::intersection;
 ///
 /// A document with a Jaccard index of at least t with a drawn one lacks at most l = n − ⌈t·n⌉ of its
 /// n features, and so has at least k of any l + k of them. Those that are rarest in the sample are
-/// indexed, for a k of a fifth of n. Of drawn documents with many features only those in a part of
-/// all hashes are looked at, some 64 to 128 of them, and l is then what a document at t lacks of
-/// these with a probability of at most 10⁻⁹ (Chernoff's bound for samples without replacement,
-/// Chvátal 1979). What a document costs is thus a look-up in a small bitmap for every feature, and
-/// for few of them a look-up in a hash table; it is compared feature by feature, with all of them,
-/// only with drawn documents of which it has as many indexed features as it needs.
+/// indexed, for a k of a tenth of n. A drawn document with many features, some hundreds, is indexed by
+/// the least hashes in some bins instead, of which a document at t has with a probability of 1 − 10⁻⁶
+/// as many as Chernoff's bound says. What a document costs is thus a step for each of its features, and
+/// a look-up for each bin; it is compared feature by feature, with all of them, only with drawn
+/// documents of which it has as much of the index as it needs.
 ///
 /// Drawn documents of equal texts are one. Of each, up to [`PARTNERS`] similar documents are
 /// remembered: those with the smallest numbers, which are a sample that does not depend on the order
 /// in which documents come.
 #[derive(Debug)]
 pub struct Sample {
-    cpu: Cpu,
     measure: Of,
     floor: Threshold,
+    looks: Looks,
     texts: Vec<Text>,
     /// The texts of the drawn documents, by their keys.
     by_key: HashMap<u128, u32>,
@@ -79,7 +78,8 @@ impl Drawn {
 #[derive(Debug)]
 struct Text {
     drawn: Drawn,
-    indexed: Indexed,
+    /// What a similar document has of the index at the least.
+    least: u32,
     /// The first row with the text that was drawn: only later ones are its partners.
     first: u64,
     /// How many drawn rows have the text.
@@ -103,12 +103,46 @@ pub struct Partner {
 }
 
 /// What comparing needs from document to document: one for each thread.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counter {
+    cpu: Cpu,
     hits: Hits,
-    /// The features of the document that are looked at.
-    gathered: Vec<u64>,
+    looked: Looked,
     features: Vec<u64>,
+}
+
+impl Default for Counter {
+    fn default() -> Self {
+        Self {
+            cpu: Cpu::best(),
+            hits: Hits::default(),
+            looked: Looked::default(),
+            features: Vec::new(),
+        }
+    }
+}
+
+impl Counter {
+    /// Takes features of the document that was begun: all must be taken, some at a time, in any
+    /// order, and repetitions do no harm.
+    pub fn see(&mut self, features: &[u64]) {
+        self.looked.take(features);
+    }
+
+    fn see_all(&mut self, analysis: &Analysis<'_>) {
+        struct All<'a, 'd>(&'a mut Counter, &'a Analysis<'d>);
+
+        impl Kernel for All<'_, '_> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<A: Arch>(self, _: A) {
+                self.1.chunks(|features| self.0.looked.take(features));
+            }
+        }
+
+        self.cpu.run(All(self, analysis));
+    }
 }
 
 impl Sample {
@@ -127,13 +161,13 @@ impl Sample {
             Of::Containment => Threshold::new(lowered).ok()?,
         };
         Some(Self {
-            cpu: Cpu::best(),
             measure,
             floor,
             texts: Vec::new(),
             by_key: HashMap::new(),
             by_row: BTreeMap::new(),
-            index: Index::new(floor),
+            looks: Looks::new(floor),
+            index: Index::new(Looks::new(floor)),
             dead: 0,
         })
     }
@@ -170,12 +204,12 @@ impl Sample {
         }
         let at = self.texts.len() as u32;
         self.index.note(&drawn.features);
-        let indexed = self.index.insert(at, &drawn.features);
+        let least = self.index.insert(at, &drawn.features);
         self.by_key.insert(drawn.key, at);
         self.by_row.insert(row, at);
         self.texts.push(Text {
             drawn,
-            indexed,
+            least,
             first: row,
             rows: 1,
             partners: Mutex::default(),
@@ -196,7 +230,7 @@ impl Sample {
         if text.rows == 0 {
             self.by_key.remove(&text.drawn.key);
             text.drawn.features = Box::default();
-            text.indexed = Indexed::NOTHING;
+            text.least = u32::MAX;
             self.dead += 1;
             if 2 * self.dead > self.texts.len() {
                 self.compact();
@@ -214,7 +248,7 @@ impl Sample {
                 continue;
             }
             let at = self.texts.len() as u32;
-            text.indexed = index.insert(at, &text.drawn.features);
+            text.least = index.insert(at, &text.drawn.features);
             moved[from] = at;
             self.texts.push(text);
         }
@@ -224,41 +258,47 @@ impl Sample {
         self.dead = 0;
     }
 
+    /// Begins with a document, whose features the counter has to [see](Counter::see) before it is
+    /// [compared](Self::compare_seen). So they may come from whoever makes them anyway.
+    pub fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
+        counter.looked.begin(self.looks, analysis.feature_count());
+    }
+
     /// Compares a document with all drawn ones before it.
     pub fn compare(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
+        self.begin(analysis, counter);
+        counter.see_all(analysis);
+        self.compare_seen(row, analysis, counter);
+    }
+
+    /// Compares a document whose features were seen with all drawn ones before it. Some may have been
+    /// drawn since it was begun.
+    pub fn compare_seen(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         if analysis.state != State::Rich {
             return;
         }
         let Counter {
             hits,
-            gathered,
+            looked,
             features,
+            ..
         } = counter;
-        features.clear();
-        let part = self.index.gather(self.cpu, analysis, gathered);
         hits.begin(self.texts.len());
-        self.index.count(gathered, hits);
-        let mut is_sorted = false;
+        let all = |into: &mut Vec<u64>| analysis.features(into);
+        let few = looked.features(self.looks, analysis.feature_count(), all);
+        self.index.count(few, hits);
+        self.index.count(looked.keys(), hits);
+        features.clear();
         let number = mix(row ^ PARTNER_DOMAIN);
         for at in hits.met.drain(..) {
             let text = &self.texts[at as usize];
             let count = std::mem::take(&mut hits.of[at as usize]);
             let is_other = text.first < row && text.drawn.key != analysis.key;
-            if count < text.indexed.least || !is_other || !text.wants(number) {
-                continue;
-            }
-            if !std::mem::replace(&mut is_sorted, true) {
-                gathered.sort_unstable();
-                gathered.dedup();
-            }
-            if intersection(gathered, text.looked_at()) < text.indexed.least_looked_at {
+            if count < text.least || !is_other || !text.wants(number) {
                 continue;
             }
             if features.is_empty() {
-                match part {
-                    0 => features.extend_from_slice(gathered),
-                    _ => analysis.features(features),
-                }
+                analysis.features(features);
             }
             if let Some(similarity) = self.similarity(&text.drawn.features, features) {
                 text.take(number, Partner { row, similarity });
@@ -306,14 +346,6 @@ impl Sample {
 const PARTNER_DOMAIN: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl Text {
-    /// The features that are looked at, ascending.
-    fn looked_at(&self) -> &[u64] {
-        match &self.indexed.looked_at {
-            Some(part) => part,
-            None => &self.drawn.features,
-        }
-    }
-
     fn partners(&self) -> std::sync::MutexGuard<'_, Partners> {
         // An insertion is the last step, so the list is whole whatever happened elsewhere.
         self.partners.lock().unwrap_or_else(PoisonError::into_inner)

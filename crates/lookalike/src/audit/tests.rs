@@ -1,9 +1,11 @@
 //! The sample against comparing all with all.
 
 use super::*;
+use crate::arch::Cpu;
 use crate::plan::{Measure, Method, Plan, Settings};
 use crate::plant::random::Random;
-use crate::recipe::Recipe;
+use crate::recipe::{MinHashFamily, MinHashRecipe, Recipe};
+use crate::sketches::Sketcher;
 use crate::text::{Analyzer, Scratch};
 use crate::types::Threshold;
 use crate::verify;
@@ -126,6 +128,60 @@ fn partners_are_all_later_documents_that_are_similar() {
             seen += found.len();
         }
         assert!(seen > 10 || floor == 1.0, "{seen}");
+    }
+}
+
+/// Features come from whoever makes them, by whatever route documents are sketched; documents may be
+/// drawn between the beginning and the comparison.
+#[test]
+fn features_seen_while_sketching_find_the_same_partners() {
+    let measures = [Method::Auto, Method::MinHash, Method::SimHash, Method::Join];
+    let schemes = [MinHashFamily::FastSimilarity, MinHashFamily::Affine32];
+    for (method, family) in measures
+        .into_iter()
+        .flat_map(|it| schemes.map(|of| (it, of)))
+    {
+        let recipe = Recipe {
+            minhash: MinHashRecipe {
+                family,
+                ..Recipe::default().minhash
+            },
+            ..Recipe::default()
+        };
+        let settings = Settings {
+            method,
+            ..Settings::default()
+        };
+        let plan = Plan::new(&recipe, settings).unwrap();
+        let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
+        let mut texts = corpus(200, 9);
+        let long = |own: usize| format!("{}{own}", "a b c d e f g h i j k ".repeat(300));
+        let longer = |own: usize| (own..own + 3000).map(|at| format!("w{at} ")).collect();
+        texts.extend([long(1), long(2), longer(1), longer(2)]);
+        let model = Model {
+            analyzer: Analyzer::new(&recipe),
+            texts,
+        };
+        let mut plain = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
+        let mut seeing = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
+        let (mut counter, mut scratch) = (Counter::default(), Scratch::default());
+        let mut shown = sketcher.sketches(1 << 20);
+        for (at, text) in model.texts.iter().enumerate() {
+            let analysis = model.analyzer.analyze(text, &mut scratch);
+            seeing.begin(&analysis, &mut counter);
+            for sample in [&mut plain, &mut seeing] {
+                sample.add(at as u64, model.drawn(at));
+            }
+            sketcher.add_seen(&analysis, &mut shown, &mut |features| counter.see(features));
+            seeing.compare_seen(at as u64, &analysis, &mut counter);
+            plain.compare(at as u64, &analysis, &mut Counter::default());
+        }
+        let mut found = 0;
+        for at in 0..model.texts.len() as u64 {
+            assert_eq!(plain.partners(at), seeing.partners(at), "{method:?} {at}");
+            found += plain.partners(at).len();
+        }
+        assert!(found > 50, "{found}");
     }
 }
 

@@ -110,6 +110,18 @@ impl MinHasher {
     /// Writes the signature of a rich text to `signature`, which has [`slots`](Self::slots) slots.
     /// Returns false, and writes nothing of use, for any other text.
     pub fn sign(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
+        self.sign_seen(analysis, signature, &mut |_| ())
+    }
+
+    /// The same for somebody who wants the features too and would make them again otherwise: `see`
+    /// is called with all of them in the order of the text, repetitions included, some at a time,
+    /// if the family is one that [works on features](Self::works_on_features).
+    pub(crate) fn sign_seen(
+        &self,
+        analysis: &Analysis<'_>,
+        signature: &mut [u32],
+        see: See<'_>,
+    ) -> bool {
         assert_eq!(
             signature.len(),
             self.slots,
@@ -123,16 +135,19 @@ impl MinHasher {
             Functions::FastSimilarity => self.cpu.run(FastSimilarity {
                 analysis,
                 signature,
+                see,
             }),
             Functions::Affine(functions) => self.cpu.run(Least {
                 analysis,
                 functions,
                 signature,
+                see,
             }),
             Functions::Legacy(functions) => self.cpu.run(Least {
                 analysis,
                 functions,
                 signature,
+                see,
             }),
         }
         true
@@ -142,18 +157,27 @@ impl MinHasher {
     /// without features, whose slots are all empty (2³² − 1). Without a scheme, and for tools
     /// without signatures, the same as [`sign`](Self::sign).
     pub fn original(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
-        let signs_nothing = match &self.functions {
-            Functions::FastSimilarity => false,
-            Functions::Affine(functions) => functions.foreign,
-            Functions::Legacy(functions) => functions.foreign,
-        };
-        self.sign(analysis, signature) || signs_nothing
+        self.sign(analysis, signature) || !self.works_on_features()
+    }
+
+    /// Whether signatures are made of the features of the recipe, and not of the hashes of another
+    /// tool.
+    pub(crate) fn works_on_features(&self) -> bool {
+        match &self.functions {
+            Functions::FastSimilarity => true,
+            Functions::Affine(functions) => !functions.foreign,
+            Functions::Legacy(functions) => !functions.foreign,
+        }
     }
 }
+
+/// Is called with features as they are made.
+pub(crate) type See<'a> = &'a mut dyn FnMut(&[u64]);
 
 struct FastSimilarity<'a, 't> {
     analysis: &'a Analysis<'t>,
     signature: &'a mut [u32],
+    see: See<'a>,
 }
 
 impl Kernel for FastSimilarity<'_, '_> {
@@ -164,9 +188,11 @@ impl Kernel for FastSimilarity<'_, '_> {
         let Self {
             analysis,
             signature,
+            see,
         } = self;
         let in_one = analysis.feature_count() <= CHUNK;
         analysis.chunks(|features| {
+            see(features);
             Round::Random(0).apply(features, signature);
             if in_one {
                 more_rounds(signature, |round, signature| {
@@ -286,6 +312,7 @@ struct Least<'a, 't, T> {
     analysis: &'a Analysis<'t>,
     functions: &'a Affine<T>,
     signature: &'a mut [u32],
+    see: See<'a>,
 }
 
 /// Slots that fit into the registers of a CPU at once.
@@ -320,6 +347,7 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
             analysis,
             functions,
             signature,
+            see,
         } = self;
         let (factors, _) = functions.factors.as_chunks::<SLOTS_AT_ONCE>();
         let (summands, _) = functions.summands.as_chunks::<SLOTS_AT_ONCE>();
@@ -340,6 +368,7 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
             return;
         }
         analysis.chunks(|features| {
+            see(features);
             for (functions, slots) in groups().zip(signature.chunks_mut(SLOTS_AT_ONCE)) {
                 least(
                     functions,

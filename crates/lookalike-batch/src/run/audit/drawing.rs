@@ -176,9 +176,12 @@ impl Drawing {
         }
     }
 
+    pub(super) fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
+        self.with_sample(|sample| sample.begin(analysis, counter));
+    }
+
     pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
-        let sample = self.sample.read().unwrap_or_else(PoisonError::into_inner);
-        sample.compare(number, analysis, counter);
+        self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
     /// Where the sample numbers the rows of the present inputs from: those of the run come behind

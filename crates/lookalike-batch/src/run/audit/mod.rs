@@ -43,7 +43,12 @@ impl Audit {
         }))
     }
 
-    /// Compares a document with all drawn ones before it.
+    /// Begins with a document, whose features the counter has to see next.
+    pub(super) fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
+        self.drawing.begin(analysis, counter);
+    }
+
+    /// Compares the document that was begun with all drawn ones before it.
     pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         self.drawing.compare(number, analysis, counter);
     }
