@@ -12,6 +12,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use crate::arch::prefetch;
 use crate::error::{Error, Result};
 use crate::frequencies::Learned;
 use crate::recipe::{Recipe, Weights};
@@ -352,6 +353,9 @@ fn unescaped(line: &str) -> String {
     term
 }
 
+/// How many features ahead of the one that is weighed the table is asked for.
+const AHEAD: usize = 8;
+
 /// The number of levels.
 const LEVELS: i64 = 5;
 
@@ -443,8 +447,13 @@ impl Weighting {
     /// weights, in the order in which they first occur or, with `top`, in none.
     pub(crate) fn weigh(&self, features: &[u64], weighed: &mut Weighed) {
         weighed.count(features);
-        for (feature, weight) in &mut weighed.features {
-            *weight = self.weight(*feature, *weight);
+        let counted = &mut weighed.features;
+        for at in 0..counted.len() {
+            if let (Some(table), Some(&(later, _))) = (&self.table, counted.get(at + AHEAD)) {
+                table.expect(later);
+            }
+            let (feature, count) = counted[at];
+            counted[at].1 = self.weight(feature, count);
         }
         self.finish(weighed);
     }
@@ -530,6 +539,13 @@ impl Lookup {
         lookup
     }
 
+    /// Brings the place of a key nearer, which will be looked up soon: a table of a million terms is
+    /// not in the cache.
+    #[inline]
+    fn expect(&self, key: u64) {
+        prefetch(&self.slots[self.home(key)]);
+    }
+
     /// The value of a key.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<i64> {
@@ -540,11 +556,17 @@ impl Lookup {
         (found != 0).then_some(value)
     }
 
+    /// Where a key is unless others were in its way.
+    #[inline]
+    fn home(&self, key: u64) -> usize {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
     /// Where a key is, or would be.
     #[inline]
     fn place(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        let mut at = self.home(key);
         while self.slots[at].0 != 0 && self.slots[at].0 != key {
             at = (at + 1) & mask;
         }
