@@ -52,7 +52,7 @@ def test_recipes(tmp_path):
     assert la.Recipe(changed.toml, ngram=2).ngram == 2
     for recipe, changes, said in (
         ("none", {}, "none"),
-        ("default", {"ngram": 9}, "default with ngram=9: recipe 'default-1+': ngram is 9"),
+        ("default", {"ngram": 33}, "default with ngram=33: recipe 'default-1+': ngram is 33, but must be 1 to 32"),
         ("default", {"simhash": {"bit": 3}}, "unknown field `bit`"),
         (tmp_path / "no.toml", {}, "cannot read the recipe"),
         ("ngram = \n", {}, "the recipe: "),
