@@ -22,6 +22,7 @@ from ._errors import (
 )
 from ._hamming import Alike, HammingIndex, LshIndex, Near
 from ._labelled import Idf, Tuned, evaluate, tune
+from ._lean import LeanMinHash
 from ._lsh import MinHashLSH
 from ._presets import Preset, presets
 from ._recipe import RECIPES, Recipe
@@ -43,6 +44,7 @@ __all__ = [
     "HammingIndex",
     "Idf",
     "InputError",
+    "LeanMinHash",
     "LimitError",
     "LookalikeError",
     "LshIndex",

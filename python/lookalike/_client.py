@@ -8,6 +8,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
+from ._arguments import refuse
 from ._errors import ServiceError
 
 Document = Mapping[str, Any]
@@ -21,6 +22,8 @@ class Client:
     """
 
     def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
+        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+            refuse("url", url, "one such as http://127.0.0.1:7600")
         self.url = url.rstrip("/")
         self.timeout = timeout
         self._key = key

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any, Sequence, Union
 
 from ._errors import InputError
@@ -9,9 +10,16 @@ from ._errors import InputError
 Names = Union[str, Sequence[str]]
 
 
-def names_of(names: Names) -> list[str]:
-    """One name or several."""
-    return [names] if isinstance(names, str) else list(names)
+def held(data: Any) -> Any:
+    """Data that can be read again: what gives its rows but once is taken into memory."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if hasattr(data, "__next__"):
+        return list(data)
+    known = type(data).__module__.partition(".")[0] in ("pandas", "polars", "datasets", "pyarrow")
+    return pa.table(data) if hasattr(data, "__arrow_c_stream__") and not known else data
 
 
 def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
@@ -19,23 +27,23 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
 
     Accepted are tables and frames of pyarrow, polars, pandas, datasets and all that has
     ``__arrow_c_stream__``; record batches; columns, arrays and sequences of strings, which become
-    the column that ``text`` names.
+    the column that ``text`` names; lists of dictionaries.
     """
     import pyarrow as pa
 
-    if isinstance(data, (str, bytes)):
-        raise InputError(f"{what} is a string: give a table, or a list of strings")
+    module = type(data).__module__.partition(".")[0]
+    if module == "datasets":
+        return _of_datasets(data, what)
+    if isinstance(data, (str, bytes, Mapping, Set)) or data is None:
+        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
     if isinstance(data, (pa.Array, pa.ChunkedArray)):
         return _column(data, text)
-    module = type(data).__module__.partition(".")[0]
     if module == "pandas":
         return _of_pandas(data, text)
-    if module == "datasets":
-        return _of_datasets(data, what)
     if module == "polars" and type(data).__name__ == "LazyFrame":
         data = data.collect()
     if hasattr(data, "__arrow_c_stream__"):
@@ -45,7 +53,16 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
         if pa.types.is_struct(array.type):
             return pa.Table.from_batches([pa.RecordBatch.from_struct_array(array)])
         return _column(array, text)
-    return _column(_strings(data, what), text)
+    if not hasattr(data, "__iter__"):
+        raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
+    values = data if isinstance(data, (list, tuple)) or hasattr(data, "dtype") else list(data)
+    if len(values) and isinstance(values[0], Mapping):
+        return table_of_rows(values, what)
+    return _column(_strings(values, what), text)
+
+
+def _kind(data: Any) -> str:
+    return "None" if data is None else f"of the type {type(data).__name__}"
 
 
 def texts_of(texts: Any) -> Any:
@@ -70,29 +87,38 @@ def _column(array: Any, text: Sequence[str]) -> Any:
 def _strings(values: Any, what: str) -> Any:
     import pyarrow as pa
 
-    if not hasattr(values, "__iter__"):
-        raise InputError(f"{what} is a {type(values).__name__}: give a table or a list of strings")
-    values = values if isinstance(values, (list, tuple)) or hasattr(values, "dtype") else list(values)
     try:
         return pa.array(values, pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError) as error:
         for position, value in enumerate(values):
             if value is not None and not isinstance(value, str):
-                raise InputError(
-                    f"{what}[{position}] is a {type(value).__name__}, not a string"
-                ) from error
+                raise InputError(f"{what}[{position}] is {_kind(value)}, not a string") from error
         raise InputError(f"{what} cannot be read as strings: {error}") from error
+
+
+def table_of_rows(rows: Sequence[Any], what: str) -> Any:
+    """Dictionaries as a table of all their keys; what one lacks is null."""
+    import pyarrow as pa
+
+    for position, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(f"{what}[{position}] is {_kind(row)}, not a dictionary as those before it")
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {}
+    for name in names:
+        try:
+            columns[str(name)] = pa.array([row.get(name) for row in rows])
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError) as error:
+            raise InputError(f"{what}: the values of {name!r} are not of one kind: {error}") from error
+    return pa.table(columns)
 
 
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    schema = data.__arrow_c_schema__() if hasattr(data, "__arrow_c_schema__") else None
-    if schema is None and type(data).__name__ not in ("Series", "ChunkedArray"):
-        return data
     if type(data).__name__ in ("Series", "ChunkedArray"):
         return _column(pa.chunked_array(data), text)
-    return data
+    return pa.table(data)
 
 
 def _of_pandas(data: Any, text: Sequence[str]) -> Any:
@@ -105,7 +131,7 @@ def _of_pandas(data: Any, text: Sequence[str]) -> Any:
 
 def _of_datasets(data: Any, what: str) -> Any:
     if type(data).__name__ != "Dataset":
-        raise InputError(f"{what} is a {type(data).__name__}: give one of its splits")
+        raise InputError(f"{what} is {_kind(data)}: give one of its splits")
     return data.with_format("arrow")[:]
 
 
@@ -126,4 +152,4 @@ def select(data: Any, rows: Any) -> Any:
         return data[rows]
     if isinstance(data, (list, tuple)):
         return type(data)(data[row] for row in rows.tolist())
-    return None
+    return stream_of(data, ["text"]).take(pa.array(rows))

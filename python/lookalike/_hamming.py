@@ -6,10 +6,11 @@ from typing import Any, NamedTuple, Optional
 
 import numpy as np
 
+from . import _arguments as arguments
 from . import _engine
 from ._errors import SettingError
 from ._recipe import RecipeLike, recipe_of
-from ._run import rule
+from ._words import counted
 
 
 class Near(NamedTuple):
@@ -43,13 +44,14 @@ class HammingIndex(_engine.HammingIndexBase):
     """
 
     def __new__(cls, distance: int = 3, bits: int = 64):
-        return super().__new__(cls, bits, distance)
+        distance = arguments.whole("distance", distance)
+        return super().__new__(cls, arguments.whole("bits", bits, 1, 128), distance)
 
     def add(self, codes: Any, ids: Any = None) -> None:
         """Adds codes under ids (whole numbers from 0 on); without ids, under the numbers that follow
         those of all that was ever added so. An id that is there already is refused."""
         rows, kept = _codes(codes)
-        super().add(rows[kept], _ids(ids, kept, self))
+        super().add(rows[kept], _ids(ids, kept, self, "code"))
 
     def remove(self, ids: Any) -> int:
         """Removes ids; returns how many were there."""
@@ -59,8 +61,11 @@ class HammingIndex(_engine.HammingIndexBase):
         """All within ``distance`` (of the index unless given, ≤) of each code, by query and then in
         the order of adding."""
         rows, kept = _codes(codes)
-        query, found, far = super().search(rows[kept], distance)
+        query, found, far = super().search(rows[kept], arguments.whole("distance", distance))
         return Near(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
+
+    def __repr__(self) -> str:
+        return f"<HammingIndex of {counted(len(self), 'code')} of {self.bits} bits, distance {self.distance}>"
 
 
 class LshIndex(_engine.LshIndexBase):
@@ -82,13 +87,13 @@ class LshIndex(_engine.LshIndexBase):
         recipe: RecipeLike = "default",
         params: Optional[tuple[int, int]] = None,
     ):
-        asked = rule(method="minhash", threshold=threshold)
-        return super().__new__(cls, recipe_of(recipe), asked, params)
+        asked = arguments.rule(method="minhash", threshold=threshold)
+        return super().__new__(cls, recipe_of(recipe), asked, arguments.bands(params))
 
     def add(self, signatures: Any, ids: Any = None) -> None:
         """Adds signatures, a row each, under ids as :meth:`HammingIndex.add` does."""
         rows, kept = _signatures(signatures)
-        super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self))
+        super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self, "signature"))
 
     def remove(self, ids: Any) -> int:
         """Removes ids; returns how many were there."""
@@ -97,47 +102,52 @@ class LshIndex(_engine.LshIndexBase):
     def search(self, signatures: Any, least: float = 0.0) -> Alike:
         """All that share a band with a signature and at least the share ``least`` of its slots."""
         rows, kept = _signatures(signatures)
+        least = arguments.number("least", least)
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
         return Alike(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
+
+    def __repr__(self) -> str:
+        return (
+            f"<LshIndex of {counted(len(self), 'signature')}, {counted(self.bands, 'band')} of "
+            f"{counted(self.rows, 'row')}>"
+        )
 
 
 def _codes(codes: Any) -> tuple[np.ndarray, np.ndarray]:
     """Rows of words, and which of them are codes."""
-    rows = codes if isinstance(codes, np.ndarray) else np.asarray(codes, dtype=np.uint64)
-    if rows.ndim == 0:
-        rows = rows.reshape(1)
-    if rows.dtype.kind not in "iu" or (rows.dtype.kind == "i" and rows.size and rows.min() < 0):
-        raise SettingError(f"the codes are of {rows.dtype}: give whole numbers from 0 on, as uint64")
+    rows = np.ma.atleast_1d(arguments.array("codes", codes))
     if rows.ndim == 1:
         rows = rows[:, None]
+    if rows.ndim != 2:
+        raise SettingError(f"the codes have {rows.ndim} dimensions: give numbers, or rows of two")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint64, copy=False), kept
 
 
 def _signatures(signatures: Any) -> tuple[np.ndarray, np.ndarray]:
-    rows = signatures if isinstance(signatures, np.ndarray) else np.asarray(signatures)
+    rows = arguments.array("signatures", signatures)
     if rows.ndim == 1:
         rows = rows[None, :]
+    if rows.ndim != 2:
+        raise SettingError(f"the signatures have {rows.ndim} dimensions: give one, or rows of them")
+    if rows.dtype != np.uint32 and rows.size and rows.max() > 2**32 - 1:
+        raise SettingError(f"the signatures have the slot {rows.max()}, which has more than 32 bits")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint32, copy=False), kept
 
 
 def _numbers(ids: Any) -> np.ndarray:
-    numbers = np.atleast_1d(np.asarray(ids))
-    if numbers.size == 0:
-        return np.empty(0, dtype=np.uint64)
-    if numbers.dtype.kind not in "iu" or (numbers.dtype.kind == "i" and numbers.min() < 0):
-        raise SettingError(f"the ids are of {numbers.dtype}: give whole numbers from 0 on")
-    return numbers.astype(np.uint64, copy=False)
+    return np.atleast_1d(arguments.array("ids", ids)).astype(np.uint64, copy=False)
 
 
-def _ids(ids: Any, kept: np.ndarray, index: Any) -> np.ndarray:
+def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
     """The ids of what is kept; without any, numbers that go on where those before ended."""
     if ids is not None:
         numbers = _numbers(ids)
         if len(numbers) != len(kept):
-            raise SettingError(f"there are {len(kept)} codes and {len(numbers)} ids")
+            raise SettingError(
+                f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give an id for each"
+            )
         return numbers[kept]
-    start = getattr(index, "_next", 0)
-    index._next = start + len(kept)
+    start = index.take_ids(len(kept))
     return np.arange(start, start + len(kept), dtype=np.uint64)[kept]

@@ -8,6 +8,8 @@ from typing import Any, Iterable, Iterator
 
 import numpy as np
 
+from ._arguments import array
+
 
 def sha1_hash32(data: bytes) -> int:
     """The first four bytes of SHA-1, little-endian."""
@@ -29,13 +31,7 @@ def each(empty: Any, batches: Iterable[Any]) -> Iterator[Any]:
 
 def as_wide(values: Any, dimensions: int) -> np.ndarray:
     """Whole numbers from 0 on as uint64; ValueError for what is none."""
-    if not isinstance(values, np.ndarray):
-        try:
-            values = np.array(values, dtype=np.uint64)
-        except (OverflowError, TypeError) as error:
-            raise ValueError(f"the values are no whole numbers of 64 bits: {error}") from error
-    if values.dtype.kind not in "iu" or values.ndim != dimensions:
-        raise ValueError(f"the values are {values.ndim} dimensions of {values.dtype}")
-    if values.dtype.kind == "i" and values.size and values.min() < 0:
-        raise ValueError(f"the value {values.min()} is negative")
-    return values.astype(np.uint64)
+    wide = array("values", values)
+    if wide.ndim != dimensions:
+        raise ValueError(f"the values have {wide.ndim} dimensions where {dimensions} are wanted")
+    return wide.astype(np.uint64)

@@ -8,11 +8,12 @@ import tempfile
 from pathlib import Path
 from typing import Any, Iterable, Optional, Sequence, Union
 
+from . import _arguments as arguments
 from . import _engine
-from ._data import Names, names_of, stream_of
-from ._errors import InputError
+from ._data import Names, stream_of, table_of_rows
+from ._errors import InputError, OutputError
 from ._recipe import Recipe, RecipeLike, recipe_of
-from ._run import rule
+from ._words import counted
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -53,7 +54,7 @@ class Idf:
     ) -> "Idf":
         """Counts in how many documents each term is; terms in fewer than ``min_documents`` are left
         out, and all but the ``top`` most frequent."""
-        names = names_of(text)
+        names = arguments.names("text", text)
         return cls._counted(
             stream_of(data, names), [], recipe_of(recipe), names, min_documents, top, strict, threads
         )
@@ -66,18 +67,21 @@ class Idf:
     def save(self, path: PathLike) -> None:
         """Writes the table; nothing appears under the name before it is complete."""
         path = Path(path)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
-            try:
-                file.write(self._content)
-                file.flush()
-                os.fsync(file.fileno())
-                os.replace(file.name, path)
-            except BaseException:
-                os.unlink(file.name)
-                raise
+        try:
+            _write(path, self._content)
+        except OSError as error:
+            raise OutputError(f"cannot write {path}: {error.strerror}") from error
 
     def merge(self, *others: "Idf") -> "Idf":
         """The sum of tables of one recipe."""
+        for other in others:
+            if not isinstance(other, Idf):
+                raise InputError(f"{other!r} is no table of document frequencies: give an Idf")
+            if other._terms() != self._terms():
+                raise InputError(
+                    f"{other} was learned under the recipe {other.recipe.name}, which makes other terms than "
+                    f"{self.recipe.name}: their counts cannot be added"
+                )
         with tempfile.TemporaryDirectory() as directory:
             return self._summed(_saved([self, *others], directory), self.recipe)
 
@@ -86,8 +90,12 @@ class Idf:
         with tempfile.TemporaryDirectory() as directory:
             return self._summed(_saved([self], directory), self.recipe, min_documents, top)
 
+    def _terms(self) -> bytes:
+        """The line that identifies what makes the terms."""
+        return next(line for line in self._content.splitlines() if line.startswith(b"# terms "))
+
     def __repr__(self) -> str:
-        return f"<Idf {self.terms} terms of {self.documents} documents>"
+        return f"<Idf {counted(self.terms, 'term')} of {counted(self.documents, 'document')}>"
 
     @classmethod
     def _summed(
@@ -102,15 +110,28 @@ class Idf:
             "recipe": recipe,
             "reading": {"text": names, "id": None, "id_row": True, "features": None},
             "merge": merge,
-            "min_documents": min_documents,
-            "top": top,
-            "threads": threads,
-            "strict": strict,
+            "min_documents": arguments.whole("min_documents", min_documents, 1),
+            "top": arguments.whole("top", top, 1),
+            "threads": arguments.threads(threads),
+            "strict": arguments.truth("strict", strict),
         }
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "idf.tsv"
             told = json.loads(_engine.idf(stream, counting, path))
             return cls(path.read_bytes(), recipe, told["counted"], told["terms"])
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Writes a file that appears when it is complete."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".tmp", delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def _saved(tables: Iterable[Idf], directory: str) -> list[Path]:
@@ -151,10 +172,10 @@ def evaluate(
     ``positive`` and ``negative``. Every recipe is measured with every method and every measure.
     """
     settings = [
-        (recipe_of(one), rule(how, None, distance, None, sentences, measure, unit))
-        for one in _several(recipe)
-        for how in _several(method)
-        for measure in _several(verify)
+        (recipe_of(one), arguments.rule(how, None, distance, None, sentences, measure, unit))
+        for one in _several("recipe", recipe)
+        for how in _several("method", method)
+        for measure in _several("verify", verify)
     ]
     told = _engine.evaluate(
         *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
@@ -208,38 +229,41 @@ def tune(
         *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),
         _ways(lowest, resamples, seed, threads),
         recipe_of(recipe),
-        goal,
+        arguments.word("goal", goal),
     )
     return Tuned(json.loads(told), Recipe(toml))
 
 
-def _several(given: Any) -> list[Any]:
+def _several(name: str, given: Any) -> list[Any]:
     """One or many, as a list."""
-    if given is None or isinstance(given, (str, os.PathLike, Recipe)):
-        return [given]
-    return list(given)
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    return several or arguments.refuse(name, given, "one at least")
 
 
 def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
     if isinstance(labelled, list):
-        import pyarrow as pa
-
-        if not all(isinstance(row, dict) for row in labelled):
+        if not labelled or not all(isinstance(row, dict) for row in labelled):
             raise InputError("labelled is a list: give a table, or a list of dictionaries")
-        labelled = pa.Table.from_pylist(labelled)
-    names = names_of(text)
+        labelled = table_of_rows(labelled, "labelled")
+    reading = arguments.reading(text, id)
+    names = reading["text"]
     labels = {
-        "a": a,
-        "b": b,
-        "label": label,
-        "group": group,
-        "positive": positive,
-        "negative": negative,
-        "reading": {"text": names, "id": id, "id_row": False, "features": None},
+        "a": arguments.word("a", a),
+        "b": arguments.word("b", b),
+        "label": arguments.word("label", label),
+        "group": arguments.word("group", group),
+        "positive": arguments.number("positive", positive),
+        "negative": arguments.number("negative", negative),
+        "reading": reading,
     }
     others = None if corpus is None else stream_of(corpus, names, "corpus")
     return stream_of(labelled, names, "labelled"), others, labels
 
 
 def _ways(lowest, resamples, seed, threads) -> dict[str, Any]:
-    return {"lowest": lowest, "resamples": resamples, "seed": seed, "threads": threads}
+    return {
+        "lowest": arguments.number("lowest", lowest),
+        "resamples": arguments.whole("resamples", resamples),
+        "seed": arguments.whole("seed", seed, 0, 2**64 - 1),
+        "threads": arguments.threads(threads),
+    }

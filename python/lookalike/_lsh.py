@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Hashable, Iterable, Optional
+from typing import Any, Hashable, Iterable, Iterator, Optional
 
 import numpy as np
 
+from . import _arguments as arguments
 from . import _engine
+from ._words import counted
+
+
+#: The most functions of a MinHash, and the most for which bands are chosen here.
+_MOST_FUNCTIONS = 2**20
+_MOST_CHOSEN = 4096
 
 
 @lru_cache(maxsize=256)
@@ -16,6 +24,8 @@ def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -
 
     The integrands are polynomials of a degree up to ``num_perm``, for which this quadrature is exact.
     """
+    if num_perm > _MOST_CHOSEN:
+        raise ValueError(f"num_perm is {num_perm}: above {_MOST_CHOSEN}, give params=(bands, rows)")
     points, amounts = np.polynomial.legendre.leggauss(num_perm // 2 + 1)
     below, above = threshold * (points + 1) / 2, (1 + threshold + (1 - threshold) * points) / 2
     least, best = float("inf"), (0, 0)
@@ -51,19 +61,23 @@ class MinHashLSH(_engine.LshTables):
         prepickle: Optional[bool] = None,
         hashfunc: Any = None,
     ):
-        if storage_config is not None and storage_config != {"type": "dict"}:
-            raise ValueError(f"storage_config is {storage_config!r}: there is no storage but memory")
+        in_memory = not storage_config or (isinstance(storage_config, dict) and storage_config.get("type") == "dict")
+        if not in_memory:
+            raise ValueError(
+                f"storage_config is {storage_config!r}: there is no storage but memory, {{'type': 'dict'}}"
+            )
         if prepickle or hashfunc is not None:
             raise ValueError("prepickle and hashfunc are for other storages than memory: leave them out")
-        if not 0.0 <= threshold <= 1.0:
+        num_perm = arguments.whole("num_perm", num_perm, 2, _MOST_FUNCTIONS)
+        if not 0.0 <= arguments.number("threshold", threshold) <= 1.0:
             raise ValueError(f"threshold must be in [0.0, 1.0], got {threshold}")
-        if num_perm < 2:
-            raise ValueError(f"Too few permutation functions: {num_perm}")
+        if not isinstance(weights, (tuple, list)) or len(weights) != 2:
+            arguments.refuse("weights", weights, "one for false positives and one for false negatives")
         if any(not 0.0 <= weight <= 1.0 for weight in weights):
             raise ValueError(f"Weight must be in [0.0, 1.0], got {weights}")
         if sum(weights) != 1.0:
             raise ValueError(f"Weights must sum to 1.0, got {weights}")
-        bands, rows = params or _best_bands(float(threshold), num_perm, tuple(weights))
+        bands, rows = arguments.bands(params) or _best_bands(float(threshold), num_perm, tuple(weights))
         if bands * rows > num_perm:
             raise ValueError(
                 f"The product of b and r in params is {bands} * {rows} = {bands * rows}, "
@@ -94,8 +108,16 @@ class MinHashLSH(_engine.LshTables):
         if check_overlap and any(key in self for key, _ in entries):
             raise ValueError("The keys are overlapping, duplicate key exists.")
         for key, values in entries:
-            if key not in self:
-                self._insert(key, values, other.scheme)
+            self._insert(key, values, other.scheme)
+
+    @property
+    def keys(self) -> "_Keys":
+        """The keys: a mapping from each to the bytes of its bands."""
+        return _Keys(self)
+
+    @property
+    def hashtables(self) -> Any:
+        raise AttributeError("the tables are not Python's: get_counts and query tell what is in them")
 
     def get_counts(self) -> list[dict[Hashable, int]]:
         """For each band how many keys are in each of its buckets."""
@@ -121,14 +143,39 @@ class MinHashLSH(_engine.LshTables):
         return set(self.query(minhash, b))
 
     def _insert(self, key: Hashable, values: np.ndarray, scheme: str) -> None:
-        self.insert(key, _engine.MinHash(hashvalues=values, scheme=scheme))
+        self.insert(key, _engine.MinHash(hashvalues=values, scheme=scheme), check_duplication=False)
 
     def __reduce__(self):
         init = (0.0, self.h, (0.5, 0.5), (self.b, self.r))
         return _restored, (type(self), init, self.scheme, self.entries())
 
     def __repr__(self) -> str:
-        return f"<MinHashLSH of {len(self)} keys, {self.b} bands of {self.r} rows>"
+        return (
+            f"<MinHashLSH of {counted(len(self), 'key')}, {counted(self.b, 'band')} of "
+            f"{counted(self.r, 'row')}>"
+        )
+
+
+class _Keys(Mapping):
+    """The keys of an index, as it is now."""
+
+    def __init__(self, lsh: MinHashLSH) -> None:
+        self._lsh = lsh
+
+    def __getitem__(self, key: Hashable) -> list[Hashable]:
+        return [band for counts in self._lsh.counts([key]) for band in counts]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._lsh
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._lsh.all_keys())
+
+    def __len__(self) -> int:
+        return len(self._lsh)
+
+    size = __len__
+    has_key = __contains__
 
 
 class _Session:

@@ -65,13 +65,7 @@ presets: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset("fineweb", 14, 8, "5-grams of words", {"ngram": 5}),
-        Preset(
-            "nemo",
-            20,
-            13,
-            "24-grams of characters (here 8, the most)",
-            {"ngram": 8, "tokens": "characters"},
-        ),
+        Preset("nemo", 20, 13, "24-grams of characters", {"ngram": 24, "tokens": "characters"}),
         Preset("marin", 26, 11, "5-grams of characters", {"ngram": 5, "tokens": "characters"}),
         Preset("text-dedup-core", 50, 4, "2-grams of words", {"ngram": 2}),
     )

@@ -6,6 +6,7 @@ import sys
 from contextlib import contextmanager
 from typing import Any, Callable, Iterator, Optional, Union
 
+from ._arguments import refuse
 from ._errors import SettingError
 
 Teller = Callable[[str, int, int], None]
@@ -20,6 +21,8 @@ def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
     if callable(progress):
         yield progress
         return
+    if progress not in (None, True, False):
+        refuse("progress", progress, "True, False, or a function of stage, done and total")
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield None
         return

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import numbers
 import os
 from typing import Any, Union
 
 from . import _engine
+from ._errors import RecipeError
 
 #: The names of the recipes that are built in; ``default`` stands for the first.
 RECIPES: tuple[str, ...] = tuple(_engine.RECIPES)
@@ -28,6 +30,8 @@ class Recipe(_engine.RecipeBase):
     """
 
     def __new__(cls, recipe: Union[str, "os.PathLike[str]"] = "default", /, **changes: Any):
+        if not isinstance(recipe, (str, os.PathLike)):
+            raise RecipeError(f"the recipe is {recipe!r}: give a name, a file or TOML")
         text = os.fspath(recipe)
         listed = [f"{key}={value}" for key, value in _flat("", changes)]
         return super().__new__(cls, text, listed, "\n" in text)
@@ -61,4 +65,8 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(_toml(one) for one in value) + "]"
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        value = int(value)
+    if not isinstance(value, (str, bool, int, float)):
+        raise RecipeError(f"a recipe has no value such as {value!r}: give texts, numbers, truth values or lists")
     return json.dumps(value, ensure_ascii=False)

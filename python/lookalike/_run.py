@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime
 import json
+import numbers
 from functools import cached_property
 from typing import Any, Mapping, Optional, Union
 
+from . import _arguments as arguments
 from . import _engine
-from ._data import Names, names_of, select, stream_of
-from ._errors import SettingError
+from ._data import Names, held, select, stream_of
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
+from ._words import counted
 
 Window = Union[str, float, datetime.timedelta]
 
@@ -44,9 +46,7 @@ class Deduplicated:
     @cached_property
     def kept(self) -> Any:
         """The kept rows, as what the data was: a table, a frame, a data set or a list."""
-        data = self._data
-        kept = select(data, self.kept_rows)
-        return stream_of(data, ["text"]).take(self.kept_rows) if kept is None else kept
+        return select(self._data, self.kept_rows)
 
     @property
     def pairs(self) -> Any:
@@ -57,8 +57,8 @@ class Deduplicated:
     def __repr__(self) -> str:
         told = self.summary
         return (
-            f"<Deduplicated {told['documents']} documents: {told['kept']} kept, "
-            f"{told['removed']} removed in {told['clusters']} clusters>"
+            f"<Deduplicated {counted(told['documents'], 'document')}: {told['kept']} kept, "
+            f"{told['removed']} removed in {counted(told['clusters'], 'cluster')}>"
         )
 
 
@@ -74,7 +74,8 @@ class Pairs:
         self.summary: dict[str, Any] = json.loads(found["summary"])
 
     def __repr__(self) -> str:
-        return f"<Pairs {self.summary['pairs']} of {self.summary['documents']} documents>"
+        told = self.summary
+        return f"<Pairs: {counted(told['pairs'], 'pair')} of {counted(told['documents'], 'document')}>"
 
 
 def dedup(
@@ -105,7 +106,7 @@ def dedup(
     """Keeps one of each group of near-duplicates, as ``lookalike dedup`` does.
 
     ``data`` is a table or frame of pyarrow, polars, pandas or datasets, anything with
-    ``__arrow_c_stream__``, or a list of strings. Arrow strings are read where they are.
+    ``__arrow_c_stream__``, or a list of strings or of dictionaries. Arrow strings are read where they are.
 
     ``text`` names the field with the text, or several that are joined by a line feed. ``id`` names the
     field with the ids: by default ``id`` if there is one, else the number of the row from 1;
@@ -132,8 +133,10 @@ def dedup(
         text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
         keep, within, window, time, audit, strict, threads,
     )
+    arguments.truth("components", components)
     names = options["reading"]["text"]
     others = None if against is None else stream_of(against, names, "against")
+    data = held(data)
     stream = stream_of(data, names)
     with teller(progress) as told:
         found = _engine.dedup(stream, others, options, components, told)
@@ -173,6 +176,7 @@ def pairs(
         text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
         None, within, window, time, audit, strict, threads,
     )
+    arguments.truth("all", all)
     names = options["reading"]["text"]
     others = None if against is None else stream_of(against, names, "against")
     stream = stream_of(data, names)
@@ -185,41 +189,33 @@ def _options(
     text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
     keep, within, window, time, audit, strict, threads,
 ) -> dict[str, Any]:
-    if id is True:
-        raise SettingError("id is True: name the field with the ids, or give False for row numbers")
-    if isinstance(window, datetime.timedelta):
-        window = window.total_seconds()
-    if audit is not None:
-        audit = {True: 0, False: None}.get(audit, audit) if isinstance(audit, bool) else audit
     return {
         "recipe": recipe_of(recipe),
-        "rule": rule(method, threshold, distance, candidates, sentences, verify, unit),
-        "reading": {
-            "text": names_of(text),
-            "id": id or None,
-            "id_row": id is False,
-            "features": features,
-        },
-        "keep": keep,
-        "within": within,
-        "window": window,
-        "time": time,
-        "audit": audit,
-        "threads": threads,
-        "strict": strict,
+        "rule": arguments.rule(method, threshold, distance, candidates, sentences, verify, unit),
+        "reading": arguments.reading(text, id, features),
+        "keep": arguments.word("keep", keep),
+        "within": arguments.word("within", within),
+        "window": _window(window),
+        "time": arguments.word("time", time),
+        "audit": _audit(audit),
+        "threads": arguments.threads(threads),
+        "strict": arguments.truth("strict", strict),
     }
 
 
-def rule(
-    method=None, threshold=None, distance=None, candidates=None, sentences=None, verify=None, unit=None
-) -> dict[str, Any]:
-    """Which texts match, for the engine."""
-    return {
-        "method": method,
-        "threshold": threshold,
-        "distance": distance,
-        "candidates": candidates,
-        "sentences": sentences,
-        "verify": verify,
-        "unit": unit,
-    }
+def _window(window: Any) -> Union[str, float, None]:
+    """A length of time, as text or in seconds."""
+    if isinstance(window, datetime.timedelta):
+        return window.total_seconds()
+    if isinstance(window, str):
+        return window
+    if isinstance(window, bool) or not isinstance(window, (numbers.Real, type(None))):
+        arguments.refuse("window", window, 'a text such as "2d", seconds or a timedelta')
+    return window
+
+
+def _audit(audit: Any) -> Optional[int]:
+    """How many documents to draw; 0 leaves it to the run."""
+    if isinstance(audit, bool):
+        return 0 if audit else None
+    return arguments.whole("audit", audit, 1)

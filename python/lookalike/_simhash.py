@@ -45,8 +45,8 @@ class Simhash:
         hashfunc: Callable[[bytes], Union[bytes, int]] = _md5,
         log: Any = None,
     ) -> None:
-        if f % 8:
-            raise ValueError(f"f must be a multiple of 8, got {f}")
+        if not isinstance(f, numbers.Integral) or f < 8 or f % 8:
+            raise ValueError(f"f must be a multiple of 8, got {f!r}")
         self.f = f
         self.f_bytes = f // 8
         self.reg = reg

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import numpy as np
 
+from . import _arguments as arguments
 from . import _engine
 from ._data import texts_of
 from ._recipe import RecipeLike, recipe_of
@@ -22,7 +23,7 @@ def simhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     >>> a == b
     np.True_
     """
-    words, missing = _engine.simhash(texts_of(texts), recipe_of(recipe), threads)
+    words, missing = _engine.simhash(texts_of(texts), recipe_of(recipe), arguments.threads(threads))
     return _masked(words[:, 0] if words.shape[1] == 1 else words, missing)
 
 
@@ -32,7 +33,7 @@ def minhash(texts: Any, *, recipe: RecipeLike = "default", threads: Optional[int
     The share of equal numbers of two rows estimates the Jaccard index of the texts. Texts with too
     little in them are masked as in :func:`simhash`.
     """
-    slots, missing = _engine.minhash(texts_of(texts), recipe_of(recipe), threads)
+    slots, missing = _engine.minhash(texts_of(texts), recipe_of(recipe), arguments.threads(threads))
     return _masked(slots, missing)
 
 

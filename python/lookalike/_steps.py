@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 
 from . import _engine
 from ._recipe import RecipeLike, recipe_of
-from ._run import rule
+from ._arguments import rule
 
 Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]

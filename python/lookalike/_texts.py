@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Union
 
+from . import _arguments as arguments
 from . import _engine
-from ._data import Names, names_of, stream_of
+from ._data import Names, stream_of
+from ._errors import InputError
 from ._recipe import RecipeLike, recipe_of
-from ._run import rule
 
 
 class Figure(NamedTuple):
@@ -91,8 +92,18 @@ def compare(
     >>> found.match, found.similarity
     (False, 0.6)
     """
-    asked = rule(method, threshold, distance, candidates, sentences, verify, unit)
-    return Comparison(_engine.compare(a, b, recipe_of(recipe), asked))
+    asked = arguments.rule(method, threshold, distance, candidates, sentences, verify, unit)
+    return Comparison(_engine.compare(_text("a", a), _text("b", b), recipe_of(recipe), asked))
+
+
+def _text(name: str, text: Any) -> str:
+    if not isinstance(text, str):
+        raise InputError(f"{name} is of the type {type(text).__name__}: give a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{name} is no text: {error}") from error
+    return text
 
 
 def segment(
@@ -100,18 +111,21 @@ def segment(
     *,
     recipe: RecipeLike = _engine.SEGMENTING,
     text: Names = "text",
-    id: Optional[str] = None,
+    id: Union[str, bool, None] = None,
     weights: bool = False,
     threads: Optional[int] = None,
 ) -> Any:
     """The tokens of every text: a table ``id, tokens``, tokens parted by spaces.
 
-    The recipe is jieba unless another is given, as for the command. With ``weights`` a table ``id, term, count, weight, part``, the heaviest terms of a text first.
+    The recipe is jieba unless another is given, as for the command. With ``weights`` a table ``id, term,
+    count, weight, part``, the heaviest terms of a text first. ``text`` and ``id`` are as in :func:`dedup`.
+    Raises :class:`BadRowError` at the first row that cannot be used.
 
     >>> import lookalike as la
     >>> la.segment(["Größe, 你好!"])["tokens"][0].as_py()
     'grösse 你好'
     """
-    names = names_of(text)
-    reading = {"text": names, "id": id, "id_row": False, "features": None}
-    return _engine.segment(stream_of(data, names), recipe_of(recipe), reading, weights, threads)
+    reading = arguments.reading(text, id)
+    stream = stream_of(data, reading["text"])
+    arguments.truth("weights", weights)
+    return _engine.segment(stream, recipe_of(recipe), reading, weights, arguments.threads(threads))

@@ -125,9 +125,9 @@ def test_features_that_are_made_already():
 @pytest.mark.parametrize(
     "data,said",
     [
-        ("one text", "data is a string"),
-        (["a", 1], "data[1] is a int, not a string"),
-        (3, "data is a int"),
+        ("one text", "data is of the type str"),
+        (["a", 1], "data[1] is of the type int, not a string"),
+        (3, "data is of the type int"),
         (pa.table({"text": [1, 2]}), "which cannot be used as text"),
         (pa.table({"other": ["a"]}), "data has no column `text` among `other`"),
     ],

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import random
+import struct
 import threading
 
 import numpy as np
@@ -84,7 +85,9 @@ def test_jaccard_merge_union_copy_and_equality():
     twin = a.copy()
     assert twin == a and not (twin == b) and a != x
     for made in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
-        assert made == a
+        assert made == a and made is not a and type(made) is la.MinHash
+        made.update_batch(words[200:])
+        assert made != a
     a.merge(b)
     x.merge(y)
     check_same(a, x)
@@ -121,6 +124,7 @@ def test_what_does_not_compare_is_refused():
         ({"num_perm": 1, "permutations": ([2], [2]), "scheme": "affine32"}, ValueError),
         ({"gpu_mode": "always"}, RuntimeError),
         ({"seed": -1}, ValueError),
+        ({"num_perm": 10**12}, ValueError),
     ],
 )
 def test_refusals(settings, error):
@@ -186,6 +190,103 @@ def test_threads_share_a_minhash():
     alone = la.MinHash()
     alone.update_batch([value for part in parts for value in part])
     assert shared == alone
+
+
+class Named(la.MinHash):
+    """A subclass with something of its own."""
+
+    def __new__(cls, *arguments, name="unnamed", **settings):
+        self = super().__new__(cls, *arguments, **settings)
+        self.name = name
+        return self
+
+
+def test_copies_of_a_subclass_are_of_it():
+    own = Named(num_perm=16, name="own")
+    own.update(b=b"x")
+    for made in (copy.copy(own), copy.deepcopy(own), pickle.loads(pickle.dumps(own))):
+        assert type(made) is Named and made.name == "own" and made == own
+    assert own.copy() != own and own.copy().jaccard(own) == 1.0
+
+
+def test_what_is_of_another_package_is_refused_with_advice():
+    ours, theirs = both()
+    lsh = la.MinHashLSH()
+    for call in (
+        ours.jaccard,
+        ours.merge,
+        lsh.query,
+        lambda other: lsh.insert("key", other),
+        lambda other: la.MinHash.union(ours, other),
+    ):
+        with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is no lookalike.MinHash: make one of it"):
+            call(theirs)
+        with pytest.raises(TypeError, match=r"^int is no lookalike.MinHash$"):
+            call(3)
+    lsh.insert("key", la.MinHash(hashvalues=theirs.hashvalues, seed=theirs.seed, scheme=theirs.scheme))
+    assert len(lsh) == 1
+
+
+def lean_pair(scheme="affine32", seed=1, num_perm=128):
+    ours, theirs = both(num_perm=num_perm, seed=seed, scheme=scheme)
+    for value in (b"a", b"b", b"%d" % seed):
+        ours.update(value)
+        theirs.update(value)
+    return ours, la.LeanMinHash(ours), datasketch.LeanMinHash(theirs)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("num_perm", [1, 3, 128])
+@pytest.mark.parametrize("byteorder", list("@=<>!"))
+def test_lean_bytes_are_those_of_datasketch(scheme, num_perm, byteorder):
+    _, ours, theirs = lean_pair(scheme, 7, num_perm)
+    assert ours.bytesize(byteorder) == theirs.bytesize(byteorder)
+    one, other = bytearray(ours.bytesize(byteorder) + 3), bytearray(theirs.bytesize(byteorder) + 3)
+    ours.serialize(one, byteorder)
+    theirs.serialize(other, byteorder)
+    assert one == other
+    for buffer in (one, bytes(one), memoryview(one)):
+        again = la.LeanMinHash.deserialize(buffer, byteorder)
+        assert again == ours and (again.seed, again.scheme, len(again)) == (7, scheme, num_perm)
+    assert (datasketch.LeanMinHash.deserialize(one, byteorder).hashvalues == ours.hashvalues).all()
+    with pytest.raises(ValueError, match="enough space"):
+        ours.serialize(bytearray(ours.bytesize(byteorder) - 1), byteorder)
+    with pytest.raises(struct.error):
+        la.LeanMinHash.deserialize(one[: ours.bytesize(byteorder) - 1], byteorder)
+
+
+def test_a_lean_minhash_compares_and_takes_nothing_more():
+    minhash, lean, theirs = lean_pair()
+    other = lean_pair(seed=1)[0]
+    other.update(b"one more")
+    assert lean.jaccard(other) == other.jaccard(lean) == minhash.jaccard(other) < 1
+    assert lean != minhash and lean == la.LeanMinHash(theirs) and len({lean, la.LeanMinHash(theirs)}) == 1
+    given = la.LeanMinHash(seed=1, hashvalues=minhash.hashvalues, scheme="affine32")
+    assert given == lean and given.count() == minhash.count()
+    for made in (lean.copy(), copy.copy(lean), copy.deepcopy(lean), pickle.loads(pickle.dumps(lean))):
+        assert type(made) is la.LeanMinHash and made == lean and made is not lean
+    assert la.LeanMinHash.union(lean, la.LeanMinHash(other)) == la.LeanMinHash(la.MinHash.union(minhash, other))
+    back = la.MinHash(seed=lean.seed, hashvalues=lean.hashvalues, scheme=lean.scheme)
+    assert back == minhash
+    lsh = la.MinHashLSH(threshold=0.5)
+    lsh.insert("lean", lean)
+    lsh.insert("full", other)
+    assert sorted(lsh.query(lean)) == sorted(lsh.query(minhash)) == ["full", "lean"]
+    for refused in (lambda: lean.update(b"x"), lambda: lean.update_batch([b"x"])):
+        with pytest.raises(TypeError, match="Cannot update a LeanMinHash"):
+            refused()
+    assert not hasattr(lean, "permutations") and not hasattr(lean, "hashfunc")
+    for settings, said in (
+        ({}, "give a minhash"),
+        ({"seed": 1}, "give a minhash"),
+        ({"seed": 1, "hashvalues": [1]}, "scheme must be specified"),
+        ({"minhash": minhash, "scheme": "legacy"}, "conflicts"),
+        ({"seed": 1, "hashvalues": [], "scheme": "affine32"}, "positive"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            la.LeanMinHash(**settings)
+    with pytest.raises(ValueError, match="Unknown permutation scheme code: 9"):
+        la.LeanMinHash.deserialize(struct.pack("<qiB", 1, -1, 9), "<")
 
 
 # The examples of datasketch's documentation, but for the import.
@@ -317,7 +418,108 @@ def test_the_index_merges_and_refuses():
         {"weights": (0.5, 0.6)},
         {"params": (20, 10)},
         {"storage_config": {"type": "redis"}},
+        {"storage_config": {"basename": b"x"}},
+        {"params": (0, 4)},
+        {"params": (-1, 4)},
         {"prepickle": True},
     ):
         with pytest.raises(ValueError):
             la.MinHashLSH(**settings)
+    for storage in ({}, {"type": "dict"}, {"type": "dict", "basename": b"x"}):
+        la.MinHashLSH(storage_config=storage)
+
+
+def test_a_key_that_is_inserted_again_unchecked_has_both():
+    (one, other), (two, more) = both(), both()
+    for minhash, value in ((one, b"a"), (other, b"a"), (two, b"b"), (more, b"b")):
+        minhash.update(value)
+    ours, theirs = la.MinHashLSH(), datasketch.MinHashLSH()
+    for lsh, first, second in ((ours, one, two), (theirs, other, more)):
+        lsh.insert("key", first)
+        for _ in range(3):
+            lsh.insert("key", second, check_duplication=False)
+        assert lsh.query(first) == lsh.query(second) == ["key"]
+        lsh.insert("other", second, check_duplication=False)
+    assert len(ours) == 2 and ours.get_counts() == [dict(counts) for counts in theirs.get_counts()]
+    again = pickle.loads(pickle.dumps(ours))
+    assert again.query(one) == ["key"] and again.get_counts() == ours.get_counts()
+    # A merge unites what a key has in both.
+    merged = la.MinHashLSH()
+    merged.insert("key", one)
+    merged.merge(ours)
+    assert merged.get_counts() == ours.get_counts() and merged.query(one) == ["key"]
+    ours.remove("key")
+    assert ours.query(one) == [] and ours.query(two) == ["other"]
+
+
+def test_keys_of_an_index():
+    minhash, other = both()
+    ours, theirs = la.MinHashLSH(), datasketch.MinHashLSH()
+    for key in ("a", ("b", 2), 3):
+        ours.insert(key, minhash)
+        theirs.insert(key, other)
+    assert list(ours.keys) == list(theirs.keys) == ["a", ("b", 2), 3]
+    assert set(ours.keys.keys()) == set(theirs.keys.keys()) and ours.keys.size() == theirs.keys.size() == 3
+    assert ours.keys.get("a") == theirs.keys.get("a") and ours.keys.has_key(3) and 4 not in ours.keys
+    with pytest.raises(AttributeError, match="get_counts"):
+        ours.hashtables
+
+
+def test_of_threads_that_insert_one_key_one_does():
+    from test_indexes import all_at_once
+
+    minhashes = [la.MinHash(num_perm=16) for _ in range(4)]
+    for number, minhash in enumerate(minhashes):
+        minhash.update(b"%d" % number)
+    lsh = la.MinHashLSH(num_perm=16, params=(4, 4))
+    for key in range(200):
+        errors = all_at_once(4, lambda number: lsh.insert(key, minhashes[number]))
+        assert [str(error) for error in errors] == ["The given key already exists"] * 3
+    assert len(lsh) == 200 and all(sum(counts.values()) == 200 for counts in lsh.get_counts())
+    found = [key for minhash in minhashes for key in lsh.query(minhash)]
+    assert sorted(set(found)) == list(range(200))
+    for key in range(200):
+        errors = all_at_once(4, lambda _: lsh.remove(key))
+        assert [str(error) for error in errors] == ["The given key does not exist"] * 3
+    assert lsh.is_empty() and lsh.get_counts() == [{}] * 4
+
+    def come_and_go(number):
+        for round in range(300):
+            try:
+                if (round + number) % 2:
+                    lsh.insert("key", minhashes[number])
+                else:
+                    lsh.remove("key")
+            except ValueError:
+                pass
+            assert len(lsh.query(minhashes[number])) <= 1
+
+    assert all_at_once(4, come_and_go) == []
+    if "key" in lsh:
+        lsh.remove("key")
+    assert lsh.is_empty() and lsh.get_counts() == [{}] * 4
+
+
+def test_keys_may_run_python():
+    """A key whose hash or comparison uses the index itself does not stop it."""
+    lsh = la.MinHashLSH(num_perm=16, params=(4, 4))
+    minhash = la.MinHash(num_perm=16)
+
+    class Key:
+        def __init__(self, name):
+            self.name = name
+
+        def __hash__(self):
+            lsh.query(minhash)
+            return hash(self.name)
+
+        def __eq__(self, other):
+            len(lsh)
+            return self.name == other.name
+
+    for name in "ab":
+        lsh.insert(Key(name), minhash)
+    with pytest.raises(ValueError, match="already exists"):
+        lsh.insert(Key("a"), minhash)
+    lsh.remove(Key("a"))
+    assert [key.name for key in lsh.query(minhash)] == ["b"]

@@ -101,7 +101,7 @@ def test_pairs_of_a_result_are_its_evidence():
     assert found.pairs.to_pylist() == [{"a": "1", "b": "3", "similarity": 1.0}]
     assert found.kept == ["a b c d", "e f g h"]
     assert found.kept_rows.dtype == np.int64
-    assert repr(found) == "<Deduplicated 3 documents: 2 kept, 1 removed in 1 clusters>"
+    assert repr(found) == "<Deduplicated 3 documents: 2 kept, 1 removed in 1 cluster>"
 
 
 def test_windows_are_given_in_three_ways(documents):
@@ -135,7 +135,7 @@ def test_thresholds_are_inclusive():
         ({"method": "magic"}, la.SettingError, "method is 'magic', which is none of auto, minhash"),
         ({"verify": "magic"}, la.SettingError, "verify is 'magic', which is none of jaccard"),
         ({"keep": "best"}, la.SettingError, "keep is 'best': give first, last, longest"),
-        ({"threads": 0}, la.SettingError, "threads is 0: give a number from 1 to 1024"),
+        ({"threads": 0}, la.SettingError, "threads is 0: give a whole number from 1 to 1024"),
         ({"threads": 1025}, la.SettingError, "threads is 1025"),
         ({"window": "2d"}, la.SettingError, "window needs time"),
         ({"window": "2 days", "time": "at"}, la.SettingError, "window is '2 days': give a number with a unit"),
@@ -144,13 +144,40 @@ def test_thresholds_are_inclusive():
         ({"recipe": "nothing"}, la.RecipeError, "nothing"),
         ({"text": "body"}, la.InputError, "data has no column `body` among `id`"),
         ({"within": "nowhere"}, la.InputError, "no column `nowhere`"),
-        ({"id": "source"}, la.InputError, "stands in rows"),
+        (
+            {"id": "source"},
+            la.InputError,
+            'ids must differ: name another field with id="FIELD", or number the rows with id=False',
+        ),
+        ({"audit": True, "method": "exact"}, la.SettingError, 'audit cannot be done here: with method="exact"'),
+        (
+            {"audit": True, "method": "simhash", "verify": "none"},
+            la.SettingError,
+            'audit cannot be done here: without a check there is no similarity to compare with: leave verify="none" out',
+        ),
+        (
+            {"audit": 10, "verify": "indel"},
+            la.SettingError,
+            'audit compares sets of features, and verify="indel" compares texts',
+        ),
+        ({"audit": 10, "method": "simhash", "verify": "containment"}, la.SettingError, "audit cannot be done here"),
+        ({"candidates": "blocks"}, la.SettingError, 'candidates is for fingerprints: add method="simhash"'),
+        ({"sentences": 3}, la.SettingError, 'sentences=3 is for method="sentences"'),
+        ({"unit": "words"}, la.SettingError, 'unit is for verify="levenshtein", indel and lcs'),
+        ({"method": "exact", "threshold": 0.9}, la.SettingError, 'threshold has no effect with method="exact"'),
+        (
+            {"method": "simhash", "verify": "none", "threshold": 0.9},
+            la.SettingError,
+            'threshold has no effect with method="simhash" verify="none", where distance alone decides',
+        ),
+        ({"time": "at"}, la.SettingError, "time is for window"),
     ],
 )
 def test_refusals_name_value_and_place(arguments, error, said, documents):
     with pytest.raises(error, match=None) as raised:
         la.dedup(pa.Table.from_pylist(documents), **arguments)
     assert said in str(raised.value)
+    assert "--" not in str(raised.value)
     assert isinstance(raised.value, (la.LookalikeError, ValueError))
 
 

@@ -63,7 +63,7 @@ def test_hamming_index_ids():
     assert len(index) == 2
     with pytest.raises(la.SettingError, match="the id 5 is there already"):
         index.add([3, 4], ids=[5, 5])
-    with pytest.raises(la.SettingError, match="2 codes and 1 ids"):
+    with pytest.raises(la.SettingError, match="2 codes and 1 id were given"):
         index.add([3, 4], ids=[5])
     index.remove(11)
     index.add([7], ids=[11])
@@ -100,6 +100,56 @@ def test_threads_share_an_index():
     [worker.join() for worker in workers]
     assert len(index) == 8000
     assert (index.search(codes, 0).id == np.arange(8000)).all()
+
+
+def all_at_once(count, work):
+    """Calls work(0), work(1), … in threads that start together; the errors it raised."""
+    begin, errors = threading.Barrier(count), []
+
+    def run(number):
+        begin.wait()
+        try:
+            work(number)
+        except Exception as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    return errors
+
+
+def test_threads_that_give_no_ids_get_different_ones():
+    codes = np.arange(4000, dtype=np.uint64) << np.uint64(20)
+    index = la.HammingIndex(distance=0)
+
+    def add(part):
+        for start in range(0, 1000, 10):
+            index.add(codes[part * 1000 + start :][:10])
+
+    assert all_at_once(4, add) == []
+    found = index.search(codes)
+    assert sorted(found.id.tolist()) == list(range(4000)) and len(index) == 4000
+    signatures = np.random.default_rng(1).integers(0, 2**32, (400, 128), dtype=np.uint32)
+    bands = la.LshIndex(threshold=0.8)
+    assert all_at_once(4, lambda part: [bands.add(row) for row in signatures[part * 100 :][:100]]) == []
+    found = bands.search(signatures, least=1.0)
+    assert sorted(found.id.tolist()) == list(range(400)) and found.query.tolist() == list(range(400))
+
+
+def test_of_threads_that_add_one_id_one_does():
+    for index, rows in (
+        (la.HammingIndex(), np.zeros(1, dtype=np.uint64)),
+        (la.LshIndex(), np.zeros((1, 128), dtype=np.uint32)),
+    ):
+        for number in range(100):
+            errors = all_at_once(2, lambda _: index.add(rows, ids=[number]))
+            assert [type(error) for error in errors] == [la.SettingError]
+        assert len(index) == 100
+        removed = []
+        for number in range(100):
+            all_at_once(2, lambda _: removed.append(index.remove([number])))
+        assert sum(removed) == 100 and len(index) == 0 and len(index.search(rows).id) == 0
 
 
 def test_lsh_index_finds_what_shares_a_band():

@@ -3,10 +3,12 @@
 import doctest
 import importlib
 import os
+import pickle
 import pkgutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -108,6 +110,49 @@ def test_runs_side_by_side():
     [worker.start() for worker in workers]
     [worker.join() for worker in workers]
     assert found == [expected] * 6
+
+
+def test_threads_do_everything_at_once():
+    """Of many threads on what is shared, each gets what it gets alone."""
+    texts = [document["text"] for document in made_documents(120)]
+    recipe, kept = la.Recipe("default", ngram=3), la.dedup(texts).kept_rows.tolist()
+    codes, signatures = la.simhash(texts, threads=1), la.minhash(texts, recipe=recipe, threads=1)
+    shared, index, lsh = la.MinHash(), la.HammingIndex(), la.MinHashLSH()
+    wrong = []
+
+    def work(number):
+        for round in range(6):
+            own = la.MinHash()
+            own.update_batch([text.encode() for text in texts])
+            shared.update_batch([text.encode() for text in texts[round::6]])
+            lsh.insert((number, round), own)
+            index.add(codes, ids=range(1000 * (6 * number + round), 1000 * (6 * number + round) + len(texts)))
+            same = [
+                la.dedup(texts, threads=1).kept_rows.tolist() == kept,
+                (la.simhash(texts, threads=2) == codes).all(),
+                (la.minhash(texts, recipe=recipe, threads=2) == signatures).all(),
+                la.compare(texts[0], texts[1]).a.fingerprint == (None if codes.mask[0] else codes[0]),
+                (number, round) in lsh.query(own),
+                pickle.loads(pickle.dumps(own)) == own,
+            ]
+            if not all(same):
+                wrong.append((number, round, same))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    assert wrong == []
+    assert len(lsh) == 48 and len(index) == 48 * int((~codes.mask).sum())
+    alone = la.MinHash()
+    alone.update_batch([text.encode() for text in texts])
+    assert shared == alone and len(lsh.query(shared)) == 48
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="has an interpreter lock")
+def test_the_interpreter_lock_stays_off():
+    script = "import sys, lookalike as la\nla.dedup(['a b'] * 2)\nassert not sys._is_gil_enabled()"
+    ran = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -52,7 +52,7 @@ def test_recipes(tmp_path):
     assert la.Recipe(changed.toml, ngram=2).ngram == 2
     for recipe, changes, said in (
         ("none", {}, "none"),
-        ("default", {"ngram": 9}, "default with ngram=9: recipe 'default-1+': ngram is 9"),
+        ("default", {"ngram": 33}, "default with ngram=33: recipe 'default-1+': ngram is 33, but must be 1 to 32"),
         ("default", {"simhash": {"bit": 3}}, "unknown field `bit`"),
         (tmp_path / "no.toml", {}, "cannot read the recipe"),
         ("ngram = \n", {}, "the recipe: "),
@@ -128,3 +128,5 @@ def test_tune_is_the_command(command, tmp_path):
         la.tune(pairs, goal="best")
     with pytest.raises(la.InputError, match="labelled"):
         la.evaluate([{"a": "x", "b": "y"}])
+    with pytest.raises(la.LookalikeError, match="which grades are which with positive and negative"):
+        la.evaluate([{"a": "x", "b": "y", "label": "maybe"}])

@@ -222,8 +222,8 @@ mod tests {
             ("ngram", "--set ngram: give KEY=VALUE"),
             ("ngram=", "--set ngram=: give KEY=VALUE"),
             (
-                "ngram=9",
-                "default with --set ngram=9: recipe 'default-1+': ngram is 9",
+                "ngram=33",
+                "default with --set ngram=33: recipe 'default-1+': ngram is 33",
             ),
             ("ngram=many", "invalid type: string \"many\""),
             ("simhash.bit=3", "unknown field `bit`"),

@@ -126,9 +126,10 @@ macro_rules! refuse {
 }
 
 /// How messages spell what was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spelling {
     /// `--method simhash`
+    #[default]
     Options,
     /// `"method": "simhash"`
     Fields,
@@ -137,7 +138,7 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    fn name(self, option: &str) -> String {
+    pub(crate) fn name(self, option: &str) -> String {
         match (self, option) {
             (Self::Options, "measure") => "--verify".to_owned(),
             (Self::Options, _) => format!("--{option}"),
@@ -148,7 +149,7 @@ impl Spelling {
     }
 
     /// A choice by its name, or a number.
-    fn with(self, option: &str, value: &str) -> String {
+    pub(crate) fn with(self, option: &str, value: &str) -> String {
         let name = self.name(option);
         match self {
             Self::Options => format!("{name} {value}"),
@@ -156,6 +157,14 @@ impl Spelling {
             Self::Fields => format!("{name}: \"{value}\""),
             Self::Arguments if value.parse::<u64>().is_ok() => format!("{name}={value}"),
             Self::Arguments => format!("{name}=\"{value}\""),
+        }
+    }
+
+    /// What makes the numbers of rows the ids.
+    pub(crate) fn row_numbers(self) -> &'static str {
+        match self {
+            Self::Options => "--id-row",
+            Self::Fields | Self::Arguments => "id=False",
         }
     }
 

@@ -704,6 +704,7 @@ fn run_settings(
         threads: threads(running.threads),
         strict: running.strict,
         audit: audit_settings(audit),
+        spelling: Spelling::Options,
     })
 }
 

@@ -108,7 +108,7 @@ pub(crate) fn segment<'py>(
         threads: self::threads(threads)?,
         strict: true,
     };
-    let texts = SegmentTexts::Inputs(Source::Table(take(table, "texts")?));
+    let texts = SegmentTexts::Inputs(Source::Table(take(table, "data")?));
     let collected = Collected::default();
     let output = Output::Memory(collected.clone());
     let watch = Watch::default();

@@ -19,6 +19,7 @@ use lookalike::distributed::{
     SettledPair, Setup, TextName, Value,
 };
 use lookalike_batch::run::{Keep, parse_keep};
+use lookalike_batch::source::first_malformed;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, SettingError, refuse};
@@ -132,6 +133,12 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
     let field = schema.field(at);
     match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
+            if first_malformed(batch.column(at)).is_some() {
+                return Err(InputError::new_err(format!(
+                    "column '{}' has a string that is no UTF-8",
+                    field.name()
+                )));
+            }
             cast(batch.column(at), &DataType::LargeUtf8).map_err(wrong)
         }
         other => Err(InputError::new_err(format!(

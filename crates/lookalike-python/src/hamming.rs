@@ -1,6 +1,7 @@
 //! Fingerprints within a distance.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use lookalike::Distance;
@@ -36,6 +37,8 @@ pub(crate) struct HammingIndexBase {
     codes: Codes,
     bits: u32,
     distance: Distance,
+    /// The id of the next code that is added without one.
+    next: AtomicU64,
     ids: RwLock<Ids>,
 }
 
@@ -52,6 +55,18 @@ impl HammingIndexBase {
             "the codes have {words} words of 64 bits where an index of {} bits has {wanted}",
             self.bits
         )))
+    }
+
+    /// Refuses queries of more bits than the index has.
+    fn check_bits(&self, mut codes: impl Iterator<Item = u128>) -> PyResult<()> {
+        let too_wide = |code: &u128| code.checked_shr(self.bits).is_some_and(|rest| rest > 0);
+        match codes.find(too_wide) {
+            None => Ok(()),
+            Some(code) => Err(SettingError::new_err(format!(
+                "the fingerprint {code:#x} has more than {} bits",
+                self.bits
+            ))),
+        }
     }
 }
 
@@ -80,8 +95,14 @@ impl HammingIndexBase {
             codes,
             bits,
             distance,
+            next: AtomicU64::new(0),
             ids: RwLock::default(),
         })
+    }
+
+    /// Takes so many ids that follow one another; returns the first.
+    fn take_ids(&self, count: u64) -> u64 {
+        self.next.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Adds codes, a row of words each, under ids that are not there yet.
@@ -154,10 +175,12 @@ impl HammingIndexBase {
         match &self.codes {
             Codes::Narrow(live) => {
                 let codes = narrow(&codes);
+                self.check_bits(codes.iter().map(|&code| code.into()))?;
                 py.detach(|| live.search_many(&codes, distance, &mut take))
             }
             Codes::Wide(live) => {
                 let codes = wide(&codes);
+                self.check_bits(codes.iter().copied())?;
                 py.detach(|| live.search_many(&codes, distance, &mut take))
             }
         }
@@ -175,6 +198,11 @@ impl HammingIndexBase {
             matches.into_pyarray(py),
             distances.into_pyarray(py),
         ))
+    }
+
+    fn __contains__(&self, id: u64) -> bool {
+        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
+        ids.numbers.contains_key(&id)
     }
 
     fn __len__(&self) -> usize {

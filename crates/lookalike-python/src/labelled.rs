@@ -51,9 +51,12 @@ impl Labels {
             }
             (None, None) => None,
             (positive, negative) => {
+                let told =
+                    |grade: Option<f64>| grade.map_or("None".to_owned(), |at| at.to_string());
                 return Err(SettingError::new_err(format!(
-                    "positive is {positive:?} and negative {negative:?}: give both, negative below \
-                     positive, or neither"
+                    "positive is {} and negative {}: give both, negative below positive, or neither",
+                    told(positive),
+                    told(negative)
                 )));
             }
         };
@@ -69,6 +72,7 @@ impl Labels {
                 kind: None,
                 grades,
                 corpus: corpus.map_or_else(Source::default, Source::Table),
+                spelling: Spelling::Arguments,
             }),
         };
         Ok(LabelledInputs {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lookalike::plan::Plan;
@@ -9,11 +10,12 @@ use lookalike::sketch::equal_slots;
 use lookalike::value_hash;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::error::{LimitError, SettingError, refuse};
-use crate::minhash::{MinHash, Slots};
+use crate::minhash::{MinHash, Slots, minhash_of};
 use crate::recipe::Recipe;
 use crate::settings::Rule;
 
@@ -114,6 +116,9 @@ fn numbered(count: usize) -> PyResult<u32> {
 }
 
 /// The tables under `MinHashLSH`: keys of any kind, and a MinHash for each.
+///
+/// Threads may insert and remove at once, of one key also: what Python's dictionary of the keys takes
+/// first counts, and until then an entry is found by nobody.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct LshTables {
     length: usize,
@@ -125,9 +130,59 @@ struct Keyed {
     tables: Tables,
     /// From a key to its number.
     numbers: Py<PyDict>,
-    /// By number: key and signature, nothing where it was removed.
-    entries: Vec<Option<(Py<PyAny>, Slots)>>,
+    /// By number; nothing where it was removed.
+    entries: Vec<Option<Entry>>,
     scheme: Option<&'static str>,
+}
+
+/// What was inserted under a key.
+struct Entry {
+    key: Py<PyAny>,
+    slots: Slots,
+    /// What was inserted under it again, without a check.
+    more: Vec<Slots>,
+    /// Whether `numbers` has the key under this number.
+    claimed: bool,
+}
+
+impl Entry {
+    fn signatures(&self) -> impl Iterator<Item = &Slots> {
+        std::iter::once(&self.slots).chain(&self.more)
+    }
+}
+
+impl Keyed {
+    /// Takes an entry out, and its bands out of the tables.
+    fn withdraw(&mut self, number: u32) -> Option<Entry> {
+        let entry = self.entries[number as usize].take()?;
+        for slots in entry.signatures() {
+            let hashes = self.tables.hashes_of(slots);
+            self.tables.remove(&hashes, number);
+        }
+        Some(entry)
+    }
+
+    /// Adds a signature to an entry, unless it is there.
+    fn add_to(&mut self, number: u32, slots: &Slots) {
+        let Some(entry) = &mut self.entries[number as usize] else {
+            return;
+        };
+        if entry.signatures().all(|known| known != slots) {
+            entry.more.push(slots.clone());
+            let hashes = self.tables.hashes_of(slots);
+            self.tables.insert(&hashes, number);
+        }
+    }
+
+    fn claimed(&self, number: u32) -> Option<&Entry> {
+        let entry = self.entries[number as usize].as_ref();
+        entry.filter(|entry| entry.claimed)
+    }
+
+    fn all_claimed(&self) -> impl Iterator<Item = &Entry> {
+        let entries = self.entries.iter().flatten();
+        entries.filter(|entry| entry.claimed)
+    }
 }
 
 impl LshTables {
@@ -152,15 +207,67 @@ impl LshTables {
         }
     }
 
-    /// Bands, rows, and the signatures of some numbers or of all.
-    fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Slots>) {
+    /// Bands, rows, and the signatures of each key of some numbers or of all.
+    fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Vec<Slots>>) {
         let inner = self.inner();
-        let wanted = |number| chosen.is_none_or(|chosen| chosen.contains(&number));
-        let entries = (0u32..).zip(&inner.entries);
-        let signatures = entries.filter(|(number, _)| wanted(*number));
-        let signatures = signatures.filter_map(|(_, entry)| Some(entry.as_ref()?.1.clone()));
-        let tables = &inner.tables;
-        (tables.tables.len(), tables.rows, signatures.collect())
+        let wanted = |number: &u32| chosen.is_none_or(|chosen| chosen.contains(number));
+        let numbers = (0..inner.entries.len() as u32).filter(wanted);
+        let signatures = numbers.filter_map(|number| {
+            let entry = inner.claimed(number)?;
+            Some(entry.signatures().cloned().collect())
+        });
+        let signatures = signatures.collect();
+        (inner.tables.tables.len(), inner.tables.rows, signatures)
+    }
+
+    /// Makes an entry that nobody finds yet.
+    fn enter(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
+        let slots = minhash.slots();
+        let mut inner = self.inner();
+        self.check(minhash, inner.scheme)?;
+        let number = numbered(inner.entries.len())?;
+        inner.scheme = Some(minhash.scheme_name());
+        let hashes = inner.tables.hashes_of(&slots);
+        inner.tables.insert(&hashes, number);
+        inner.entries.push(Some(Entry {
+            key: key.clone().unbind(),
+            slots,
+            more: Vec::new(),
+            claimed: false,
+        }));
+        Ok(number)
+    }
+
+    /// The number that a key has, which is this one if it had none.
+    fn claim(&self, key: &Bound<'_, PyAny>, number: u32) -> PyResult<u32> {
+        let py = key.py();
+        let numbers = self.inner().numbers.clone_ref(py);
+        let setdefault = intern!(py, "setdefault");
+        numbers
+            .bind(py)
+            .call_method1(setdefault, (key, number))?
+            .extract()
+    }
+
+    /// Lets everybody find an entry, unless its key was removed meanwhile.
+    fn confirm(&self, number: u32) {
+        if let Some(entry) = &mut self.inner().entries[number as usize] {
+            entry.claimed = true;
+        }
+    }
+
+    /// Moves what is in an entry to that which has the key; false if this was removed meanwhile.
+    fn join(&self, number: u32, first: u32) -> bool {
+        let mut inner = self.inner();
+        if inner.entries[first as usize].is_none() {
+            return false;
+        }
+        let moved = inner.withdraw(number);
+        if let Some(entry) = &moved {
+            inner.add_to(first, &entry.slots);
+        }
+        drop(inner);
+        true
     }
 
     fn number(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
@@ -185,30 +292,38 @@ impl LshTables {
         }
     }
 
-    /// Adds a MinHash under a key that is not there yet.
+    /// Adds a MinHash under a key that is not there yet; unchecked, a key may have several.
     #[pyo3(signature = (key, minhash, check_duplication=true))]
     fn insert(
         &self,
         key: &Bound<'_, PyAny>,
-        minhash: &Bound<'_, MinHash>,
+        minhash: &Bound<'_, PyAny>,
         check_duplication: bool,
     ) -> PyResult<()> {
-        let (py, minhash) = (key.py(), minhash.get());
-        let slots = minhash.slots();
-        let known = self.number(key)?;
-        if known.is_some() && check_duplication {
-            return Err(PyValueError::new_err("The given key already exists"));
+        let minhash = minhash_of(minhash)?.get();
+        let exists = || PyValueError::new_err("The given key already exists");
+        if self.number(key)?.is_some() && check_duplication {
+            return Err(exists());
         }
-        let mut inner = self.inner();
-        self.check(minhash, inner.scheme)?;
-        let number = numbered(inner.entries.len())?;
-        let hashes = inner.tables.hashes_of(&slots);
-        inner.scheme = Some(minhash.scheme_name());
-        inner.tables.insert(&hashes, number);
-        inner.entries.push(Some((key.clone().unbind(), slots)));
-        let numbers = inner.numbers.clone_ref(py);
-        drop(inner);
-        numbers.bind(py).set_item(key, number)
+        let number = self.enter(key, minhash)?;
+        loop {
+            match self.claim(key, number) {
+                Ok(first) if first == number => {
+                    self.confirm(number);
+                    return Ok(());
+                }
+                Ok(first) if !check_duplication => {
+                    if self.join(number, first) {
+                        return Ok(());
+                    }
+                }
+                other => {
+                    let withdrawn = self.inner().withdraw(number);
+                    drop(withdrawn);
+                    return other.and(Err(exists()));
+                }
+            }
+        }
     }
 
     /// The keys whose MinHash shares a band with this one, each once, in the order of insertion.
@@ -216,35 +331,33 @@ impl LshTables {
     fn query<'py>(
         &self,
         py: Python<'py>,
-        minhash: &Bound<'py, MinHash>,
+        minhash: &Bound<'py, PyAny>,
         bands: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let minhash = minhash.get();
+        let minhash = minhash_of(minhash)?.get();
         let inner = self.inner();
         self.check(minhash, inner.scheme)?;
         let hashes = minhash.with_slots(|slots| inner.tables.hashes_of(slots));
         let found = inner.tables.query(&hashes, bands.unwrap_or(usize::MAX));
-        let entries = found.iter().map(|&number| &inner.entries[number as usize]);
-        let keys = entries.flatten().map(|(key, _)| key.clone_ref(py));
-        let keys: Vec<_> = keys.collect();
+        let entries = found.iter().filter_map(|&number| inner.claimed(number));
+        let keys: Vec<_> = entries.map(|entry| entry.key.clone_ref(py)).collect();
         drop(inner);
         PyList::new(py, keys)
     }
 
     /// Removes a key.
     fn remove(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Some(number) = self.number(key)? else {
+        let py = key.py();
+        let numbers = self.inner().numbers.clone_ref(py);
+        let popped = numbers
+            .bind(py)
+            .call_method1(intern!(py, "pop"), (key, py.None()))?;
+        let Some(number) = popped.extract::<Option<u32>>()? else {
             return Err(PyValueError::new_err("The given key does not exist"));
         };
-        let mut inner = self.inner();
-        let removed = inner.entries[number as usize].take();
-        if let Some((_, slots)) = &removed {
-            let hashes = inner.tables.hashes_of(slots);
-            inner.tables.remove(&hashes, number);
-        }
-        let numbers = inner.numbers.clone_ref(key.py());
-        drop(inner);
-        numbers.bind(key.py()).del_item(key)
+        let withdrawn = self.inner().withdraw(number);
+        drop(withdrawn);
+        Ok(())
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -282,15 +395,29 @@ impl LshTables {
         };
         let (bands, rows, signatures) = self.signatures(chosen.as_ref());
         let counts: Vec<_> = (0..bands).map(|_| PyDict::new(py)).collect();
-        for slots in &signatures {
-            for (at, counts) in counts.iter().enumerate() {
-                let band = PyBytes::new(py, &band_bytes(slots, at, rows));
-                let before = counts.get_item(&band)?;
-                let before = before.map_or(Ok(0u64), |before| before.extract())?;
-                counts.set_item(band, before + 1)?;
+        for (at, counts) in counts.iter().enumerate() {
+            for slots in &signatures {
+                let band = |slots| band_bytes(slots, at, rows);
+                let distinct: HashSet<_> = slots.iter().map(band).collect();
+                for band in distinct {
+                    let band = PyBytes::new(py, &band);
+                    let before = counts.get_item(&band)?;
+                    let before = before.map_or(Ok(0u64), |before| before.extract())?;
+                    counts.set_item(band, before + 1)?;
+                }
             }
         }
         Ok(counts)
+    }
+
+    /// The keys, in the order of insertion.
+    fn all_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let keys: Vec<_> = {
+            let inner = self.inner();
+            let entries = inner.all_claimed();
+            entries.map(|entry| entry.key.clone_ref(py)).collect()
+        };
+        PyList::new(py, keys)
     }
 
     /// Keys and the hash values of each, in the order of insertion.
@@ -299,8 +426,10 @@ impl LshTables {
         py: Python<'py>,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
         let inner = self.inner();
-        let entries = inner.entries.iter().flatten();
-        let entries = entries.map(|(key, slots)| (key.bind(py).clone(), slots.clone()));
+        let entries = inner.all_claimed().flat_map(|entry| {
+            let key = entry.key.bind(py);
+            entry.signatures().map(|slots| (key.clone(), slots.clone()))
+        });
         let entries: Vec<_> = entries.collect();
         drop(inner);
         let as_arrays = |(key, slots): (_, Slots)| (key, slots.as_array(py));
@@ -342,6 +471,8 @@ pub(crate) struct LshIndexBase {
     bands: usize,
     rows: usize,
     slots: usize,
+    /// The id of the next signature that is added without one.
+    next: AtomicU64,
     inner: Mutex<Signed>,
 }
 
@@ -382,11 +513,14 @@ impl LshIndexBase {
     fn new(recipe: &Recipe, rule: Rule, bands: Option<(usize, usize)>) -> PyResult<Self> {
         let slots = recipe.0.minhash.slots as usize;
         let (bands, rows) = match bands {
-            Some((bands, rows)) if bands * rows <= slots && bands > 0 && rows > 0 => (bands, rows),
             Some((bands, rows)) => {
-                return Err(SettingError::new_err(format!(
-                    "{bands} bands of {rows} rows do not fit {slots} slots"
-                )));
+                let used = bands.checked_mul(rows);
+                if used.is_none_or(|used| used == 0 || used > slots) {
+                    return Err(SettingError::new_err(format!(
+                        "{bands} bands of {rows} rows do not fit {slots} slots"
+                    )));
+                }
+                (bands, rows)
             }
             None => {
                 let plan = Plan::new(&recipe.0, rule.settings()?).map_err(refuse)?;
@@ -400,6 +534,7 @@ impl LshIndexBase {
             bands,
             rows,
             slots,
+            next: AtomicU64::new(0),
             inner: Mutex::new(Signed {
                 tables: Tables::new(bands, rows),
                 ids: Vec::new(),
@@ -407,6 +542,11 @@ impl LshIndexBase {
                 places: HashMap::new(),
             }),
         })
+    }
+
+    /// Takes so many ids that follow one another; returns the first.
+    fn take_ids(&self, count: u64) -> u64 {
+        self.next.fetch_add(count, Ordering::Relaxed)
     }
 
     /// Adds signatures under ids that are not there yet.
@@ -497,6 +637,10 @@ impl LshIndexBase {
 
     fn __len__(&self) -> usize {
         self.inner().places.len()
+    }
+
+    fn __contains__(&self, id: u64) -> bool {
+        self.inner().places.contains_key(&id)
     }
 
     #[getter]

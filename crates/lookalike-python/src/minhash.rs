@@ -15,6 +15,9 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyTy
 
 use crate::error::refuse;
 
+/// The most functions that a MinHash has.
+const MOST_FUNCTIONS: usize = 1 << 20;
+
 /// Messages that are kept before they are hashed, and their bytes.
 const PENDING: usize = 1024;
 const PENDING_BYTES: usize = 64 << 10;
@@ -318,6 +321,23 @@ impl MinHash {
     }
 }
 
+/// A MinHash of this package; refuses what is none, with a word on what to make of one of another.
+pub(crate) fn minhash_of<'a, 'py>(
+    value: &'a Bound<'py, PyAny>,
+) -> PyResult<&'a Bound<'py, MinHash>> {
+    if let Ok(minhash) = value.cast::<MinHash>() {
+        return Ok(minhash);
+    }
+    let name = value.get_type().fully_qualified_name()?;
+    let others = value.hasattr("hashvalues")? && value.hasattr("scheme")?;
+    let advice = match others {
+        true => ": make one of it, MinHash(hashvalues=m.hashvalues, seed=m.seed, scheme=m.scheme)",
+        false => "",
+    };
+    let refusal = format!("{name} is no lookalike.MinHash{advice}");
+    Err(PyTypeError::new_err(refusal))
+}
+
 /// The bytes of what has a buffer.
 fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if value.is_instance_of::<PyString>() {
@@ -369,6 +389,11 @@ impl MinHash {
         if count == 0 {
             return Err(PyValueError::new_err("num_perm must be positive"));
         }
+        if count > MOST_FUNCTIONS {
+            return Err(PyValueError::new_err(format!(
+                "num_perm is {count}: give at most {MOST_FUNCTIONS}"
+            )));
+        }
         let functions = match &permutations {
             Some(given) => Arc::new(read_functions(scheme, given)?),
             None => {
@@ -395,13 +420,11 @@ impl MinHash {
     }
 
     /// Adds a value: bytes, or whatever ``hashfunc`` takes.
-    #[pyo3(signature = (b, /))]
     fn update(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         self.add(b)
     }
 
     /// Adds many values.
-    #[pyo3(signature = (b, /))]
     fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
@@ -411,7 +434,8 @@ impl MinHash {
     }
 
     /// The estimate of the Jaccard index of what was added to both.
-    fn jaccard(&self, other: &Self) -> PyResult<f64> {
+    fn jaccard(&self, other: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let other = minhash_of(other)?.get();
         self.check_alike(other, "compute Jaccard given")?;
         let slots = other.slots();
         let equal = self.with_slots(|own| own.equal(&slots));
@@ -431,7 +455,8 @@ impl MinHash {
     }
 
     /// Adds all that was added to the other.
-    fn merge(&self, other: &Self) -> PyResult<()> {
+    fn merge(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        let other = minhash_of(other)?.get();
         self.check_alike(other, "merge")?;
         let slots = other.slots();
         self.state().finished(&self.functions).lower(&slots);
@@ -460,27 +485,20 @@ impl MinHash {
         self.with(py, self.slots())
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Self {
-        self.copy(py)
-    }
-
-    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> Self {
-        let _ = memo;
-        self.copy(py)
-    }
-
     fn __len__(&self) -> usize {
         self.functions.slots()
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+    fn __eq__(this: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> bool {
         let Ok(other) = other.cast::<Self>() else {
             return false;
         };
-        let other = other.get();
-        self.functions.scheme() == other.functions.scheme()
-            && self.seed == other.seed
-            && self.slots() == other.slots()
+        let same_type = this.get_type().is(other.get_type());
+        let (own, other) = (this.get(), other.get());
+        same_type
+            && own.functions.scheme() == other.functions.scheme()
+            && own.seed == other.seed
+            && own.slots() == other.slots()
     }
 
     fn __repr__(&self) -> String {
@@ -564,7 +582,7 @@ impl MinHash {
     fn union(class: &Bound<'_, PyType>, mhs: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let all: Vec<_> = mhs
             .iter()
-            .map(|one| one.cast_into::<Self>().map_err(PyErr::from))
+            .map(|one| minhash_of(&one).cloned())
             .collect::<PyResult<_>>()?;
         let [first, rest @ ..] = &all[..] else {
             return Err(PyValueError::new_err("Cannot union less than 2 MinHash"));
@@ -613,7 +631,7 @@ impl MinHash {
 
     fn __reduce__<'py>(
         this: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>)> {
+    ) -> PyResult<(Bound<'py, PyType>, Bound<'py, PyTuple>, Bound<'py, PyAny>)> {
         let (py, own) = (this.py(), this.get());
         let permutations = own.given.then(|| own.permutations(py)).transpose()?;
         let hashfunc = own
@@ -630,7 +648,9 @@ impl MinHash {
             permutations,
             own.scheme(),
         );
-        Ok((this.get_type(), state.into_pyobject(py)?))
+        let attributes = this.as_any().getattr_opt("__dict__")?;
+        let attributes = attributes.unwrap_or_else(|| py.None().into_bound(py));
+        Ok((this.get_type(), state.into_pyobject(py)?, attributes))
     }
 }
 

@@ -137,6 +137,7 @@ impl Options {
                 documents: Some(documents).filter(|&documents| documents > 0),
                 seed: 1,
             }),
+            spelling: Spelling::Arguments,
         })
     }
 }

@@ -5,6 +5,7 @@ use arrow::array::{
 };
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use lookalike_batch::source::first_malformed;
 use pyo3::prelude::*;
 
 use crate::error::InputError;
@@ -67,8 +68,15 @@ impl Texts {
         for batch in reader {
             let batch = batch
                 .map_err(|error| InputError::new_err(format!("cannot read the texts: {error}")))?;
+            let before = starts[parts.len()];
+            if let Some(bad) = first_malformed(batch.column(0)) {
+                return Err(InputError::new_err(format!(
+                    "cannot read the texts: texts[{}] is no UTF-8",
+                    before + bad
+                )));
+            }
             let strings = Strings::new(batch.column(0))?;
-            starts.push(starts[parts.len()] + strings.len());
+            starts.push(before + strings.len());
             parts.push(strings);
         }
         Ok(Self { parts, starts })

@@ -12,10 +12,10 @@
 const SECRET: [u64; 2] = [0xfa35_8ff0_9b5a_2d17, 0x3c6e_f372_fe94_f82b];
 
 /// Odd multipliers for the positions of an n-gram (digits of the golden ratio, mixed).
-pub(crate) const POSITION: [u64; 8] = {
-    let mut multipliers = [0; 8];
+pub(crate) const POSITION: [u64; 32] = {
+    let mut multipliers = [0; 32];
     let mut at = 0;
-    while at < 8 {
+    while at < 32 {
         multipliers[at] = mix(0x9e37_79b9_7f4a_7c15u64.wrapping_mul(at as u64 + 1)) | 1;
         at += 1;
     }

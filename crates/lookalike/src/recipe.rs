@@ -458,7 +458,7 @@ pub struct Recipe {
     pub normalize: Vec<Step>,
     /// What a token is.
     pub tokens: Tokens,
-    /// Tokens in a feature, 1–8.
+    /// Tokens in a feature, 1–32.
     pub ngram: u32,
     /// How Chinese is cut into words, with [`Tokens::Jieba`]; the default is
     /// [`SegmentRecipe::default`].
@@ -694,7 +694,7 @@ impl Recipe {
             Err(self.refusal(format!("{what} is {value}, but must be {least} to {most}")))
         };
         within("version", self.version, VERSION..=VERSION)?;
-        within("ngram", self.ngram, 1..=8)?;
+        within("ngram", self.ngram, 1..=crate::hash::POSITION.len() as u32)?;
         within("simhash.bits", self.simhash.bits, 8..=128)?;
         let most = self.minhash.family.most_slots();
         within("minhash.slots", self.minhash.slots, 16..=most)?;
@@ -1131,7 +1131,7 @@ mod tests {
     fn impossible_recipes_are_refused_with_the_value_and_the_range() {
         let toml = Recipe::default().to_toml();
         for (from, to, said) in [
-            ("ngram = 2", "ngram = 0", "ngram is 0, but must be 1 to 8"),
+            ("ngram = 2", "ngram = 0", "ngram is 0, but must be 1 to 32"),
             ("bits = 64", "bits = 129", "simhash.bits is 129"),
             ("slots = 128", "slots = 4096", "minhash.slots is 4096"),
             ("version = 1", "version = 2", "version is 2"),

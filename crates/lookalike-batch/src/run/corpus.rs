@@ -124,14 +124,14 @@ impl<'a> ReadCorpus<'a> {
         let mut against = Documents::with_sketches(reader.sketches());
         if let Some(inputs) = &opened.against {
             against = reader.read(inputs, against, progress)?;
-            refuse_repeats(inputs, &against, &settings.read.fields.id)?;
+            refuse_repeats(inputs, &against, settings)?;
         }
         if let Some(audit) = &audit {
             audit.drawing().begin_inputs();
         }
         let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read(&opened.inputs, base, progress)?;
-        refuse_repeats(&opened.inputs, &documents, &settings.read.fields.id)?;
+        refuse_repeats(&opened.inputs, &documents, settings)?;
         let mut times = std::mem::take(&mut against.times);
         times.append(&mut documents.times);
         let mut parts = std::mem::take(&mut against.parts);

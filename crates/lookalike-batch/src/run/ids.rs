@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::documents::Documents;
+use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::source::{IdField, Inputs};
 
@@ -134,22 +135,24 @@ pub(super) fn id_of<'a>(
 pub(super) fn refuse_repeats(
     inputs: &Inputs,
     documents: &Documents,
-    field: &IdField,
+    settings: &Settings,
 ) -> Result<()> {
     for group in alike(&documents.ids.hashes) {
         for (at, &later) in group.iter().enumerate() {
             for &earlier in &group[..at] {
                 let id = id_of(inputs, documents, later)?;
                 if id == id_of(inputs, documents, earlier)? {
-                    let field = match field {
+                    let field = match &settings.read.fields.id {
                         IdField::Named(name) => name,
                         IdField::Default | IdField::RowNumber => "id",
                     };
                     return Err(Error::input(format!(
                         "the id '{id}' (field '{field}') stands in rows {} and {}, but ids must \
-                         differ: name another field with --id, or number the rows with --id-row",
+                         differ: name another field with {}, or number the rows with {}",
                         documents.number(earlier),
-                        documents.number(later)
+                        documents.number(later),
+                        settings.spelling.with("id", "FIELD"),
+                        settings.spelling.row_numbers()
                     )));
                 }
             }

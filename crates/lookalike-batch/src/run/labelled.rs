@@ -13,6 +13,7 @@ use super::ordered::blocks_in_order;
 use super::progress::Progress;
 use super::read::position;
 use crate::error::{Error, Result};
+use crate::rule::Spelling;
 use crate::sink::{Output, check_output};
 use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar, Source};
 
@@ -58,6 +59,8 @@ pub struct PairFields {
     pub grades: Option<Grades>,
     /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
     pub corpus: Source,
+    /// How messages spell what was asked for.
+    pub spelling: Spelling,
 }
 
 /// What graded labels mean: those between the two are left out, and counted.
@@ -396,7 +399,7 @@ impl PairFields {
         let field = &self.label;
         match self.grades {
             Some(grades) => grades.similar(field, value),
-            None => is_similar(field, value).map(Some),
+            None => is_similar(field, value, self.spelling).map(Some),
         }
     }
 }
@@ -441,7 +444,7 @@ const DIFFERENT: [&str; 10] = [
     "negative",
 ];
 
-fn is_similar(field: &str, value: Scalar<'_>) -> Result<bool, String> {
+fn is_similar(field: &str, value: Scalar<'_>, spelling: Spelling) -> Result<bool, String> {
     let label = match value {
         Scalar::Bool(label) => return Ok(label),
         Scalar::Number { value: 1.0, .. } => return Ok(true),
@@ -455,7 +458,9 @@ fn is_similar(field: &str, value: Scalar<'_>) -> Result<bool, String> {
         (_, true) => Ok(false),
         _ => Err(format!(
             "the label in field `{field}` is '{label}': give 1 or 0, true or false, yes or no, \
-             similar or different, or say which grades are which with --positive and --negative"
+             similar or different, or say which grades are which with {} and {}",
+            spelling.name("positive"),
+            spelling.name("negative")
         )),
     }
 }

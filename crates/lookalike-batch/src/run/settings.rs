@@ -3,6 +3,7 @@
 use lookalike::Recipe;
 use lookalike::plan;
 
+use crate::rule::Spelling;
 use crate::sink::Output;
 use crate::source::{ReadOptions, Source};
 
@@ -55,6 +56,8 @@ pub struct Settings {
     pub strict: bool,
     /// Estimate what the run misses.
     pub audit: Option<AuditSettings>,
+    /// How messages spell these settings.
+    pub spelling: Spelling,
 }
 
 /// How a run is audited.
@@ -79,6 +82,7 @@ impl Default for Settings {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             strict: false,
             audit: None,
+            spelling: Spelling::default(),
         }
     }
 }

@@ -10,6 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 
 use super::columnar::{Columns, check_columns};
+use super::utf8::first_malformed;
 use super::values::Plan;
 use crate::error::{Error, Result};
 
@@ -145,6 +146,16 @@ impl OpenTable {
         let at = self.batch_of(rows.start);
         let within = (rows.start - self.starts[at]) as usize;
         let slice = self.batches[at].slice(within, (rows.end - rows.start) as usize);
+        for (field, column) in slice.schema_ref().fields().iter().zip(slice.columns()) {
+            if let Some(bad) = first_malformed(column) {
+                return Err(Error::input(format!(
+                    "cannot read {}: the string in row {} of the column `{}` is no UTF-8",
+                    self.name,
+                    rows.start + bad as u64 + 1,
+                    field.name()
+                )));
+            }
+        }
         Columns::new(&slice, plan, |_| true)
             .map_err(|reason| Error::input(format!("cannot read {}: {reason}", self.name)))
     }

@@ -52,6 +52,7 @@ mod lines;
 mod memory;
 mod reading;
 mod stream;
+mod utf8;
 mod values;
 
 use std::path::PathBuf;
@@ -65,6 +66,7 @@ pub use inputs::Inputs;
 pub(crate) use json::FieldProbe;
 pub(crate) use lines::trim_line_end;
 pub use memory::Table;
+pub use utf8::first_malformed;
 
 /// What a block holds unless [`ReadOptions::block_bytes`] says otherwise: enough to make the cost
 /// of handing it out vanish, little enough to stay in a core's second-level cache.

@@ -176,6 +176,7 @@ fn labelled(
             kind: None,
             grades: grades(labels)?,
             corpus: labels.corpus.clone().into(),
+            spelling: Spelling::Options,
         })
     };
     Ok(LabelledInputs {

@@ -159,7 +159,7 @@ fn recipes_by_name_and_from_files() {
     place.write("bad.toml", recipe.text().replace("ngram = 1", "ngram = 0"));
     place.refused(
         "dedup in.jsonl -o x --recipe bad.toml",
-        &["bad.toml", "ngram is 0", "1 to 8"],
+        &["bad.toml", "ngram is 0", "1 to 32"],
     );
     place.refused("dedup in.jsonl -o x --recipe none.toml", &["none.toml"]);
     place.refused("dedup in.jsonl -o x --recipe wurds", &["wurds", "words-1"]);

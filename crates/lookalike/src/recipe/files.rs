@@ -204,7 +204,8 @@ impl Recipe {
                 }
                 Err(self.refusal(format!(
                     "simhash.table: {name} was learned under the recipe {} (terms {}), which makes \
-                     other terms than this one (terms {own}): learn a table with `lookalike idf`",
+                     other terms than this one (terms {own}): learn a table with `lookalike idf` \
+                     (in Python Idf.learn)",
                     head.recipe, head.recipe_id
                 )))
             }
@@ -214,7 +215,7 @@ impl Recipe {
             ))),
             (TableKind::Plain, Weights::Tfidf) => Err(self.refusal(format!(
                 "simhash.table: {name} is no table of document frequencies, which simhash.weights \
-                 = \"tfidf\" needs: learn one with `lookalike idf`"
+                 = \"tfidf\" needs: learn one with `lookalike idf` (in Python Idf.learn)"
             ))),
             (TableKind::Plain, Weights::Levels) => {
                 self.without_contradictions(name, table.refuse_other_levels(name)?)

@@ -16,7 +16,8 @@ pub(crate) fn shingle(n: usize, tokens: &[u64], features: &mut [u64]) {
         5 => windows::<5>(tokens, features),
         6 => windows::<6>(tokens, features),
         7 => windows::<7>(tokens, features),
-        _ => windows::<8>(tokens, features),
+        8 => windows::<8>(tokens, features),
+        _ => long_windows(n, tokens, features),
     }
 }
 
@@ -39,5 +40,50 @@ fn windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
             sum = sum.wrapping_add(shifted[position][at].wrapping_mul(POSITION[position]));
         }
         *feature = mix(sum);
+    }
+}
+
+/// Features that are summed up together: they and their tokens stay in the first-level cache.
+const BLOCK: usize = 512;
+
+/// The same for any `n`, position by position: as many passes over a block.
+#[inline(never)]
+fn long_windows(n: usize, tokens: &[u64], features: &mut [u64]) {
+    let starts = (0..).step_by(BLOCK);
+    for (start, features) in starts.zip(features.chunks_mut(BLOCK)) {
+        features.fill(0);
+        for (tokens, factor) in (start..).map(|at| &tokens[at..]).zip(&POSITION[..n]) {
+            for (feature, token) in features.iter_mut().zip(tokens) {
+                *feature = feature.wrapping_add(token.wrapping_mul(*factor));
+            }
+        }
+        for feature in features {
+            *feature = mix(*feature);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_windows_are_windows() {
+        for count in [0, 1, 2, 511, 512, 513, 1030] {
+            let tokens: Vec<u64> = (0..count + 31).map(|at| mix(at as u64 + 1)).collect();
+            let check = |n: usize, short: fn(&[u64], &mut [u64])| {
+                let tokens = &tokens[..count + n - 1];
+                let (mut long, mut features) = (vec![7; count], vec![8; count]);
+                long_windows(n, tokens, &mut long);
+                short(tokens, &mut features);
+                assert_eq!(long, features, "{count} windows of {n}");
+            };
+            check(1, windows::<1>);
+            check(2, windows::<2>);
+            check(8, windows::<8>);
+            check(9, windows::<9>);
+            check(24, windows::<24>);
+            check(32, windows::<32>);
+        }
     }
 }

@@ -176,6 +176,14 @@ static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
             ));
         }
     }
+    for (ngram, tokens) in [(9, Tokens::Words), (32, Tokens::Characters)] {
+        recipes.push(Recipe {
+            ngram,
+            tokens,
+            name: format!("{ngram} {}", tokens.name()),
+            ..plain.clone()
+        });
+    }
     recipes.push(Recipe {
         markup: Markup::Html,
         name: "html".into(),

@@ -19,6 +19,7 @@ use lookalike::text::Analysis;
 use self::drawing::Drawing;
 use super::settings::{AuditSettings, Settings};
 use crate::error::{Error, Result};
+use crate::rule::Spelling;
 
 /// Rows of the inputs are numbered from here, those given as known from 0.
 const OF_INPUTS: u64 = 1 << 40;
@@ -35,8 +36,9 @@ impl Audit {
         let Some(audit) = settings.audit else {
             return Ok(None);
         };
-        check(plan)?;
-        let sample = Sample::new(plan, plan.threshold()).ok_or_else(|| of_texts(plan))?;
+        check(plan, settings.spelling)?;
+        let sample =
+            Sample::new(plan, plan.threshold()).ok_or_else(|| of_texts(plan, settings.spelling))?;
         Ok(Some(Self {
             settings: audit,
             drawing: Drawing::new(sample, audit),
@@ -60,28 +62,32 @@ impl Audit {
 }
 
 /// Refuses what has no exact similarity to be compared by.
-fn check(plan: &Plan) -> Result<()> {
+fn check(plan: &Plan, spelling: Spelling) -> Result<()> {
     let settings = plan.settings();
     let why = match (settings.method, settings.measure) {
-        (Method::Exact, _) => {
-            "with --method exact there is nothing to estimate: equal texts are found by being equal"
-        }
-        (Method::SimHash | Method::Sentences, Measure::Sketch) => {
-            "without a check there is no similarity to compare with: leave --verify none out"
-        }
+        (Method::Exact, _) => format!(
+            "with {} there is nothing to estimate: equal texts are found by being equal",
+            spelling.with("method", "exact")
+        ),
+        (Method::SimHash | Method::Sentences, Measure::Sketch) => format!(
+            "without a check there is no similarity to compare with: leave {} out",
+            spelling.with("measure", "none")
+        ),
         (Method::SimHash | Method::Sentences, Measure::Containment) => {
             "containment is looked for at no least Jaccard index with this method, so a sample \
              cannot be compared with all: take another method"
+                .to_owned()
         }
         _ => return Ok(()),
     };
-    Err(Error::usage(format!("--audit cannot be done here: {why}")))
+    let audit = spelling.name("audit");
+    Err(Error::usage(format!("{audit} cannot be done here: {why}")))
 }
 
-fn of_texts(plan: &Plan) -> Error {
+fn of_texts(plan: &Plan, spelling: Spelling) -> Error {
     Error::usage(format!(
-        "--audit compares sets of features, and --verify {} compares texts: take jaccard or \
-         containment",
-        super::measure_name(plan.settings().measure)
+        "{} compares sets of features, and {} compares texts: take jaccard or containment",
+        spelling.name("audit"),
+        spelling.with("measure", super::measure_name(plan.settings().measure))
     ))
 }

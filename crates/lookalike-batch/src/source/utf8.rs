@@ -1,0 +1,123 @@
+//! Whether the strings of an array are UTF-8.
+//!
+//! Arrow promises it, and who reads strings relies on it; but programs hand over what they have read
+//! unchecked. Cost: one pass over the bytes, and a look at the ends of each string.
+
+use arrow::array::{Array, AsArray, BinaryViewArray, GenericByteArray, OffsetSizeTrait};
+use arrow::datatypes::{ArrowNativeType, ByteArrayType, DataType};
+use simdutf8::basic::from_utf8;
+
+/// The first row with a string that is no UTF-8, also inside of lists and structs.
+#[must_use]
+pub fn first_malformed(array: &dyn Array) -> Option<usize> {
+    match array.data_type() {
+        DataType::Utf8 => malformed(array.as_string::<i32>()),
+        DataType::LargeUtf8 => malformed(array.as_string::<i64>()),
+        DataType::Utf8View => malformed_view(&array.as_string_view().clone().to_binary_view()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            in_lists(list.value_offsets(), list.values().as_ref())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            in_lists(list.value_offsets(), list.values().as_ref())
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            in_lists(map.value_offsets(), map.entries())
+        }
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter();
+            columns.filter_map(|column| first_malformed(column)).min()
+        }
+        // Which rows have a value is not looked for.
+        DataType::Dictionary(..) => {
+            let values = array.as_any_dictionary().values();
+            first_malformed(values).map(|_| 0)
+        }
+        _ => None,
+    }
+}
+
+fn malformed<T: ByteArrayType>(strings: &GenericByteArray<T>) -> Option<usize> {
+    let at = |row: usize| strings.value_offsets()[row].as_usize();
+    let (first, rows) = (at(0), strings.len());
+    let bytes = &strings.values()[first..at(rows)];
+    if let Ok(all) = from_utf8(bytes)
+        && (0..rows).all(|row| all.is_char_boundary(at(row) - first))
+    {
+        return None;
+    }
+    // What stands where there is no value may be anything.
+    let bad = |&row: &usize| {
+        strings.is_valid(row) && from_utf8(&bytes[at(row) - first..at(row + 1) - first]).is_err()
+    };
+    (0..rows).find(bad)
+}
+
+fn malformed_view(strings: &BinaryViewArray) -> Option<usize> {
+    let bad = |&row: &usize| strings.is_valid(row) && from_utf8(strings.value(row)).is_err();
+    (0..strings.len()).find(bad)
+}
+
+fn in_lists<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usize> {
+    let (first, last) = (offsets[0].as_usize(), offsets[offsets.len() - 1].as_usize());
+    let bad = first_malformed(values.slice(first, last - first).as_ref())?;
+    Some(row_of(offsets, first + bad))
+}
+
+/// The list that has a value.
+fn row_of<O: OffsetSizeTrait>(offsets: &[O], value: usize) -> usize {
+    offsets.partition_point(|start| start.as_usize() <= value) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{BinaryArray, LargeBinaryArray};
+
+    use super::*;
+
+    /// The first malformed row, whatever holds the bytes.
+    fn found(rows: &[Option<&[u8]>], start: usize) -> [Option<usize>; 3] {
+        let length = rows.len() - start;
+        [
+            malformed(&BinaryArray::from_iter(rows).slice(start, length)),
+            malformed(&LargeBinaryArray::from_iter(rows).slice(start, length)),
+            malformed_view(&BinaryViewArray::from_iter(rows).slice(start, length)),
+        ]
+    }
+
+    #[test]
+    fn the_first_malformed_row_is_found() {
+        let mut good: Vec<Option<&[u8]>> =
+            vec![Some("渡船".as_bytes()), None, Some(b""), Some(b"ab")];
+        good.extend([Some("é".as_bytes()); 40]);
+        for start in 0..good.len() {
+            assert_eq!(found(&good, start), [None; 3]);
+            for bad in 0..good.len() {
+                let mut rows = good.clone();
+                rows[bad] = Some(b"a\xff");
+                assert_eq!(found(&rows, start), [bad.checked_sub(start); 3]);
+            }
+        }
+    }
+
+    #[test]
+    fn strings_that_part_a_character_are_malformed() {
+        let (head, tail) = "é".as_bytes().split_at(1);
+        assert_eq!(
+            found(&[Some(b"a"), Some(head), Some(tail)], 0),
+            [Some(1); 3]
+        );
+    }
+
+    #[test]
+    fn strings_in_lists_are_found_by_the_row_of_the_list() {
+        use arrow::array::StringArray;
+        let values = StringArray::from(vec!["a", "b", "c"]);
+        assert_eq!(in_lists(&[0, 1, 1, 3], &values), None);
+        assert_eq!(row_of(&[0, 1, 1, 3], 0), 0);
+        assert_eq!(row_of(&[0, 1, 1, 3], 1), 2);
+        assert_eq!(row_of(&[5, 7, 9], 8), 1);
+    }
+}

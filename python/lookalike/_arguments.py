@@ -1,0 +1,126 @@
+"""Arguments of the kind they must be: refusals name the argument, its value and what to give.
+
+None stands for what was not given and passes everywhere.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NoReturn, Optional, Sequence
+
+import numpy as np
+
+from ._errors import SettingError
+
+#: The most threads that can be asked for, as on the command line.
+_MOST_THREADS = 1024
+
+
+def refuse(name: str, value: Any, wanted: str) -> NoReturn:
+    """Raises a SettingError."""
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = f"of the type {type(value).__name__}"
+    raise SettingError(f"{name} is {shown}: give {wanted}")
+
+
+def number(name: str, value: Any) -> Optional[float]:
+    """A number that is no truth value."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+        refuse(name, value, "a number")
+    return value
+
+
+def whole(name: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> Optional[int]:
+    """A whole number within bounds."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+        refuse(name, value, f"a whole number from {least} to {most}")
+    return int(value)
+
+
+def word(name: str, value: Any) -> Optional[str]:
+    """A string."""
+    if value is not None and not isinstance(value, str):
+        refuse(name, value, "a string")
+    return value
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        refuse(name, value, "True or False")
+    return value
+
+
+def threads(value: Any) -> Optional[int]:
+    """A number of threads."""
+    return whole("threads", value, 1, _MOST_THREADS)
+
+
+def bands(params: Any) -> Optional[tuple[int, int]]:
+    """Numbers of bands and of rows."""
+    if params is None:
+        return None
+    if not isinstance(params, Sequence) or isinstance(params, str) or len(params) != 2:
+        refuse("params", params, "the numbers of bands and of rows")
+    return whole("the number of bands", params[0], 1), whole("the number of rows", params[1], 1)
+
+
+def array(what: str, values: Any) -> np.ndarray:
+    """Whole numbers from 0 on, of 64 bits, as an array of integers."""
+    if isinstance(values, np.ndarray) or hasattr(values, "__array__"):
+        given = values if isinstance(values, np.ndarray) else np.asarray(values)
+        if given.size == 0:
+            return given.astype(np.uint64)
+        if given.dtype.kind not in "iu" or (given.dtype.kind == "i" and given.min() < 0):
+            raise SettingError(f"the {what} are of {given.dtype}: give whole numbers from 0 on, as uint64")
+        return given
+    objects = np.array(values, dtype=object)
+    for value in objects.flat:
+        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not is_whole or not 0 <= value < 2**64:
+            raise SettingError(f"the {what} have {value!r}: give whole numbers from 0 to 2**64 - 1")
+    return objects.astype(np.uint64)
+
+
+def names(name: str, value: Any) -> list[str]:
+    """The name of a field, or several."""
+    several = [value] if isinstance(value, str) else value
+    if not isinstance(several, Sequence) or not several or not all(isinstance(one, str) for one in several):
+        refuse(name, value, "the name of a field, or several")
+    return list(several)
+
+
+def reading(text: Any, id: Any, features: Any = None) -> dict[str, Any]:
+    """How rows are read, for the engine."""
+    if id is True or (id is not None and id is not False and not isinstance(id, str)):
+        refuse("id", id, "the name of the field with the ids, or False for the numbers of the rows")
+    return {
+        "text": names("text", text),
+        "id": None if id is False else id,
+        "id_row": id is False,
+        "features": word("features", features),
+    }
+
+
+def rule(
+    method: Any = None,
+    threshold: Any = None,
+    distance: Any = None,
+    candidates: Any = None,
+    sentences: Any = None,
+    verify: Any = None,
+    unit: Any = None,
+) -> dict[str, Any]:
+    """Which texts match, for the engine."""
+    return {
+        "method": word("method", method),
+        "threshold": number("threshold", threshold),
+        "distance": whole("distance", distance),
+        "candidates": word("candidates", candidates),
+        "sentences": whole("sentences", sentences),
+        "verify": word("verify", verify),
+        "unit": word("unit", unit),
+    }
