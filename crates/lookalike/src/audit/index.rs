@@ -1,5 +1,7 @@
 //! An inverted index of drawn documents: by their features, or by bins of these if they are many.
 
+use std::borrow::Cow;
+
 use crate::arch::prefetch;
 use crate::hash::mix;
 use crate::types::Threshold;
@@ -16,8 +18,8 @@ pub(super) struct Index {
     keys: usize,
     /// The texts with a key besides the last one.
     links: Vec<Link>,
-    /// In how many drawn texts features occur, whether indexed or not, up to 255; features that share
-    /// a counter count as more frequent than they are, which costs time alone.
+    /// In how many drawn texts keys occur, whether indexed or not, up to 255; keys that share a
+    /// counter count as more frequent than they are, which costs time alone.
     counts: Vec<u8>,
 }
 
@@ -67,9 +69,9 @@ const BINS: usize = 256;
 /// A floor below this would need more bins.
 const LEAST_OF_BINS: f64 = 0.2;
 
-/// One in so many of the features of a text that has not many must be found in the index, where a
-/// similar document surely has so many.
-const FOUND: usize = 10;
+/// One in so many of what a text can be indexed by must be found in the index, where a similar document
+/// surely has so many.
+const FOUND: usize = 12;
 
 impl Looks {
     pub(super) fn new(floor: Threshold) -> Self {
@@ -90,6 +92,16 @@ impl Looks {
             most,
             reach,
         }
+    }
+
+    /// What a text of these features can be indexed by: they themselves, or what their bins hold.
+    fn keys_of<'f>(&self, features: &'f [u64]) -> Cow<'f, [u64]> {
+        if features.len() <= self.most {
+            return Cow::Borrowed(features);
+        }
+        let mut bins = Bins::new(self.bins);
+        bins.take(features);
+        bins.keys().collect::<Vec<_>>().into()
     }
 
     /// Whether a document of so many features, repetitions counted, may be similar to a text that has
@@ -235,8 +247,8 @@ fn most_differing(count: usize, floor: Threshold) -> usize {
 /// Counters of features: more than there are features in thousands of texts.
 const COUNTERS: usize = 1 << 22;
 
-fn counter_of(feature: u64) -> usize {
-    (feature >> 24) as usize & (COUNTERS - 1)
+fn counter_of(key: u64) -> usize {
+    (key >> 24) as usize & (COUNTERS - 1)
 }
 
 const END: u32 = u32::MAX;
@@ -268,40 +280,36 @@ impl Index {
         8 * self.bits.len() + 16 * self.slots.len() + 8 * self.links.capacity() + COUNTERS
     }
 
-    /// Counts the features of a text, which need not be indexed.
+    /// Counts what a text could be indexed by.
     pub(super) fn note(&mut self, features: &[u64]) {
-        for &feature in features {
-            let count = &mut self.counts[counter_of(feature)];
+        for &key in self.looks.keys_of(features).iter() {
+            let count = &mut self.counts[counter_of(key)];
             *count = count.saturating_add(1);
         }
     }
 
-    /// Indexes a text by its features, ascending: those that are rarest here, or its bins if it has
-    /// many. Returns how many of what is indexed a similar document has at the least.
+    /// Indexes a text by those of its features, ascending, that are rarest here, or of its bins if it
+    /// has many. Returns how many of what is indexed a similar document has at the least.
     pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> u32 {
         if features.is_empty() {
             return u32::MAX;
         }
-        let floor = self.looks.floor;
-        if features.len() > self.looks.most {
-            let mut bins = Bins::new(self.looks.bins);
-            bins.take(features);
-            let keys: Vec<u64> = bins.keys().collect();
-            keys.iter().for_each(|&key| self.link(key, text));
-            return (keys.len() - most_differing(keys.len(), floor)) as u32;
-        }
-        let needed = floor.least_part(features.len()).max(1);
-        let least = features.len().div_ceil(FOUND).min(needed);
-        self.link_rarest(text, features, features.len() - needed + least);
+        let keys = self.looks.keys_of(features);
+        let lacking = match keys {
+            Cow::Borrowed(_) => keys.len() - self.looks.floor.least_part(keys.len()).max(1),
+            Cow::Owned(_) => most_differing(keys.len(), self.looks.floor),
+        };
+        let least = keys.len().div_ceil(FOUND).min(keys.len() - lacking);
+        self.link_rarest(text, &keys, lacking + least);
         least as u32
     }
 
-    fn link_rarest(&mut self, text: u32, features: &[u64], count: usize) {
-        let counted = |&feature: &u64| (self.counts[counter_of(feature)], feature);
-        let mut order: Vec<(u8, u64)> = features.iter().map(counted).collect();
+    fn link_rarest(&mut self, text: u32, keys: &[u64], count: usize) {
+        let counted = |&key: &u64| (self.counts[counter_of(key)], key);
+        let mut order: Vec<(u8, u64)> = keys.iter().map(counted).collect();
         order.select_nth_unstable(count - 1);
-        for &(_, feature) in &order[..count] {
-            self.link(feature, text);
+        for &(_, key) in &order[..count] {
+            self.link(key, text);
         }
     }
 

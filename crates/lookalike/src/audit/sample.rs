@@ -15,9 +15,9 @@ use crate::verify::intersection;
 ///
 /// A document with a Jaccard index of at least t with a drawn one lacks at most l = n − ⌈t·n⌉ of its
 /// n features, and so has at least k of any l + k of them. Those that are rarest in the sample are
-/// indexed, for a k of a tenth of n. A drawn document with many features, some hundreds, is indexed by
-/// the least hashes in some bins instead, of which a document at t has with a probability of 1 − 10⁻⁶
-/// as many as Chernoff's bound says. What a document costs is thus a step for each of its features, and
+/// indexed, for a k of a twelfth of n. Of a drawn document with many features, some hundreds, it is the
+/// least hashes in some bins instead, of which a document at t lacks, with a probability of 1 − 10⁻⁶,
+/// no more than Chernoff's bound says. What a document costs is thus a step for each of its features, and
 /// a look-up for each bin; it is compared feature by feature, with all of them, only with drawn
 /// documents of which it has as much of the index as it needs.
 ///
