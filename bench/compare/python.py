@@ -95,8 +95,7 @@ def memory_row(path, threads):
     bound = 256e6 + 300 * short + 1000 * (len(texts) - short) + 12 * longest
     return {
         "what": f"`la.dedup` of {path.stem}: most memory above the table",
-        "beside": "what a run may take: 256 MB, 300 B for each text of up to 100 characters and 1 kB for each "
-        "longer one, 12 times the longest",
+        "beside": "what a run may take",
         "documents": len(texts),
         "unit": "MiB",
         "package": used / 1024,
