@@ -1,8 +1,9 @@
 """Measures the Python package beside the command, datasketch and rensa; writes bench/results/python.json.
 
-    python bench/compare/python.py DOCUMENTS.jsonl --command target/release/lookalike
+    python bench/compare/python.py DOCUMENTS.jsonl --command target/release/lookalike --memory MORE.tsv…
 
-DOCUMENTS has an object with a `text` a line. The package must be a release build, importable, with
+DOCUMENTS has an object with a `text` a line; memory is measured on it and on MORE, which may be TSV with a
+header as well. The package must be a release build, importable, with
 datasketch and rensa beside it. Each row checks its answer: verdicts against the command's, signatures
 against datasketch's bit for bit, recall of pairs against exact Jaccard indexes.
 """
@@ -58,23 +59,49 @@ def dedup_row(path, table, megabytes, command, threads):
     }
 
 
-def memory_row(path):
-    """The most memory above the table during la.dedup, in a process of its own."""
+def texts_of(path):
+    """The texts of a JSONL file, or of a TSV file with a header and no quotes."""
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        if path.suffix == ".jsonl":
+            return [json.loads(line)["text"] for line in lines]
+        at = next(lines).rstrip("\n").split("\t").index("text")
+        return [line.rstrip("\n").split("\t")[at] for line in lines]
+
+
+def memory_row(path, threads):
+    """The most memory above the table during la.dedup, in a process of its own, beside the bound.
+
+    The process reads the table as it is and nothing else, so that no freed memory is there to be used
+    again unseen.
+    """
     script = (
-        "import json, resource, sys, pyarrow as pa\n"
-        "import lookalike as la\n"
-        "texts = [json.loads(line)['text'] for line in open(sys.argv[1], encoding='utf-8')]\n"
-        "table = pa.table({'text': pa.array(texts, pa.large_string())}); del texts\n"
-        "import gc, ctypes; gc.collect(); ctypes.CDLL(None).malloc_trim(0)\n"
+        "import sys, pyarrow as pa, lookalike as la\n"
+        "table = pa.ipc.open_file(pa.OSFile(sys.argv[1])).read_all()\n"
         "open('/proc/self/clear_refs', 'w').write('5')\n"
         "status = lambda key: int(next(l for l in open('/proc/self/status') if l.startswith(key)).split()[1])\n"
-        "before = status('VmRSS'); la.dedup(table); print(status('VmHWM') - before)\n"
+        "before = status('VmRSS'); found = la.dedup(table, threads=int(sys.argv[2]))\n"
+        "print(status('VmHWM') - before, found.summary['removed'])\n"
     )
-    told = subprocess.run([sys.executable, "-c", script, path], check=True, capture_output=True, text=True)
+    texts = texts_of(path)
+    with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
+        table = pa.table({"text": pa.array(texts, pa.large_string())})
+        with pa.ipc.new_file(file.name, table.schema) as writer:
+            writer.write_table(table)
+        arguments = [sys.executable, "-c", script, file.name, str(threads)]
+        told = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    used, removed = map(int, told.stdout.split())
+    short = sum(len(text) <= 100 for text in texts)
+    longest = max(len(text.encode()) for text in texts)
+    bound = 256e6 + 300 * short + 1000 * (len(texts) - short) + 12 * longest
     return {
-        "what": "`la.dedup`: most memory above the table",
+        "what": f"`la.dedup` of {path.stem}: most memory above the table",
+        "beside": "what a run may take",
+        "documents": len(texts),
         "unit": "MiB",
-        "package": int(told.stdout) / 1024,
+        "package": used / 1024,
+        "other": bound / 2**20,
+        "ratio": bound / (used * 1024),
+        "note": f"{removed} removed",
     }
 
 
@@ -190,6 +217,7 @@ def main():
     arguments.add_argument("documents", type=Path)
     arguments.add_argument("--command", type=Path, default=ROOT / "target/release/lookalike")
     arguments.add_argument("--threads", type=int, default=os.cpu_count())
+    arguments.add_argument("--memory", type=Path, nargs="*", default=[], help="more documents, for memory")
     arguments.add_argument("--loop", type=int, default=300, help="documents in the loops")
     arguments.add_argument("-o", "--output", type=Path, default=ROOT / "bench/results/python.json")
     given = arguments.parse_args()
@@ -202,7 +230,7 @@ def main():
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     measured = [
         dedup_row(given.documents, table, megabytes, given.command, given.threads),
-        memory_row(given.documents),
+        *(memory_row(path, given.threads) for path in [given.documents, *given.memory]),
         *datasketch_rows(texts[: given.loop]),
         *rensa_rows(texts[:1000], given.threads),
     ]

@@ -335,6 +335,102 @@ def test_the_example_of_minhash_lsh():
     assert "m1" not in lsh
 
 
+EXAMPLES = {
+    "union": """
+m1 = MinHash(num_perm=128)
+m1.update_batch(np.random.randint(low=0, high=30, size=10))
+m2 = MinHash(num_perm=128)
+m2.update_batch(np.random.randint(low=0, high=30, size=10))
+m = MinHash.union(m1, m2)
+told = m.count(), m.jaccard(m1)
+""",
+    "ranked query": """
+minhashes = MinHash.bulk(np.random.randint(low=0, high=30, size=(100, 10)), num_perm=128)
+lsh = MinHashLSH(threshold=0.5, num_perm=128)
+for i, m in enumerate(minhashes):
+    lsh.insert(i, m)
+query = minhashes[0]
+results = lsh.query(query)
+results = [(query.jaccard(minhashes[key]), key) for key in results]
+results.sort(reverse=True)
+told = results
+""",
+    "sessions": """
+minhashes = []
+for i in range(100):
+    m = MinHash(num_perm=128)
+    m.update_batch(np.random.randint(low=0, high=30, size=10))
+    minhashes.append(m)
+lsh = MinHashLSH(threshold=0.5, num_perm=128)
+with lsh.insertion_session() as session:
+    for i, m in enumerate(minhashes):
+        session.insert(i, m)
+keys_to_delete = [1, 2, 3]
+with lsh.deletion_session() as session:
+    for key in keys_to_delete:
+        session.remove(key)
+told = sorted(lsh.keys.keys()), sorted(lsh.query(minhashes[1]))
+""",
+    "bulk": """
+data = [[b"token1", b"token2", b"token3"], [b"token4", b"token5", b"token6"]]
+minhashes = MinHash.bulk(data, num_perm=64)
+told = [m.count() for m in minhashes], [m.count() for m in MinHash.generator(data, num_perm=64)]
+""",
+    "another hash": """
+def _hash_func(d):
+    return sum(d.encode()) * 2654435761 % 2**32
+
+m = MinHash(hashfunc=_hash_func)
+m.update("new value")
+told = m.count()
+""",
+    "bands": """
+lsh = MinHashLSH(threshold=0.9, num_perm=128)
+told = [(lsh.b, lsh.r)]
+lsh = MinHashLSH(num_perm=128, params=(16, 8))
+told.append((lsh.b, lsh.r))
+lsh = MinHashLSH(threshold=0.5, num_perm=128, weights=(0.4, 0.6))
+told.append((lsh.b, lsh.r))
+""",
+    "lean": """
+minhash = MinHash(num_perm=128)
+minhash.update_batch([b"a", b"b"])
+lean_minhash = LeanMinHash(minhash)
+lean_minhash2 = LeanMinHash(seed=minhash.seed, hashvalues=minhash.hashvalues, scheme=minhash.scheme)
+told = [lean_minhash.jaccard(lean_minhash2), lean_minhash.jaccard(minhash)]
+minhash = MinHash(seed=lean_minhash.seed, hashvalues=lean_minhash.digest(), scheme=lean_minhash.scheme)
+buf = bytearray(lean_minhash.bytesize())
+lean_minhash.serialize(buf)
+told += [bytes(buf), LeanMinHash.deserialize(buf) == lean_minhash]
+lean_minhashs = [lean_minhash, lean_minhash2]
+size = lean_minhashs[0].bytesize()
+buf = bytearray(size * len(lean_minhashs))
+for i, one in enumerate(lean_minhashs):
+    one.serialize(memoryview(buf)[i * size :])
+told += [bytes(buf), pickle.loads(pickle.dumps(lean_minhash)) == lean_minhash]
+""",
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_tell_the_same_with_the_import_changed(name):
+    told = []
+    for package in (la, datasketch):
+        np.random.seed(3)
+        names = {one: getattr(package, one) for one in ("MinHash", "MinHashLSH", "LeanMinHash")}
+        names.update(np=np, pickle=pickle)
+        exec(EXAMPLES[name], names)
+        told.append(rounded(names["told"]))
+    assert told[0] == told[1]
+
+
+def rounded(told):
+    """Sums of floating point, added in another order, differ in the last digit."""
+    if isinstance(told, (list, tuple)):
+        return [rounded(one) for one in told]
+    return round(float(told), 9) if isinstance(told, float) else told
+
+
 @pytest.mark.parametrize("num_perm", [2, 16, 64, 128, 256])
 def test_bands_are_chosen_as_there(num_perm):
     for threshold in (0.05, 0.3, 0.5, 0.51, 0.75, 0.8, 0.9, 0.95):
