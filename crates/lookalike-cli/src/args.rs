@@ -1262,6 +1262,10 @@ pub(crate) struct Rule {
     pub(crate) changes: Changes,
 
     /// What similarity means, and how candidates are checked
+    ///
+    /// Candidates share features: pairs that are similar by edits, substrings, cosine or containment
+    /// and share fewer than a Jaccard index from which --explain-plan says that they are looked for
+    /// are not compared.
     #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]
     pub(crate) verify: Verify,
 
@@ -1405,6 +1409,9 @@ pub(crate) struct Reading {
     pub(crate) id_row: bool,
 
     /// A field that holds the features already: a list of strings, or words parted by spaces
+    ///
+    /// With weights: an object of numbers, {"cat": 2, "mat": 1}, or a list with pairs,
+    /// [["cat", 2], "mat"].
     #[arg(long, value_name = "FIELD")]
     pub(crate) features: Option<String>,
 

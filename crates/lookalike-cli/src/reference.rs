@@ -144,7 +144,9 @@ fn signature(argument: &Arg) -> String {
         .get_short()
         .map(|short| format!("-{short}, "))
         .unwrap_or_default();
-    if argument.get_action().takes_values() {
+    if argument.is_require_equals_set() {
+        format!("{short}--{long}[={value}]")
+    } else if argument.get_action().takes_values() {
         format!("{short}--{long} {value}")
     } else {
         format!("{short}--{long}")

@@ -363,10 +363,19 @@ impl<'a> Verdicts<'a> {
         for removal in &self.outcome.removals {
             represents[removal.kept.with.index()] = true;
         }
+        // A document that is alone in its cluster may be in a component with others.
+        let mut connected = vec![0u32; self.components.as_ref().map_or(0, Vec::len)];
+        for component in self.components.iter().flatten() {
+            connected[component.index()] += 1;
+        }
+        let is_connected = |document: DocId| {
+            let component = self.components.as_ref().map(|it| it[document.index()]);
+            component.is_some_and(|component| connected[component.index()] > 1)
+        };
         let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
         for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
             let removal = self.removal(document);
-            if removal.is_none() && !represents[document.index()] {
+            if removal.is_none() && !represents[document.index()] && !is_connected(document) {
                 continue;
             }
             let kept = removal.map_or(document, |removal| removal.kept.with);

@@ -238,8 +238,18 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     match value {
         Scalar::Missing => Err("is missing".into()),
         Scalar::Null => Err("is null".into()),
-        Scalar::Number { value, .. } => Ok(value),
         Scalar::Bool(_) => Err("is a truth value, not a time".into()),
+        Scalar::Number { literal, .. } | Scalar::Text(literal) if is_compact_date(literal) => {
+            Err(format!(
+                "is {literal}, which may be a date or seconds since 1970: write the date with \
+                 hyphens, or the seconds as {literal}.0"
+            ))
+        }
+        Scalar::Number { value, .. } if is_plausible(value) => Ok(value),
+        Scalar::Number { literal, .. } => Err(format!(
+            "is {literal}, which as seconds since 1970 is no time of this age: milliseconds are to be \
+             divided by 1000"
+        )),
         Scalar::Text(text) => parse_time(text.trim()).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
             format!("is '{shown}': give seconds since 1970 or an ISO 8601 date or date and time")
@@ -247,10 +257,29 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     }
 }
 
+/// Whether these are the digits of a date of this age, as ISO 8601 writes it without hyphens.
+fn is_compact_date(text: &str) -> bool {
+    let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
+    text.len() == 8
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && (1900..2200).contains(&number(0..4))
+        && (1..=12).contains(&number(4..6))
+        && (1..=31).contains(&number(6..8))
+}
+
+/// Milliseconds since 1970 would be in the year 5138 or later as seconds: nobody means that.
+fn is_plausible(seconds: f64) -> bool {
+    seconds.is_finite() && seconds.abs() < 1e11
+}
+
 /// Seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless it says otherwise.
+/// Eight digits that may be a date, `20240310`, are neither; numbers from 10¹¹ on are no seconds.
 pub fn parse_time(text: &str) -> Option<f64> {
+    if is_compact_date(text) {
+        return None;
+    }
     if let Ok(number) = text.parse::<f64>() {
-        return number.is_finite().then_some(number);
+        return Some(number).filter(|&number| is_plausible(number));
     }
     let timestamp = text.parse::<jiff::Timestamp>().or_else(|_| {
         let civil: jiff::civil::DateTime = text.parse()?;

@@ -7,6 +7,7 @@
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
+use super::lines::RowEnds;
 use super::values::{Kind, Plan, Values};
 
 /// The columns of an input and which of them are wanted.
@@ -76,6 +77,11 @@ impl Columns {
         } else {
             match self.unquote(row, values) {
                 Some(width) => width,
+                None if self.is_unclosed(row) => {
+                    return Err("a quoted field is not closed up to the end of the input: what \
+                                follows the quote would all be one field"
+                        .to_owned());
+                }
                 None => {
                     values.clear(plan);
                     self.define(row, reader, values)
@@ -89,6 +95,13 @@ impl Columns {
             "the row has {width} fields where the first row has {}",
             self.names.len()
         ))
+    }
+
+    /// Whether a row, which its input ends, ends inside of quotes.
+    fn is_unclosed(&self, row: &str) -> bool {
+        let longer = format!("{row}\n\n");
+        let end = RowEnds::OutsideQuotes(self.delimiter).row_end(longer.as_bytes(), 0);
+        end == longer.len()
     }
 
     fn take(&self, column: usize, start: usize, end: usize, values: &mut Values) {
@@ -265,6 +278,8 @@ mod tests {
         assert_eq!(cells("\"a\nb\",", 2, true).unwrap(), ["a\nb", ""]);
         assert!(cells("a,b,c", 2, true).unwrap_err().contains("3 fields"));
         assert!(cells("a", 2, true).is_err());
+        assert!(cells("\"a,b\nc,d", 2, true).unwrap_err().contains("not closed"));
+        assert_eq!(cells("a\"b,c", 2, true).unwrap(), ["a\"b", "c"]);
     }
 
     #[test]
@@ -293,6 +308,10 @@ mod tests {
             let end = ends.row_end(row.as_bytes(), 0);
             let row = row[..end].strip_suffix('\n').unwrap_or(&row[..end]);
             prop_assume!(!row.is_empty());
+            if quoting && ends.row_end(format!("{row}\n\n").as_bytes(), 0) > row.len() + 1 {
+                prop_assert!(cells(row, 1, quoting).unwrap_err().contains("not closed"));
+                return Ok(());
+            }
             let mut reader = csv::ReaderBuilder::new();
             reader.has_headers(false).flexible(true).quoting(quoting).delimiter(b',');
             reader.terminator(csv::Terminator::Any(b'\n'));

@@ -88,6 +88,7 @@ pub struct Analysis<'a> {
 /// Texts with the same key in different domains are not the same.
 const TOKEN_DOMAIN: u64 = 1;
 const RAW_DOMAIN: u64 = 2;
+const WEIGHT_DOMAIN: u64 = 5;
 
 impl Analyzer {
     /// An analyzer with the fastest instructions of this CPU.
@@ -296,6 +297,13 @@ impl Analyzer {
             }
         };
         let mut weighted = weighed.iter().any(|&(_, weight)| weight != WEIGHT_STEPS);
+        // Features are equal only with equal weights.
+        let weights_key = if weighted {
+            let weights: Vec<u64> = weighed.iter().map(|&(_, weight)| weight as u64).collect();
+            hash::sequence(WEIGHT_DOMAIN, &weights)
+        } else {
+            0
+        };
         for ((feature, _), token) in weighed.iter_mut().zip(tokens) {
             *feature = shingle::single(*token);
         }
@@ -315,6 +323,7 @@ impl Analyzer {
         };
         Analysis {
             state,
+            key: analysis.key ^ weights_key,
             ngram: 1,
             weighted: weighted.then_some(weighed),
             original,
