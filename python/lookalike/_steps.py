@@ -20,7 +20,7 @@ Batches = Iterable[Any]
 Step = Callable[[Batches], Iterator[Any]]
 
 #: What the rows of blocks hold, by their column ``kind``.
-PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE = range(8)
+PART, FEATURES, LINKS, REPEATS, REPEATED_ID, CROWDED, SPLIT, TABLE, REPEATED_GIVEN_ID, REJECTED = range(10)
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,21 @@ class Job:
     rule: tuple[tuple[str, Any], ...]
     keep: str
     id: str
+    #: Whether documents match within equal parts alone, whether some are given as known, and whether
+    #: texts are features.
+    within: bool = False
+    against: bool = False
+    features: bool = False
 
     @classmethod
-    def of(cls, recipe: RecipeLike, keep: Optional[str], id: str, **given: Any) -> "Job":
+    def of(
+        cls, recipe: RecipeLike, keep: Optional[str], id: str, *, within: bool = False,
+        against: bool = False, features: bool = False, **given: Any,
+    ) -> "Job":
         """Refuses settings that contradict one another."""
         chosen = rule(**{name: given.get(name) for name in RULE})
-        job = cls(recipe_of(recipe).toml, tuple(chosen.items()), keep or "first", id)
+        chosen = tuple(chosen.items())
+        job = cls(recipe_of(recipe).toml, chosen, keep or "first", id, within, against, features)
         job.open()
         return job
 
@@ -61,17 +70,20 @@ RULE = ("method", "threshold", "distance", "candidates", "sentences", "verify", 
 
 @lru_cache(maxsize=8)
 def _open(job: Job) -> _engine.Distributed:
-    return _engine.Distributed(recipe_of(job.recipe), dict(job.rule), job.keep, job.id)
+    recipe = recipe_of(job.recipe)
+    return _engine.Distributed(
+        recipe, dict(job.rule), job.keep, job.id, job.within, job.against, job.features
+    )
 
 
-def scatter(job: Job, parts: int, crowded: Optional[bytes] = None) -> Step:
-    """Rows of id, text and value become blocks of keys and of features, or of features alone.
+def scatter(job: Job, crowded: Optional[bytes] = None) -> Step:
+    """Rows of documents become blocks of keys and of features, or of features alone.
 
     The last block is a table of how often features occur, where there are any.
     """
 
     def step(batches: Batches) -> Iterator[Any]:
-        scatter = _engine.Scatter(job.open(), parts, crowded)
+        scatter = _engine.Scatter(job.open(), crowded)
         for batch in batches:
             blocks = scatter.add(batch)
             if blocks is not None:
@@ -113,11 +125,14 @@ def add_tables(job: Job) -> Step:
     return step
 
 
-def feature_keys(job: Job, table: bytes, parts: int) -> Step:
-    """Blocks of features become blocks of keys."""
+def spread(job: Job, table: Optional[bytes], parts: int) -> Step:
+    """Blocks become parcels for the parts that get all equal keys, with the rarest features as keys.
+
+    ``table`` tells how often features occur; None if there are none.
+    """
 
     def step(batches: Batches) -> Iterator[Any]:
-        features = _engine.Features(job.open(), zlib.decompress(table))
+        features = _engine.Features(job.open(), None if table is None else zlib.decompress(table))
         for batch in batches:
             yield features.keys(batch, parts)
 
@@ -136,8 +151,46 @@ def gather(job: Job, parts: int) -> Step:
     return step
 
 
+def linked(job: Job, blocks: list[Any], again: Callable[[bytes], list[Any]]) -> list[tuple[int, bytes]]:
+    """What all blocks of a run have in common, found here: kinds and blocks, as `gather` makes them.
+
+    ``again`` gives the features of crowded nodes.
+    """
+
+    def gathered(batches: list[Any]) -> list[tuple[int, bytes]]:
+        return [row for batch in gather(job, 1)(batches) for row in rows_of(batch)]
+
+    def spread_out(blocks: list[Any]) -> list[Any]:
+        (table,) = list(add_tables(job)(_of_kind(blocks, TABLE))) or (None,)
+        return list(spread(job, None if table is None else rows_of(table)[0][1], 1)(blocks))
+
+    found = gathered(spread_out(blocks))
+    crowded = b"".join(block for kind, block in found if kind == CROWDED)
+    if crowded:
+        found += gathered(spread_out(again(crowded)))
+    split = [block for kind, block in found if kind == SPLIT]
+    return found + gathered([_batch_of(split)]) if split else found
+
+
+def rows_of(batch: Any) -> list[tuple[int, bytes]]:
+    """Kinds and blocks of a batch."""
+    return list(zip(batch.column("kind").to_pylist(), batch.column("block").to_pylist()))
+
+
+def _of_kind(blocks: list[Any], kind: int) -> list[Any]:
+    import pyarrow.compute as pc
+
+    return [batch.filter(pc.equal(batch.column("kind"), kind)) for batch in blocks]
+
+
+def _batch_of(blocks: list[bytes]) -> Any:
+    import pyarrow as pa
+
+    return pa.record_batch({"block": pa.array(blocks, pa.binary())})
+
+
 def collect(job: Job, members: bytes) -> Step:
-    """Rows of id, text and value become those that have a part in components."""
+    """Rows of documents become those that have a part in components."""
 
     def step(batches: Batches) -> Iterator[Any]:
         collect = _engine.Collect(job.open(), members)
@@ -148,7 +201,7 @@ def collect(job: Job, members: bytes) -> Step:
 
 
 def name_texts(job: Job) -> Step:
-    """Rows of id, text and value become rows of node, name, position, id and text."""
+    """Rows of documents become rows of node, name, position, id and text."""
 
     def step(batches: Batches) -> Iterator[Any]:
         collect = _engine.Collect(job.open(), _engine.members([], []))
@@ -184,11 +237,18 @@ def unpack_repeats(job: Job) -> Step:
     return step
 
 
-def settle(job: Job, pairs: bool = False) -> Step:
-    """Rows of whole components, by component and rank, become removed documents or pairs."""
+#: Bytes that a component may take.
+COMPONENT_MEMORY = 4 << 30
+
+
+def settle(job: Job, pairs: bool = False, limit: int = COMPONENT_MEMORY) -> Step:
+    """Rows of whole components, by component and rank, become removed documents or pairs.
+
+    A component that takes more than ``limit`` bytes is refused.
+    """
 
     def step(batches: Batches) -> Iterator[Any]:
-        settle = _engine.Settle(job.open(), pairs)
+        settle = _engine.Settle(job.open(), pairs, limit)
         for batch in batches:
             yield settle.add(batch)
         yield settle.finish()

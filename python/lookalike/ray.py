@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _engine, _steps
-from ._errors import InputError
+from ._errors import InputError, SettingError
 from ._recipe import RecipeLike
 from ._steps import Job, Step
 
@@ -30,6 +30,7 @@ _COLLECTED = (
     ("rank", "int32"),
     ("name", "binary"),
     ("position", "binary"),
+    ("of_part", "int64"),
     ("repeated", "bool"),
     ("text", "string"),
     ("kept", "string"),
@@ -59,11 +60,14 @@ def dedup(
 ) -> Deduplicated:
     """Keeps one of each group of near-duplicates, with the verdicts of one machine.
 
-    The arguments are those of :func:`lookalike.spark.dedup`, without its checkpoints. Rows whose text is
+    ``settings`` are those of :func:`lookalike.spark.dedup` that say which texts match. Rows whose text is
     null are left out.
     """
     import ray
 
+    unknown = set(settings) - set(_steps.RULE)
+    if unknown:
+        raise SettingError(f"lookalike.ray.dedup has no argument {sorted(unknown)[0]}")
     job = Job.of(recipe, keep, id, **settings)
     names = [id, text] + ([job.field] if job.field is not None else [])
     source = ds.map_batches(lambda table: _columns(table, names), batch_format="pyarrow")
@@ -115,16 +119,12 @@ def _of_kind(data: "Dataset", *kinds: int) -> "Dataset":
 
 def _members(job: Job, source: "Dataset") -> bytes:
     """The members of components and the repeated texts."""
-    sketched = _mapped(_steps.scatter(job, _PARTS), source).materialize()
-    keyed = _of_kind(sketched, _steps.PART)
-    of_features = _feature_keys(job, sketched)
-    found = _gathered(job, keyed if of_features is None else keyed.union(of_features))
+    sketched = _mapped(_steps.scatter(job), source).materialize()
+    found = _gathered(job, _spread(job, sketched))
     crowded = b"".join(_blocks(found, _steps.CROWDED))
     if crowded:
-        features = _mapped(_steps.scatter(job, 1, crowded), source).materialize()
-        of_features = _feature_keys(job, features)
-        if of_features is not None:
-            found = found.union(_gathered(job, of_features)).materialize()
+        features = _mapped(_steps.scatter(job, crowded), source).materialize()
+        found = found.union(_gathered(job, _spread(job, features))).materialize()
     if _of_kind(found, _steps.SPLIT).count():
         found = found.union(_gathered(job, _of_kind(found, _steps.SPLIT))).materialize()
     repeated = [block.decode() for block in _blocks(found, _steps.REPEATED_ID)]
@@ -136,16 +136,16 @@ def _members(job: Job, source: "Dataset") -> bytes:
     return _engine.members(_blocks(found, _steps.LINKS), _blocks(found, _steps.REPEATS))
 
 
-def _feature_keys(job: Job, sketched: "Dataset") -> Optional["Dataset"]:
-    """The rarest features of documents as keys; None if there are no features."""
+def _spread(job: Job, sketched: "Dataset") -> "Dataset":
+    """Blocks cut into parcels for parts, with the rarest features of documents as keys."""
     import pyarrow as pa
 
-    tables = _blocks(sketched, _steps.TABLE)
-    if not tables:
-        return None
-    (table,) = _steps.add_tables(job)([pa.record_batch({"block": pa.array(tables, pa.binary())})])
-    keys = _steps.feature_keys(job, table.column("block")[0].as_py(), _PARTS)
-    return _mapped(keys, _of_kind(sketched, _steps.FEATURES))
+    tables, table = _blocks(sketched, _steps.TABLE), None
+    if tables:
+        (summed,) = _steps.add_tables(job)([pa.record_batch({"block": pa.array(tables, pa.binary())})])
+        table = summed.column("block")[0].as_py()
+    blocks = _of_kind(sketched, _steps.PART, _steps.FEATURES)
+    return _mapped(_steps.spread(job, table, _PARTS), blocks)
 
 
 def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, str], ...]") -> "Dataset":

@@ -11,11 +11,14 @@ run. Names and defaults are those of the command; documents are ordered by id, a
 
 from __future__ import annotations
 
+import json
 import uuid
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from . import _engine, _steps
+from ._data import Names, names_of
 from ._errors import InputError, SettingError
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job
@@ -27,7 +30,8 @@ __all__ = ["Deduplicated", "cluster", "dedup", "fingerprint", "pairs"]
 
 _BLOCKS = "kind int, part int, block binary"
 _COLLECTED = (
-    "component bigint, rank int, name binary, position binary, repeated boolean, text string, kept string"
+    "component bigint, rank int, name binary, position binary, of_part bigint, repeated boolean, text string, "
+    "kept string"
 )
 _REMOVED = "id string, kept string, similarity double, method string"
 _PAIRS = "a string, b string, similarity double"
@@ -41,8 +45,14 @@ _TABLES = 16
 #: Bytes of links of a partition that the driver takes at once.
 _FEW_LINKS = 128 << 10
 
+#: Bytes of a link.
+_LINK = 16
+
 #: Removed ids that are sent to every task rather than shuffled.
 _BROADCAST = 1_000_000
+
+#: Types that hold no single value.
+_COMPOSED = ("array", "map", "struct", "binary", "variant")
 
 
 class Deduplicated:
@@ -66,15 +76,30 @@ class Deduplicated:
 
         run = self._run
         gone = self.removed.select(F.col("id").alias("__removed"))
-        if self._count <= _BROADCAST:
+        if run.unusable:
+            gone = gone.union(run.unusable_ids())
+        if self._count + len(run.unusable) <= _BROADCAST:
             gone = F.broadcast(gone)
-        data = run.data.where(run.text.isNotNull())
+        data = run.data.where(~run.is_null)
         return data.join(gone, run.id.cast("string") == F.col("__removed"), "left_anti")
 
     @property
     def rejected(self) -> "DataFrame":
-        """The rows whose text is null: they are in no other table."""
-        return self._run.data.where(self._run.text.isNull())
+        """The rows that cannot be used, which are in no other table: their text is null, or as `reasons`
+        tells."""
+        from pyspark.sql import functions as F
+
+        run = self._run
+        if not run.unusable:
+            return run.data.where(run.is_null)
+        unusable = F.broadcast(run.unusable_ids())
+        told = run.data.join(unusable, run.id.cast("string") == F.col("__removed"), "left")
+        return told.where(run.is_null | F.col("__removed").isNotNull()).drop("__removed")
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why rows of some ids cannot be used, beside those whose text is null."""
+        return dict(self._run.unusable)
 
     @cached_property
     def clusters(self) -> "DataFrame":
@@ -104,7 +129,7 @@ class Deduplicated:
 
 def dedup(
     df: "DataFrame",
-    text: str = "text",
+    text: Names = "text",
     id: str = "id",
     *,
     threshold: Optional[float] = None,
@@ -116,34 +141,51 @@ def dedup(
     verify: Optional[str] = None,
     unit: Optional[str] = None,
     keep: Optional[str] = None,
+    within: Optional[str] = None,
+    against: Optional["DataFrame"] = None,
+    features: Optional[str] = None,
+    window: Any = None,
+    time: Optional[str] = None,
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
+    component_memory: int = _steps.COMPONENT_MEMORY,
 ) -> Deduplicated:
     """Keeps one of each group of near-duplicates; the rows of ``result.kept`` are those of one machine.
 
-    ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Rows whose text is
-    null are in ``result.rejected``. ``keep`` is first (the smallest id), last (the largest), longest,
-    max:FIELD or min:FIELD; ties fall to the smallest id. The other settings are those of
-    :func:`lookalike.dedup`.
+    ``text`` and ``id`` name columns; ids are compared as strings and must be unique. Several columns of
+    text are joined by a line feed. Rows whose text is null are in ``result.rejected``. ``keep`` is first
+    (the smallest id), last (the largest), longest, max:FIELD or min:FIELD; ties fall to the smallest id.
+    ``within`` matches only equal values of a column. All of ``against``, with the same columns, precede the
+    data and count as kept. ``features`` names a column of features made elsewhere: strings, a map of
+    strings to weights, or a string that is split at white space. The other settings are those of
+    :func:`lookalike.dedup`; ``window`` and ``time`` are for one machine.
 
     The data is read three times, and must have the same rows each time. ``checkpoint`` is a directory, on
     any file system that Spark writes to, where intermediate tables are written; without it
     Spark persists them. Up to ``links_on_driver`` links between documents are followed by the driver (16
-    bytes each), more by joins, which need ``checkpoint`` or a session that can make local ones.
+    bytes each), more by joins, which need ``checkpoint`` or a session that can make local ones. A run whose
+    sketches have no more bytes than that is linked by the driver altogether. Documents that are
+    connected are settled by one task: a component whose texts, with 600 bytes for each, take more than
+    ``component_memory`` bytes (4 GiB) ends the run with an error that names one of them.
 
-    Raises :class:`InputError` for repeated ids and :class:`SettingError` for settings that contradict one
-    another.
+    Raises :class:`InputError` for missing columns and repeated ids and :class:`SettingError` for settings
+    that contradict one another.
     """
+    if window is not None or time is not None:
+        raise SettingError(
+            "window and time are for one machine: leave them out, or divide the data by a column for within"
+        )
     job = Job.of(
         recipe, keep, id, threshold=threshold, method=method, distance=distance, candidates=candidates,
-        sentences=sentences, verify=verify, unit=unit,
+        sentences=sentences, verify=verify, unit=unit, within=within is not None,
+        against=against is not None, features=features is not None,
     )
-    run = _Run(df, text, id, job, checkpoint, links_on_driver)
-    removed = run.settled()
-    return Deduplicated(run, removed, removed.count())
+    columns = _Columns(names_of(text), id, job.field, within, features)
+    run = _Run(df, columns, job, checkpoint, (links_on_driver, component_memory), against)
+    return run.deduplicated()
 
 
-def cluster(df: "DataFrame", text: str = "text", id: str = "id", **settings: Any) -> "DataFrame":
+def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: Any) -> "DataFrame":
     """The documents that are not alone: ``id, cluster, representative, similarity, kept``.
 
     A cluster is a kept document with those that were removed for it. The arguments are those of
@@ -154,118 +196,251 @@ def cluster(df: "DataFrame", text: str = "text", id: str = "id", **settings: Any
 
 def pairs(
     df: "DataFrame",
-    text: str = "text",
+    text: Names = "text",
     id: str = "id",
     *,
+    within: Optional[str] = None,
+    features: Optional[str] = None,
     checkpoint: Optional[str] = None,
     links_on_driver: int = 4_000_000,
+    component_memory: int = _steps.COMPONENT_MEMORY,
     recipe: RecipeLike = "default",
     **settings: Any,
 ) -> "DataFrame":
     """Every pair of near-duplicates: ``a, b, similarity``, of equal texts the first document only.
 
-    ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep``.
+    ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
     """
     unknown = set(settings) - set(_steps.RULE)
     if unknown:
         raise SettingError(f"pairs has no argument {sorted(unknown)[0]}")
-    job = Job.of(recipe, None, id, **settings)
-    return _Run(df, text, id, job, checkpoint, links_on_driver).settled(pairs=True)
+    job = Job.of(
+        recipe, None, id, within=within is not None, features=features is not None, **settings
+    )
+    columns = _Columns(names_of(text), id, None, within, features)
+    return _Run(df, columns, job, checkpoint, (links_on_driver, component_memory)).pairs()
 
 
 def fingerprint(
-    df: "DataFrame", text: str = "text", id: str = "id", *, recipe: RecipeLike = "default"
+    df: "DataFrame", text: Names = "text", id: str = "id", *, recipe: RecipeLike = "default"
 ) -> "DataFrame":
     """The SimHash fingerprint of every document in hexadecimal digits: ``id, fingerprint``.
 
     A text with too little in it for one has ``-``.
     """
-    source = _source(df, text, id, None)
+    source = _Columns(names_of(text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")
 
 
-def _source(df: "DataFrame", text: str, id: str, field: Optional[str]) -> "DataFrame":
-    """Id, text, and the value that orders documents, if one does."""
-    columns = [df[id].cast("string").alias("id"), df[text].cast("string").alias("text")]
-    if field is not None:
-        columns.append(df[field].alias("value"))
-    return df.select(*columns)
+@dataclass(frozen=True)
+class _Columns:
+    """The columns that a run wants, by their names in the data."""
+
+    text: list[str]
+    id: str
+    value: Optional[str] = None
+    part: Optional[str] = None
+    features: Optional[str] = None
+
+    def of(self, data: "DataFrame", given: Optional[bool] = None) -> "DataFrame":
+        """The columns under the names that the steps have for them."""
+        from pyspark.sql import functions as F
+
+        columns = [self.id_of(data).cast("string").alias("id")]
+        text = self.text_of(data)
+        columns += [] if text is None else [text.alias("text")]
+        for name, column in (("value", self.value), ("part", self.part), ("features", self.features)):
+            if column is not None:
+                refused = () if name == "features" else _COMPOSED
+                columns.append(_column(data, column, refused).alias(name))
+        if given is not None:
+            columns.append(F.lit(given).alias("given"))
+        return data.select(*columns)
+
+    def id_of(self, data: "DataFrame") -> "Column":
+        """The column of the ids."""
+        return _column(data, self.id, (*_COMPOSED, "boolean"))
+
+    def text_of(self, data: "DataFrame") -> Optional["Column"]:
+        """The text, null where there is none; None if features stand for it."""
+        from pyspark.sql import functions as F
+
+        if self.features is not None and not all(_is_there(data, name) for name in self.text):
+            return None
+        texts = [_column(data, name, strings=True) for name in self.text]
+        if len(texts) == 1:
+            return texts[0]
+        return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws("\n", *texts))
+
+
+def _is_there(data: "DataFrame", name: str) -> bool:
+    return name in data.columns or ("." in name and name.split(".")[0] in data.columns)
+
+
+def _column(data: "DataFrame", name: str, refused: Sequence[str] = (), strings: bool = False) -> "Column":
+    """A column by its own name, or within others by a path such as ``a.b``."""
+    if not _is_there(data, name):
+        there = ", ".join(f"'{other}'" for other in data.columns)
+        raise InputError(f"the data has no column '{name}' among {there}")
+    if name in data.columns:
+        column = data["`" + name.replace("`", "``") + "`"]
+        kind = data.schema[name].dataType
+    else:
+        column = data[name]
+        kind = data.select(column).schema[0].dataType
+    if strings and kind.typeName() not in ("string", "char", "varchar", "void"):
+        raise InputError(
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used as text: cast it"
+        )
+    if kind.typeName() in refused:
+        raise InputError(
+            f"the column '{name}' is of the type {kind.simpleString()}, which cannot be used here: give one with "
+            "a single value, such as a string or a number"
+        )
+    return column.cast("string") if strings else column
 
 
 class _Run:
     """The tables of a run, one made from another."""
 
     def __init__(
-        self, data: "DataFrame", text: str, id: str, job: Job, checkpoint: Optional[str], local: int
+        self, data: "DataFrame", columns: _Columns, job: Job, checkpoint: Optional[str],
+        limits: tuple[int, int], against: Optional["DataFrame"] = None,
     ) -> None:
+        from pyspark.sql import functions as F
+
         self.data = data
-        self.text = data[text]
-        self.id = data[id]
+        self.id = columns.id_of(data)
+        text = columns.text_of(data)
+        self.is_null = F.lit(False) if text is None else text.isNull()
         self.job = job
         self.spark = data.sparkSession
-        self.source = _source(data, text, id, job.field)
+        self.source = columns.of(data, None if against is None else False)
+        if against is not None:
+            self.source = self.source.unionByName(columns.of(against, True))
         self.checkpoint = f"{checkpoint.rstrip('/')}/{uuid.uuid4().hex}" if checkpoint else None
-        self.local = local
+        self.local, self.component_memory = limits
         self.held: list["DataFrame"] = []
         self.parts = _PARTS * int(self.spark.conf.get("spark.sql.shuffle.partitions") or 200)
         self.written = 0
+        #: Ids of rows that cannot be used, though they have a text, and why.
+        self.unusable: list[tuple[str, str]] = []
 
-    def settled(self, pairs: bool = False) -> "DataFrame":
-        """Removed documents, or pairs."""
+    def deduplicated(self) -> Deduplicated:
+        """The removed documents, and what follows from them."""
         from pyspark.sql import functions as F
 
-        links, others = self.linked()
-        _refuse_repeated_ids(others)
-        repeats = [bytes(row.block) for row in others if row.kind == _steps.REPEATS]
-        of_links = [row for row in others if row.kind == _steps.LINKS]
-        if sum(row.bytes for row in of_links) <= 16 * self.local:
-            if any(row.block is None for row in of_links):
-                of_links = links.select("block").collect()
-            members = _engine.members([bytes(row.block) for row in of_links], repeats)
-            collected = self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
-        else:
-            links = links.mapInArrow(_steps.unpack_links(), "a bigint, b bigint")
-            collected = self.joined(links, repeats)
-        whole = collected.repartition("component").sortWithinPartitions("component", "rank")
-        settled = whole.mapInArrow(_steps.settle(self.job, pairs), _PAIRS if pairs else _REMOVED)
-        if pairs:
-            return self.keep(settled)
         columns = [F.lit(self.job.threshold).alias("threshold"), F.col("kept").alias("cluster")]
-        return self.keep(settled.select("*", *columns))
+        settled, count = self.settled(_REMOVED)
+        removed = settled.select("*", *columns)
+        if count is None:
+            removed = self.keep(removed)
+            count = removed.count()
+        return Deduplicated(self, removed, count)
 
-    def linked(self) -> tuple["DataFrame", list[Any]]:
+    def pairs(self) -> "DataFrame":
+        """All pairs."""
+        settled, count = self.settled(_PAIRS)
+        return self.keep(settled) if count is None else settled
+
+    def settled(self, schema: str) -> tuple["DataFrame", Optional[int]]:
+        """Removed documents, or pairs; of small runs they are on the driver, and it is known how many."""
+        collected, is_small = self.collected()
+        whole = collected.repartition("component").sortWithinPartitions("component", "rank")
+        step = _steps.settle(self.job, schema == _PAIRS, self.component_memory)
+        settled = whole.mapInArrow(step, schema)
+        if not is_small:
+            return settled, None
+        table = settled.toArrow()
+        return self.spark.createDataFrame(table, schema), table.num_rows
+
+    def collected(self) -> tuple["DataFrame", bool]:
+        """Documents with a part in components, and whether the driver has linked all of them."""
+        from pyspark.sql import functions as F
+
+        sketched = self.keep(self.source.mapInArrow(_steps.scatter(self.job), _BLOCKS))
+        sizes = sketched.select("kind", F.length("block").alias("bytes")).toArrow()
+        told = list(zip(sizes.column("kind").to_pylist(), sizes.column("bytes").to_pylist()))
+        is_small = sum(size for _, size in told) <= _LINK * self.local
+        if is_small:
+            found = self.linked_here(sketched)
+            self.unpersist()
+            return self.by_members(found), True
+        kinds = [kind for kind, _ in told]
+        links, others = self.linked(sketched, kinds)
+        self.refuse_ids([(row.kind, row.block) for row in others])
+        sizes = [row.bytes for row in others if row.kind == _steps.LINKS]
+        if sum(sizes) <= _LINK * self.local:
+            found = [(row.kind, bytes(row.block)) for row in others if row.block is not None]
+            if any(row.block is None for row in others if row.kind == _steps.LINKS):
+                found = [row for row in found if row[0] != _steps.LINKS]
+                found += [(_steps.LINKS, bytes(row.block)) for row in links.select("block").collect()]
+            return self.by_members(found), False
+        links = links.mapInArrow(_steps.unpack_links(), "a bigint, b bigint")
+        repeats = [bytes(row.block) for row in others if row.kind == _steps.REPEATS]
+        return self.joined(links, repeats), False
+
+    def by_members(self, found: list[tuple[int, bytes]]) -> "DataFrame":
+        """Documents with a part in components that every task knows."""
+        of_kind = lambda kind: [block for of, block in found if of == kind]
+        members = _engine.members(of_kind(_steps.LINKS), of_kind(_steps.REPEATS))
+        return self.source.mapInArrow(_steps.collect(self.job, members), _COLLECTED)
+
+    def linked_here(self, sketched: "DataFrame") -> list[tuple[int, bytes]]:
+        """Links between documents, and what else there is to find, from blocks that the driver takes."""
+
+        def again(crowded: bytes) -> list[Any]:
+            return self.source.mapInArrow(_steps.scatter(self.job, crowded), _BLOCKS).toArrow().to_batches()
+
+        blocks = sketched.toArrow().to_batches()
+        rejected = [block for batch in blocks for kind, block in _steps.rows_of(batch) if kind == _steps.REJECTED]
+        self.reject(rejected)
+        found = _steps.linked(self.job, blocks, again)
+        self.refuse_ids(found)
+        return found
+
+    def linked(self, sketched: "DataFrame", kinds: list[int]) -> tuple["DataFrame", list[Any]]:
         """Blocks of links between documents, and what else parts have found; see `others`."""
-        sketched = self.keep(self.source.mapInArrow(_steps.scatter(self.job, self.parts), _BLOCKS))
-        keyed = sketched.where(f"kind = {_steps.PART}")
-        of_features = self.feature_keys(sketched)
-        if of_features is not None:
-            keyed = keyed.union(of_features)
-        found = [self.gathered(keyed)]
+        if _steps.REJECTED in kinds:
+            rows = sketched.where(f"kind = {_steps.REJECTED}").select("block").collect()
+            self.reject([bytes(row.block) for row in rows])
+        found = [self.gathered(self.spread(sketched, kinds.count(_steps.TABLE)))]
         others = self.others(found[0])
         crowded = b"".join(bytes(row.block) for row in others if row.kind == _steps.CROWDED)
         if crowded:
-            step = _steps.scatter(self.job, 1, crowded)
-            of_features = self.feature_keys(self.keep(self.source.mapInArrow(step, _BLOCKS)))
-            if of_features is not None:
-                found.append(self.gathered(of_features))
-                others += self.others(found[1])
+            features = self.keep(self.source.mapInArrow(_steps.scatter(self.job, crowded), _BLOCKS))
+            found.append(self.gathered(self.spread(features, None)))
+            others += self.others(found[1])
         if any(row.kind == _steps.SPLIT for row in others):
             split = [table.where(f"kind = {_steps.SPLIT}") for table in found]
             found.append(self.gathered(_union(split)))
             others += self.others(found[-1])
         return _union([table.where(f"kind = {_steps.LINKS}") for table in found]), others
 
-    def feature_keys(self, sketched: "DataFrame") -> Optional["DataFrame"]:
-        """The rarest features of documents as keys; None if there are no features."""
-        tables = sketched.where(f"kind = {_steps.TABLE}")
-        if _partitions(sketched) > _TABLES:
-            tables = tables.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
-        rows = tables.toArrow()
-        if rows.num_rows == 0:
-            return None
-        (table,) = _steps.add_tables(self.job)(rows.to_batches())
-        keys = _steps.feature_keys(self.job, table.column("block")[0].as_py(), self.parts)
-        return sketched.where(f"kind = {_steps.FEATURES}").mapInArrow(keys, _BLOCKS)
+    def spread(self, sketched: "DataFrame", tables: Optional[int]) -> "DataFrame":
+        """Blocks cut into parcels for parts. ``tables`` is how many tables of frequencies there are."""
+        of_tables = sketched.where(f"kind = {_steps.TABLE}")
+        if tables is None or tables > _TABLES:
+            of_tables = of_tables.repartition(1).mapInArrow(_steps.add_tables(self.job), _BLOCKS)
+        table = None
+        if tables != 0:
+            summed = list(_steps.add_tables(self.job)(of_tables.toArrow().to_batches()))
+            table = _steps.rows_of(summed[0])[0][1] if summed else None
+        kinds = f"kind = {_steps.PART} OR kind = {_steps.FEATURES}"
+        return sketched.where(kinds).mapInArrow(_steps.spread(self.job, table, self.parts), _BLOCKS)
+
+    def reject(self, told: list[bytes]) -> None:
+        """Remembers rows that cannot be used."""
+        self.unusable += [tuple(json.loads(row)) for row in told]
+
+    def unusable_ids(self) -> "DataFrame":
+        """Their ids."""
+        return self.spark.createDataFrame([(id,) for id, _ in self.unusable], "__removed string")
+
+    def refuse_ids(self, others: list[tuple[int, bytes]]) -> None:
+        """Refuses ids that several rows have."""
+        _refuse_repeated(others, _steps.REPEATED_ID, "")
+        _refuse_repeated(others, _steps.REPEATED_GIVEN_ID, " of against")
 
     def gathered(self, keyed: "DataFrame") -> "DataFrame":
         """What parts find."""
@@ -286,7 +461,9 @@ class _Run:
         from pyspark.sql import functions as F
 
         labels = self.components(links)
-        schema = "node bigint, name binary, position binary, id string, text string"
+        schema = (
+            "node bigint, name binary, position binary, id string, given boolean, of_part bigint, text string"
+        )
         named = self.source.mapInArrow(_steps.name_texts(self.job), schema)
         blocks = [(_steps.REPEATS, 0, block) for block in repeats]
         blocks = self.spark.createDataFrame(blocks, _BLOCKS)
@@ -297,11 +474,13 @@ class _Run:
         is_first = F.col("first").isNull() | (F.col("first") == F.col("position"))
         decided = F.col("component").isNull()
         rank = F.when(decided, 2).when(is_first, 0).otherwise(1)
-        return both.where(~alone).select(
+        is_known = F.col("given") & ~is_first
+        return both.where(~alone & ~is_known).select(
             F.when(decided, F.xxhash64("id")).otherwise(F.col("component")).alias("component"),
             rank.alias("rank"),
             "name",
             F.when(decided, F.encode("id", "UTF-8")).otherwise(F.col("position")).alias("position"),
+            "of_part",
             F.col("first").isNotNull().alias("repeated"),
             F.when(rank == 0, F.col("text")).alias("text"),
             F.when(decided, F.col("kept")).alias("kept"),
@@ -349,16 +528,6 @@ class _Run:
         self.held.clear()
 
 
-def _partitions(table: "DataFrame") -> float:
-    """How many partitions a table has; where Spark Connect does not tell, very many."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return table.rdd.getNumPartitions()
-    except (AttributeError, PySparkException):
-        return float("inf")
-
-
 def _union(tables: list["DataFrame"]) -> "DataFrame":
     first, *rest = tables
     for table in rest:
@@ -388,11 +557,11 @@ def _small_star(edges: "DataFrame") -> "DataFrame":
     return smaller.union(own).where("u != v").distinct()
 
 
-def _refuse_repeated_ids(others: list[Any]) -> None:
-    repeated = [bytes(row.block).decode() for row in others if row.kind == _steps.REPEATED_ID]
+def _refuse_repeated(others: list[tuple[int, bytes]], kind: int, whose: str) -> None:
+    repeated = [bytes(block).decode() for of, block in others if of == kind]
     if repeated:
         shown = ", ".join(f"'{id}'" for id in sorted(repeated)[:3])
         raise InputError(
-            f"{len(repeated)} ids stand in more than one row, such as {shown}: every document needs an id of "
-            "its own"
+            f"{len(repeated)} ids{whose} stand in more than one row, such as {shown}: every document needs an id "
+            "of its own"
         )

@@ -7,21 +7,21 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder,
-    Float64Array, Float64Builder, Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch,
-    StringBuilder,
+    Float64Builder, Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch, StringBuilder,
 };
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type};
+use arrow::datatypes::DataType;
 use arrow_pyarrow::PyArrowType;
 use lookalike::distributed::{
-    Collect as Collecting, FeatureOrder, First, Gather as Gathering, Incoming, Members, Node,
-    Parcel, ParcelKind, Removed, Repeat, Role, Scatter as Scattering, Settle as Settling,
-    SettledPair, Setup, TextName, Value,
+    Bounds, Collect as Collecting, Document, FeatureOrder, First, Gather as Gathering, Incoming,
+    Members, Node, Parcel, ParcelKind, Removed, Repeat, Role, Scatter as Scattering,
+    Settle as Settling, SettledPair, Setup, TextName, spread,
 };
 use lookalike_batch::run::{Keep, parse_keep};
 use lookalike_batch::source::first_malformed;
 use pyo3::prelude::*;
 
+use crate::documents::Reading;
 use crate::error::{InputError, SettingError, refuse};
 use crate::recipe::Recipe;
 use crate::settings::Rule;
@@ -31,7 +31,7 @@ type Batch = PyArrowType<RecordBatch>;
 /// What the rows of blocks hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Keys, texts and ids for a part.
+    /// Keys, texts and ids, for a part once they are spread.
     Part = 0,
     /// Features that are not keys yet.
     Features = 1,
@@ -47,6 +47,10 @@ enum Kind {
     Split = 6,
     /// How often features occur.
     Table = 7,
+    /// An id that several rows have of what is given as known.
+    RepeatedGivenId = 8,
+    /// A row that cannot be used: its id and why, as JSON.
+    Rejected = 9,
 }
 
 /// Bytes of blocks that are held before they are handed on.
@@ -72,13 +76,28 @@ static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
 pub(crate) struct Distributed {
     setup: Arc<Setup>,
     keep: Keep,
+    bounds: Bounds,
 }
 
 #[pymethods]
 impl Distributed {
     /// `id` is the field of the ids: an order by it is one by id.
     #[new]
-    fn new(recipe: &Recipe, rule: Rule, keep: &str, id: &str) -> PyResult<Self> {
+    #[pyo3(signature = (recipe, rule, keep, id, within=false, against=false, features=false))]
+    fn new(
+        recipe: &Recipe,
+        rule: Rule,
+        keep: &str,
+        id: &str,
+        within: bool,
+        against: bool,
+        features: bool,
+    ) -> PyResult<Self> {
+        let bounds = Bounds {
+            within,
+            against,
+            features,
+        };
         let keep = parse_keep(keep)
             .map_err(|reason| SettingError::new_err(format!("keep is '{keep}': {reason}")))?;
         let keep = match keep {
@@ -92,8 +111,12 @@ impl Distributed {
             Keep::Min(_) => First::Least,
             Keep::Max(_) | Keep::Longest => First::Most,
         };
-        let setup = Setup::new(&recipe.0, rule.settings()?, first).map_err(refuse)?;
-        Ok(Self { setup, keep })
+        let setup = Setup::new(&recipe.0, rule.settings()?, first, bounds).map_err(refuse)?;
+        Ok(Self {
+            setup,
+            keep,
+            bounds,
+        })
     }
 
     /// The field with the value that orders documents, if there is one.
@@ -109,19 +132,6 @@ impl Distributed {
     fn threshold(&self) -> f64 {
         self.setup.plan().threshold().get()
     }
-}
-
-/// Rows of documents: id, text and, where the order wants one, a value.
-struct Rows {
-    ids: ArrayRef,
-    texts: ArrayRef,
-    values: Option<Values>,
-    longest: bool,
-}
-
-enum Values {
-    Numbers(Float64Array),
-    Texts(ArrayRef),
 }
 
 fn wrong(error: arrow::error::ArrowError) -> PyErr {
@@ -148,73 +158,10 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
     }
 }
 
-impl Rows {
-    fn new(batch: &RecordBatch, of: &Distributed) -> PyResult<Self> {
-        let ids = strings(batch, 0)?;
-        if ids.null_count() > 0 {
-            return Err(InputError::new_err(format!(
-                "column '{}' has {} nulls: every document needs an id",
-                batch.schema().field(0).name(),
-                ids.null_count()
-            )));
-        }
-        let values = match (of.field(), batch.num_columns() > 2) {
-            (Some(_), true) => Some(Values::new(batch.column(2))?),
-            _ => None,
-        };
-        Ok(Self {
-            ids,
-            texts: strings(batch, 1)?,
-            values,
-            longest: of.keep == Keep::Longest,
-        })
-    }
-
-    fn len(&self) -> usize {
-        self.ids.len()
-    }
-
-    fn id(&self, row: usize) -> &str {
-        self.ids.as_string::<i64>().value(row)
-    }
-
-    /// None where it is null: such a row is no document.
-    fn text(&self, row: usize) -> Option<&str> {
-        let texts = self.texts.as_string::<i64>();
-        texts.is_valid(row).then(|| texts.value(row))
-    }
-
-    fn value(&self, row: usize) -> Value<'_> {
-        if self.longest {
-            let characters = self.text(row).map_or(0, |text| text.chars().count());
-            return Value::Number(characters as f64);
-        }
-        match &self.values {
-            Some(Values::Numbers(numbers)) if numbers.is_valid(row) => {
-                Value::Number(numbers.value(row))
-            }
-            Some(Values::Texts(texts)) if texts.is_valid(row) => {
-                let text = texts.as_string::<i64>().value(row);
-                match text.parse::<f64>() {
-                    Ok(number) if number.is_finite() => Value::Number(number),
-                    _ => Value::Text(text),
-                }
-            }
-            _ => Value::Missing,
-        }
-    }
-}
-
-impl Values {
-    fn new(column: &ArrayRef) -> PyResult<Self> {
-        let kind = column.data_type();
-        if kind.is_numeric() || *kind == DataType::Boolean {
-            let numbers = cast(column, &DataType::Float64).map_err(wrong)?;
-            return Ok(Self::Numbers(numbers.as_primitive::<Float64Type>().clone()));
-        }
-        Ok(Self::Texts(
-            cast(column, &DataType::LargeUtf8).map_err(wrong)?,
-        ))
+impl Distributed {
+    /// How rows of documents are read.
+    fn reading(&self) -> Reading {
+        Reading::new(&self.keep, self.bounds)
     }
 }
 
@@ -279,42 +226,49 @@ fn blocks_of(batch: &RecordBatch) -> PyResult<BinaryArray> {
     binary(batch, "block")
 }
 
-/// Sketches documents and sends their keys to parts.
+/// Sketches documents.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Scatter {
     of: Distributed,
+    reading: Reading,
     scatter: Scattering,
     order: Option<FeatureOrder>,
+    /// Rows that cannot be used, as they are told.
+    rejected: Vec<String>,
 }
 
 #[pymethods]
 impl Scatter {
     #[new]
-    #[pyo3(signature = (of, parts, crowded=None))]
-    fn new(of: Distributed, parts: u32, crowded: Option<&[u8]>) -> PyResult<Self> {
+    #[pyo3(signature = (of, crowded=None))]
+    fn new(of: Distributed, crowded: Option<&[u8]>) -> Self {
         let setup = of.setup.clone();
         let scatter = match crowded {
-            None => Scattering::new(setup, parts),
+            None => Scattering::new(setup),
             Some(nodes) => Scattering::crowded(setup, words(nodes)),
         };
-        Ok(Self {
-            scatter: scatter.map_err(refuse)?,
+        Self {
+            scatter,
             order: None,
+            reading: of.reading(),
+            rejected: Vec::new(),
             of,
-        })
+        }
     }
 
-    /// Takes a batch of id, text and value; gives blocks when there are many.
+    /// Takes a batch of documents; gives blocks when there are many.
     fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Option<Batch>> {
-        let rows = Rows::new(&batch.0, &self.of)?;
-        let scatter = &mut self.scatter;
-        py.detach(|| {
-            for row in 0..rows.len() {
-                if let Some(text) = rows.text(row) {
-                    scatter.add(rows.id(row), rows.value(row), text);
-                }
-            }
-        });
+        let (reading, scatter) = (&self.reading, &mut self.scatter);
+        let bad = py.detach(|| {
+            reading.each(batch.0, &mut |document| {
+                scatter.add(document);
+                Ok(())
+            })
+        })?;
+        let told = bad.iter().map(serde_json::to_string);
+        let told: Result<Vec<_>, _> = told.collect();
+        self.rejected
+            .extend(told.map_err(|error| InputError::new_err(error.to_string()))?);
         if self.scatter.bytes() < HELD {
             return Ok(None);
         }
@@ -334,6 +288,9 @@ impl Scatter {
         });
         let mut blocks = Blocks::default();
         blocks.extend(taken.map_err(refuse)?, Kind::Part);
+        for rejected in self.rejected.drain(..) {
+            blocks.push(Kind::Rejected, 0, rejected.as_bytes());
+        }
         blocks.finish()
     }
 
@@ -383,17 +340,27 @@ impl Features {
         table(&self.order)
     }
 
-    /// The keys of a batch of blocks, for so many parts.
+    /// The parcels of a batch of blocks, for so many parts: features become keys, and keys, texts and
+    /// ids are spread.
     fn keys(&self, py: Python<'_>, batch: Batch, parts: u32) -> PyResult<Batch> {
-        let features = blocks_of(&batch.0)?;
+        let kinds: &Int32Array = column(&batch.0, "kind")?;
+        let setup = &self.of.setup;
         let mut blocks = Blocks::default();
-        for block in features.iter().flatten() {
-            let keys = py.detach(|| self.order.keys(&self.of.setup, block, parts));
-            blocks.extend(keys.map_err(refuse)?, Kind::Part);
+        for (kind, block) in kinds.iter().zip(&blocks_of(&batch.0)?) {
+            let Some(block) = block else { continue };
+            let parcels = py.detach(|| match kind {
+                Some(PART) => spread(setup, block, parts),
+                Some(FEATURES) => self.order.keys(setup, block, parts),
+                _ => Ok(Vec::new()),
+            });
+            blocks.extend(parcels.map_err(refuse)?, Kind::Part);
         }
         blocks.finish()
     }
 }
+
+const PART: i32 = Kind::Part as i32;
+const FEATURES: i32 = Kind::Features as i32;
 
 /// All blocks of some parts.
 #[pyclass(module = "lookalike._engine")]
@@ -434,6 +401,9 @@ impl Gather {
         }
         for id in &found.repeated_ids {
             blocks.push(Kind::RepeatedId, 0, id.as_bytes());
+        }
+        for id in &found.repeated_given_ids {
+            blocks.push(Kind::RepeatedGivenId, 0, id.as_bytes());
         }
         for nodes in found.crowded.chunks(A_ROW) {
             let block: Vec<u8> = nodes.iter().flat_map(|it| it.0.to_le_bytes()).collect();
@@ -478,7 +448,7 @@ pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
     for block in blocks_of(&blocks.0)?.iter().flatten() {
         for Repeat { name, first } in Members::read(block).map_err(refuse)?.into_repeats() {
             names.append_value(name.0.to_le_bytes());
-            ids.append_value(of.setup.first().id(&first).map_err(refuse)?);
+            ids.append_value(of.setup.id_at(&first).map_err(refuse)?);
             firsts.append_value(first);
         }
     }
@@ -492,7 +462,7 @@ pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
 /// Finds the documents with a part in components.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Collect {
-    of: Distributed,
+    reading: Reading,
     collect: Collecting,
 }
 
@@ -501,32 +471,37 @@ impl Collect {
     #[new]
     fn new(of: Distributed, members: &[u8]) -> PyResult<Self> {
         let members = Members::read(members).map_err(refuse)?;
-        let collect = Collecting::new(of.setup.clone(), Arc::new(members));
-        Ok(Self { of, collect })
+        Ok(Self {
+            reading: of.reading(),
+            collect: Collecting::new(of.setup, Arc::new(members)),
+        })
     }
 
-    /// The rows of a batch of id, text and value that have a part.
+    /// The documents of a batch that have a part.
     fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
-        let rows = Rows::new(&batch.0, &self.of)?;
-        let collect = &mut self.collect;
-        let collected = py.detach(|| {
-            let mut collected = Collected::default();
-            for row in 0..rows.len() {
-                if let Some(text) = rows.text(row) {
-                    let role = collect.role(rows.id(row), rows.value(row), text)?;
-                    collected.push(rows.id(row), text, &role);
-                }
-            }
-            Ok(collected)
-        });
-        collected.map_err(refuse)?.finish()
+        let Self { reading, collect } = self;
+        let mut collected = Collected::default();
+        py.detach(|| {
+            reading.each(batch.0, &mut |document| {
+                let role = collect.role(document)?;
+                collected.push(document, &role);
+                Ok(())
+            })
+        })?;
+        collected.finish()
     }
 
-    /// Node, name, position, id and text of every row of a batch whose text is one.
+    /// Node, name, position, id, text and part of every document of a batch whose text is one.
     fn names(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
-        let rows = Rows::new(&batch.0, &self.of)?;
-        let collect = &mut self.collect;
-        py.detach(|| named(&rows, collect)).finish()
+        let Self { reading, collect } = self;
+        let mut named = Named::default();
+        py.detach(|| {
+            reading.each(batch.0, &mut |document| {
+                named.push(document, collect);
+                Ok(())
+            })
+        })?;
+        named.finish()
     }
 }
 
@@ -537,33 +512,33 @@ struct Named {
     names: BinaryBuilder,
     positions: BinaryBuilder,
     ids: StringBuilder,
+    given: BooleanBuilder,
+    of_parts: Int64Builder,
     texts: StringBuilder,
 }
 
-fn named(rows: &Rows, collect: &mut Collecting) -> Named {
-    let mut named = Named::default();
-    for row in 0..rows.len() {
-        let Some(text) = rows.text(row) else { continue };
-        let Some(name) = collect.name(text) else {
-            continue;
-        };
-        let position = collect.position(rows.id(row), rows.value(row));
-        named.nodes.append_value(name.node().0 as i64);
-        named.names.append_value(name.0.to_le_bytes());
-        named.positions.append_value(position);
-        named.ids.append_value(rows.id(row));
-        named.texts.append_value(text);
-    }
-    named
-}
-
 impl Named {
+    fn push(&mut self, document: &Document<'_>, collect: &mut Collecting) {
+        let Some(name) = collect.name(document) else {
+            return;
+        };
+        self.nodes.append_value(name.node().0 as i64);
+        self.names.append_value(name.0.to_le_bytes());
+        self.positions.append_value(collect.position(document));
+        self.ids.append_value(document.id);
+        self.given.append_value(document.given);
+        self.of_parts.append_value(document.part as i64);
+        self.texts.append_value(document.text);
+    }
+
     fn finish(mut self) -> PyResult<Batch> {
         batch([
             ("node", Arc::new(self.nodes.finish()) as ArrayRef),
             ("name", Arc::new(self.names.finish())),
             ("position", Arc::new(self.positions.finish())),
             ("id", Arc::new(self.ids.finish())),
+            ("given", Arc::new(self.given.finish())),
+            ("of_part", Arc::new(self.of_parts.finish())),
             ("text", Arc::new(self.texts.finish())),
         ])
     }
@@ -576,6 +551,7 @@ struct Collected {
     ranks: Int32Builder,
     names: BinaryBuilder,
     positions: BinaryBuilder,
+    of_parts: Int64Builder,
     repeated: BooleanBuilder,
     texts: StringBuilder,
     kept: StringBuilder,
@@ -586,7 +562,8 @@ const REPEAT: i32 = 1;
 const DECIDED: i32 = 2;
 
 impl Collected {
-    fn push(&mut self, id: &str, text: &str, role: &Role) {
+    fn push(&mut self, document: &Document<'_>, role: &Role) {
+        let Document { id, text, part, .. } = *document;
         match role {
             Role::Alone => {}
             Role::Repeats(kept) => {
@@ -596,6 +573,7 @@ impl Collected {
                 self.ranks.append_value(DECIDED);
                 self.names.append_null();
                 self.positions.append_value(id);
+                self.of_parts.append_value(0);
                 self.repeated.append_value(true);
                 self.texts.append_null();
                 self.kept.append_value(kept);
@@ -611,6 +589,7 @@ impl Collected {
                 self.ranks.append_value(if *first { FIRST } else { REPEAT });
                 self.names.append_value(name.0.to_le_bytes());
                 self.positions.append_value(position);
+                self.of_parts.append_value(part as i64);
                 self.repeated.append_value(*repeated);
                 self.texts.append_option(first.then_some(text));
                 self.kept.append_null();
@@ -624,6 +603,7 @@ impl Collected {
             ("rank", Arc::new(self.ranks.finish())),
             ("name", Arc::new(self.names.finish())),
             ("position", Arc::new(self.positions.finish())),
+            ("of_part", Arc::new(self.of_parts.finish())),
             ("repeated", Arc::new(self.repeated.finish())),
             ("text", Arc::new(self.texts.finish())),
             ("kept", Arc::new(self.kept.finish())),
@@ -641,15 +621,16 @@ pub(crate) struct Settle {
 
 #[pymethods]
 impl Settle {
+    /// `limit` is how many bytes a component may take.
     #[new]
-    fn new(of: Distributed, pairs: bool) -> Self {
+    fn new(of: Distributed, pairs: bool, limit: u64) -> Self {
         let settle = if pairs {
             Settling::pairs(of.setup)
         } else {
             Settling::new(of.setup)
         };
         Self {
-            settle,
+            settle: settle.limited(limit),
             pairs,
             decided: Vec::new(),
         }
@@ -660,6 +641,7 @@ impl Settle {
         let batch = &batch.0;
         let components: &Int64Array = column(batch, "component")?;
         let ranks: &Int32Array = column(batch, "rank")?;
+        let parts: &Int64Array = column(batch, "of_part")?;
         let repeated: &BooleanArray = column(batch, "repeated")?;
         let (names, positions) = (binary(batch, "name")?, binary(batch, "position")?);
         let [texts, kept] = ["text", "kept"].map(|name| {
@@ -681,6 +663,7 @@ impl Settle {
                         component: components.value(row) as u64,
                         name: TextName(u128::from_le_bytes(name)),
                         position: positions.value(row),
+                        part: parts.value(row) as u64,
                         text: texts.is_valid(row).then(|| texts.value(row)),
                         repeated: repeated.value(row),
                     })?;

@@ -6,6 +6,7 @@
 
 mod compare;
 mod distributed;
+mod documents;
 mod error;
 mod hamming;
 mod labelled;

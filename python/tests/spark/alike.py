@@ -16,11 +16,14 @@ def removed_of(rows):
     return {row["id"]: tuple(row[name] for name in columns) for row in rows}
 
 
-def check(session, table, frame=None, **settings):
+def check(session, table, frame=None, against=None, **settings):
     """Asserts that Spark removes what one machine does, for the same documents; returns the result."""
-    result = las.dedup(session.createDataFrame(table) if frame is None else frame, **settings)
+    frame = session.createDataFrame(table) if frame is None else frame
+    known = None if against is None else session.createDataFrame(against)
+    result = las.dedup(frame, against=known, **settings)
     here = {name: value for name, value in settings.items() if name not in ("checkpoint", "links_on_driver")}
-    alone = la.dedup(by_id(table), id="id", threads=2, **here)
+    here = {"id": "id", "threads": 2, **here}
+    alone = la.dedup(by_id(table), against=None if against is None else by_id(against), **here)
     removed = result.removed.toArrow().to_pylist()
     expected = removed_of(alone.removed.to_pylist())
     assert removed_of(removed) == expected
@@ -28,6 +31,9 @@ def check(session, table, frame=None, **settings):
     kept = result.kept.toArrow()
     assert sorted(kept.column("id").to_pylist()) == sorted(alone.kept.column("id").to_pylist())
     assert kept.column_names == table.column_names
+    ids = by_id(table).column("id").to_pylist()
+    rejected = sorted(row.id for row in result.rejected.select("id").collect())
+    assert rejected == sorted(ids[row] for row, _ in alone.rejected)
     return result, alone
 
 

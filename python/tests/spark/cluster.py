@@ -3,6 +3,7 @@
 import os
 import sys
 
+import pyarrow as pa
 import pytest
 from alike import check
 from corpora import generated, real, skewed
@@ -34,9 +35,26 @@ def cluster(tmp_path_factory):
     session.stop()
 
 
+#: Small runs are linked by the driver, others by tasks.
+WAYS = [{}, {"links_on_driver": 2000}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("rule", [{}, {"threshold": 0.6, "keep": "max:weight"}, {"method": "simhash"}], ids=str)
-def test_the_result_is_that_of_one_machine(cluster, rule):
-    check(cluster, generated(400, 60), **rule)
+def test_the_result_is_that_of_one_machine(cluster, rule, way):
+    check(cluster, generated(400, 60), **rule, **way)
+
+
+@pytest.mark.parametrize("way", [*WAYS, {"links_on_driver": 0}], ids=str)
+def test_within_against_and_features(cluster, way):
+    table = generated(500, 30, seed=4)
+    table = table.append_column("site", pa.array([at % 3 for at in range(500)]))
+    words = [text.lower().split() for text in table.column("text").to_pylist()]
+    table = table.append_column("words", pa.array(words))
+    known, table = table.slice(0, 150), table.slice(150)
+    settings = {"within": "site", "features": "words", "threshold": 0.5}
+    _, alone = check(cluster, table, against=known, **settings, **way)
+    assert len(alone.removed) > 20
 
 
 @pytest.mark.parametrize(
@@ -49,8 +67,9 @@ def test_real_texts(cluster, name, rows):
     check(cluster, table)
 
 
-def test_a_third_of_all_rows_shares_a_band(cluster):
-    check(cluster, skewed(16_000, 150, 70))
+@pytest.mark.parametrize("way", [{}, {"links_on_driver": 60_000}], ids=str)
+def test_a_third_of_all_rows_shares_a_band(cluster, way):
+    check(cluster, skewed(16_000, 150, 70), **way)
 
 
 def test_components_by_joins(cluster, tmp_path):
@@ -73,8 +92,9 @@ def again(frame, mark, deed):
     return frame.mapInArrow(rows, frame.schema)
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("fails", [{0}, {1, 2}, {0, 2}])
-def test_stages_that_run_again(cluster, tmp_path, fails):
+def test_stages_that_run_again(cluster, tmp_path, fails, way):
     table = generated(400, 60, seed=8)
 
     def deed(time):
@@ -82,12 +102,13 @@ def test_stages_that_run_again(cluster, tmp_path, fails):
             raise OSError("this attempt fails")
 
     frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
-    check(cluster, table, frame=frame)
+    check(cluster, table, frame=frame, **way)
     assert len(list(tmp_path.iterdir())) > max(fails)
 
 
+@pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("dies", [0, 1, 2])
-def test_an_executor_that_is_killed(cluster, tmp_path, dies):
+def test_an_executor_that_is_killed(cluster, tmp_path, dies, way):
     """While documents are sketched, collected, or kept ones read: what it held is made again."""
     table = generated(400, 60, seed=9)
 
@@ -98,5 +119,5 @@ def test_an_executor_that_is_killed(cluster, tmp_path, dies):
             os.kill(executor, 9)
 
     frame = again(cluster.createDataFrame(table).repartition(4), str(tmp_path), deed)
-    check(cluster, table, frame=frame)
+    check(cluster, table, frame=frame, **way)
     assert len(list(tmp_path.iterdir())) > dies + 1

@@ -23,10 +23,29 @@ RULES = [
 ]
 
 
+#: Linked by the driver as small runs are, by tasks as larger ones, and by joins as the largest.
+WAYS = [{}, {"links_on_driver": 2000}, {"links_on_driver": 0}]
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=str)
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_the_result_is_that_of_one_machine(spark, rule):
+def test_the_result_is_that_of_one_machine(spark, tmp_path, rule, way):
     for rows, length in [(400, 20), (300, 150)]:
-        check(spark, generated(rows, length), **rule)
+        check(spark, generated(rows, length), checkpoint=str(tmp_path), **rule, **way)
+
+
+def test_ways_are_different_ones(spark, tmp_path, monkeypatch):
+    taken = []
+    for name in ("linked_here", "linked", "joined"):
+        def note(run, *given, name=name, step=getattr(las._Run, name)):
+            taken.append(name)
+            return step(run, *given)
+
+        monkeypatch.setattr(las._Run, name, note)
+    for way, expected in zip(WAYS, [["linked_here"], ["linked"], ["linked", "joined"]]):
+        taken.clear()
+        check(spark, generated(400, 30), threshold=0.6, checkpoint=str(tmp_path), **way)
+        assert taken == expected
 
 
 @pytest.mark.parametrize("keep", ["first", "last", "longest", "max:weight", "min:weight", "min:name", "max:name"])
@@ -54,10 +73,11 @@ def test_real_texts(spark, name, rows, every):
     assert result.removed.count() > 1
 
 
+@pytest.mark.parametrize("way", [{}, {"links_on_driver": 60_000}], ids=str)
 @pytest.mark.parametrize("own", [2, 70])
-def test_a_third_of_all_rows_shares_a_band(spark, own):
+def test_a_third_of_all_rows_shares_a_band(spark, own, way):
     """Similar ones cost a comparison each; others meet again by their rarest features."""
-    check(spark, skewed(16_000, 150, own))
+    check(spark, skewed(16_000, 150, own), **way)
 
 
 def test_a_third_of_all_rows_has_one_text(spark):
@@ -79,7 +99,7 @@ def test_components_by_joins(spark, tmp_path):
 def test_components_are_those_of_a_plain_union(spark, tmp_path):
     job = las.Job.of("default", None, "id")
     frame = spark.createDataFrame([("a", "b")], "id string, text string")
-    run = las._Run(frame, "text", "id", job, str(tmp_path), 0)
+    run = las._Run(frame, las._Columns(["text"], "id"), job, str(tmp_path), (0, 0))
     chain = [(at + 1, at) for at in range(40)]
     star = [(100, at) for at in range(101, 130)]
     pairs = chain + star + [(300, -5), (-5, 299), (7, 8), (-9, -8)]
@@ -88,6 +108,103 @@ def test_components_are_those_of_a_plain_union(spark, tmp_path):
     expected |= {300: -5, 299: -5, -5: -5, -9: -9, -8: -9}
     assert {row.node: row.component for row in labels} == expected
     assert len(labels) == len(expected)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("rule", [{"threshold": 0.6}, {"method": "simhash", "distance": 8}], ids=str)
+def test_within_equal_values(spark, tmp_path, way, rule):
+    """Numbers and strings, with nulls: of a text in several parts one is kept in each."""
+    table = generated(400, 30, seed=4)
+    sites = [[None, "a", "b", "ab"][at * 7 % 4] for at in range(400)]
+    years = [[None, 2001, 2002][at * 5 % 3] for at in range(400)]
+    table = table.append_column("site", pa.array(sites)).append_column("year", pa.array(years))
+    for within in ("site", "year"):
+        _, alone = check(spark, table, within=within, checkpoint=str(tmp_path), **way, **rule)
+        everywhere = la.dedup(by_id(table), id="id", **rule)
+        assert 0 < len(alone.removed) < len(everywhere.removed)
+
+
+def test_within_equal_values_of_a_hot_text(spark):
+    table = skewed(12_000, 150, 70)
+    table = table.append_column("site", pa.array([at % 3 for at in range(12_000)]))
+    check(spark, table, within="site")
+
+
+def test_pairs_within_equal_values(spark):
+    table = generated(300, 30)
+    table = table.append_column("site", pa.array([at % 2 for at in range(300)]))
+    found = las.pairs(spark.createDataFrame(table), threshold=0.6, within="site").toArrow()
+    alone = la.pairs(by_id(table), id="id", threshold=0.6, within="site").pairs
+    assert rows_of(found) == rows_of(alone)
+    assert 0 < len(alone) < len(la.pairs(by_id(table), id="id", threshold=0.6).pairs)
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_features_made_elsewhere(spark, tmp_path, way):
+    """As lists, as maps to weights, and as strings; rows whose features are none are rejected."""
+    table = generated(300, 30, seed=6)
+    words = [text.lower().split() for text in table.column("text").to_pylist()]
+    table = table.drop_columns(["text"])
+    lists = [None if at == 7 else words[at] for at in range(300)]
+    maps = [
+        {word: -1.0 if at == 9 else 0.5 + len(word) for word in words[at]} if words[at] else {"w": 1.0}
+        for at in range(300)
+    ]
+    strings = [" ".join(words[at]) for at in range(300)]
+    table = table.append_column("lists", pa.array(lists))
+    table = table.append_column("maps", pa.array([list(it.items()) for it in maps], pa.map_("string", "double")))
+    table = table.append_column("strings", pa.array(strings))
+    frame = spark.createDataFrame(table)
+    for features, bad in [("lists", 7), ("maps", 9), ("strings", None)]:
+        for rule in ({"threshold": 0.6}, {"verify": "cosine", "threshold": 0.7}):
+            result, alone = check(
+                spark, table, frame=frame, features=features, checkpoint=str(tmp_path), **way, **rule
+            )
+            assert len(alone.removed) > 10
+            assert list(result.reasons) == ([] if bad is None else [table.column("id")[bad].as_py()])
+            assert all("features" in reason for reason in result.reasons.values())
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+def test_several_columns_of_text(spark, tmp_path, way):
+    table = generated(300, 30, seed=7)
+    texts = table.column("text").to_pylist()
+    titles = [None if at % 5 == 0 else text[:40] for at, text in enumerate(texts)]
+    bodies = [None if at % 7 == 0 else text[40:] for at, text in enumerate(texts)]
+    table = table.drop_columns(["text"]).append_column("title", pa.array(titles))
+    table = table.append_column("body", pa.array(bodies))
+    result, alone = check(
+        spark, table, text=["title", "body"], threshold=0.6, checkpoint=str(tmp_path), **way
+    )
+    assert len(alone.removed) > 10
+    assert len(alone.rejected) == 9
+
+
+@pytest.mark.parametrize("way", WAYS, ids=str)
+@pytest.mark.parametrize("keep", ["first", "last", "max:weight"])
+def test_against_what_is_known(spark, tmp_path, way, keep):
+    """Known documents come first and are never removed, whatever their ids are and whatever they match."""
+    table = generated(500, 30, seed=8)
+    against, table = table.slice(0, 200), table.slice(200)
+    ids = table.column("id").to_pylist()
+    # Ids of the data that are known ones, too.
+    known = pa.array(ids[:50] + against.column("id").to_pylist()[50:])
+    against = against.set_column(0, "id", known)
+    _, alone = check(
+        spark, table, against=against, threshold=0.6, keep=keep, checkpoint=str(tmp_path), **way
+    )
+    of_known = set(alone.removed.column("kept").to_pylist()) & set(known.to_pylist())
+    assert len(of_known) > 10
+
+
+def test_known_documents_that_are_alike_are_both_known(spark):
+    """What repeats the second of two that match wholly names the first, as on one machine."""
+    known = pa.table({"id": ["g1", "g2", "g3"], "text": ["a b c d e f", "a b c d e f a b c d e f", "z y x w v u"]})
+    texts = ["a b c d e f a b c d e f", "A b c d e f a b c d e f", "z y x w v u", "z y x, w v u", "more of it"]
+    table = pa.table({"id": ["1", "2", "3", "4", "5"], "text": texts})
+    for way in WAYS[:2]:
+        _, alone = check(spark, table, against=known, recipe="words-1", verify="containment", **way)
+        assert len(alone.removed) == 4
 
 
 def test_tables_beside(spark):
@@ -147,8 +264,37 @@ def test_refusals(spark):
         las.dedup(frame, keep="most:x")
     with pytest.raises(la.SettingError, match="keep"):
         las.pairs(frame, keep="first")
-    with pytest.raises(Exception, match="id"):
-        las.dedup(spark.createDataFrame([(None, "x")], "id string, text string")).removed.collect()
+    for id, what in ((None, "null"), ("", "empty")):
+        with pytest.raises(Exception, match=f"the id of a row is {what}"):
+            las.dedup(spark.createDataFrame([(id, "x")], "id string, text string"))
+    frame = spark.createDataFrame([("a", "x", 1, [1])], "id string, text string, n int, list array<int>")
+    for settings, what in [
+        ({"text": "body"}, "no column 'body' among 'id', 'text', 'n', 'list'"),
+        ({"id": "key"}, "no column 'key'"),
+        ({"keep": "max:date"}, "no column 'date'"),
+        ({"within": "site"}, "no column 'site'"),
+        ({"features": "words"}, "no column 'words'"),
+        ({"text": "n"}, "'n' is of the type int"),
+        ({"text": ["text", "n"]}, "'n' is of the type int"),
+        ({"id": "list"}, "'list' is of the type array<int>"),
+        ({"within": "list"}, "'list' is of the type array<int>"),
+        ({"against": spark.createDataFrame([("a",)], "id string")}, "no column 'text' among 'id'"),
+    ]:
+        with pytest.raises(la.InputError, match=what):
+            las.dedup(frame, **settings)
+    with pytest.raises(la.SettingError, match="window"):
+        las.dedup(frame, window="2d", time="n")
+    known = spark.createDataFrame([("b", "one"), ("b", "two")], "id string, text string")
+    with pytest.raises(la.InputError, match="of against stand in more than one row, such as 'b'"):
+        las.dedup(frame.select("id", "text"), against=known)
+
+
+def test_a_component_that_is_too_large(spark):
+    text = "one two three four five six seven eight nine ten"
+    frame = spark.createDataFrame([(str(at), f"{text} {at}") for at in range(50)], "id string, text string")
+    assert las.dedup(frame, component_memory=50 * 700).removed.count() == 49
+    with pytest.raises(Exception, match="takes more than the limit of 20000 bytes"):
+        las.dedup(frame, component_memory=20_000).removed.count()
 
 
 def test_parquet_in_and_out_with_checkpoints(spark, tmp_path):

@@ -221,8 +221,9 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     }
 }
 
-/// Missing and null are one value, different from every other.
-fn part_value(value: Scalar<'_>) -> u64 {
+/// What stands for a value of [`Settings::within`]: equal for equal values. Missing and null are one
+/// value, different from every other.
+pub fn part_value(value: Scalar<'_>) -> u64 {
     let tagged = match value {
         Scalar::Missing | Scalar::Null => return 0,
         Scalar::Number { literal, .. } => literal,

@@ -32,7 +32,7 @@ use crate::error::{Error, Result};
 pub use crate::rule::{measure_name, method_name};
 pub use audit::{AuditReport, ByEdit, ByLength, Planted, Share};
 pub use dedup::dedup;
-pub use documents::parse_time;
+pub use documents::{parse_time, part_value};
 pub use evaluate::{
     ClusterFiles, ClusterSummary, EvaluateSettings, EvaluateSummary, SettingSummary, Truth,
     clusters, evaluate, lowest_threshold, measured, thresholds_from, usual_measure,

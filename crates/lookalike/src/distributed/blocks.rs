@@ -40,6 +40,8 @@ pub(super) struct Keys {
 #[derive(Clone, Debug)]
 pub(super) struct Features {
     pub(super) nodes: Vec<Node>,
+    /// The parts of the documents, where only equal ones match.
+    pub(super) parts: Vec<u64>,
     pub(super) glances: Glances,
     pub(super) ends: Vec<u32>,
     pub(super) features: Vec<u64>,
@@ -81,6 +83,14 @@ impl Keys {
         }
     }
 
+    /// Appends a document, with its place among glances of the same layout, and its keys.
+    pub(super) fn push(&mut self, node: Node, glances: &Glances, at: usize, keys: &[u64]) {
+        let place = self.nodes.len() as u32;
+        self.nodes.push(node);
+        self.glances.copy(glances, at);
+        self.entries.extend(keys.iter().map(|&key| (key, place)));
+    }
+
     /// Appends the documents and keys of others.
     pub(super) fn append(&mut self, other: &Self) {
         let base = self.nodes.len() as u32;
@@ -113,6 +123,7 @@ impl Features {
     pub(super) fn new(setup: &Setup, layout: Layout) -> Self {
         Self {
             nodes: Vec::new(),
+            parts: Vec::new(),
             glances: Glances::new(layout, setup),
             ends: Vec::new(),
             features: Vec::new(),
@@ -124,6 +135,8 @@ impl Features {
         put_length(self.nodes.len(), &mut into);
         put_length(self.features.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
+        let parts = self.parts.iter();
+        parts.for_each(|part| into.extend(part.to_le_bytes()));
         self.glances.write(&mut into);
         self.ends
             .iter()
@@ -237,6 +250,8 @@ fn read_features(setup: &Setup, reader: &mut Reader<'_>) -> Option<Features> {
     let (documents, count) = (length(reader)?, length(reader)?);
     let mut features = Features::new(setup, layout);
     features.nodes = reader.list(documents, |bytes| Node(u64::from_le_bytes(bytes)))?;
+    let parted = if setup.bounds.within { documents } else { 0 };
+    features.parts = reader.list(parted, u64::from_le_bytes)?;
     features.glances.read(reader, documents)?;
     features.ends = reader.list(documents, u32::from_le_bytes)?;
     features.features = reader.list(count, u64::from_le_bytes)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Members, Setup, TextName, Value};
+use super::{Document, Members, Setup, TextName};
 use crate::error::Result;
 use crate::sketches::Sketches;
 use crate::text::Scratch;
@@ -53,8 +53,8 @@ impl Collect {
     ///
     /// # Errors
     /// If the positions of the members are none of this run.
-    pub fn role(&mut self, id: &str, value: Value<'_>, text: &str) -> Result<Role> {
-        let Some(name) = self.name(text) else {
+    pub fn role(&mut self, document: &Document<'_>) -> Result<Role> {
+        let Some(name) = self.name(document) else {
             return Ok(Role::Alone);
         };
         let component = self.members.component(name.node());
@@ -62,8 +62,12 @@ impl Collect {
         if component.is_none() && first.is_none() {
             return Ok(Role::Alone);
         }
-        let position = self.position(id, value);
+        let position = self.position(document);
         let is_first = first.is_none_or(|first| first == position);
+        if document.given && !is_first {
+            // It is kept, and whatever matches it names the first.
+            return Ok(Role::Alone);
+        }
         match (component, first) {
             (Some(component), _) => Ok(Role::Member {
                 component: component.0,
@@ -73,23 +77,21 @@ impl Collect {
                 repeated: first.is_some(),
             }),
             (None, Some(first)) if !is_first => {
-                Ok(Role::Repeats(self.setup.first.id(first)?.to_owned()))
+                Ok(Role::Repeats(self.setup.id_at(first)?.to_owned()))
             }
             (None, _) => Ok(Role::Alone),
         }
     }
 
-    /// The name of a text; None if it matches nothing.
-    pub fn name(&mut self, text: &str) -> Option<TextName> {
-        let analysis = self.setup.analyzer.analyze(text, &mut self.scratch);
+    /// The name of a document's text; None if it matches nothing.
+    pub fn name(&mut self, document: &Document<'_>) -> Option<TextName> {
+        let analysis = self.setup.analyze(document.text, &mut self.scratch);
         self.sketches.name_only(&analysis);
-        self.setup.name(&self.sketches, DocId(0))
+        self.setup.name(&self.sketches, DocId(0), document.part)
     }
 
     /// The position of a document.
-    pub fn position(&self, id: &str, value: Value<'_>) -> Vec<u8> {
-        let mut position = Vec::with_capacity(id.len() + 12);
-        self.setup.first.position(id, value, &mut position);
-        position
+    pub fn position(&self, document: &Document<'_>) -> Vec<u8> {
+        self.setup.position(document)
     }
 }

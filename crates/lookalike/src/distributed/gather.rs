@@ -20,6 +20,8 @@ pub struct Gathered {
     pub repeats: Vec<Repeat>,
     /// Ids that several documents have.
     pub repeated_ids: Vec<String>,
+    /// Ids that several of the documents have that are given as known.
+    pub repeated_given_ids: Vec<String>,
     /// Nodes of groups that were too large: they meet again by their rarest features; see
     /// [`Scatter::crowded`](super::Scatter::crowded).
     pub crowded: Vec<Node>,
@@ -99,8 +101,13 @@ impl Gather {
             Block::Texts(texts) => texts.into_iter().for_each(|text| self.add_text(text)),
             Block::Ids(ids) => {
                 for id in ids {
-                    if let Some(id) = self.ids.replace(id) {
-                        self.found.repeated_ids.push(id);
+                    if let Some(marked) = self.ids.replace(id) {
+                        let (id, given) = self.setup.unmarked_id(&marked);
+                        let repeated = match given {
+                            true => &mut self.found.repeated_given_ids,
+                            false => &mut self.found.repeated_ids,
+                        };
+                        repeated.push(id.to_owned());
                     }
                 }
             }
@@ -155,8 +162,13 @@ impl Gather {
             .repeats
             .extend(repeats.map(|(name, (_, first))| Repeat { name, first }));
         self.found.repeats.sort_unstable();
-        self.found.repeated_ids.sort_unstable();
-        self.found.repeated_ids.dedup();
+        for ids in [
+            &mut self.found.repeated_ids,
+            &mut self.found.repeated_given_ids,
+        ] {
+            ids.sort_unstable();
+            ids.dedup();
+        }
         self.found
     }
 }

@@ -6,8 +6,9 @@
 //! portions.
 //!
 //! 1. [`Scatter`] sketches the documents of a portion. Every key goes, with a few bytes of its
-//!    document's sketch, to the part that gets all equal keys. Features of short documents stay where
-//!    they are until their frequencies are known ([`FeatureOrder`]); then the rarest are keys too.
+//!    document's sketch, to the part that gets all equal keys ([`spread`]). Features of short documents
+//!    stay where they are until their frequencies are known ([`FeatureOrder`]); then the rarest are
+//!    keys too.
 //! 2. [`Gather`] has all blocks of a part. Documents that share a key, and that their sketches do not
 //!    rule out, are *linked*: not every two of them, but so that what matches is connected. Equal
 //!    texts are one [`Node`].
@@ -31,12 +32,14 @@
 
 mod blocks;
 mod collect;
+mod document;
 mod gather;
 mod glance;
 mod members;
 mod position;
 mod scatter;
 mod settle;
+mod spread;
 
 use std::sync::Arc;
 
@@ -51,32 +54,41 @@ use crate::text::{Analyzer, State};
 use crate::types::DocId;
 
 pub use collect::{Collect, Role};
+pub use document::{Bounds, Document, pack_features};
 pub use gather::{Gather, Gathered, Repeat};
 pub use members::Members;
 pub use position::{First, Value};
 pub use scatter::{FeatureOrder, Parcel, ParcelKind, Scatter};
 pub use settle::{Incoming, Removed, Settle, SettledPair};
+pub use spread::spread;
 
 /// What all steps of a run have in common.
 #[derive(Debug)]
 pub struct Setup {
     plan: Plan,
     first: First,
+    bounds: Bounds,
     analyzer: Analyzer,
     sketcher: Sketcher,
 }
 
 impl Setup {
-    /// For a recipe, settings and the order in which documents count.
+    /// For a recipe, settings, the order in which documents count and what keeps them apart.
     ///
     /// # Errors
     /// If there is no plan for them; see [`Plan::new`].
-    pub fn new(recipe: &Recipe, settings: Settings, first: First) -> Result<Arc<Self>> {
+    pub fn new(
+        recipe: &Recipe,
+        settings: Settings,
+        first: First,
+        bounds: Bounds,
+    ) -> Result<Arc<Self>> {
         let plan = Plan::new(recipe, settings)?;
         let sketcher = Sketcher::new(recipe, &plan, Cpu::best());
         Ok(Arc::new(Self {
             plan,
             first,
+            bounds,
             analyzer: Analyzer::new(recipe).with_extras(sketcher.extras()),
             sketcher,
         }))
@@ -101,17 +113,29 @@ impl Setup {
     }
 
     /// The name of a document's text; None if it matches nothing.
-    fn name(&self, sketches: &Sketches, document: DocId) -> Option<TextName> {
+    fn name(&self, sketches: &Sketches, document: DocId, part: u64) -> Option<TextName> {
         if sketches.state(document) == State::Empty {
             return None;
         }
         // What punctuation makes of sentences is not in the tokens.
         let sentences = sketches.sentences(document).unwrap_or(0);
-        Some(TextName(sketches.key(document) ^ u128::from(sentences)))
+        let name = sketches.key(document) ^ u128::from(sentences);
+        let of_part = if self.bounds.within { mix(part) } else { 0 };
+        Some(TextName(name ^ (u128::from(of_part) << 64)))
+    }
+
+    /// A key that only documents of the same part share.
+    fn parted(&self, key: u64, part: u64) -> u64 {
+        if self.bounds.within {
+            mix(key ^ part)
+        } else {
+            key
+        }
     }
 }
 
-/// Documents whose texts have one name match the same others, and one another.
+/// Documents whose texts have one name match the same others, and one another. Equal texts of
+/// different parts have different names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextName(pub u128);
 

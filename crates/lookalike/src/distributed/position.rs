@@ -81,13 +81,15 @@ impl First {
             Self::Most => behind_value(position, 0xff),
         };
         rest.and_then(|id| std::str::from_utf8(id).ok())
-            .ok_or_else(|| {
-                Error::setting(format!(
-                    "{} bytes are no position of a document in this order: give those of the same run",
-                    position.len()
-                ))
-            })
+            .ok_or_else(|| none_of_this_order(position))
     }
+}
+
+pub(super) fn none_of_this_order(position: &[u8]) -> Error {
+    Error::setting(format!(
+        "{} bytes are no position of a document in this order: give those of the same run",
+        position.len()
+    ))
 }
 
 /// Bits that ascend as `f64::total_cmp` does.

@@ -1,4 +1,4 @@
-//! A portion of the documents, sketched: their keys, sent to the parts that get all equal ones.
+//! A portion of the documents, sketched: their keys.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::blocks::{self, Block, Crowd, Features, Keys};
 use super::glance::Layout;
-use super::{Setup, TextName, Value, part_of};
+use super::spread::{refuse_no_parts, send};
+use super::{Document, Setup, TextName};
 use crate::error::{Error, Result};
-use crate::hash::{mix, value_hash};
+use crate::hash::mix;
 use crate::matching::{Frequencies, band_key, block_key, feature_key, smallest_key, text_key};
 use crate::sketches::Sketches;
 use crate::text::{Analysis, Scratch, State};
@@ -17,7 +18,8 @@ use crate::types::DocId;
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParcelKind {
-    /// Goes to [`Gather`](super::Gather), with all others of its part.
+    /// Keys, texts and ids: [spread](super::spread) over parts, each of which goes to one
+    /// [`Gather`](super::Gather).
     Part,
     /// Features that become keys when their frequencies are known: goes to [`FeatureOrder`].
     Features,
@@ -28,7 +30,7 @@ pub enum ParcelKind {
 pub struct Parcel {
     /// What it holds.
     pub kind: ParcelKind,
-    /// The part, from 0; 0 for features, which go nowhere.
+    /// The part, from 0; 0 for what has not been spread yet.
     pub part: u32,
     /// The bytes.
     pub block: Vec<u8>,
@@ -37,7 +39,7 @@ pub struct Parcel {
 /// Sketches are made of so many documents before their store begins again.
 const AT_ONCE: usize = 1024;
 
-/// Sketches documents and sends their keys to parts.
+/// Sketches documents.
 ///
 /// Memory: what the parcels hold, so they should be [taken](Self::take) when they have some tens of
 /// megabytes. Documents with a text that came before in the same parcels have no keys of their own.
@@ -53,103 +55,85 @@ pub struct Scatter {
 
 /// What has not been taken yet.
 struct Parcels {
-    parts: u32,
-    keys: Vec<Keys>,
+    keys: Keys,
     features: Vec<Features>,
     texts: HashMap<TextName, (u32, Vec<u8>)>,
-    ids: Vec<Vec<String>>,
+    ids: Vec<String>,
     /// Texts whose features alone are wanted and held.
     crowded: HashSet<TextName>,
     bytes: usize,
 }
 
 impl Parcels {
-    fn new(setup: &Setup, parts: u32) -> Self {
+    fn new(setup: &Setup) -> Self {
         let crowd = if setup.refines() {
             Crowd::Refine
         } else {
             Crowd::Split
         };
         let layout = Layout::of_sketches(setup);
-        let keys = || Keys::new(setup, layout, crowd);
         Self {
-            parts,
-            keys: (0..parts).map(|_| keys()).collect(),
+            keys: Keys::new(setup, layout, crowd),
             features: [layout, Layout::Brief]
                 .map(|layout| Features::new(setup, layout))
                 .into(),
             texts: HashMap::new(),
-            ids: vec![Vec::new(); parts as usize],
+            ids: Vec::new(),
             crowded: HashSet::new(),
             bytes: 0,
         }
     }
 
     fn take(self) -> Vec<Parcel> {
-        let mut parcels = Vec::new();
-        let mut to_part = |part: usize, block| {
-            parcels.push(Parcel {
-                kind: ParcelKind::Part,
-                part: part as u32,
-                block,
-            });
-        };
-        for (part, keys) in self.keys.iter().enumerate() {
-            if !keys.nodes.is_empty() {
-                to_part(part, keys.write());
-            }
+        let mut blocks = Vec::new();
+        if !self.keys.nodes.is_empty() {
+            blocks.push(self.keys.write());
         }
-        for (part, ids) in self.ids.iter().enumerate() {
-            if !ids.is_empty() {
-                to_part(part, blocks::write_ids(ids.iter().map(String::as_str)));
-            }
+        if !self.ids.is_empty() {
+            let ids = self.ids.iter().map(String::as_str);
+            blocks.push(blocks::write_ids(ids));
         }
-        let mut texts: Vec<_> = self.texts.into_iter().collect();
-        texts.sort_unstable_by_key(|&(name, _)| (name.node(), name));
-        let part = |name: TextName| part_of(name.node().0, self.parts);
-        for texts in texts.chunk_by(|a, b| part(a.0) == part(b.0)) {
-            let records = texts
-                .iter()
-                .map(|(name, (documents, first))| (*name, *documents, first.as_slice()));
-            to_part(part(texts[0].0) as usize, blocks::write_texts(records));
+        if !self.texts.is_empty() {
+            let texts = self.texts.iter();
+            let records = texts.map(|(name, (documents, first))| (*name, *documents, &first[..]));
+            blocks.push(blocks::write_texts(records));
         }
-        let features = self.features.iter().filter(|it| !it.nodes.is_empty());
-        parcels.extend(features.map(|features| Parcel {
-            kind: ParcelKind::Features,
+        let parcel = |kind, block| Parcel {
+            kind,
             part: 0,
-            block: features.write(),
-        }));
-        parcels
+            block,
+        };
+        let features = self.features.iter().filter(|it| !it.nodes.is_empty());
+        let features = features.map(|features| parcel(ParcelKind::Features, features.write()));
+        let blocks = blocks.into_iter();
+        blocks
+            .map(|block| parcel(ParcelKind::Part, block))
+            .chain(features)
+            .collect()
     }
 }
 
 impl Scatter {
-    /// Sends keys to so many parts, from 1.
-    ///
-    /// # Errors
-    /// If there are no parts.
-    pub fn new(setup: Arc<Setup>, parts: u32) -> Result<Self> {
-        if parts == 0 {
-            return Err(Error::setting("keys cannot go to 0 parts: give 1 or more"));
-        }
-        Ok(Self {
+    /// One without documents.
+    pub fn new(setup: Arc<Setup>) -> Self {
+        Self {
             sketches: setup.sketcher.sketches(1 << 20),
             scratch: Scratch::default(),
             buffer: Vec::new(),
-            parcels: Parcels::new(&setup, parts),
+            parcels: Parcels::new(&setup),
             only: None,
             setup,
-        })
+        }
     }
 
     /// Takes the features of documents with these nodes, and nothing else: they have met in groups
     /// that were too large.
-    pub fn crowded(setup: Arc<Setup>, mut nodes: Vec<u64>) -> Result<Self> {
+    pub fn crowded(setup: Arc<Setup>, mut nodes: Vec<u64>) -> Self {
         nodes.sort_unstable();
-        Ok(Self {
+        Self {
             only: Some(Arc::new(nodes)),
-            ..Self::new(setup, 1)?
-        })
+            ..Self::new(setup)
+        }
     }
 
     /// Bytes that are ready to be taken, about.
@@ -158,49 +142,48 @@ impl Scatter {
     }
 
     /// Adds a document.
-    pub fn add(&mut self, id: &str, value: Value<'_>, text: &str) {
+    pub fn add(&mut self, document: &Document<'_>) {
         if self.sketches.len() >= AT_ONCE {
             self.sketches = self.setup.sketcher.sketches(1 << 20);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         let setup = self.setup.clone();
-        self.add_analysis(id, value, &setup.analyzer.analyze(text, &mut scratch));
+        self.add_analysis(document, &setup.analyze(document.text, &mut scratch));
         self.scratch = scratch;
     }
 
-    fn add_analysis(&mut self, id: &str, value: Value<'_>, analysis: &Analysis<'_>) {
+    fn add_analysis(&mut self, document: &Document<'_>, analysis: &Analysis<'_>) {
         self.setup.sketcher.add(analysis, &mut self.sketches);
-        let document = DocId(self.sketches.len() as u32 - 1);
-        let name = self.setup.name(&self.sketches, document);
-        let rich = self.sketches.state(document) == State::Rich;
+        let part = document.part;
+        let at = DocId(self.sketches.len() as u32 - 1);
+        let name = self.setup.name(&self.sketches, at, part);
+        let rich = self.sketches.state(at) == State::Rich;
         if let Some(only) = &self.only {
             let wanted = name.filter(|name| only.binary_search(&name.node().0).is_ok());
             if let Some(name) = wanted.filter(|&name| rich && self.parcels.crowded.insert(name)) {
-                self.add_features(name, analysis, document, 0);
+                self.add_features((name, part), analysis, at, 0);
             }
             return;
         }
-        self.parcels.add_id(id);
+        self.parcels.add_id(&self.setup.marked_id(document));
         let Some(name) = name else { return };
-        let mut position = Vec::with_capacity(id.len() + 12);
-        self.setup.first.position(id, value, &mut position);
-        if !self.parcels.add_text(name, position) {
+        if !self.parcels.add_text(name, self.setup.position(document)) {
             return;
         }
-        self.add_keys(name, document, rich);
+        self.add_keys((name, part), at, rich);
         let joined = self.setup.plan.join().is_some_and(|join| {
-            let size = self.sketches.brief(document).size as usize;
+            let size = self.sketches.brief(at).size as usize;
             rich && size > 0 && size <= join.reach
         });
         if joined {
-            self.add_features(name, analysis, document, 1);
+            self.add_features((name, part), analysis, at, 1);
         }
     }
 
     /// Adds the features of a document to those with one of the two layouts.
     fn add_features(
         &mut self,
-        name: TextName,
+        (name, part): (TextName, u64),
         analysis: &Analysis<'_>,
         document: DocId,
         at: usize,
@@ -212,12 +195,15 @@ impl Scatter {
             None => analysis.features(&mut features.features),
         }
         features.nodes.push(name.node());
+        features
+            .parts
+            .extend(self.setup.bounds.within.then_some(part));
         features.glances.push(&self.sketches, document);
         features.ends.push(features.features.len() as u32);
         self.parcels.bytes += 8 * (features.features.len() - start) + 84;
     }
 
-    fn add_keys(&mut self, name: TextName, document: DocId, rich: bool) {
+    fn add_keys(&mut self, (name, part): (TextName, u64), document: DocId, rich: bool) {
         let Self {
             setup,
             sketches,
@@ -247,20 +233,22 @@ impl Scatter {
             let masks = blocks.masks().enumerate();
             keys.extend(masks.map(|(at, mask)| block_key(at, fingerprint & mask)));
         }
-        let add = |to: &mut Keys, keys: &[u64]| {
-            let at = to.nodes.len() as u32;
-            to.nodes.push(name.node());
-            to.glances.push(sketches, document);
-            to.entries.extend(keys.iter().map(|&key| (key, at)));
-            84 + 12 * keys.len()
-        };
-        parcels.bytes += send(keys, &mut parcels.keys, add);
+        if keys.is_empty() {
+            return;
+        }
+        keys.iter_mut()
+            .for_each(|key| *key = setup.parted(*key, part));
+        let to = &mut parcels.keys;
+        to.nodes.push(name.node());
+        to.glances.push(sketches, document);
+        let at = to.nodes.len() as u32 - 1;
+        to.entries.extend(keys.iter().map(|&key| (key, at)));
+        parcels.bytes += 84 + 12 * keys.len();
     }
 
     /// What is ready to be taken; more documents may follow.
     pub fn take(&mut self) -> Vec<Parcel> {
-        let parts = self.parcels.parts;
-        let fresh = Parcels::new(&self.setup, parts);
+        let fresh = Parcels::new(&self.setup);
         std::mem::replace(&mut self.parcels, fresh).take()
     }
 }
@@ -268,20 +256,9 @@ impl Scatter {
 /// Sets the keys of equal texts apart from those of sentences.
 const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
 
-/// Sorts the keys of a document and hands those of one part to it together; adds the bytes up.
-fn send(keys: &mut [u64], parts: &mut [Keys], add: impl Fn(&mut Keys, &[u64]) -> usize) -> usize {
-    let count = parts.len() as u32;
-    keys.sort_unstable();
-    let of_parts = keys.chunk_by(|&a, &b| part_of(a, count) == part_of(b, count));
-    of_parts
-        .map(|keys| add(&mut parts[part_of(keys[0], count) as usize], keys))
-        .sum()
-}
-
 impl Parcels {
     fn add_id(&mut self, id: &str) {
-        let part = part_of(value_hash(id.as_bytes()), self.parts);
-        self.ids[part as usize].push(id.to_owned());
+        self.ids.push(id.to_owned());
         self.bytes += id.len() + 4;
     }
 
@@ -374,9 +351,7 @@ impl FeatureOrder {
     /// # Errors
     /// If the block is none of features, or there are no parts.
     pub fn keys(&self, setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
-        if parts == 0 {
-            return Err(Error::setting("keys cannot go to 0 parts: give 1 or more"));
-        }
+        refuse_no_parts(parts)?;
         let features = features_of(setup, block)?;
         let layout = features.glances.layout();
         let mut to: Vec<_> = (0..parts)
@@ -387,13 +362,11 @@ impl FeatureOrder {
         features.each(|document, set| {
             self.frequencies.rarest(set, threshold, &mut rarest);
             keys.clear();
-            keys.extend(rarest.iter().map(|&(_, feature)| feature_key(feature)));
+            let part = features.parts.get(document).copied().unwrap_or(0);
+            let key = |&(_, feature): &(u32, u64)| setup.parted(feature_key(feature), part);
+            keys.extend(rarest.iter().map(key));
             send(&mut keys, &mut to, |to, keys| {
-                let at = to.nodes.len() as u32;
-                to.nodes.push(features.nodes[document]);
-                to.glances.copy(&features.glances, document);
-                to.entries.extend(keys.iter().map(|&key| (key, at)));
-                0
+                to.push(features.nodes[document], &features.glances, document, keys);
             });
         });
         let parcels = (0..).zip(to).filter(|(_, keys)| !keys.nodes.is_empty());

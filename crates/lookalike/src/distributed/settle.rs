@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Setup, TextName};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::matching::{Corpus, Outcome, Pair, Route, Texts, find_pairs, find_verdicts};
 use crate::sketches::Sketches;
 use crate::text::{Analysis, Scratch};
@@ -20,6 +20,8 @@ pub struct Incoming<'a> {
     pub name: TextName,
     /// Its position.
     pub position: &'a [u8],
+    /// Its part, where only equal ones match.
+    pub part: u64,
     /// The text, of the first document that has it.
     pub text: Option<&'a str>,
     /// Whether other documents have this text.
@@ -53,6 +55,9 @@ pub struct SettledPair {
 /// Bytes of text that are settled together: small components share the cost of a walk.
 const TOGETHER: usize = 32 << 20;
 
+/// Bytes that a walk takes for a text beside the text itself: its sketch, its place, its keys.
+const BESIDE_A_TEXT: u64 = 600;
+
 /// Repeats that wait for the verdicts of their component.
 const WAITING: usize = 1 << 16;
 
@@ -60,11 +65,15 @@ const WAITING: usize = 1 << 16;
 /// order, except that repeats of a text come after all that have texts.
 ///
 /// It works in the `rayon` pool in which it is called. Memory: the texts of a component and some
-/// hundred bytes for each, or some tens of megabytes of small components; repeats take none.
+/// hundred bytes for each, or some tens of megabytes of small components; repeats take none. A
+/// component beyond a [limit](Self::limited) is refused before it takes more.
 pub struct Settle {
     setup: Arc<Setup>,
     pairs_wanted: bool,
+    limit: u64,
     component: Option<u64>,
+    /// Texts of the component, and bytes that they take.
+    size: (u64, u64),
     held: Held,
     waiting: Vec<(TextName, Vec<u8>)>,
     /// Verdicts on repeated texts of the component, once its walk is done.
@@ -84,6 +93,7 @@ struct Held {
 struct Document {
     name: TextName,
     position: Vec<u8>,
+    part: u64,
     text: std::ops::Range<usize>,
     repeated: bool,
 }
@@ -107,7 +117,9 @@ impl Settle {
         Self {
             setup,
             pairs_wanted: false,
+            limit: u64::MAX,
             component: None,
+            size: (0, 0),
             held: Held::default(),
             waiting: Vec::new(),
             verdicts: HashMap::new(),
@@ -125,10 +137,20 @@ impl Settle {
         }
     }
 
+    /// The same for components that take no more than so many bytes: their texts and 600 for each.
+    #[must_use]
+    pub fn limited(self, bytes: u64) -> Self {
+        Self {
+            limit: bytes,
+            ..self
+        }
+    }
+
     /// Adds a document.
     ///
     /// # Errors
-    /// If a text comes behind many repeats of its component, or if there are no verdicts to be had.
+    /// If its component is beyond the limit, if a text comes behind many repeats of its component, or if
+    /// there are no verdicts to be had.
     pub fn add(&mut self, document: Incoming<'_>) -> Result<()> {
         if self.component != Some(document.component) {
             if self.walked || self.held.texts.len() >= TOGETHER {
@@ -137,6 +159,7 @@ impl Settle {
             }
             self.walked = false;
             self.component = Some(document.component);
+            self.size = (0, 0);
         }
         let Some(text) = document.text else {
             if !self.pairs_wanted {
@@ -155,11 +178,18 @@ impl Settle {
                 document.component
             )));
         }
+        self.setup.check_text(text)?;
+        self.size.0 += 1;
+        self.size.1 += text.len() as u64 + BESIDE_A_TEXT;
+        if self.size.1 > self.limit {
+            return Err(self.too_large(document.position));
+        }
         let start = self.held.texts.len();
         self.held.texts.push_str(text);
         self.held.documents.push(Document {
             name: document.name,
             position: document.position.to_vec(),
+            part: document.part,
             text: start..self.held.texts.len(),
             repeated: document.repeated,
         });
@@ -201,9 +231,21 @@ impl Settle {
         Ok(())
     }
 
+    fn too_large(&self, position: &[u8]) -> Error {
+        let (texts, bytes) = self.size;
+        let id = self.setup.id_at(position).unwrap_or_default();
+        let message = format!(
+            "a component, that of document '{id}', takes more than the limit of {} bytes: its first {texts} \
+             texts take {bytes}, and one task has to hold them all. Allow more where tasks have it, or give \
+             a higher threshold or a field within which documents match, so that fewer are connected",
+            self.limit
+        );
+        Error::new(ErrorKind::Limit, message)
+    }
+
     /// The verdict on a document whose text an earlier one has.
     fn repeat(&self, name: TextName, position: &[u8]) -> Result<Removed> {
-        let id = |position| self.setup.first.id(position).map(str::to_owned);
+        let id = |position| self.setup.id_at(position).map(str::to_owned);
         let (kept, similarity, route) = match self.verdicts.get(&name) {
             Some(Verdict::Kept(kept)) => (kept.clone(), Similarity::ONE, Route::Exact),
             Some(Verdict::Removed(matches)) => {
@@ -236,6 +278,10 @@ struct Walk<'s> {
     documents: Vec<Document>,
     texts: String,
     sketches: Sketches,
+    /// The parts of the documents, where only equal ones match.
+    parts: Option<Vec<u64>>,
+    /// How many of the documents, the first ones, are given as known.
+    given: usize,
     scratch: Mutex<Vec<Scratch>>,
 }
 
@@ -253,11 +299,15 @@ impl<'s> Walk<'s> {
         let mut scratch = Scratch::default();
         for document in &documents {
             let text = &texts[document.text.clone()];
-            let analysis = setup.analyzer.analyze(text, &mut scratch);
+            let analysis = setup.analyze(text, &mut scratch);
             setup.sketcher.add(&analysis, &mut sketches);
         }
+        let parts = documents.iter().map(|document| document.part);
+        let is_given = |document: &Document| setup.is_given(&document.position);
         Self {
             setup,
+            parts: setup.bounds.within.then(|| parts.collect()),
+            given: documents.partition_point(is_given),
             documents,
             texts,
             sketches,
@@ -271,15 +321,15 @@ impl<'s> Walk<'s> {
             sketches: &self.sketches,
             texts,
             order: None,
-            parts: None,
+            parts: self.parts.as_deref(),
             window: None,
-            given: 0,
+            given: self.given,
         }
     }
 
     fn id(&self, document: DocId) -> Result<String> {
         let position = &self.documents[document.index()].position;
-        self.setup.first.id(position).map(str::to_owned)
+        self.setup.id_at(position).map(str::to_owned)
     }
 
     fn pairs(&self, into: &mut Vec<SettledPair>) -> Result<()> {
@@ -338,6 +388,9 @@ impl<'s> Walk<'s> {
         let mut order: Vec<DocId> = of(false, false).collect();
         let given = order.len();
         order.extend(of(true, true));
+        // One that is given is kept, and yet another one before it may be as similar to its repeats.
+        let is_known = |document: &DocId| document.index() < self.given;
+        order.extend(of(false, true).filter(is_known));
         if order.len() == given {
             return Ok(());
         }
@@ -377,7 +430,7 @@ impl Again for Walk<'_> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();
         let text = &self.texts[self.documents[document.index()].text.clone()];
-        visit(&self.setup.analyzer.analyze(text, &mut scratch));
+        visit(&self.setup.analyze(text, &mut scratch));
         pool().push(scratch);
     }
 }

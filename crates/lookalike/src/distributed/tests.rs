@@ -22,18 +22,35 @@ impl Random {
 }
 
 #[derive(Clone, Debug)]
-struct Document {
+struct Held {
     id: String,
     value: f64,
     text: String,
+    part: u64,
+    given: bool,
 }
 
-impl Document {
-    fn value(&self) -> Value<'_> {
-        if self.value < 1.0 {
+impl Held {
+    fn new(id: String, value: f64, text: String) -> Self {
+        Self {
+            id,
+            value,
+            text,
+            part: 0,
+            given: false,
+        }
+    }
+
+    fn document(&self) -> Document<'_> {
+        let value = if self.value < 1.0 {
             Value::Missing
         } else {
             Value::Number(self.value)
+        };
+        Document {
+            part: self.part,
+            given: self.given,
+            ..Document::new(&self.id, value, &self.text)
         }
     }
 }
@@ -120,13 +137,13 @@ struct Hot {
     split: usize,
 }
 
-fn distributed(setup: &Arc<Setup>, documents: &[Document], cut: Cut) -> (Found, Hot) {
+fn distributed(setup: &Arc<Setup>, documents: &[Held], cut: Cut) -> (Found, Hot) {
     let portion = documents.len().div_ceil(cut.portions).max(1);
     let (mut parts, mut features) = (Vec::new(), Vec::new());
     for documents in documents.chunks(portion) {
-        let mut scatter = Scatter::new(setup.clone(), cut.parts).unwrap();
+        let mut scatter = Scatter::new(setup.clone());
         for (at, document) in documents.iter().enumerate() {
-            scatter.add(&document.id, document.value(), &document.text);
+            scatter.add(&document.document());
             if at % 40 == 39 {
                 let parcels = scatter.take().into_iter();
                 let (part, rest): (Vec<_>, Vec<_>) =
@@ -142,6 +159,8 @@ fn distributed(setup: &Arc<Setup>, documents: &[Document], cut: Cut) -> (Found, 
             }
         }
     }
+    let sent = |parcel: Parcel| spread(setup, &parcel.block, cut.parts).unwrap();
+    let mut parts: Vec<Parcel> = parts.into_iter().flat_map(sent).collect();
     parts.extend(keys_of_features(setup, &features, cut.parts));
     let mut gathered = gather(setup, &parts, cut);
     let crowded: Vec<u64> = gathered
@@ -155,9 +174,9 @@ fn distributed(setup: &Arc<Setup>, documents: &[Document], cut: Cut) -> (Found, 
     if !crowded.is_empty() {
         let mut features = Vec::new();
         for documents in documents.chunks(portion) {
-            let mut scatter = Scatter::crowded(setup.clone(), crowded.clone()).unwrap();
+            let mut scatter = Scatter::crowded(setup.clone(), crowded.clone());
             for document in documents {
-                scatter.add(&document.id, document.value(), &document.text);
+                scatter.add(&document.document());
             }
             features.extend(scatter.take());
         }
@@ -180,12 +199,12 @@ fn distributed(setup: &Arc<Setup>, documents: &[Document], cut: Cut) -> (Found, 
     (settle(setup, documents, &members), hot)
 }
 
-fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) -> Found {
+fn settle(setup: &Arc<Setup>, documents: &[Held], members: &Arc<Members>) -> Found {
     let mut found = Found::default();
     let mut collected = Vec::new();
     let mut collect = Collect::new(setup.clone(), members.clone());
     for document in documents {
-        let role = collect.role(&document.id, document.value(), &document.text);
+        let role = collect.role(&document.document());
         match role.unwrap() {
             Role::Alone => {}
             Role::Repeats(kept) => {
@@ -198,18 +217,19 @@ fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) ->
                 position,
                 first,
                 repeated,
-            } => collected.push((component, !first, name, position, repeated, &document.text)),
+            } => collected.push((component, !first, name, position, repeated, document)),
         }
     }
     collected.sort_by_key(|it| (it.0, it.1));
     let mut walks = [Settle::new(setup.clone()), Settle::pairs(setup.clone())];
     for walk in &mut walks {
-        for (component, repeats, name, position, repeated, text) in &collected {
+        for (component, repeats, name, position, repeated, document) in &collected {
             let incoming = Incoming {
                 component: *component,
                 name: *name,
                 position,
-                text: (!repeats).then_some(text.as_str()),
+                part: document.part,
+                text: (!repeats).then_some(document.text.as_str()),
                 repeated: *repeated,
             };
             walk.add(incoming).unwrap();
@@ -227,22 +247,22 @@ fn settle(setup: &Arc<Setup>, documents: &[Document], members: &Arc<Members>) ->
     found
 }
 
-struct Plain<'a>(&'a Setup, &'a [Document]);
+struct Plain<'a>(&'a Setup, &'a [Held]);
 
 impl Again for Plain<'_> {
     fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>)) {
         let text = &self.1[document.index()].text;
-        visit(&self.0.analyzer.analyze(text, &mut Scratch::default()));
+        visit(&self.0.analyze(text, &mut Scratch::default()));
     }
 }
 
 /// One machine, over the documents in their order.
-fn alone(setup: &Setup, documents: &[Document]) -> Found {
+fn alone(setup: &Setup, documents: &[Held]) -> Found {
     let mut documents = documents.to_vec();
     documents.sort_by(|a, b| {
         let by_id = a.id.as_bytes().cmp(b.id.as_bytes());
-        let missing = |it: &Document| it.value < 1.0;
-        let by_value = |a: &Document, b: &Document| {
+        let missing = |it: &Held| it.value < 1.0;
+        let by_value = |a: &Held, b: &Held| {
             let by_missing = missing(a).cmp(&missing(b));
             let both_there = !missing(a) && !missing(b);
             by_missing.then(if both_there {
@@ -251,6 +271,9 @@ fn alone(setup: &Setup, documents: &[Document]) -> Found {
                 std::cmp::Ordering::Equal
             })
         };
+        if a.given || b.given {
+            return b.given.cmp(&a.given).then(by_id);
+        }
         match setup.first {
             First::Smallest => by_id,
             First::Largest => by_id.reverse(),
@@ -262,17 +285,18 @@ fn alone(setup: &Setup, documents: &[Document]) -> Found {
     let mut sketches = setup.sketcher.sketches(0);
     let mut scratch = Scratch::default();
     for document in &documents {
-        let analysis = setup.analyzer.analyze(&document.text, &mut scratch);
+        let analysis = setup.analyze(&document.text, &mut scratch);
         setup.sketcher.add(&analysis, &mut sketches);
     }
+    let parts: Vec<u64> = documents.iter().map(|document| document.part).collect();
     let corpus = Corpus {
         plan: &setup.plan,
         sketches: &sketches,
         texts: &AtHand(&Plain(setup, &documents)),
         order: None,
-        parts: None,
+        parts: setup.bounds.within.then_some(&parts),
         window: None,
-        given: 0,
+        given: documents.iter().filter(|document| document.given).count(),
     };
     let id = |document: DocId| documents[document.index()].id.clone();
     let mut found = Found::default();
@@ -290,7 +314,7 @@ fn alone(setup: &Setup, documents: &[Document]) -> Found {
 }
 
 /// Documents of families that drift, with equal texts, texts of one template, poor and empty ones.
-fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Document> {
+fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Held> {
     let word = |at: usize| format!("w{at}");
     let words = |random: &mut Random, count: usize| -> Vec<String> {
         (0..count).map(|_| word(random.below(4000))).collect()
@@ -324,16 +348,15 @@ fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Document> {
         };
         texts.push(text);
     }
-    let document = |(at, text): (usize, String)| Document {
-        id: format!("{:x}", mix(at as u64) >> 40),
-        value: random.below(9) as f64,
-        text,
+    let document = |(at, text): (usize, String)| {
+        let id = format!("{:x}", mix(at as u64) >> 40);
+        Held::new(id, random.below(9) as f64, text)
     };
     texts.into_iter().enumerate().map(document).collect()
 }
 
 fn setup(settings: Settings, first: First) -> Arc<Setup> {
-    Setup::new(&Recipe::default(), settings, first).unwrap()
+    Setup::new(&Recipe::default(), settings, first, Bounds::default()).unwrap()
 }
 
 fn at(method: Method, measure: Measure, threshold: f64) -> Settings {
@@ -400,15 +423,11 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
     let template = words(&mut random, length);
     // So many own words that pairs share bands but do not match; few, so that they match.
     for (own, crowds) in [(85, true), (2, false)] {
-        let documents: Vec<Document> = (0..1500)
+        let documents: Vec<Held> = (0..1500)
             .map(|at| {
                 let mut text = template[own..].to_vec();
                 text.extend(words(&mut random, own));
-                Document {
-                    id: format!("{at:05}"),
-                    value: 1.0,
-                    text: text.join(" "),
-                }
+                Held::new(format!("{at:05}"), 1.0, text.join(" "))
             })
             .collect();
         let setup = setup(at(Method::Auto, Measure::Jaccard, 0.75), First::Smallest);
@@ -440,11 +459,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
     ];
     let mut documents = Vec::new();
     for (at, text) in texts.iter().enumerate() {
-        documents.push(Document {
-            id: format!("{at}"),
-            value: 1.0,
-            text: text.clone(),
-        });
+        documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
     }
     for at in 0..70_000 {
         let id = if at % 3 == 0 {
@@ -452,12 +467,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
         } else {
             format!("3{at:06}")
         };
-        let text = texts[1].clone();
-        documents.push(Document {
-            id,
-            value: 1.0,
-            text,
-        });
+        documents.push(Held::new(id, 1.0, texts[1].clone()));
     }
     let (found, _) = distributed(&setup, &documents, CUTS[1]);
     let expected = alone(&setup, &documents);
@@ -466,11 +476,83 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
 }
 
 #[test]
+fn a_component_beyond_the_limit_is_refused() {
+    let setup = setup(Settings::default(), First::Smallest);
+    let text = "a".repeat(400);
+    let settle = |limit: u64, components: [u64; 3]| {
+        let mut settle = Settle::new(setup.clone()).limited(limit);
+        (0..).zip(components).try_for_each(|(at, component)| {
+            settle.add(Incoming {
+                component,
+                name: TextName(at),
+                position: format!("id{at}").as_bytes(),
+                part: 0,
+                text: Some(&text),
+                repeated: false,
+            })
+        })
+    };
+    assert!(settle(3000, [1, 1, 1]).is_ok());
+    assert!(settle(2000, [1, 1, 2]).is_ok());
+    let error = settle(2999, [1, 1, 1]).unwrap_err().to_string();
+    for named in ["'id2'", "limit of 2999 bytes", "first 3 texts take 3000"] {
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn parts_and_known_documents_are_those_of_one_machine() {
+    let mut random = Random(11);
+    let recipe = Recipe::default();
+    let settings = [
+        at(Method::Auto, Measure::Jaccard, 0.6),
+        at(Method::Auto, Measure::Containment, 0.8),
+        at(Method::Auto, Measure::Levenshtein, 0.7),
+        at(Method::Sentences, Measure::Jaccard, 0.6),
+        Settings {
+            distance: 9,
+            ..at(Method::SimHash, Measure::Jaccard, 0.6)
+        },
+    ];
+    let (mut removed, mut repeats_of_known) = (0, 0);
+    for (at, settings) in settings.into_iter().enumerate() {
+        for (within, against) in [(true, false), (false, true), (true, true)] {
+            let mut documents = corpus(&mut random, 250, [12, 90][at % 2]);
+            for document in &mut documents {
+                document.part = random.below(3) as u64;
+                document.given = against && random.below(3) == 0;
+            }
+            let bounds = Bounds {
+                within,
+                against,
+                features: false,
+            };
+            let first = [First::Smallest, First::Largest, First::Most][at % 3];
+            let setup = Setup::new(&recipe, settings, first, bounds).unwrap();
+            let expected = alone(&setup, &documents);
+            removed += expected.removed.len();
+            for cut in CUTS {
+                let (found, _) = distributed(&setup, &documents, cut);
+                // Pairs with known documents are of one machine.
+                if !against {
+                    assert_eq!(found.pairs, expected.pairs, "{settings:?} {cut:?}");
+                }
+                assert_eq!(found.removed, expected.removed, "{settings:?} {cut:?}");
+            }
+            let of_known = |kept: &str| documents.iter().any(|it| it.given && it.id == kept);
+            let kept = expected.removed.values();
+            repeats_of_known += kept.filter(|(kept, _, _)| of_known(kept)).count();
+        }
+    }
+    assert!(removed > 300 && repeats_of_known > 100);
+}
+
+#[test]
 fn repeated_ids_are_named() {
     let setup = setup(Settings::default(), First::Smallest);
-    let mut scatter = Scatter::new(setup.clone(), 3).unwrap();
+    let mut scatter = Scatter::new(setup.clone());
     for id in ["a", "b", "a", "c", "b", "a"] {
-        scatter.add(id, Value::Missing, "some text");
+        scatter.add(&Document::new(id, Value::Missing, "some text"));
     }
     let parcels = scatter.take();
     let mut gather = Gather::new(setup);
@@ -486,9 +568,9 @@ fn repeated_ids_are_named() {
 fn damaged_blocks_are_refused_and_do_not_panic() {
     let setup = setup(Settings::default(), First::Smallest);
     let mut random = Random(1);
-    let mut scatter = Scatter::new(setup.clone(), 2).unwrap();
+    let mut scatter = Scatter::new(setup.clone());
     for document in corpus(&mut random, 60, 100) {
-        scatter.add(&document.id, document.value(), &document.text);
+        scatter.add(&document.document());
     }
     for parcel in scatter.take() {
         for length in (0..parcel.block.len()).step_by(7) {
@@ -503,9 +585,11 @@ fn damaged_blocks_are_refused_and_do_not_panic() {
             if gather.add(&block).is_ok() {
                 gather.finish(2);
             }
+            drop(spread(&setup, &block, 3));
         }
     }
     assert!(Members::read(&[1; 17]).is_err());
     assert!(FeatureOrder::read(&[0; 12]).is_err());
-    assert!(Scatter::new(setup, 0).is_err());
+    assert!(spread(&setup, &[3, 0, 0, 0, 0], 0).is_err());
+    assert!(spread(&setup, &[3, 0, 0, 0, 0], 1).is_ok());
 }

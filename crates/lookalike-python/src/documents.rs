@@ -1,0 +1,154 @@
+//! Rows of documents of the steps over many machines, read as tables of one machine are.
+//!
+//! A batch has the columns `id` and, as a run wants them, `text`, `features`, `value` (what orders
+//! documents), `part` (what must be equal) and `given` (whether it is known).
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use lookalike::distributed::{Bounds, Document, Value, pack_features};
+use lookalike_batch::run::{Keep, part_value};
+use lookalike_batch::source::{
+    Fields, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar, Source, Table,
+};
+use pyo3::prelude::*;
+
+use crate::error::{InputError, raise, refuse};
+
+/// A row that cannot be used: its id, and why.
+pub(crate) type Rejected = (String, String);
+
+/// How rows of documents are read.
+pub(crate) struct Reading {
+    options: ReadOptions,
+    longest: bool,
+    value: Option<usize>,
+    part: Option<usize>,
+    given: Option<usize>,
+}
+
+impl Reading {
+    /// As the order and what keeps documents apart want them.
+    pub(crate) fn new(keep: &Keep, bounds: Bounds) -> Self {
+        let mut extra = Vec::new();
+        let mut wanted = |name: &str, is_wanted: bool| {
+            is_wanted.then(|| {
+                extra.push(name.to_owned());
+                extra.len() - 1
+            })
+        };
+        let value = wanted("value", matches!(keep, Keep::Max(_) | Keep::Min(_)));
+        let part = wanted("part", bounds.within);
+        let given = wanted("given", bounds.against);
+        let fields = Fields {
+            id: IdField::Named("id".to_owned()),
+            features: bounds.features.then(|| "features".to_owned()),
+            extra,
+            ..Fields::default()
+        };
+        Self {
+            options: ReadOptions {
+                fields,
+                ..ReadOptions::default()
+            },
+            longest: *keep == Keep::Longest,
+            value,
+            part,
+            given,
+        }
+    }
+
+    /// Calls back with every document of a batch; returns the rows that cannot be used, but for those
+    /// without a text and those that are given as known.
+    ///
+    /// # Errors
+    /// A row without an id, a batch without the columns, and what is called back returns.
+    pub(crate) fn each(
+        &self,
+        batch: RecordBatch,
+        visit: &mut dyn FnMut(&Document<'_>) -> lookalike::Result<()>,
+    ) -> PyResult<Vec<Rejected>> {
+        let table = Table::new("the data", batch.schema(), vec![batch.clone()]).map_err(raise)?;
+        let inputs = Inputs::open_source(&Source::Table(table), &self.options).map_err(raise)?;
+        let (mut scratch, mut bad, mut failed) = (ParseScratch::default(), Vec::new(), None);
+        while let Some(block) = inputs.next_block().map_err(raise)? {
+            let mut take = |row: Result<Row<'_>, lookalike_batch::source::BadRow>| {
+                match row {
+                    Ok(row) if failed.is_none() => failed = self.visit(&row, visit).err(),
+                    Ok(_) => {}
+                    Err(row) => bad.push((row.number as usize - 1, row.reason)),
+                }
+                Ok(())
+            };
+            let parsed = inputs.parse(&block, &mut scratch, &mut take);
+            parsed.map_err(raise)?;
+        }
+        match failed {
+            Some(error) => Err(refuse(error)),
+            None => rejected(&batch, bad),
+        }
+    }
+
+    fn visit(
+        &self,
+        row: &Row<'_>,
+        visit: &mut dyn FnMut(&Document<'_>) -> lookalike::Result<()>,
+    ) -> lookalike::Result<()> {
+        let packed = row.features.map(|features| pack_features(features.iter()));
+        let extra = |at: Option<usize>| at.map_or(Scalar::Missing, |at| row.extra[at]);
+        let value = if self.longest {
+            Value::Number(row.text.chars().count() as f64)
+        } else {
+            value_of(extra(self.value))
+        };
+        visit(&Document {
+            id: row.id.unwrap_or_default(),
+            value,
+            text: packed.as_deref().unwrap_or(row.text),
+            part: self.part.map_or(0, |at| part_value(row.extra[at])),
+            given: extra(self.given) == Scalar::Bool(true),
+        })
+    }
+}
+
+fn value_of(value: Scalar<'_>) -> Value<'_> {
+    match value {
+        Scalar::Missing | Scalar::Null => Value::Missing,
+        Scalar::Number { value, .. } => Value::Number(value),
+        Scalar::Bool(truth) => Value::Number(f64::from(u8::from(truth))),
+        Scalar::Text(text) => match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Value::Number(number),
+            _ => Value::Text(text),
+        },
+    }
+}
+
+/// Names rows that cannot be used. Rows without a text are known to whoever asks for them.
+fn rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<Rejected>> {
+    if bad.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = batch.column_by_name("id").map(|ids| {
+        let ids = arrow::compute::cast(ids, &arrow::datatypes::DataType::LargeUtf8);
+        ids.map_err(|error| InputError::new_err(error.to_string()))
+    });
+    let ids =
+        ids.ok_or_else(|| InputError::new_err("a batch of this step has a column 'id'"))??;
+    let ids = ids.as_string::<i64>();
+    let text = batch.column_by_name("text");
+    let given = batch
+        .column_by_name("given")
+        .and_then(|it| it.as_boolean_opt());
+    let is_given = |row| given.is_some_and(|given| given.value(row));
+    let mut rejected = Vec::new();
+    for (row, reason) in bad {
+        if ids.is_null(row) || ids.value(row).is_empty() {
+            let what = if ids.is_null(row) { "null" } else { "empty" };
+            return Err(InputError::new_err(format!(
+                "the id of a row is {what}: every document needs an id of its own"
+            )));
+        }
+        if !is_given(row) && !text.is_some_and(|text| text.is_null(row)) {
+            rejected.push((ids.value(row).to_owned(), reason));
+        }
+    }
+    Ok(rejected)
+}
