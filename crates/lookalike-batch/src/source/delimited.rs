@@ -78,9 +78,11 @@ impl Columns {
             match self.unquote(row, values) {
                 Some(width) => width,
                 None if self.is_unclosed(row) => {
-                    return Err("a quoted field is not closed up to the end of the input: what \
+                    return Err(
+                        "a quoted field is not closed up to the end of the input: what \
                                 follows the quote would all be one field"
-                        .to_owned());
+                            .to_owned(),
+                    );
                 }
                 None => {
                     values.clear(plan);
@@ -278,7 +280,11 @@ mod tests {
         assert_eq!(cells("\"a\nb\",", 2, true).unwrap(), ["a\nb", ""]);
         assert!(cells("a,b,c", 2, true).unwrap_err().contains("3 fields"));
         assert!(cells("a", 2, true).is_err());
-        assert!(cells("\"a,b\nc,d", 2, true).unwrap_err().contains("not closed"));
+        assert!(
+            cells("\"a,b\nc,d", 2, true)
+                .unwrap_err()
+                .contains("not closed")
+        );
         assert_eq!(cells("a\"b,c", 2, true).unwrap(), ["a\"b", "c"]);
     }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::{Feature, Kind, Steps};
+use lookalike::recipe::Scheme;
 use lookalike::text::State;
 use unicode_width::UnicodeWidthStr;
 
@@ -154,7 +155,12 @@ impl Sheet<'_> {
         if self.case.fingerprints().is_none() {
             return;
         }
-        self.heading("Sums of the votes, from the highest bit; above 0 gives 1, 0 is a tie");
+        let rule = match self.case.recipe.scheme {
+            None => "above 0 gives 1, 0 is a tie",
+            Some(Scheme::NewsMd5 | Scheme::JavaClassic) => "0 and above gives 1",
+            Some(_) => "above 0 gives 1",
+        };
+        self.heading(&format!("Sums of the votes, from the highest bit; {rule}"));
         for (letter, _, steps) in self.case.sides() {
             for (at, line) in steps.sums.chunks(IN_A_LINE).enumerate() {
                 let sums: Vec<_> = line
