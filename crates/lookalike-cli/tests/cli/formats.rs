@@ -253,6 +253,44 @@ fn weights_beyond_the_limit_are_bad_rows() {
 }
 
 #[test]
+fn features_are_equal_only_with_equal_weights() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        r#"{"id":"a","f":{"aaa":100,"bbb":1}}
+{"id":"b","f":{"aaa":1,"bbb":100}}
+{"id":"c","f":["aaa","bbb"]}
+{"id":"d","f":{"aaa":100,"bbb":1}}
+"#,
+    );
+    place.ok("dedup in.jsonl --features f --verify cosine --threshold 0.9 -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a", "b", "c"]);
+    place.ok("dedup in.jsonl --features f --method simhash --verify none -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl")[..2], ["a", "b"]);
+    // The sets are equal whatever the weights.
+    place.ok("dedup in.jsonl --features f -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["a"]);
+}
+
+#[test]
+fn a_quote_that_nobody_closes_is_a_bad_row() {
+    let place = Place::new();
+    place.write(
+        "in.csv",
+        "id,text\n0,first\n1,\"open\n2,abc def\n3,abc def\n",
+    );
+    let ran = place.run("dedup in.csv -o out.csv --rejected bad.csv");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(
+        ran.err.contains("in.csv:3") && ran.err.contains("not closed"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(place.read("out.csv"), "id,text\n0,first\n");
+    assert!(place.read("bad.csv").contains("\"open"));
+}
+
+#[test]
 fn features_may_be_given() {
     let place = Place::new();
     place.write(

@@ -247,6 +247,34 @@ fn only_inside_a_window_of_time() {
     assert!(ran.err.contains("yesterday"), "{}", ran.err);
 }
 
+/// What may be meant in two ways is told, not taken in one of them.
+#[test]
+fn times_that_may_be_dates_or_milliseconds_are_refused() {
+    let place = Place::new();
+    for (time, said) in [
+        ("20240310", Some("may be a date")),
+        ("\"20240310\"", Some("may be a date")),
+        ("1710201600000", Some("milliseconds")),
+        ("\"1710201600000\"", Some("seconds since 1970")),
+        ("20240310.0", None),
+        ("20249999", None),
+        ("\"2024-03-10\"", None),
+        ("99999999999", None),
+    ] {
+        let later = "{\"text\":\"one two three\",\"at\":\"2024-05-01\"}\n";
+        let row = format!("{{\"text\":\"one two three\",\"at\":{time}}}\n{later}");
+        place.write("in.jsonl", row);
+        let ran = place.run("dedup in.jsonl --window 2h --time at -o out.jsonl");
+        match said {
+            None => assert_eq!(ran.code, Some(0), "{time}: {}", ran.err),
+            Some(said) => {
+                assert_eq!(ran.code, Some(1), "{time}");
+                assert!(ran.err.contains(said), "{time}: {}", ran.err);
+            }
+        }
+    }
+}
+
 #[test]
 fn documents_that_are_known_already() {
     let place = Place::new();
