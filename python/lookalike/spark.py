@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Optional, Sequence
 
 from . import _engine, _steps
-from ._data import Names, names_of
+from . import _arguments as arguments
+from ._data import Names
 from ._errors import InputError, SettingError
 from ._recipe import RecipeLike, recipe_of
 from ._steps import Job
@@ -180,7 +181,7 @@ def dedup(
         sentences=sentences, verify=verify, unit=unit, within=within is not None,
         against=against is not None, features=features is not None,
     )
-    columns = _Columns(names_of(text), id, job.field, within, features)
+    columns = _Columns(arguments.names("text", text), id, job.field, within, features)
     run = _Run(df, columns, job, checkpoint, (links_on_driver, component_memory), against)
     return run.deduplicated()
 
@@ -217,7 +218,7 @@ def pairs(
     job = Job.of(
         recipe, None, id, within=within is not None, features=features is not None, **settings
     )
-    columns = _Columns(names_of(text), id, None, within, features)
+    columns = _Columns(arguments.names("text", text), id, None, within, features)
     return _Run(df, columns, job, checkpoint, (links_on_driver, component_memory)).pairs()
 
 
@@ -228,7 +229,7 @@ def fingerprint(
 
     A text with too little in it for one has ``-``.
     """
-    source = _Columns(names_of(text), id).of(df).select("id", "text")
+    source = _Columns(arguments.names("text", text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")
 
 
