@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::arch::prefetch;
 use crate::hash::mix;
 use crate::types::Threshold;
+use crate::verify::intersection;
 
 /// Which drawn texts have a feature.
 #[derive(Debug)]
@@ -111,6 +112,33 @@ impl Looks {
     }
 }
 
+/// What is indexed of a text, by what a similar document has of it at the least.
+#[derive(Debug)]
+pub(super) struct Indexed {
+    /// So many of the keys that are indexed.
+    pub(super) least: u32,
+    /// So many of the bins.
+    least_bins: usize,
+    /// The keys of the bins, ascending; none of a text that has not many features.
+    bins: Box<[u64]>,
+}
+
+impl Indexed {
+    /// Of a text that nothing is similar to.
+    pub(super) fn nothing() -> Self {
+        Self {
+            least: u32::MAX,
+            least_bins: 0,
+            bins: Box::default(),
+        }
+    }
+
+    /// Whether a document with these keys of bins, ascending, may be similar.
+    pub(super) fn may_be_similar(&self, keys: &[u64]) -> bool {
+        self.bins.is_empty() || intersection(keys, &self.bins) >= self.least_bins
+    }
+}
+
 /// What the index is asked for of a document: filled while features are made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looked {
@@ -159,10 +187,12 @@ impl Looked {
         &self.first
     }
 
-    /// The keys of the bins of a document that may be similar to a text that has many features.
+    /// The keys of the bins of a document that may be similar to a text that has many features,
+    /// ascending.
     pub(super) fn keys(&mut self) -> &[u64] {
         self.keys.clear();
         self.keys.extend(self.bins.iter().flat_map(Bins::keys));
+        self.keys.sort_unstable();
         &self.keys
     }
 }
@@ -289,10 +319,10 @@ impl Index {
     }
 
     /// Indexes a text by those of its features, ascending, that are rarest here, or of its bins if it
-    /// has many. Returns how many of what is indexed a similar document has at the least.
-    pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> u32 {
+    /// has many.
+    pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> Indexed {
         if features.is_empty() {
-            return u32::MAX;
+            return Indexed::nothing();
         }
         let keys = self.looks.keys_of(features);
         let lacking = match keys {
@@ -301,7 +331,17 @@ impl Index {
         };
         let least = keys.len().div_ceil(FOUND).min(keys.len() - lacking);
         self.link_rarest(text, &keys, lacking + least);
-        least as u32
+        let least_bins = keys.len() - lacking;
+        let mut bins = match keys {
+            Cow::Borrowed(_) => Vec::new(),
+            Cow::Owned(bins) => bins,
+        };
+        bins.sort_unstable();
+        Indexed {
+            least: least as u32,
+            least_bins,
+            bins: bins.into(),
+        }
     }
 
     fn link_rarest(&mut self, text: u32, keys: &[u64], count: usize) {

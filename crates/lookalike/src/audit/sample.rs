@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::index::{Hits, Index, Looked, Looks};
+use super::index::{Hits, Index, Indexed, Looked, Looks};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::plan::{Measure, Plan};
@@ -78,8 +78,7 @@ impl Drawn {
 #[derive(Debug)]
 struct Text {
     drawn: Drawn,
-    /// What a similar document has of the index at the least.
-    least: u32,
+    indexed: Indexed,
     /// The first row with the text that was drawn: only later ones are its partners.
     first: u64,
     /// How many drawn rows have the text.
@@ -204,12 +203,12 @@ impl Sample {
         }
         let at = self.texts.len() as u32;
         self.index.note(&drawn.features);
-        let least = self.index.insert(at, &drawn.features);
+        let indexed = self.index.insert(at, &drawn.features);
         self.by_key.insert(drawn.key, at);
         self.by_row.insert(row, at);
         self.texts.push(Text {
             drawn,
-            least,
+            indexed,
             first: row,
             rows: 1,
             partners: Mutex::default(),
@@ -230,7 +229,7 @@ impl Sample {
         if text.rows == 0 {
             self.by_key.remove(&text.drawn.key);
             text.drawn.features = Box::default();
-            text.least = u32::MAX;
+            text.indexed = Indexed::nothing();
             self.dead += 1;
             if 2 * self.dead > self.texts.len() {
                 self.compact();
@@ -248,7 +247,7 @@ impl Sample {
                 continue;
             }
             let at = self.texts.len() as u32;
-            text.least = index.insert(at, &text.drawn.features);
+            text.indexed = index.insert(at, &text.drawn.features);
             moved[from] = at;
             self.texts.push(text);
         }
@@ -287,14 +286,18 @@ impl Sample {
         let all = |into: &mut Vec<u64>| analysis.features(into);
         let few = looked.features(self.looks, analysis.feature_count(), all);
         self.index.count(few, hits);
-        self.index.count(looked.keys(), hits);
+        let keys = looked.keys();
+        self.index.count(keys, hits);
         features.clear();
         let number = mix(row ^ PARTNER_DOMAIN);
         for at in hits.met.drain(..) {
             let text = &self.texts[at as usize];
             let count = std::mem::take(&mut hits.of[at as usize]);
             let is_other = text.first < row && text.drawn.key != analysis.key;
-            if count < text.least || !is_other || !text.wants(number) {
+            if count < text.indexed.least || !is_other || !text.wants(number) {
+                continue;
+            }
+            if !text.indexed.may_be_similar(keys) {
                 continue;
             }
             if features.is_empty() {
