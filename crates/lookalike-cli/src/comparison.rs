@@ -21,6 +21,8 @@ pub(crate) struct Case<'a> {
     pub(crate) compared: Comparison,
     /// How many features are shown.
     pub(crate) top: usize,
+    /// How many bits may differ.
+    pub(crate) distance: u32,
 }
 
 impl Case<'_> {
@@ -52,9 +54,11 @@ impl Case<'_> {
         format!("{fingerprint:0width$b}", width = self.bits() as usize)
     }
 
-    /// Blocks of bits for a distance of 3: where each begins and ends, the highest first.
+    /// Blocks of bits, one more than may differ, so that fingerprints within the distance share one:
+    /// where each begins and ends, the highest first.
     pub(crate) fn blocks(&self) -> Vec<std::ops::Range<usize>> {
-        let (bits, count) = (self.bits() as usize, 4);
+        let bits = self.bits() as usize;
+        let count = (self.distance as usize + 1).min(bits);
         let edge = |at: usize| at * bits / count;
         (0..count).map(|at| edge(at)..edge(at + 1)).collect()
     }

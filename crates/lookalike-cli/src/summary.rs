@@ -50,7 +50,7 @@ pub(crate) fn dedup(
     histogram(&mut text, by_similarity, heading, printer);
     audit(&mut text, done.audit.as_ref(), "removed documents", printer);
     poor_texts(&mut text, done);
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     suspicions(&mut text, done, printer);
     let matched = (
         (done.method, done.measure),
@@ -78,7 +78,7 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
     let by_similarity = (&done.histogram, done.threshold);
     histogram(&mut text, by_similarity, "Similarity of the pairs", printer);
     audit(&mut text, done.audit.as_ref(), "pairs", printer);
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     let matched = (
         (done.method, done.measure),
         done.threshold,
@@ -100,7 +100,7 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
         let poor = format!("{} too poor for one", count(done.without));
         line(&mut text, "poor texts", &poor);
     }
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     let made = match done.method {
         "simhash" => format!("SimHash of {} bits", done.size),
         "bottomk" => format!("at most {} smallest hashes", done.size),
@@ -123,7 +123,7 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
 pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     let recipe = format!("{} ({})", visible(&done.recipe), done.recipe_id);
     line(&mut text, "recipe", &recipe);
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
@@ -136,7 +136,7 @@ pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
 pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     let of = plural(done.counted, "document", "documents");
     line(
         &mut text,
@@ -173,7 +173,7 @@ pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
         "near misses",
         &format!("{near} below the threshold"),
     );
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.documents);
     let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
     let by = format!(
         "threshold {}, recipe {recipe} ({id}), seed {}",
@@ -192,7 +192,7 @@ pub(crate) fn added(done: &AddSummary) -> String {
     speed(&mut text, read, done.bytes, done.seconds);
     line(&mut text, "added", &count(done.added));
     without(&mut text, done.without, "left out");
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, read);
     in_library(&mut text, &done.library);
     text
 }
@@ -334,7 +334,7 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs) -> String {
         line(&mut text, "truncated", &more);
     }
     without(&mut text, done.without, "they match nothing");
-    rejected(&mut text, done.rejected);
+    rejected(&mut text, done.rejected, done.queries);
     let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
     let by = format!("distance at most {}, recipe {recipe}", done.distance);
     line(&mut text, "matched by", &by);
@@ -547,9 +547,17 @@ fn poor_texts(text: &mut String, done: &Summary) {
     }
 }
 
-fn rejected(text: &mut String, rows: u64) {
+fn rejected(text: &mut String, rows: u64, good: u64) {
+    let remedy = match good {
+        0 => ", and there are no others: is --text FIELD the right one?",
+        _ => "",
+    };
     if rows > 0 {
-        line(text, "bad rows", &format!("{} left out", count(rows)));
+        line(
+            text,
+            "bad rows",
+            &format!("{} left out{remedy}", count(rows)),
+        );
     }
 }
 

@@ -132,6 +132,9 @@ impl<'a> ReadCorpus<'a> {
         let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read(&opened.inputs, base, progress)?;
         refuse_repeats(&opened.inputs, &documents, settings)?;
+        if sampling.is_none() {
+            documents.check_fields(&opened.extra, settings)?;
+        }
         let mut times = std::mem::take(&mut against.times);
         times.append(&mut documents.times);
         let mut parts = std::mem::take(&mut against.parts);

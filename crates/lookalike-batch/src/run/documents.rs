@@ -6,6 +6,7 @@ use lookalike::{DocId, Sketches};
 
 use super::ids::Ids;
 use super::settings::{Keep, Settings};
+use crate::error::{Error, Result};
 use crate::source::{BadRow, Place, Row, Scalar};
 
 /// The documents of one set of inputs, in the order read; 16 bytes each and their ids, more only
@@ -22,6 +23,8 @@ pub(super) struct Documents {
     /// Hashes of the values of `--within`.
     pub(super) parts: Vec<u64>,
     pub(super) sketches: Sketches,
+    /// Which of the further fields some row had: a bit for each, in the order of [`Extra::names`].
+    had: u8,
     /// Bad rows that are not reported yet.
     pub(super) bad: Vec<BadRow>,
     /// Bytes of the rows, good and bad.
@@ -147,6 +150,9 @@ impl Documents {
                 u32::MAX
             )
         })?;
+        for (at, value) in row.extra.iter().enumerate() {
+            self.had |= u8::from(*value != Scalar::Missing) << at;
+        }
         self.times.extend(time);
         self.places.push(row.place);
         self.numbers.push(number);
@@ -174,7 +180,31 @@ impl Documents {
         self.times.append(&mut other.times);
         self.parts.append(&mut other.parts);
         self.sketches.append(&other.sketches);
+        self.had |= other.had;
         self.bytes += other.bytes;
+    }
+
+    /// Refuses a field of the settings that not one document has: rows may be without it, but then it
+    /// would have no effect at all.
+    pub(super) fn check_fields(&self, extra: &Extra, settings: &Settings) -> Result<()> {
+        let absent = (0..extra.names.len()).find(|at| self.had >> at & 1 == 0);
+        let Some(at) = absent.filter(|_| self.len() > 0) else {
+            return Ok(());
+        };
+        let field = &extra.names[at];
+        let setting = match &settings.keep {
+            Keep::Max(_) if extra.rank == Some(at) => {
+                settings.spelling.with("keep", &format!("max:{field}"))
+            }
+            Keep::Min(_) if extra.rank == Some(at) => {
+                settings.spelling.with("keep", &format!("min:{field}"))
+            }
+            _ => settings.spelling.with("within", field),
+        };
+        Err(Error::usage(format!(
+            "{setting}: none of the {} documents has a field '{field}'",
+            self.len()
+        )))
     }
 
     /// All documents of a run in their total order, or None if that is the order read: the `given`

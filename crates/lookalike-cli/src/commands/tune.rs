@@ -21,6 +21,9 @@ use crate::settings::TuneRun;
 /// How many settings are shown; JSON has all.
 const SHOWN: usize = 8;
 
+/// With fewer pairs of a kind in a half, the 95 % interval of a rate near .9 is wider than ±.12.
+const ENOUGH: u64 = 25;
+
 /// The width of a setting's name.
 const NAME: usize = 44;
 
@@ -46,9 +49,24 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
         report(&done, args.output.as_deref(), &recipe, &printer)
     };
     warn_of_ids(&done.labelled, printer);
+    warn_of_few(&done, printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)
+}
+
+/// Says that a choice by so few pairs is hardly one.
+fn warn_of_few(done: &TuneSummary, printer: Printer) {
+    let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
+    if fewest < ENOUGH {
+        let [[similar, different], _] = done.halves;
+        printer.warn(&format!(
+            "{} similar and {} other pairs to choose by are few: another sample may choose another setting. \
+             Label some 200 pairs, or make more with lookalike plant",
+            count(similar),
+            count(different)
+        ));
+    }
 }
 
 /// The recipe as a file, with what it was made from and the command that uses it.

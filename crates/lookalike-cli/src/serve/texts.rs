@@ -123,6 +123,7 @@ fn compared(
         b: side("b", pair.b),
         compared,
         top: TOP,
+        distance: matching.distance,
     };
     Ok(case.as_json())
 }

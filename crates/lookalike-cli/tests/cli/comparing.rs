@@ -71,6 +71,14 @@ fn the_numbers_are_those_of_the_other_commands() {
     let apart = said["blocks"].as_array().unwrap().iter();
     let apart: u64 = apart.map(|block| block["distance"].as_u64().unwrap()).sum();
     assert_eq!(said["distance"], apart);
+    for (distance, widths) in [(2, &[21, 21, 22][..]), (4, &[12, 13, 13, 13, 13])] {
+        let (_, said) = compared(DINNER, &format!("--method simhash --distance {distance}"));
+        let blocks = said["blocks"].as_array().unwrap().iter();
+        let found: Vec<_> = blocks
+            .map(|block| block["a"].as_str().unwrap().len())
+            .collect();
+        assert_eq!(found, widths);
+    }
 }
 
 #[test]

@@ -596,6 +596,12 @@ fn tunings_that_cannot_be_are_refused() {
         "a,b,label\none two,one two three,1\nfour five,six seven,0\n",
     );
     place.refused("tune few.csv", &["2 units of texts", "one held back"]);
+    place.write("some.jsonl", as_jsonl(&pairs(48)));
+    let said = place.ok("tune some.jsonl --resamples 50").err;
+    assert!(
+        said.contains("24 similar and 24 other pairs to choose by are few"),
+        "{said}"
+    );
     place.write("labels.toml", as_jsonl(&pairs(20)));
     place.refused(
         "tune labels.toml --format jsonl -o labels.toml",

@@ -1,5 +1,7 @@
 //! What matches, and which document of a group is kept.
 
+use serde_json::Value;
+
 use crate::plain;
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl, row};
 
@@ -213,6 +215,49 @@ fn only_inside_equal_values() {
     assert_eq!(place.ids("out.jsonl"), ["a", "b", "d"]);
 }
 
+/// Rows may be without a field that the options name, but not all of them: it would be a slip of the
+/// pen that changes the result in silence.
+#[test]
+fn a_field_that_no_row_has_is_refused() {
+    let place = Place::new();
+    let rows = r#"{"id":"a","text":"one two three","rank":1}
+{"id":"b","text":"one two three"}
+"#;
+    place.write("in.jsonl", rows);
+    for (options, said) in [
+        (
+            "--within lnag",
+            "--within lnag: none of the 2 documents has a field 'lnag'",
+        ),
+        (
+            "--keep max:likes",
+            "--keep max:likes: none of the 2 documents",
+        ),
+        ("--within rank --keep min:likes", "--keep min:likes"),
+        ("--keep min:rank --within lnag", "--within lnag"),
+    ] {
+        place.refused(&format!("dedup in.jsonl -o out.jsonl {options}"), &[said]);
+        assert!(!place.has("out.jsonl"), "{options}");
+    }
+    place.refused("pairs in.jsonl --within lnag", &["--within lnag"]);
+    place.ok("dedup in.jsonl --keep max:rank --within rank -o out.jsonl");
+    place.write("empty.jsonl", "");
+    place.ok("dedup empty.jsonl --within lnag -o empty-out.jsonl");
+    place.write("null.jsonl", "{\"text\":\"a\",\"rank\":null}\n");
+    place.ok("dedup null.jsonl --within rank -o null-out.jsonl");
+    // The field may stand in what is known alone, or in what is judged alone.
+    place.write("known.jsonl", "{\"id\":\"k\",\"text\":\"one two three\"}\n");
+    place.ok("dedup in.jsonl --against known.jsonl --within rank -o against.jsonl");
+    assert_eq!(place.ids("against.jsonl"), ["a"]);
+    let ran = place.run("dedup in.jsonl --text body -o none.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(
+        ran.err.contains("there are no others: is --text FIELD"),
+        "{}",
+        ran.err
+    );
+}
+
 #[test]
 fn only_inside_a_window_of_time() {
     let place = Place::new();
@@ -421,4 +466,43 @@ fn pairs_are_those_of_the_definition() {
     expected.retain(|(a, b, _)| is_first(*a) && is_first(*b));
     place.ok(&format!("{line} -o nodes.tsv"));
     assert_eq!(found(&place.read("nodes.tsv")), expected);
+}
+
+/// A cluster is suspicious if it is large and a large part of all; a component, if it chains many.
+#[test]
+fn giant_and_stretched_clusters_are_named() {
+    let place = Place::new();
+    let reasons = |rows: String, options: &str| {
+        place.write("in.jsonl", rows);
+        let said = place.summary(&format!("dedup in.jsonl -o out.jsonl {options}"));
+        let found = said["suspicious"].as_array().unwrap().iter();
+        let reason = |one: &Value| {
+            one["reason"]
+                .as_str()
+                .unwrap()
+                .split(':')
+                .next()
+                .map(str::to_owned)
+        };
+        found.map(|one| reason(one).unwrap()).collect::<Vec<_>>()
+    };
+    let alike = |copies: usize, others: usize| {
+        let copies = (0..copies).map(|at| row(&format!("c{at}"), "one two three four"));
+        let others = (0..others).map(|at| row(&format!("o{at}"), &format!("alone{at} other{at}")));
+        copies.chain(others).collect::<String>()
+    };
+    assert_eq!(reasons(alike(101, 0), ""), ["giant"]);
+    assert!(reasons(alike(100, 0), "").is_empty());
+    assert_eq!(reasons(alike(101, 4898), ""), ["giant"]);
+    assert!(reasons(alike(101, 4899), "").is_empty());
+
+    // Neighbours have 8 of 10 features in common, those next to them 7 of 11.
+    let chain = |length: usize| -> String {
+        let text = |at: usize| row(&format!("d{at}"), &words(at..at + 10));
+        (0..length).map(text).collect()
+    };
+    let options = "--clusters c.tsv --components";
+    assert_eq!(reasons(chain(7), options), ["stretched"]);
+    assert!(reasons(chain(6), options).is_empty());
+    assert!(reasons(chain(7), "").is_empty());
 }

@@ -32,6 +32,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
         b,
         compared,
         top: args.top,
+        distance: chosen.distance,
     };
     if let Some(path) = &args.html {
         std::fs::write(path, page::page(&case))
