@@ -949,8 +949,9 @@ pub(crate) struct IndexVerifyArgs {
 /// thread; real fingerprints are skewed, so a prediction is a floor.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  lookalike index plan --count 50M --distance 3 --memory 1Gi")]
+Examples:
+  lookalike index plan --count 50M --distance 3 --memory 1Gi
+  lookalike index plan --count 50M --live")]
 pub(crate) struct IndexPlanArgs {
     /// How many fingerprints: a number, or with the unit K, M or G
     #[arg(long, value_name = "N", value_parser = settings::parse_count, help_heading = "Library")]
@@ -990,6 +991,11 @@ pub(crate) struct IndexPlanArgs {
         help_heading = "Library"
     )]
     pub(crate) plan: String,
+
+    /// Show the index of a window that changes while it is searched, as the service has one: it is cut
+    /// in one way only
+    #[arg(long, conflicts_with = "plan", help_heading = "Library")]
+    pub(crate) live: bool,
 
     /// Print one JSON object instead of text
     #[arg(long, help_heading = "Output")]

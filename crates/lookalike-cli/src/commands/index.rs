@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use lookalike::Distance;
+use lookalike::hamming::live::LivePlan;
 use lookalike::hamming::{Plan, Prediction, Request};
 use lookalike_batch::library::{self, AddSummary};
 use serde_json::{Value, json};
@@ -166,14 +167,10 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
         distance: Distance::new(args.distance, args.bits)?,
         memory: args.memory,
     };
-    let chosen = Plan::named(&args.plan, &request)?;
-    let mut others: Vec<_> = Plan::all(&request)?
-        .into_iter()
-        .map(|plan| (plan.to_string(), plan.predict(args.count)))
-        .filter(|(name, _)| *name != chosen.to_string())
-        .collect();
-    others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
-    let chosen = (chosen.to_string(), chosen.predict(args.count));
+    let (chosen, others) = match args.live {
+        true => (live_plan(&request)?, Vec::new()),
+        false => static_plans(&args.plan, &request)?,
+    };
     let printer = Printer::new(false);
     let text = if args.json {
         let value = json!({
@@ -181,6 +178,7 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
             "bits": args.bits,
             "distance": args.distance,
             "memory": args.memory,
+            "live": args.live,
             "plan": as_json(&chosen),
             "alternatives": others.iter().map(as_json).collect::<Vec<_>>(),
         });
@@ -192,7 +190,37 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn as_json((name, cost): &(String, Prediction)) -> Value {
+/// A plan by its name, and what it costs.
+type Planned = (String, Prediction);
+
+/// The plan chosen, and all others, the fastest first.
+fn static_plans(name: &str, request: &Request) -> Result<(Planned, Vec<Planned>)> {
+    let chosen = Plan::named(name, request)?;
+    let mut others: Vec<_> = Plan::all(request)?
+        .into_iter()
+        .map(|plan| (plan.to_string(), plan.predict(request.count)))
+        .filter(|(name, _)| *name != chosen.to_string())
+        .collect();
+    others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
+    let cost = chosen.predict(request.count);
+    Ok(((chosen.to_string(), cost), others))
+}
+
+fn live_plan(request: &Request) -> Result<Planned> {
+    let plan = LivePlan::new(request.bits, request.distance)?;
+    let cost = plan.predict(request.count);
+    if let Some(memory) = request.memory.filter(|&memory| cost.bytes > memory as f64) {
+        bail!(
+            "a window of {} fingerprints takes some {}, which is above the memory limit of {}",
+            count(request.count),
+            bytes(cost.bytes as u64),
+            bytes(memory)
+        );
+    }
+    Ok((plan.to_string(), cost))
+}
+
+fn as_json((name, cost): &Planned) -> Value {
     json!({
         "plan": name,
         "probes": cost.probes,
@@ -204,8 +232,8 @@ fn as_json((name, cost): &(String, Prediction)) -> Value {
 
 fn in_words(
     args: &IndexPlanArgs,
-    chosen: &(String, Prediction),
-    others: &[(String, Prediction)],
+    chosen: &Planned,
+    others: &[Planned],
     printer: &Printer,
 ) -> String {
     let mut text = format!(
@@ -219,7 +247,7 @@ fn in_words(
         "probes", "candidates", "memory", "bytes", "one look-up"
     );
     let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
-    let mut row = |(name, cost): &(String, Prediction), note: &str| {
+    let mut row = |(name, cost): &Planned, note: &str| {
         let each = cost.bytes / args.count as f64;
         let _ = writeln!(
             text,

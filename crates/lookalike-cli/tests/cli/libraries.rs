@@ -816,6 +816,18 @@ fn plans_are_shown_and_refused() {
         "index plan --count 1G --memory 1M",
         &["1000000000", "memory"],
     );
+    let said = place.ok("index plan --count 50M --live").text().to_owned();
+    assert!(said.contains("32,32; 1,1 (live)  <- this one"), "{said}");
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let said: Value =
+        serde_json::from_slice(&place.ok("index plan --count 1M --live --json").out).unwrap();
+    assert_eq!(
+        (&said["live"], &said["plan"]["probes"]),
+        (&true.into(), &32.0.into())
+    );
+    place.refused("index plan --count 50M --live --memory 1G", &["1.0 GB"]);
+    place.refused("index plan --count 50M --live --plan blocks", &["--plan"]);
+    place.refused("index plan --count 50M --live --distance 17", &["17", "16"]);
     place.refused("index plan --count 10 --distance 17", &["17", "16"]);
     place.refused("index plan --count 10 --bits 7", &["7"]);
     place.refused("index plan --count 10 --plan best", &["best", "permuted"]);

@@ -33,6 +33,7 @@
 //! one time, for which all wait.
 
 mod blocks;
+mod forecast;
 mod lines;
 mod log;
 mod search;
@@ -49,6 +50,7 @@ use super::code::{Code, low_bits};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
+pub use forecast::LivePlan;
 use log::Log;
 use search::{Scratch, Search};
 use table::{SWEEP, Table};

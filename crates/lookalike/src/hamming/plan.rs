@@ -340,7 +340,7 @@ impl Plan {
             let load = count / buckets;
             let (bytes, lines_a_probe) = match self.layout {
                 Layout::Lines => {
-                    let overflow = (load / 15.0).floor() + chance_above(load, 16);
+                    let overflow = lines_beyond(load);
                     let directory = if at == 0 { 4.0 } else { 0.0 };
                     (
                         buckets * (64.0 * (1.0 + overflow) + directory),
@@ -349,19 +349,14 @@ impl Plan {
                 }
                 Layout::Packed => (4.0 * count + 4.0 * buckets, 1.0 + (load + 7.0) / 16.0),
             };
-            let megabytes = bytes / 1e6;
-            // A line from memory costs more the more memory it may come from; the lines after the
-            // first of a bucket follow one another and cost what memory can deliver.
-            let line = if megabytes < 1.0 {
-                3.0
-            } else {
-                (5.0 + 1.2 * megabytes.log2()).min(22.0)
-            };
+            let line = line_nanoseconds(bytes);
             let first = match self.layout {
                 Layout::Lines => 1.0,
                 Layout::Packed => 1.6,
             };
-            let following = if megabytes < 1.0 { 2.0 } else { 8.0 };
+            // The lines after the first of a bucket follow one another and cost what memory can
+            // deliver.
+            let following = if bytes < 1e6 { 2.0 } else { 8.0 };
             let candidates = probes * load;
             total.probes += probes;
             total.candidates += candidates;
@@ -527,17 +522,41 @@ fn choices(of: u32, some: u32) -> u64 {
 }
 
 /// How many words of `bits` bits differ from one in at most `radius`.
-fn volume(bits: u32, radius: u32) -> f64 {
+pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
     (0..=radius.min(bits))
         .map(|some| choices(bits, some) as f64)
         .sum()
 }
 
-/// The chance that a bucket has more than `most` entries when it has `load` on average.
-fn chance_above(load: f64, most: u32) -> f64 {
-    if load > 60.0 {
-        return 1.0;
+/// The time of a line at random out of so much memory, when many are asked for ahead.
+pub(crate) fn line_nanoseconds(bytes: f64) -> f64 {
+    let megabytes = bytes / 1e6;
+    if megabytes < 1.0 {
+        return 3.0;
     }
+    (5.0 + 1.2 * megabytes.log2()).min(22.0)
+}
+
+/// Lines that a bucket of `load` entries on average has behind its first one: that holds 16, or 15 and
+/// where the others are, which begin with their count.
+fn lines_beyond(load: f64) -> f64 {
+    // Hardly any bucket has so few entries that it has none.
+    if load > MOST_COUNTED {
+        return (load - 14.0) / 16.0 + 0.5;
+    }
+    chance_above(load, 16)
+        + (30..10 * MOST_COUNTED as u32)
+            .step_by(16)
+            .map(|most| chance_above(load, most))
+            .sum::<f64>()
+}
+
+/// Up to this load chances are summed up; e to its negative power is far from the smallest number.
+pub(crate) const MOST_COUNTED: f64 = 60.0;
+
+/// The chance that a bucket has more than `most` entries when it has `load` on average, at most
+/// [`MOST_COUNTED`].
+pub(crate) fn chance_above(load: f64, most: u32) -> f64 {
     let mut term = (-load).exp();
     let mut sum = term;
     for entries in 1..=most {
@@ -591,6 +610,7 @@ impl fmt::Display for Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hamming::{Code, Segment};
 
     fn request(count: u64, bits: u32, distance: u32) -> Request {
         Request {
@@ -783,6 +803,42 @@ mod tests {
             })
             .is_err()
         );
+    }
+
+    /// Buckets half full to full twice over, of both layouts and widths.
+    #[test]
+    fn the_memory_predicted_is_what_is_taken() {
+        fn check<C: Code>(bits: u32, codes: &[C]) {
+            for load in [3, 8, 12, 15, 17, 20, 24, 40, 61, 80] {
+                for layout in [Layout::Lines, Layout::Packed] {
+                    let distance = Distance::new(3, bits).unwrap();
+                    let shape = block_shape(bits, 3, 4);
+                    let plan = Plan::new(bits, distance, shape, layout, 10).unwrap();
+                    let codes = &codes[..load << 10];
+                    let built = Segment::build(&plan, codes).unwrap().bytes() as f64;
+                    let predicted = plan.predict(codes.len() as u64).bytes;
+                    let ratio = predicted / built;
+                    assert!(
+                        (0.95..1.05).contains(&ratio),
+                        "{bits} bits, {load} a bucket, {layout:?}: {predicted} for {built}"
+                    );
+                }
+            }
+        }
+        let narrow: Vec<u64> = (0..80 << 10).map(crate::hash::mix).collect();
+        let wide: Vec<u128> = narrow
+            .iter()
+            .map(|&code| u128::from(code) << 64 | u128::from(crate::hash::mix(!code)))
+            .collect();
+        check(64, &narrow);
+        check(128, &wide);
+    }
+
+    /// The layout that was measured to be faster there.
+    #[test]
+    fn fuller_lines_are_not_thought_larger_than_they_are() {
+        let chosen = Plan::choose(&request(50_000_000, 64, 6)).unwrap();
+        assert_eq!(chosen.layout(), Layout::Lines, "{chosen}");
     }
 
     #[test]

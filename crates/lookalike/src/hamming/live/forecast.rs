@@ -1,0 +1,172 @@
+//! What a live index will cost, before there is one.
+
+use std::fmt;
+
+use super::LOAD;
+use super::blocks::{Block, blocks};
+use super::lines::LAST;
+use crate::arch::Line;
+use crate::error::{Error, Result};
+use crate::hamming::MOST_DISTANCE;
+use crate::hamming::plan::{MOST_COUNTED, Prediction, chance_above, line_nanoseconds, volume};
+use crate::types::Distance;
+
+/// How a live index cuts fingerprints: there is one way for every width and distance, with few tables,
+/// since every insertion writes to each.
+///
+/// ```
+/// use lookalike::Distance;
+/// use lookalike::hamming::live::LivePlan;
+///
+/// let plan = LivePlan::new(64, Distance::new(3, 64)?)?;
+/// assert_eq!(plan.to_string(), "32,32; 1,1 (live)");
+/// assert_eq!(plan.predict(50_000_000).probes, 32.0);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivePlan {
+    bits: u32,
+    blocks: Vec<Block>,
+}
+
+impl LivePlan {
+    /// For fingerprints of `bits` bits, to be searched within up to `distance`.
+    ///
+    /// # Errors
+    /// Bits out of 1–128, a distance that is not below them or above [`MOST_DISTANCE`].
+    pub fn new(bits: u32, distance: Distance) -> Result<Self> {
+        if !(1..=u128::BITS).contains(&bits) {
+            return Err(Error::setting(format!(
+                "fingerprints have 1 to {} bits, not {bits}",
+                u128::BITS
+            )));
+        }
+        let distance = Distance::new(distance.get(), bits)?.get();
+        if distance > MOST_DISTANCE {
+            return Err(Error::setting(format!(
+                "the distance {distance} is above {MOST_DISTANCE}, the greatest that a live index is \
+                 made for: scan instead"
+            )));
+        }
+        Ok(Self {
+            bits,
+            blocks: blocks(bits, distance),
+        })
+    }
+
+    /// What a look-up among so many evenly distributed fingerprints costs, and the memory that they
+    /// take when nothing has been removed or has expired.
+    pub fn predict(&self, count: u64) -> Prediction {
+        let code = if self.bits <= u64::BITS {
+            size_of::<u64>()
+        } else {
+            size_of::<u128>()
+        };
+        let count = count as f64;
+        let mut total = Prediction {
+            probes: 0.0,
+            candidates: 0.0,
+            survivors: 0.0,
+            bytes: count * code as f64,
+            nanoseconds: 40.0,
+        };
+        let passing = volume(32, self.distance()) / 2f64.powi(32);
+        for block in &self.blocks {
+            let buckets = (count / LOAD as f64).ceil().max(1.0);
+            let pairs = buckets + pairs_beyond(count, buckets);
+            let bytes = pairs * 2.0 * size_of::<Line>() as f64;
+            let probes = match (block.radius, block.width) {
+                (1, 32) => 16.0,
+                (radius, _) => volume(buckets.log2().ceil() as u32, radius),
+            };
+            let candidates = probes * count / buckets;
+            total.probes += probes;
+            total.candidates += candidates;
+            total.survivors += candidates * passing;
+            total.bytes += bytes;
+            total.nanoseconds += probes * pairs / buckets * line_nanoseconds(bytes / 2.0);
+        }
+        total.nanoseconds += total.survivors * 60.0;
+        total
+    }
+
+    /// What all radii together see.
+    fn distance(&self) -> u32 {
+        let sees: u32 = self.blocks.iter().map(|block| block.radius + 1).sum();
+        sees - 1
+    }
+}
+
+/// Pairs of lines behind the first ones. As buckets are split in turn, those that have been have half
+/// the load of those that have not.
+fn pairs_beyond(count: f64, buckets: f64) -> f64 {
+    let before = 2f64.powi(buckets.log2() as i32);
+    let split = buckets - before;
+    let load = count / before;
+    2.0 * split * beyond(load / 2.0) + (before - split) * beyond(load)
+}
+
+/// Pairs of lines that a bucket of `load` entries on average has behind its first one.
+fn beyond(load: f64) -> f64 {
+    if load > MOST_COUNTED {
+        return load / LAST as f64;
+    }
+    (LAST..10 * MOST_COUNTED as usize)
+        .step_by(LAST)
+        .map(|most| chance_above(load, most as u32))
+        .sum()
+}
+
+impl fmt::Display for LivePlan {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |of: fn(&Block) -> u32| {
+            let numbers = self.blocks.iter().map(|block| of(block).to_string());
+            numbers.collect::<Vec<_>>().join(",")
+        };
+        let (widths, radii) = (list(|block| block.width), list(|block| block.radius));
+        write!(formatter, "{widths}; {radii} (live)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hamming::Code;
+    use crate::hamming::live::Live;
+
+    #[test]
+    fn the_memory_predicted_is_what_is_taken() {
+        fn check<C: Code>(bits: u32, distance: u32, codes: &[C]) {
+            let distance = Distance::new(distance, bits).unwrap();
+            let plan = LivePlan::new(bits, distance).unwrap();
+            let live = Live::<C>::new(bits, distance).unwrap();
+            for some in codes.chunks(codes.len() / 5) {
+                live.insert_many(some, 0).unwrap();
+                let (predicted, taken) = (plan.predict(live.len()).bytes, live.bytes());
+                let ratio = predicted / taken as f64;
+                let case = format!("{bits} bits, {distance:?}: {predicted} for {taken}");
+                assert!((0.9..1.1).contains(&ratio), "{case}");
+            }
+        }
+        let narrow: Vec<u64> = (0..250_000).map(crate::hash::mix).collect();
+        let wide: Vec<u128> = narrow
+            .iter()
+            .map(|&code| u128::from(code) << 64 | u128::from(crate::hash::mix(!code)))
+            .collect();
+        for distance in [0, 3, 6] {
+            check(64, distance, &narrow);
+        }
+        check(128, 7, &wide);
+    }
+
+    #[test]
+    fn what_no_live_index_is_made_for_is_refused() {
+        let distance = |most| Distance::new(most, 128).unwrap();
+        assert!(LivePlan::new(0, distance(0)).is_err());
+        assert!(LivePlan::new(129, distance(3)).is_err());
+        assert!(LivePlan::new(8, distance(9)).is_err());
+        assert!(LivePlan::new(64, distance(16)).is_ok());
+        let said = LivePlan::new(64, distance(17)).unwrap_err().to_string();
+        assert!(said.contains("17 is above 16"), "{said}");
+    }
+}
