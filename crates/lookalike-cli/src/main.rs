@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod comparison;
 mod diff;
+mod memory;
 mod output;
 mod plan;
 mod progress;
@@ -28,10 +29,6 @@ use lookalike_batch::ErrorKind;
 use args::{Cli, Command};
 use output::Printer;
 
-/// Documents of many sizes are made by one thread and freed by another.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// How a command that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
@@ -51,6 +48,7 @@ impl Outcome {
 }
 
 fn main() -> ExitCode {
+    memory::give_back_soon();
     signals::apologise_for_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
