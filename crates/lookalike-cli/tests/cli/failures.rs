@@ -95,6 +95,9 @@ fn inputs_that_are_missing_or_unreadable() {
     if fs::File::open(&locked).is_err() {
         place.refused("dedup locked.jsonl -o x.jsonl", &["locked.jsonl"]);
     }
+    // Root may read whatever permissions say, but nobody can follow this.
+    std::os::unix::fs::symlink("loop.jsonl", place.path("loop.jsonl")).unwrap();
+    place.refused("dedup loop.jsonl -o x.jsonl", &["loop.jsonl"]);
     assert!(!place.has("x.jsonl"));
 }
 

@@ -1,0 +1,96 @@
+//! Whole runs, whatever pieces inputs are read in.
+
+use std::fs;
+use std::path::PathBuf;
+
+use lookalike_batch::run::{DedupOutputs, PairsOutputs, RunInputs, Settings, Silent, dedup, pairs};
+use lookalike_batch::sink::Output;
+use lookalike_batch::source::Source;
+use tempfile::{TempDir, tempdir};
+
+use crate::support::store;
+
+/// Texts of which every third resembles the one before it, long and short, a bad row among them.
+fn corpus() -> Vec<String> {
+    let word = |seed: u64| format!("{:x}", lookalike::value_hash(&seed.to_le_bytes()) >> 44);
+    let text = |document: u64| {
+        let about = document - u64::from(document % 3 == 2);
+        let words = (0..8 + about % 60).map(|at| word(1000 * about + at));
+        let mut words: Vec<_> = words.collect();
+        if about != document {
+            words[3] = "另一个".to_owned();
+        }
+        words.join(" ")
+    };
+    let mut rows: Vec<_> = (0..400)
+        .map(|at| format!("{{\"id\":\"d{at}\",\"text\":\"{}\"}}\n", text(at)))
+        .collect();
+    rows.insert(170, "{\"id\":\"bad\"}\n".to_owned());
+    rows
+}
+
+/// All files that a run writes with blocks of this size.
+fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u8>> {
+    let mut settings = Settings {
+        threads: 3,
+        ..Settings::default()
+    };
+    settings.read.block_bytes = block_bytes;
+    let inputs = RunInputs {
+        documents: Source::Paths(inputs.to_vec()),
+        against: Source::default(),
+    };
+    let names = [
+        "kept",
+        "removed.tsv",
+        "clusters.tsv",
+        "bad",
+        "all",
+        "pairs.tsv",
+    ];
+    let [kept, removed, clusters, bad, all, found] = names.map(|name| place.path().join(name));
+    let output = |path: &PathBuf| Output::Path(path.clone());
+    let whole = DedupOutputs {
+        kept: Some(output(&kept)),
+        removed: Some(output(&removed)),
+        clusters: Some(output(&clusters)),
+        components: true,
+        rejected: Some(output(&bad)),
+        ..DedupOutputs::default()
+    };
+    let summary = dedup(&inputs, &settings, &whole, &Silent).unwrap();
+    assert_eq!((summary.documents, summary.rejected), (400, 1));
+    assert!(summary.removed > 100, "{}", summary.removed);
+    let annotated = DedupOutputs {
+        kept: Some(output(&all)),
+        annotate: true,
+        ..DedupOutputs::default()
+    };
+    dedup(&inputs, &settings, &annotated, &Silent).unwrap();
+    let paired = PairsOutputs {
+        pairs: output(&found),
+        all: true,
+        rejected: None,
+    };
+    pairs(&inputs, &settings, &paired, &Silent).unwrap();
+    let written = [kept, removed, clusters, bad, all, found];
+    written.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// The bytes of every output are the same for any size of block, the smallest cutting most rows.
+#[test]
+fn the_size_of_blocks_changes_nothing() {
+    let place = tempdir().unwrap();
+    let rows = corpus();
+    let (first, second) = rows.split_at(250);
+    let inputs = [("a.jsonl", first), ("b.jsonl.gz", second)]
+        .map(|(name, rows)| store(place.path(), name, rows.concat().as_bytes()));
+    let whole = outputs(&place, &inputs, 1 << 20);
+    assert!(whole.iter().all(|bytes| bytes.len() > 10));
+    for block_bytes in [64, 1000, 4096, 30_000] {
+        assert!(
+            outputs(&place, &inputs, block_bytes) == whole,
+            "{block_bytes}"
+        );
+    }
+}
