@@ -14,6 +14,7 @@ mod chinese;
 mod compat;
 mod corpora;
 mod dedup;
+mod goals;
 mod hamming;
 mod http;
 mod join;
@@ -23,6 +24,7 @@ mod machine;
 mod measures;
 mod planted;
 mod quality;
+mod search;
 mod serve;
 mod settings;
 mod sketch;
@@ -60,8 +62,12 @@ enum Command {
     Compat,
     /// Words cut by jieba, their weights and document frequencies.
     Chinese,
-    /// The whole command on whole corpora, by input format; time and memory.
+    /// The whole command on whole corpora, by input format.
     Dedup,
+    /// The most memory that it takes.
+    Memory,
+    /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
+    Search,
     /// Look-ups by Hamming distance.
     Hamming {
         /// A billion fingerprints, which takes 18 GB of memory, and nothing else.
@@ -111,6 +117,7 @@ fn main() -> Result<()> {
             | Command::Compat
             | Command::Chinese
             | Command::Dedup
+            | Command::Search
             | Command::Hamming { .. }
             | Command::Join
             | Command::Live
@@ -130,11 +137,13 @@ fn main() -> Result<()> {
             join::smoke()?;
             dedup::smoke()?;
             hamming::smoke()?;
+            search::smoke()?;
             live::smoke()?;
             measures::smoke()?;
             serve::smoke()?;
             http::smoke()?;
             quality::smoke()?;
+            planted::smoke()?;
             audit::smoke()
         }
         Command::Sketch => sketch::run(&data),
@@ -142,6 +151,8 @@ fn main() -> Result<()> {
         Command::Chinese => chinese::run(&data),
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
+        Command::Memory => dedup::memory(&data),
+        Command::Search => search::run(),
         Command::Hamming { large } => hamming::run(&data, large),
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),

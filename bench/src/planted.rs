@@ -1,13 +1,15 @@
-//! Edits of known kind planted into real corpora: how similar they leave a text, and how many of those
-//! that stay above the threshold `pairs` finds.
+//! Edits of known kind and strength planted into real corpora: how similar they leave a text, and how
+//! many of those that stay above the threshold `pairs` finds.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::Threshold;
 use lookalike::evaluate::{LengthClass, TextClass};
+use lookalike::plant::{Edit, Planter, Stock};
+use lookalike_oracle::generate::{self, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::corpora::{Corpus, REAL};
@@ -17,7 +19,12 @@ use crate::machine;
 struct Row {
     corpus: String,
     kind: String,
+    /// The share of the text that is edited, where a kind has strengths.
+    strength: String,
     copies: usize,
+    /// The median of the copies' exact similarities with their originals.
+    #[serde(serialize_with = "machine::rounded")]
+    median: f64,
     /// Those whose exact similarity is at the default threshold or above.
     similar: usize,
     #[serde(serialize_with = "machine::rounded")]
@@ -41,28 +48,115 @@ struct LengthRow {
 /// Documents with edits, of every corpus.
 const DOCUMENTS: &str = "2000";
 
-/// Measures on the real corpora with default settings.
+/// Measures on the real corpora with default settings; texts wrapped in HTML also where they are read as
+/// that, and forms of Unicode on the documents that have any.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
+    let mut accented = Vec::new();
     for name in REAL {
         let corpus = Corpus::real(data, name, folder.path())?;
-        let (planted, labels) = (
-            folder.path().join("planted.jsonl"),
-            folder.path().join("labels.tsv"),
-        );
-        let plant = ["--id-row", "--documents", DOCUMENTS, "--quiet"];
-        let mut command = lookalike("plant", &corpus.path)?;
-        command.arg("-o").arg(&planted).arg("--labels").arg(&labels);
-        done(command.args(plant))?;
-        let pairs = folder.path().join("pairs.tsv");
-        let mut command = lookalike("pairs", &planted)?;
-        done(command.args(["--all", "--quiet", "-o"]).arg(&pairs))?;
-        let files = [&planted, &labels, &pairs].map(PathBuf::as_path);
-        count(&corpus.name, files, &mut rows, &mut lengths)?;
+        accented.extend(with_accents(&corpus)?);
+        let all = ["--documents", DOCUMENTS];
+        measure(&corpus, &all, &[], &mut rows, Some(&mut lengths))?;
+        let read = Corpus {
+            name: format!("{} as HTML", corpus.name),
+            path: corpus.path,
+        };
+        let html = ["--documents", DOCUMENTS, "--edits", "html"];
+        measure(&read, &html, &["--set", "markup=html"], &mut rows, None)?;
     }
+    let corpus = Corpus::made("with accents", &accented, folder.path())?;
+    measure(&corpus, &["--edits", "nfc,nfd"], &[], &mut rows, None)?;
     machine::write("planted", rows)?;
     machine::write("planted_lengths", lengths)
+}
+
+/// The same on a made corpus, as a test.
+pub fn smoke() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let (mut rows, mut lengths) = (Vec::new(), Vec::new());
+    let documents = generate::corpus(Kind::English, 300, 1);
+    let corpus = Corpus::made("english", &documents, folder.path())?;
+    measure(
+        &corpus,
+        &["--documents", "100"],
+        &[],
+        &mut rows,
+        Some(&mut lengths),
+    )?;
+    ensure!(!lengths.is_empty(), "no lengths");
+    for row in &rows {
+        ensure!(
+            (0.0..=1.0).contains(&row.median),
+            "{}: {}",
+            row.kind,
+            row.median
+        );
+        let missed = row.similar > 0 && row.recall < 1.0;
+        ensure!(
+            !missed,
+            "{} {}: recall {}",
+            row.kind,
+            row.strength,
+            row.recall
+        );
+    }
+    let of = |kind: &str| {
+        rows.iter()
+            .find(|row| row.kind == kind)
+            .map(|row| row.median)
+    };
+    ensure!(
+        of("zero-width") == Some(1.0),
+        "zero-width characters are not cancelled"
+    );
+    Ok(())
+}
+
+/// The documents in which some letter has an accent of its own, every second one taken apart.
+fn with_accents(corpus: &Corpus) -> Result<Vec<(String, String)>> {
+    let [nfd] = Edit::parse("nfd")?[..] else {
+        anyhow::bail!("nfd is one edit");
+    };
+    let planter = Planter::new(1, Stock::default());
+    let texts = corpus.texts()?.into_iter().enumerate();
+    let accented = texts.filter_map(|(at, text)| {
+        let apart = planter.plant("", &text, &[nfd])?;
+        Some((format!("{} {at}", corpus.name), [text, apart]))
+    });
+    let taken = accented.enumerate();
+    Ok(taken
+        .map(|(at, (id, forms))| (id, forms[at % 2].clone()))
+        .collect())
+}
+
+/// Plants edits, looks for pairs and counts.
+fn measure(
+    corpus: &Corpus,
+    plant: &[&str],
+    reading: &[&str],
+    rows: &mut Vec<Row>,
+    lengths: Option<&mut Vec<LengthRow>>,
+) -> Result<()> {
+    let folder = corpus.path.parent().context("a corpus lies in a folder")?;
+    let files = ["planted.jsonl", "labels.tsv", "pairs.tsv"].map(|name| folder.join(name));
+    let [planted, labels, pairs] = &files;
+    let mut command = lookalike("plant", &corpus.path)?;
+    command.arg("-o").arg(planted).arg("--labels").arg(labels);
+    command
+        .args(["--id-row", "--quiet"])
+        .args(plant)
+        .args(reading);
+    done(&mut command)?;
+    let mut command = lookalike("pairs", planted)?;
+    command
+        .args(["--all", "--quiet", "-o"])
+        .arg(pairs)
+        .args(reading);
+    done(&mut command)?;
+    let files = [planted, labels, pairs].map(PathBuf::as_path);
+    count(&corpus.name, files, rows, lengths)
 }
 
 fn lookalike(job: &str, input: &Path) -> Result<Command> {
@@ -84,11 +178,39 @@ fn done(command: &mut Command) -> Result<()> {
 /// Copies, those that are similar, and of these what is found.
 type Counts = [usize; 3];
 
+/// Copies with an edit of one kind and strength.
+#[derive(Default)]
+struct Edited {
+    similarities: Vec<f64>,
+    counts: Counts,
+}
+
+impl Edited {
+    fn add(&mut self, similarity: f64, is_found: bool) {
+        self.similarities.push(similarity);
+        add(&mut self.counts, similarity, is_found);
+    }
+
+    fn median(&mut self) -> f64 {
+        self.similarities.sort_by(f64::total_cmp);
+        let middle = self.similarities.len() / 2;
+        self.similarities.get(middle).copied().unwrap_or(f64::NAN)
+    }
+}
+
+fn add([copies, similar, right]: &mut Counts, similarity: f64, is_found: bool) {
+    *copies += 1;
+    if similarity >= Threshold::DEFAULT.get() {
+        *similar += 1;
+        *right += usize::from(is_found);
+    }
+}
+
 fn count(
     corpus: &str,
     [planted, labels, pairs]: [&Path; 3],
     rows: &mut Vec<Row>,
-    lengths: &mut Vec<LengthRow>,
+    lengths: Option<&mut Vec<LengthRow>>,
 ) -> Result<()> {
     let classes = classes(planted)?;
     let pairs = std::fs::read_to_string(pairs)?;
@@ -101,57 +223,63 @@ fn count(
         })
         .collect();
     let labels = std::fs::read_to_string(labels)?;
-    let mut kinds: BTreeMap<&str, BTreeMap<LengthClass, Counts>> = BTreeMap::new();
+    let mut edits: BTreeMap<(&str, &str), Edited> = BTreeMap::new();
+    let mut by_length: BTreeMap<LengthClass, BTreeMap<&str, Counts>> = BTreeMap::new();
     for line in labels.lines().skip(1) {
         let cells: Vec<&str> = line.split('\t').collect();
-        let [a, b, _, kind, _, edits, similarity] = cells[..] else {
+        let [a, b, _, kind, strength, made, similarity] = cells[..] else {
             anyhow::bail!("a row of labels has seven cells: {line}");
         };
-        if edits.is_empty() {
+        if made.is_empty() {
             continue;
         }
         let similarity: f64 = similarity.parse().context("a similarity")?;
+        let is_found = found.contains(&(a, b)) || found.contains(&(b, a));
+        edits
+            .entry((kind, strength))
+            .or_default()
+            .add(similarity, is_found);
         // A copy stands behind the document that it was made of.
         let class = classes.get(b).with_context(|| format!("no text '{b}'"))?;
-        let of_kind = kinds.entry(kind).or_default();
-        let [copies, similar, right] = of_kind.entry(*class).or_default();
-        *copies += 1;
-        if similarity >= Threshold::DEFAULT.get() {
-            *similar += 1;
-            *right += usize::from(found.contains(&(a, b)) || found.contains(&(b, a)));
-        }
+        let kinds = by_length.entry(*class).or_default();
+        add(kinds.entry(kind).or_default(), similarity, is_found);
     }
-    let corpus = corpus.to_owned();
-    for (kind, of_kind) in &kinds {
-        let [copies, similar, right] = sum(of_kind.values());
-        let recall = share(right, similar);
-        println!("{corpus:9} {kind:20} {copies:5} copies, {similar:5} similar, recall {recall:.4}");
-        rows.push(Row {
-            corpus: corpus.clone(),
-            kind: (*kind).to_owned(),
+    for ((kind, strength), mut edited) in edits {
+        let [copies, similar, right] = edited.counts;
+        let row = Row {
+            corpus: corpus.to_owned(),
+            kind: kind.to_owned(),
+            strength: percent(strength)?,
             copies,
+            median: edited.median(),
             similar,
             similar_share: share(similar, copies),
-            recall,
-        });
+            recall: share(right, similar),
+        };
+        println!(
+            "{corpus:18} {kind:20} {:6} {copies:5} copies, median {:.3}, {similar:5} similar, recall {:.4}",
+            row.strength, row.median, row.recall
+        );
+        rows.push(row);
     }
-    let every: BTreeSet<LengthClass> = kinds.values().flat_map(BTreeMap::keys).copied().collect();
-    for class in every {
-        let of_class = kinds.values().filter_map(|of_kind| of_kind.get(&class));
-        let recalls = of_class.clone().filter(|counts| counts[1] > 0);
+    let Some(lengths) = lengths else {
+        return Ok(());
+    };
+    for (class, kinds) in by_length {
+        let recalls = kinds.values().filter(|counts| counts[1] > 0);
         let recalls = recalls.map(|&[_, similar, right]| share(right, similar));
         let row = LengthRow {
-            corpus: corpus.clone(),
+            corpus: corpus.to_owned(),
             length: class.name(),
             kinds: recalls.clone().count(),
-            similar: sum(of_class)[1],
+            similar: kinds.values().map(|counts| counts[1]).sum(),
             lowest_recall: recalls.fold(f64::NAN, f64::min),
         };
         if row.kinds == 0 {
             continue;
         }
         println!(
-            "{corpus:9} {:20} {:5} similar of {} kinds, lowest recall {:.4}",
+            "{corpus:18} {:20} {:5} similar of {} kinds, lowest recall {:.4}",
             row.length, row.similar, row.kinds, row.lowest_recall
         );
         lengths.push(row);
@@ -159,17 +287,20 @@ fn count(
     Ok(())
 }
 
+/// A share as it is written for people; nothing stays nothing.
+fn percent(share: &str) -> Result<String> {
+    if share.is_empty() {
+        return Ok(String::new());
+    }
+    let share: f64 = share.parse().context("a strength")?;
+    Ok(format!("{} %", (share * 1000.0).round() / 10.0))
+}
+
 fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         return f64::NAN;
     }
     part as f64 / whole as f64
-}
-
-fn sum<'a>(counts: impl Iterator<Item = &'a Counts>) -> Counts {
-    counts.fold([0; 3], |sum, counts| {
-        [0, 1, 2].map(|at| sum[at] + counts[at])
-    })
 }
 
 /// How long the text of every row is.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::goals;
 use crate::machine::{results, root};
 
 const DOCUMENTS: [&str; 4] = [
@@ -68,6 +69,10 @@ fn table(name: &str) -> Result<String> {
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
+        "memory" => rows("memory", &MEMORY, |_| true),
+        "machine memory" => machine("memory"),
+        "search" => rows("search", &SEARCH, |_| true),
+        "machine search" => machine("search"),
         "live" => rows("live", &LIVE, |_| true),
         "serve" => rows("serve", &SERVE, |_| true),
         "machine serve" => machine("serve"),
@@ -102,11 +107,15 @@ fn table(name: &str) -> Result<String> {
         "python" => rows("python", &PYTHON, |_| true),
         "peers" => peers(),
         "faiss" => faiss(),
-        _ => bail!("there is no table '{name}'"),
+        _ => match name.strip_prefix("goals ") {
+            Some(part) => goals::table(part),
+            None => bail!("there is no table '{name}'"),
+        },
     }
 }
 
-fn read(name: &str) -> Result<Value> {
+/// The result of a benchmark.
+pub fn read(name: &str) -> Result<Value> {
     let path = results().join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
@@ -137,7 +146,25 @@ const PYTHON: Columns<7> = [
     ("the same?", "note", 0),
 ];
 
-const DEDUP: Columns<10> = [
+const MEMORY: Columns<5> = [
+    ("corpus", "corpus", 0),
+    ("input", "format", 0),
+    ("documents", "documents", 0),
+    ("peak MB", "peak_megabytes", 0),
+    ("bound MB", "bound_megabytes", 0),
+];
+
+const SEARCH: Columns<7> = [
+    ("what", "what", 0),
+    ("fingerprints", "fingerprints", 0),
+    ("queries", "queries", 0),
+    ("threads", "threads", 0),
+    ("seconds", "seconds", 2),
+    ("of it opening", "opening_seconds", 2),
+    ("µs each", "microseconds_each", 2),
+];
+
+const DEDUP: Columns<9> = [
     ("corpus", "corpus", 0),
     ("input", "format", 0),
     ("threshold", "threshold", 2),
@@ -147,7 +174,6 @@ const DEDUP: Columns<10> = [
     ("seconds", "seconds", 2),
     ("MB/s", "megabytes_per_second", 0),
     ("M documents/s", "million_documents_per_second", 2),
-    ("peak MB", "peak_megabytes", 0),
 ];
 
 const AUDIT: Columns<9> = [
@@ -262,10 +288,12 @@ const QUALITY: Columns<6> = [
     ("precision", "precision", 5),
 ];
 
-const PLANTED: Columns<6> = [
+const PLANTED: Columns<8> = [
     ("corpus", "corpus", 0),
     ("edit", "kind", 0),
+    ("strength", "strength", 0),
     ("copies", "copies", 0),
+    ("median similarity", "median", 3),
     ("at .75 or more", "similar", 0),
     ("share", "similar_share", 3),
     ("recall of those", "recall", 4),

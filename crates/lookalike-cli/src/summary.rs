@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
 use lookalike_batch::run::{
-    AuditReport, ByEdit, FingerprintSummary, Histogram, IdfSummary, PairsSummary, PlantSummary,
-    SegmentSummary, Share, Summary,
+    AuditReport, ByEdit, ByLength, FingerprintSummary, Histogram, IdfSummary, PairsSummary,
+    PlantSummary, SegmentSummary, Share, Summary,
 };
 
 use crate::args::{
@@ -479,7 +479,11 @@ fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer
         of(audit.recall.cases)
     );
     line(text, "recall", &recall);
-    for of_length in &audit.by_length {
+    let with_cases = |of: fn(&ByLength) -> &Share| {
+        let all = audit.by_length.iter();
+        all.filter(move |one| of(one).cases > 0)
+    };
+    for of_length in with_cases(|one| &one.recall) {
         let recall = format!(
             "  {} of {} of {} tokens",
             share(&of_length.recall),
@@ -501,6 +505,15 @@ fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer
         count(audit.precision.cases)
     );
     line(text, "precision", &precision);
+    for of_length in with_cases(|one| &one.precision) {
+        let precision = format!(
+            "  {} of {} of {} tokens",
+            share(&of_length.precision),
+            count(of_length.precision.cases),
+            of_length.length
+        );
+        line(text, "", &precision);
+    }
     let Some(planted) = &audit.planted else {
         return;
     };
@@ -646,7 +659,7 @@ fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str
 mod tests {
     use clap::Parser;
     use lookalike::Similarity;
-    use lookalike_batch::run::{ByLength, ByRoute, LargeCluster, Planted, States, Suspicion};
+    use lookalike_batch::run::{ByRoute, LargeCluster, Planted, States, Suspicion};
 
     use super::*;
     use crate::args::{Cli, Command};
@@ -768,6 +781,7 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
                 by_length: vec![ByLength {
                     length: "16-50",
                     recall: share(Some(0.975), 0.9, 0.99, 40),
+                    precision: share(Some(1.0), 0.93, 1.0, 50),
                 }],
                 left: Some(share(Some(0.0), 0.0, 0.05, 40)),
                 precision: share(Some(1.0), 0.93, 1.0, 50),
@@ -792,6 +806,7 @@ Audit: 1,000 documents drawn (seed 4) and compared exactly with all read after t
                      0.9750 (95 %: 0.9000 to 0.9900) of 40 drawn documents of 16-50 tokens
   left together    0.0000 (95 %: 0.0000 to 0.0500) of it stays in the output together with the document
   precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents compared again reach the threshold
+                     1.0000 (95 %: 0.9300 to 1.0000) of 50 of 16-50 tokens
   planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, among 6 planted, are found
                      0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
 ";

@@ -90,6 +90,49 @@ fn an_audit_of_all_documents_is_the_truth() {
         .map(|it| it["recall"]["cases"].as_u64().unwrap())
         .sum();
     assert_eq!(cases, similar.len() as u64);
+    let compared = lengths
+        .iter()
+        .map(|it| it["precision"]["cases"].as_u64().unwrap());
+    assert_eq!(
+        compared.sum::<u64>(),
+        audit["precision"]["cases"].as_u64().unwrap()
+    );
+}
+
+/// Copies of edited documents tell of the damage as well, and of none where there is none.
+#[test]
+fn planted_edits_are_lost_by_a_broken_method_alone() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&corpus()));
+    let planted = |method: &str| {
+        let line = format!("dedup in.jsonl --dry-run {method} --audit=600");
+        place.summary(&line)["audit"]["planted"].clone()
+    };
+    let by_edit = |planted: &Value, count: fn(&Value) -> u64| -> u64 {
+        planted["by_edit"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(count)
+            .sum()
+    };
+    for method in ["--method join --threshold 0.6", BROKEN] {
+        let planted = planted(method);
+        let copies = planted["copies"].as_u64().unwrap();
+        assert!(copies > 100, "{planted}");
+        assert_eq!(
+            by_edit(&planted, |edit| edit["copies"].as_u64().unwrap()),
+            copies
+        );
+        let cases = planted["recall"]["cases"].as_u64().unwrap();
+        let similar = by_edit(&planted, |edit| edit["recall"]["cases"].as_u64().unwrap());
+        assert!(cases > 50 && similar == cases, "{planted}");
+        let recall = planted["recall"]["share"].as_f64().unwrap();
+        match method {
+            BROKEN => assert!(recall < 0.9, "{planted}"),
+            _ => assert!((recall - 1.0).abs() < 1e-9, "{planted}"),
+        }
+    }
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub struct AuditReport {
     /// Of the later documents similar to a document, the share that the method finds, on the mean
     /// over documents that have any.
     pub recall: Share,
-    /// The same by the length of the drawn document; classes without cases are left out.
+    /// Recall by the length of the drawn document, precision by that of the one read first of a pair;
+    /// classes without cases are left out.
     pub by_length: Vec<ByLength>,
     /// Of the later documents similar to a document, the share with which it stays in the output;
     /// only of runs that remove documents.
@@ -67,13 +68,15 @@ impl From<Estimate> for Share {
     }
 }
 
-/// Recall by length.
+/// Recall and precision by length.
 #[derive(Debug, Clone, Serialize)]
 pub struct ByLength {
-    /// The length of the drawn document in tokens, such as `16-50`.
+    /// The length in tokens, such as `16-50`.
     pub length: &'static str,
     /// The recall of documents of this length.
     pub recall: Share,
+    /// The precision of what is reported of them.
+    pub precision: Share,
 }
 
 /// What became of planted edits.
@@ -125,13 +128,18 @@ impl Reported {
         }
     }
 
-    fn precision(self, corpus: &ReadCorpus<'_>) -> Result<Share> {
-        let pairs = self.pairs.into_sorted_vec();
-        let mut right = 0;
-        for &(_, a, b) in &pairs {
-            right += u64::from(matches(corpus, DocId(a), DocId(b))?);
+    fn precision(self, corpus: &ReadCorpus<'_>) -> Result<(Mean, BTreeMap<&'static str, Mean>)> {
+        let (mut all, mut by_length) = (Mean::default(), BTreeMap::new());
+        let mut tokens = Vec::new();
+        for (_, a, b) in self.pairs.into_sorted_vec() {
+            let right = matches(corpus, DocId(a), DocId(b))?.into();
+            all.take(right, 1);
+            tokens.clear();
+            corpus.words(DocId(a.min(b)), &mut tokens)?;
+            let of_length: &mut Mean = by_length.entry(class_of(tokens.len())).or_default();
+            of_length.take(right, 1);
         }
-        Ok(Estimate::new(right as f64, pairs.len() as u64).into())
+        Ok((all, by_length))
     }
 }
 
@@ -174,10 +182,15 @@ impl Audit {
     ) -> Result<AuditReport> {
         let rows = self.drawing.in_order();
         let found = self.recall(corpus, &rows, kept)?;
+        let (precision, right) = reported.precision(corpus)?;
         let classes = lengths::names().filter_map(|length| {
-            let mean = found.by_length.get(length)?;
-            let recall = mean.share();
-            Some(ByLength { length, recall })
+            let of = |means: &BTreeMap<_, Mean>| means.get(length).copied().unwrap_or_default();
+            let (recall, precision) = (of(&found.by_length), of(&right));
+            (recall.cases + precision.cases > 0).then(|| ByLength {
+                length,
+                recall: recall.share(),
+                precision: precision.share(),
+            })
         });
         Ok(AuditReport {
             drawn: rows.len() as u64,
@@ -186,7 +199,7 @@ impl Audit {
             recall: found.recall.share(),
             by_length: classes.collect(),
             left: kept.map(|_| found.left.share()),
-            precision: reported.precision(corpus)?,
+            precision: precision.share(),
             planted: self.planted(corpus, &rows)?,
             memory: self.drawing.with_sample(|sample| sample.bytes()) as u64,
         })
