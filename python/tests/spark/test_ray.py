@@ -1,3 +1,5 @@
+import doctest
+
 import pytest
 from alike import by_id, removed_of
 from corpora import generated, skewed
@@ -33,3 +35,10 @@ def test_the_result_is_that_of_one_machine(local):
 @pytest.mark.parametrize("own", [2, 70])
 def test_a_third_of_all_rows_shares_a_band(local, own):
     check(skewed(15_000, 150, own))
+
+
+def test_examples_of_the_docstrings(local):
+    from lookalike import ray as lar
+
+    ran = doctest.testmod(lar, extraglobs={"ray": ray})
+    assert ran.failed == 0 and ran.attempted > 7
