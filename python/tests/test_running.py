@@ -199,4 +199,21 @@ def test_what_is_exported_is_described():
         module = importlib.import_module(f"lookalike.{module}")
         for name in module.__all__:
             assert "\n>>> " in inspect.getdoc(getattr(module, name)), name
+
+
+def test_types_are_those_of_the_engine(tmp_path):
+    """The stubs say what the compiled module has, and callers see them."""
     assert (ROOT / "python/lookalike/py.typed").exists()
+    pytest.importorskip("mypy")
+    settings = tmp_path / "mypy.ini"
+    settings.write_text(f"[mypy]\nfollow_imports = silent\nmypy_path = {ROOT / 'python'}\n")
+    # Whether classes may have a common subclass is of no use to callers.
+    arguments = ["lookalike._engine", "--ignore-disjoint-bases", "--mypy-config-file", str(settings)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
