@@ -166,10 +166,15 @@ def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, st
     import pyarrow as pa
     import ray
 
-    data = data.materialize()
-    if data.count() == 0:
-        # Ray has no groups of a data set without rows.
+    # Blocks without rows may have lost their columns, which Ray's shuffle then misses, and of a data set
+    # without rows it has no groups.
+    blocks = data.materialize().to_arrow_refs()
+    rows = ray.remote(lambda table: table.num_rows)
+    counts = ray.get([rows.remote(block) for block in blocks])
+    full = [block for block, count in zip(blocks, counts) if count]
+    if not full:
         return ray.data.from_arrow(_run(lambda batches: iter(()), pa.table({}), columns))
+    data = ray.data.from_arrow_refs(full)
     groups = data.groupby(key, num_partitions=_PARTS)
     return groups.map_groups(step, batch_format="pyarrow").materialize()
 
