@@ -71,7 +71,7 @@ class HammingIndex(_engine.HammingIndexBase):
         super().add(rows[kept], _ids(ids, kept, self, "code"))
 
     def remove(self, ids: Any) -> int:
-        """Removes ids; returns how many were there."""
+        """Removes ids; returns how many were there. After Ctrl-C some of them are still there."""
         return super().remove(_numbers(ids))
 
     def search(self, codes: Any, distance: Optional[int] = None) -> Near:
