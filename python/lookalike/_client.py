@@ -19,6 +19,18 @@ class Client:
 
     ``key`` is sent as a bearer token, ``timeout`` counts in seconds. What the service refuses is a
     :class:`ServiceError`; what does not reach it is an ``OSError``.
+
+    >>> import lookalike as la
+    >>> client = la.Client("http://127.0.0.1:7600")
+    >>> news = client.create("news", threshold=0.8, window="2d")
+    >>> news.check_and_insert({"id": "1", "text": "The ferry leaves at seven."})["verdict"]
+    'kept'
+    >>> try:
+    ...     client.collection("olds").stats()
+    ... except la.ServiceError as error:
+    ...     print(error.status)
+    404
+    >>> news.drop()
     """
 
     def __init__(self, url: str, key: Optional[str] = None, timeout: float = 60.0) -> None:
@@ -79,7 +91,20 @@ class Client:
 
 
 class Collection:
-    """A collection of documents in a service."""
+    """A collection of documents in a service.
+
+    >>> import lookalike as la
+    >>> news = la.Client("http://127.0.0.1:7600").create("news")
+    >>> texts = ["The ferry leaves at seven.", "THE FERRY leaves at seven!", "A bridge."]
+    >>> answers = news.check_and_insert({"id": str(at), "text": text} for at, text in enumerate(texts))
+    >>> [(answer["verdict"], answer["of"]) for answer in answers]
+    [('kept', None), ('duplicate', '0'), ('kept', None)]
+    >>> news.query({"id": "q", "text": "a bridge"})["of"]
+    '2'
+    >>> news.stats()["kept"]
+    2
+    >>> news.drop()
+    """
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client

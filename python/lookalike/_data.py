@@ -19,7 +19,7 @@ def held(data: Any) -> Any:
     if hasattr(data, "__next__"):
         return list(data)
     known = type(data).__module__.partition(".")[0] in ("pandas", "polars", "datasets", "pyarrow")
-    return pa.table(data) if hasattr(data, "__arrow_c_stream__") and not known else data
+    return _taken(data) if hasattr(data, "__arrow_c_stream__") and not known else data
 
 
 def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
@@ -116,9 +116,16 @@ def table_of_rows(rows: Sequence[Any], what: str) -> Any:
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
     import pyarrow as pa
 
-    if type(data).__name__ in ("Series", "ChunkedArray"):
-        return _column(pa.chunked_array(data), text)
-    return pa.table(data)
+    taken = _taken(data)
+    return taken if isinstance(taken, pa.Table) else _column(taken, text)
+
+
+def _taken(data: Any) -> Any:
+    """What a stream gives, where it lies: a table of records, or a column of anything else."""
+    import pyarrow as pa
+
+    chunks = pa.chunked_array(data)
+    return pa.Table.from_struct_array(chunks) if pa.types.is_struct(chunks.type) else chunks
 
 
 def _of_pandas(data: Any, text: Sequence[str]) -> Any:

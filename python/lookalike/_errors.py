@@ -2,31 +2,81 @@
 
 
 class LookalikeError(Exception):
-    """What every exception of this package is."""
+    """What every exception of this package is.
+
+    >>> import lookalike as la
+    >>> try:
+    ...     la.dedup(["a text"], threshold=2)
+    ... except la.LookalikeError as error:
+    ...     print(error)
+    the threshold 2 is not above 0 and at most 1: give a similarity such as 0.8
+    """
 
 
 class SettingError(LookalikeError, ValueError):
-    """A setting outside of its range, or settings that contradict one another."""
+    """A setting outside of its range, or settings that contradict one another.
+
+    >>> import lookalike as la
+    >>> la.dedup(["a text"], method="minhash", distance=3)
+    Traceback (most recent call last):
+        ...
+    lookalike._errors.SettingError: distance=3 is for fingerprints: add method="simhash", or give a similarity with threshold
+    """
 
 
 class RecipeError(LookalikeError, ValueError):
-    """A recipe that cannot be read, or that asks for something impossible."""
+    """A recipe that cannot be read, or that asks for something impossible.
+
+    >>> import lookalike as la
+    >>> la.Recipe("default", ngram=33)
+    Traceback (most recent call last):
+        ...
+    lookalike._errors.RecipeError: default with ngram=33: recipe 'default-1+': ngram is 33, but must be 1 to 32
+    """
 
 
 class InputError(LookalikeError, ValueError):
-    """Data that cannot be read or understood as a whole."""
+    """Data that cannot be read or understood as a whole.
+
+    >>> import lookalike as la
+    >>> la.dedup([{"id": "1", "body": "a text"}])
+    Traceback (most recent call last):
+        ...
+    lookalike._errors.InputError: data has no column `text` among `id`, `body`
+    """
 
 
 class BadRowError(InputError):
-    """A row that cannot be used, in a run with ``strict=True``."""
+    """A row that cannot be used, in a run with ``strict=True``.
+
+    >>> import lookalike as la
+    >>> la.dedup(["a text", None], strict=True)
+    Traceback (most recent call last):
+        ...
+    lookalike._errors.BadRowError: data:2: the field `text` is null, not a string
+    """
 
 
 class LimitError(LookalikeError, ValueError):
-    """A stated limit was passed."""
+    """A stated limit was passed, such as 4,294,967,294 documents of a run.
+
+    >>> import lookalike as la
+    >>> try:
+    ...     kept = la.dedup(["a text", "A text!"]).kept
+    ... except la.LimitError as error:
+    ...     print("in parts, then:", error)
+    """
 
 
 class OutputError(LookalikeError, RuntimeError):
-    """A result that could not be produced."""
+    """A result that could not be produced.
+
+    >>> import lookalike as la
+    >>> la.Idf.learn(["a text"]).save("nowhere/idf.tsv")
+    Traceback (most recent call last):
+        ...
+    lookalike._errors.OutputError: cannot write nowhere/idf.tsv: No such file or directory
+    """
 
 
 class ServiceError(LookalikeError, RuntimeError):
@@ -34,6 +84,11 @@ class ServiceError(LookalikeError, RuntimeError):
 
     ``status`` is the HTTP status, ``code`` the stable name of the problem, ``detail`` the sentence that
     says what is wrong.
+
+    >>> import lookalike as la
+    >>> error = la.ServiceError(404, "not-found", "there is no such document")
+    >>> error.status, str(error)
+    (404, 'not-found (404): there is no such document')
     """
 
     def __init__(self, status: int, code: str, detail: str) -> None:

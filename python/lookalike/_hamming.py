@@ -14,7 +14,15 @@ from ._words import counted
 
 
 class Near(NamedTuple):
-    """Matches: the positions of queries, ids, and how far each is; arrays of one length."""
+    """Matches: the positions of queries, ids, and how far each is; arrays of one length.
+
+    >>> import lookalike as la
+    >>> index = la.HammingIndex(distance=3)
+    >>> index.add([0b1010, 0b1011])
+    >>> near = index.search([0b1011])
+    >>> list(zip(near.query.tolist(), near.id.tolist(), near.distance.tolist()))
+    [(0, 0, 1), (0, 1, 0)]
+    """
 
     query: np.ndarray
     id: np.ndarray
@@ -22,7 +30,15 @@ class Near(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Matches: the positions of queries, ids, and shares of equal slots; arrays of one length."""
+    """Matches: the positions of queries, ids, and shares of equal slots; arrays of one length.
+
+    >>> import lookalike as la
+    >>> index = la.LshIndex()
+    >>> signatures = la.minhash(["the ferry leaves at seven", "a bridge over the river"])
+    >>> index.add(signatures, ids=[7, 8])
+    >>> index.search(signatures[1:])
+    Alike(query=array([0], dtype=uint64), id=array([8], dtype=uint64), similarity=array([1.]))
+    """
 
     query: np.ndarray
     id: np.ndarray
@@ -49,12 +65,13 @@ class HammingIndex(_engine.HammingIndexBase):
 
     def add(self, codes: Any, ids: Any = None) -> None:
         """Adds codes under ids (whole numbers from 0 on); without ids, under the numbers that follow
-        those of all that was ever added so. An id that is there already is refused."""
+        those of all that was ever added so. An id that is there already is refused; after a refusal, as
+        after Ctrl-C, none of them was added."""
         rows, kept = _codes(codes)
         super().add(rows[kept], _ids(ids, kept, self, "code"))
 
     def remove(self, ids: Any) -> int:
-        """Removes ids; returns how many were there."""
+        """Removes ids; returns how many were there. After Ctrl-C some of them are still there."""
         return super().remove(_numbers(ids))
 
     def search(self, codes: Any, distance: Optional[int] = None) -> Near:
@@ -78,6 +95,9 @@ class LshIndex(_engine.LshIndexBase):
     >>> index = la.LshIndex(threshold=0.8)
     >>> index.bands, index.rows
     (21, 6)
+    >>> index.add(la.minhash(["the ferry leaves at seven", "a bridge over the river"]))
+    >>> index.search(la.minhash(["The ferry leaves at seven!"]), least=0.8).id
+    array([0], dtype=uint64)
     """
 
     def __new__(

@@ -170,6 +170,19 @@ def evaluate(
     ``labelled`` has pairs, texts in ``a`` and ``b`` (or ids of ``corpus``) and whether they are similar
     in ``label``; with ``group``, a text a row and the name of its group. Grades are labels with
     ``positive`` and ``negative``. Every recipe is measured with every method and every measure.
+
+    >>> import lookalike as la
+    >>> labelled = [
+    ...     {"a": "the ferry leaves at seven", "b": "The ferry leaves at seven!", "label": True},
+    ...     {"a": "the ferry leaves at seven", "b": "the ferry leaves at eight", "label": True},
+    ...     {"a": "the ferry leaves at seven", "b": "a bridge over the river", "label": False},
+    ... ]
+    >>> told = la.evaluate(labelled, recipe=["default", "words-3"], method="join", resamples=0)
+    >>> for setting in told["settings"]:
+    ...     at = {point["cut"]: point["method"] for point in setting["points"]}
+    ...     print(setting["recipe"], at[0.5]["recall"]["value"], at[0.5]["precision"]["value"])
+    default-1 1.0 1.0
+    words-3 1.0 1.0
     """
     settings = [
         (recipe_of(one), arguments.rule(how, None, distance, None, sentences, measure, unit))
@@ -186,7 +199,18 @@ def evaluate(
 
 
 class Tuned:
-    """What :func:`tune` found: ``recipe`` is the chosen one, ``summary`` what the command tells."""
+    """What :func:`tune` found: ``recipe`` is the chosen one, ``summary`` what the command tells.
+
+    >>> import lookalike as la
+    >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
+    >>> edited = [{"a": f"the {p} opens at seven", "b": f"the {p} opens at eight", "label": 1} for p in places]
+    >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
+    >>> tuned = la.tune(edited + others, resamples=0)
+    >>> tuned.method, tuned.verify, tuned.cut
+    ('auto', 'jaccard', 0.3)
+    >>> la.pairs(["the zoo opens at seven", "the zoo opens at eight"], recipe=tuned.recipe, threshold=tuned.cut)
+    <Pairs: 1 pair of 2 documents>
+    """
 
     def __init__(self, summary: dict[str, Any], recipe: Recipe) -> None:
         self.summary = summary
@@ -224,6 +248,13 @@ def tune(
     """The best setting for labelled texts, as ``lookalike tune`` finds it.
 
     ``goal`` is f1, or ``precision>=`` and a number. The rest is as in :func:`evaluate`.
+
+    >>> import lookalike as la
+    >>> places = ["ferry", "bridge", "tower", "harbour", "market", "school"]
+    >>> edited = [{"a": f"the {p} opens at seven", "b": f"the {p} opens at eight", "label": 1} for p in places]
+    >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
+    >>> la.tune(edited + others, goal="precision>=0.9", resamples=0)
+    <Tuned auto jaccard default-1 at 0.3>
     """
     told, toml = _engine.tune(
         *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),

@@ -51,6 +51,12 @@ class MinHashLSH(_engine.LshTables):
     (5, 25)
     """
 
+    #: Functions of a MinHash, bands, rows of a band, and where each band begins and ends.
+    h: int
+    b: int
+    r: int
+    hashranges: list[tuple[int, int]]
+
     def __new__(
         cls,
         threshold: float = 0.9,

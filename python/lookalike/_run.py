@@ -63,7 +63,15 @@ class Deduplicated:
 
 
 class Pairs:
-    """What :func:`pairs` found."""
+    """What :func:`pairs` found.
+
+    >>> import lookalike as la
+    >>> found = la.pairs(["the ferry leaves at seven", "the ferry leaves at eight", None], threshold=0.5)
+    >>> found
+    <Pairs: 1 pair of 2 documents>
+    >>> found.rejected
+    [(2, 'the field `text` is null, not a string')]
+    """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         #: A table ``a, b, similarity``, sorted by position.
@@ -128,6 +136,18 @@ def dedup(
     Raises :class:`SettingError` for settings that contradict one another, :class:`InputError` for
     missing columns and repeated ids, with ``strict`` :class:`BadRowError` at the first row that cannot
     be used; other runs list such rows in ``rejected``. Ctrl-C ends a run.
+
+    >>> import lookalike as la
+    >>> rows = [
+    ...     {"url": "a.org/1", "text": "seven and nine", "length": 3},
+    ...     {"url": "b.org/7", "text": "Seven and nine!", "length": 4},
+    ...     {"url": "a.org/2", "text": "from monday on", "length": 3},
+    ... ]
+    >>> result = la.dedup(rows, id="url", keep="max:length")
+    >>> [row["url"] for row in result.kept]
+    ['b.org/7', 'a.org/2']
+    >>> result.removed.select(["id", "kept", "similarity"]).to_pylist()
+    [{'id': 'a.org/1', 'kept': 'b.org/7', 'similarity': 1.0}]
     """
     options = _options(
         text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
@@ -171,6 +191,13 @@ def pairs(
 
     Equal texts are one node unless ``all`` expands them. With ``against``, pairs of one of these and
     one of the data. The other arguments are those of :func:`dedup`.
+
+    >>> import lookalike as la
+    >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge", "the ferry leaves at seven!"]
+    >>> la.pairs(texts, threshold=0.5).pairs.to_pylist()
+    [{'a': '1', 'b': '2', 'similarity': 0.6}]
+    >>> la.pairs(texts, threshold=0.5, all=True).pairs.num_rows
+    3
     """
     options = _options(
         text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,

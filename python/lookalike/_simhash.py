@@ -47,10 +47,10 @@ class Simhash:
     ) -> None:
         if not isinstance(f, numbers.Integral) or f < 8 or f % 8:
             raise ValueError(f"f must be a multiple of 8, got {f!r}")
-        self.f = f
-        self.f_bytes = f // 8
-        self.reg = reg
-        self.hashfunc = hashfunc
+        self.f: int = f
+        self.f_bytes: int = f // 8
+        self.reg: Union[str, "re.Pattern[str]"] = reg
+        self.hashfunc: Callable[[bytes], Union[bytes, int]] = hashfunc
         self.log = log
         self.value: int
         if isinstance(value, Simhash):

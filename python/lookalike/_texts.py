@@ -16,6 +16,10 @@ class Figure(NamedTuple):
 
     ``kind`` is similarity, distance, estimate or biased estimate; ``value`` is None where there is
     none, for which ``detail`` gives the reason.
+
+    >>> import lookalike as la
+    >>> la.compare("the ferry leaves at seven", "the ferry leaves at eight").figures["Jaccard"]
+    Figure(value=0.6, kind='similarity', detail='features: 4 and 4, 3 shared')
     """
 
     value: Optional[float]
@@ -24,7 +28,12 @@ class Figure(NamedTuple):
 
 
 class Feature(NamedTuple):
-    """A feature of a text: its spelling, how often it occurs, its weight and the hash that votes."""
+    """A feature of a text: its spelling, how often it occurs, its weight and the hash that votes.
+
+    >>> import lookalike as la
+    >>> la.compare("the ferry, the ferry", "a bridge").a.features[0]
+    Feature(text='the ferry', count=2, weight=2.0, hash=15957243722276333080)
+    """
 
     text: str
     count: int
@@ -33,7 +42,13 @@ class Feature(NamedTuple):
 
 
 class Steps:
-    """What a recipe makes of a text, one step after the other."""
+    """What a recipe makes of a text, one step after the other.
+
+    >>> import lookalike as la
+    >>> steps = la.compare("The FERRY leaves.", "a bridge").a
+    >>> steps.state, steps.normalized, steps.tokens
+    ('rich', 'the ferry leaves', ['the', 'ferry', 'leaves'])
+    """
 
     def __init__(self, told: dict[str, Any]) -> None:
         #: rich, poor (fewer tokens than an n-gram needs), blank (no tokens) or empty.
@@ -55,6 +70,13 @@ class Comparison:
     ``similarity`` how similar they are by the measure, ``why`` the reason in words; ``distance`` are
     the bits in which their fingerprints differ. ``figures`` has every similarity by its name, ``a``
     and ``b`` the steps of both texts.
+
+    >>> import lookalike as la
+    >>> found = la.compare("the ferry leaves at seven", "the ferry leaves at eight", threshold=0.6)
+    >>> found
+    <Comparison: match, found by join; Jaccard 0.6000 ≥ the threshold 0.6>
+    >>> found.figures["containment"].value, found.b.tokens[-1]
+    (0.75, 'eight')
     """
 
     def __init__(self, told: dict[str, Any]) -> None:

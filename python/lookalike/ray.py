@@ -39,7 +39,14 @@ _REMOVED = (("id", "string"), ("kept", "string"), ("similarity", "float64"), ("m
 
 
 class Deduplicated:
-    """What :func:`dedup` found."""
+    """What :func:`dedup` found.
+
+    >>> from lookalike import ray as lar
+    >>> texts = ["one and the same text", "something else", "One and the same text!"]
+    >>> result = lar.dedup(ray.data.from_items([{"id": str(at), "text": text} for at, text in enumerate(texts)]))
+    >>> sorted(row["id"] for row in result.kept.take_all())
+    ['0', '1']
+    """
 
     def __init__(self, kept: "Dataset", removed: "pa.Table") -> None:
         #: The kept rows of the data, with all their columns.
@@ -62,6 +69,12 @@ def dedup(
 
     ``settings`` are those of :func:`lookalike.spark.dedup` that say which texts match. Rows whose text is
     null are left out.
+
+    >>> from lookalike import ray as lar
+    >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge"]
+    >>> data = ray.data.from_items([{"id": str(at), "text": text} for at, text in enumerate(texts)])
+    >>> lar.dedup(data, threshold=0.6, keep="last").removed.select(["id", "kept"]).to_pylist()
+    [{'id': '0', 'kept': '1'}]
     """
     import ray
 
@@ -153,10 +166,15 @@ def _grouped(data: "Dataset", key: str, step: Any, columns: "tuple[tuple[str, st
     import pyarrow as pa
     import ray
 
-    data = data.materialize()
-    if data.count() == 0:
-        # Ray has no groups of a data set without rows.
+    # Blocks without rows may have lost their columns, which Ray's shuffle then misses, and of a data set
+    # without rows it has no groups.
+    blocks = data.materialize().to_arrow_refs()
+    rows = ray.remote(lambda table: table.num_rows)
+    counts = ray.get([rows.remote(block) for block in blocks])
+    full = [block for block, count in zip(blocks, counts) if count]
+    if not full:
         return ray.data.from_arrow(_run(lambda batches: iter(()), pa.table({}), columns))
+    data = ray.data.from_arrow_refs(full)
     groups = data.groupby(key, num_partitions=_PARTS)
     return groups.map_groups(step, batch_format="pyarrow").materialize()
 

@@ -61,6 +61,15 @@ class Deduplicated:
 
     Tables that later steps ask for are held by Spark, or in the checkpoint directory where one was given,
     until :meth:`unpersist`.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "one and the same text"), ("2", "something else"), ("3", "One and the same text!"), ("4", None)]
+    >>> result = las.dedup(spark.createDataFrame(rows, "id string, text string"))
+    >>> sorted(row.id for row in result.kept.collect())
+    ['1', '2']
+    >>> [row.id for row in result.rejected.collect()]
+    ['4']
+    >>> result.unpersist()
     """
 
     def __init__(self, run: "_Run", removed: "DataFrame", count: int) -> None:
@@ -171,6 +180,13 @@ def dedup(
 
     Raises :class:`InputError` for missing columns and repeated ids and :class:`SettingError` for settings
     that contradict one another.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "seven and nine", 3), ("2", "Seven and nine!", 4), ("3", "from monday on", 3)]
+    >>> df = spark.createDataFrame(rows, "url string, body string, length int")
+    >>> result = las.dedup(df, text="body", id="url", keep="max:length")
+    >>> [(row.id, row.kept, row.similarity) for row in result.removed.collect()]
+    [('1', '2', 1.0)]
     """
     if window is not None or time is not None:
         raise SettingError(
@@ -191,6 +207,12 @@ def cluster(df: "DataFrame", text: Names = "text", id: str = "id", **settings: A
 
     A cluster is a kept document with those that were removed for it. The arguments are those of
     :func:`dedup`.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "one and the same text"), ("2", "something else"), ("3", "One and the same text!")]
+    >>> clusters = las.cluster(spark.createDataFrame(rows, "id string, text string"))
+    >>> sorted((row.id, row.cluster, row.kept) for row in clusters.collect())
+    [('1', '1', True), ('3', '1', False)]
     """
     return dedup(df, text, id, **settings).clusters
 
@@ -211,6 +233,12 @@ def pairs(
     """Every pair of near-duplicates: ``a, b, similarity``, of equal texts the first document only.
 
     ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "the ferry leaves at seven"), ("2", "a bridge"), ("3", "the ferry leaves at eight")]
+    >>> found = las.pairs(spark.createDataFrame(rows, "id string, text string"), threshold=0.5)
+    >>> [tuple(row) for row in found.collect()]
+    [('1', '3', 0.6)]
     """
     unknown = set(settings) - set(_steps.RULE)
     if unknown:
@@ -228,6 +256,12 @@ def fingerprint(
     """The SimHash fingerprint of every document in hexadecimal digits: ``id, fingerprint``.
 
     A text with too little in it for one has ``-``.
+
+    >>> from lookalike import spark as las
+    >>> rows = [("1", "the ferry leaves at seven"), ("2", "THE FERRY leaves at seven!"), ("3", "")]
+    >>> found = las.fingerprint(spark.createDataFrame(rows, "id string, text string")).collect()
+    >>> found[0].fingerprint == found[1].fingerprint, found[2].fingerprint
+    (True, '-')
     """
     source = _Columns(arguments.names("text", text), id).of(df).select("id", "text")
     return source.mapInArrow(_steps.fingerprint(recipe_of(recipe).toml), "id string, fingerprint string")

@@ -1,5 +1,7 @@
 """The client, against a running service."""
 
+import doctest
+import importlib
 import json
 import signal
 import socket
@@ -83,3 +85,14 @@ def test_refusals_and_missing_services(service):
         la.Client("http://127.0.0.1:9", timeout=1).collections()
     assert not la.Client("http://127.0.0.1:9", timeout=1).is_ready()
     assert isinstance(refused.value, la.LookalikeError)
+
+
+def test_examples_of_the_client(service):
+    """As they stand, but for the address."""
+    module = importlib.import_module("lookalike._client")
+    runner = doctest.DocTestRunner()
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, globs={"la": la}):
+        for example in test.examples:
+            example.source = example.source.replace("http://127.0.0.1:7600", service.url)
+        runner.run(test)
+    assert runner.failures == 0 and runner.tries > 10

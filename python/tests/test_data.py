@@ -32,6 +32,61 @@ def test_tables_and_frames():
             assert len(kept["text"]) == 3
 
 
+def test_nanoarrow():
+    """Streams and arrays of what knows the interface alone."""
+    nanoarrow = pytest.importorskip("nanoarrow")
+    table = pa.table(ROWS)
+    found = la.dedup(nanoarrow.Array(table))
+    assert found.kept_rows.tolist() == [0, 2, 3]
+    assert found.kept["id"].to_pylist() == ["a", "c", "d"]
+    found = la.dedup(nanoarrow.ArrayStream(table))
+    assert found.kept["id"].to_pylist() == ["a", "c", "d"]
+    assert la.simhash(nanoarrow.Array(table["text"]))[0] == la.simhash(ROWS["text"])[0]
+    with pytest.raises(la.BadRowError, match="data:2: the field `text` is null"):
+        la.dedup(nanoarrow.Array(pa.table({"text": ["a", None]})), strict=True)
+
+
+def most_allocated(work):
+    """The most bytes that pyarrow allocates at a time during a call."""
+    pool, before = pa.proxy_memory_pool(pa.default_memory_pool()), pa.default_memory_pool()
+    pa.set_memory_pool(pool)
+    try:
+        work()
+    finally:
+        pa.set_memory_pool(before)
+    return pool.max_memory()
+
+
+def test_strings_are_not_copied():
+    """Those of pyarrow, polars and nanoarrow stay where they are: pyarrow allocates for results alone."""
+    polars = pytest.importorskip("polars")
+    nanoarrow = pytest.importorskip("nanoarrow")
+    texts = pa.array(["the ferry leaves at seven " * 1000] * 40, pa.large_string())
+    table = pa.table({"text": texts})
+    few = table.nbytes // 10
+    for data in (
+        table,
+        table.to_batches()[0],
+        table.slice(1),
+        pa.table({"text": pa.chunked_array([texts[:7], texts[7:]])}),
+        texts,
+        polars.DataFrame(table),
+        nanoarrow.Array(table),
+        nanoarrow.Array(texts),
+    ):
+        for work in (la.dedup, la.pairs):
+            assert most_allocated(lambda: work(data, threads=1)) < few
+        for work in (la.simhash, la.minhash):
+            assert most_allocated(lambda: work(data, threads=1)) < few
+        assert len(la.dedup(data).kept_rows) == 1
+    before = pa.total_allocated_bytes()
+    found = la.dedup(table)
+    assert len(found.kept_rows) == 1 and pa.total_allocated_bytes() - before < few
+    # A copy would be seen.
+    assert most_allocated(lambda: pa.concat_arrays([texts, texts])) > table.nbytes
+    assert most_allocated(lambda: la.dedup(texts.to_pylist())) > few
+
+
 def test_data_sets():
     datasets = pytest.importorskip("datasets")
     data = datasets.Dataset.from_dict(ROWS)

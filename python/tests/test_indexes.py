@@ -1,7 +1,9 @@
 """Indexes against exact scans."""
 
 import random
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -150,6 +152,86 @@ def test_of_threads_that_add_one_id_one_does():
         for number in range(100):
             all_at_once(2, lambda _: removed.append(index.remove([number])))
         assert sum(removed) == 100 and len(index) == 0 and len(index.search(rows).id) == 0
+
+
+class Stop(Exception):
+    pass
+
+
+def stopped(seconds, work):
+    """Seconds until a signal, given after some, ends a call."""
+
+    def stop(*_):
+        raise Stop
+
+    before = signal.signal(signal.SIGALRM, stop)
+    begun = time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        with pytest.raises(Stop):
+            work()
+        return time.monotonic() - begun
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interrupt_ends_a_search():
+    """Of work that goes on for minutes."""
+    codes = np.random.default_rng(2).integers(0, 2**63, 200_000, dtype=np.uint64)
+    index = la.HammingIndex(distance=16)
+    index.add(codes)
+    assert stopped(0.2, lambda: index.search(codes)) < 10
+    bands = la.LshIndex()
+    alike = np.zeros((5000, 128), dtype=np.uint32)
+    bands.add(alike)
+    assert stopped(0.2, lambda: bands.search(alike, least=2)) < 10
+
+
+@pytest.mark.parametrize("bits", [64, 128])
+def test_an_interrupt_while_codes_are_added_leaves_none_of_them(bits):
+    codes = np.random.default_rng(3).integers(0, 2**63, (3_000_000, bits // 64), dtype=np.uint64)
+    index = la.HammingIndex(distance=3, bits=bits)
+    index.add(codes[:10], ids=range(7_000_000, 7_000_010))
+    ids = np.arange(3_000_000, dtype=np.uint64)
+    stopped(0.1, lambda: index.add(codes, ids=ids))
+    assert len(index) == 10 and 0 not in index and 7_000_009 in index
+    found = index.search(codes[:20])
+    assert found.id.tolist() == list(range(7_000_000, 7_000_010))
+    index.add(codes[:20], ids=range(20))
+    assert sorted(index.search(codes[19:20]).id.tolist()) == [19]
+
+
+def test_an_interrupt_while_signatures_are_added_leaves_none_of_them():
+    signatures = np.random.default_rng(3).integers(0, 2**32, (200_000, 128), dtype=np.uint32)
+    signatures[:, :6] = 1
+    index = la.LshIndex()
+    index.add(signatures[:10], ids=range(7_000_000, 7_000_010))
+    ids = np.arange(200_000, dtype=np.uint64)
+    stopped(0.1, lambda: index.add(signatures, ids=ids))
+    assert len(index) == 10 and 0 not in index and 7_000_009 in index
+    assert set(index.search(signatures[:20]).id.tolist()) == set(range(7_000_000, 7_000_010))
+    index.add(signatures[:20], ids=range(20))
+    assert index.search(signatures[19:20], least=1).id.tolist() == [19]
+
+
+def test_ids_of_which_the_last_is_there_are_refused_as_a_whole():
+    """Also where there are more than are added at a time."""
+    for index, rows in (
+        (la.HammingIndex(), np.zeros(1000, dtype=np.uint64)),
+        (la.LshIndex(), np.zeros((1000, 128), dtype=np.uint32)),
+    ):
+        index.add(rows[:1], ids=[999])
+        for ids in (range(1000), [*range(998), 0, 998]):
+            with pytest.raises(la.SettingError, match="is there already"):
+                index.add(rows, ids=ids)
+        assert len(index) == 1 and 0 not in index
+    codes = np.zeros(1000, dtype=np.uint64)
+    codes[999] = 1 << 20
+    index = la.HammingIndex(bits=16)
+    with pytest.raises(la.SettingError, match="more than 16 bits"):
+        index.add(codes)
+    assert len(index) == 0 and len(index.search([0]).id) == 0
 
 
 def test_lsh_index_finds_what_shares_a_band():

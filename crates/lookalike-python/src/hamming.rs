@@ -2,14 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use lookalike::Distance;
+use lookalike::hamming::Code;
 use lookalike::hamming::live::{Live, Seq};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use crate::error::{SettingError, refuse};
+use crate::run::Signals;
+
+/// Codes that are added, removed or searched between two looks for signals; of a search with many matches a
+/// second's work at the most.
+const PORTION: usize = 128;
 
 /// What a search finds: the positions of queries, ids, and distances.
 type Found<'py> = (
@@ -43,6 +49,70 @@ pub(crate) struct HammingIndexBase {
 }
 
 impl HammingIndexBase {
+    fn ids(&self) -> RwLockReadGuard<'_, Ids> {
+        self.ids.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ids_mut(&self) -> RwLockWriteGuard<'_, Ids> {
+        self.ids.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds codes; none of them after an error or an interrupt.
+    fn add_all<C: Code>(&self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
+        self.ids().check_new(new)?;
+        let mut signals = Signals::new();
+        for (portion, codes) in codes.chunks(PORTION).enumerate() {
+            let (before, rest) = new.split_at(portion * PORTION);
+            let handled = signals.handle();
+            let mut ids = self.ids_mut();
+            let added = handled.and_then(|()| ids.add(live, codes, &rest[..codes.len()]));
+            if let Err(error) = added {
+                ids.remove(live, before);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_all<C: Code>(&self, live: &Live<C>, gone: &[u64]) -> PyResult<usize> {
+        let mut signals = Signals::new();
+        let mut removed = 0;
+        for gone in gone.chunks(PORTION) {
+            signals.handle()?;
+            removed += self.ids_mut().remove(live, gone);
+        }
+        Ok(removed)
+    }
+
+    /// Finds the positions of queries, ids and distances, by query and then by the order of adding.
+    fn find_all<C: Code>(
+        &self,
+        live: &Live<C>,
+        codes: &[C],
+        distance: Distance,
+    ) -> PyResult<(Vec<u64>, Vec<u64>, Vec<u32>)> {
+        // Refuses a distance that is too great, with no codes as well.
+        live.search_many(&[], distance, |_, _, _| ())
+            .map_err(refuse)?;
+        let mut signals = Signals::new();
+        let mut found: Vec<(usize, u64, u32)> = Vec::new();
+        for (portion, codes) in codes.chunks(PORTION).enumerate() {
+            signals.handle()?;
+            let (first, before) = (portion * PORTION, found.len());
+            live.search_many(codes, distance, |query, seq, distance| {
+                found.push((first + query, seq.0, distance));
+            })
+            .map_err(refuse)?;
+            found[before..].sort_unstable();
+        }
+        let ids = self.ids();
+        let id = |number: u64| ids.by_number[number as usize];
+        let queries = found.iter().map(|&(query, _, _)| query as u64).collect();
+        let matches = found.iter().map(|&(_, number, _)| id(number)).collect();
+        let distances = found.iter().map(|&(_, _, distance)| distance).collect();
+        Ok((queries, matches, distances))
+    }
+
     fn check_words(&self, words: usize) -> PyResult<()> {
         let wanted = match self.codes {
             Codes::Narrow(_) => 1,
@@ -121,39 +191,25 @@ impl HammingIndexBase {
                 new.len()
             )));
         }
-        let (low, high) = match self.codes {
-            Codes::Narrow(_) => (narrow(&codes), Vec::new()),
-            Codes::Wide(_) => (Vec::new(), wide(&codes)),
-        };
-        py.detach(|| {
-            let mut ids = self.ids.write().unwrap_or_else(PoisonError::into_inner);
-            ids.check_new(&new)?;
-            let added = match &self.codes {
-                Codes::Narrow(live) => live.insert_many(&low, 0),
-                Codes::Wide(live) => live.insert_many(&high, 0),
-            };
-            let added = added.map_err(refuse)?;
-            for (number, id) in added.zip(new) {
-                ids.by_number.push(id);
-                ids.numbers.insert(id, number);
+        match &self.codes {
+            Codes::Narrow(live) => {
+                let codes = narrow(&codes);
+                py.detach(|| self.add_all(live, &codes, &new))
             }
-            Ok(())
-        })
+            Codes::Wide(live) => {
+                let codes = wide(&codes);
+                py.detach(|| self.add_all(live, &codes, &new))
+            }
+        }
     }
 
     /// Removes ids; returns how many were there.
-    fn remove(&self, gone: PyReadonlyArray1<'_, u64>) -> usize {
-        let mut ids = self.ids.write().unwrap_or_else(PoisonError::into_inner);
-        let mut removed = 0;
-        for id in gone.as_array() {
-            if let Some(number) = ids.numbers.remove(id) {
-                removed += usize::from(match &self.codes {
-                    Codes::Narrow(live) => live.remove(Seq(number)),
-                    Codes::Wide(live) => live.remove(Seq(number)),
-                });
-            }
-        }
-        removed
+    fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
+        let gone = ids.as_array().to_vec();
+        py.detach(|| match &self.codes {
+            Codes::Narrow(live) => self.remove_all(live, &gone),
+            Codes::Wide(live) => self.remove_all(live, &gone),
+        })
     }
 
     /// Finds all within a distance of each query: the positions of queries, ids and distances, by
@@ -170,29 +226,18 @@ impl HammingIndexBase {
             None => self.distance,
             Some(distance) => Distance::new(distance, self.bits).map_err(refuse)?,
         };
-        let mut found: Vec<(usize, u64, u32)> = Vec::new();
-        let mut take = |query, seq: Seq, distance| found.push((query, seq.0, distance));
-        match &self.codes {
+        let (queries, matches, distances) = match &self.codes {
             Codes::Narrow(live) => {
                 let codes = narrow(&codes);
                 self.check_bits(codes.iter().map(|&code| code.into()))?;
-                py.detach(|| live.search_many(&codes, distance, &mut take))
+                py.detach(|| self.find_all(live, &codes, distance))?
             }
             Codes::Wide(live) => {
                 let codes = wide(&codes);
                 self.check_bits(codes.iter().copied())?;
-                py.detach(|| live.search_many(&codes, distance, &mut take))
+                py.detach(|| self.find_all(live, &codes, distance))?
             }
-        }
-        .map_err(refuse)?;
-        found.sort_unstable();
-        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
-        let query = |&(query, _, _): &(usize, u64, u32)| query as u64;
-        let id = |&(_, number, _): &(usize, u64, u32)| ids.by_number[number as usize];
-        let queries: Vec<u64> = found.iter().map(query).collect();
-        let matches: Vec<u64> = found.iter().map(id).collect();
-        drop(ids);
-        let distances: Vec<u32> = found.iter().map(|&(_, _, distance)| distance).collect();
+        };
         Ok((
             queries.into_pyarray(py),
             matches.into_pyarray(py),
@@ -201,8 +246,7 @@ impl HammingIndexBase {
     }
 
     fn __contains__(&self, id: u64) -> bool {
-        let ids = self.ids.read().unwrap_or_else(PoisonError::into_inner);
-        ids.numbers.contains_key(&id)
+        self.ids().numbers.contains_key(&id)
     }
 
     fn __len__(&self) -> usize {
@@ -228,12 +272,36 @@ impl Ids {
     /// Refuses ids that are there already, or twice among the new ones.
     fn check_new(&self, new: &[u64]) -> PyResult<()> {
         let mut seen = HashSet::with_capacity(new.len());
-        let known = |id: &&u64| self.numbers.contains_key(id) || !seen.insert(**id);
-        match new.iter().find(known) {
-            None => Ok(()),
-            Some(id) => Err(SettingError::new_err(format!(
-                "the id {id} is there already: ids of an index differ"
-            ))),
-        }
+        let repeated = new.iter().find(|id| !seen.insert(**id));
+        repeated.map_or(Ok(()), |&id| Err(known(id)))?;
+        self.check_unknown(new)
     }
+
+    fn check_unknown(&self, new: &[u64]) -> PyResult<()> {
+        let there = new.iter().find(|id| self.numbers.contains_key(id));
+        there.map_or(Ok(()), |&id| Err(known(id)))
+    }
+
+    /// Adds codes under different ids, of which none is there.
+    fn add<C: Code>(&mut self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
+        self.check_unknown(new)?;
+        let added = live.insert_many(codes, 0).map_err(refuse)?;
+        for (number, &id) in added.zip(new) {
+            self.by_number.push(id);
+            self.numbers.insert(id, number);
+        }
+        Ok(())
+    }
+
+    /// Removes ids; returns how many were there.
+    fn remove<C: Code>(&mut self, live: &Live<C>, gone: &[u64]) -> usize {
+        let numbers = gone.iter().filter_map(|id| self.numbers.remove(id));
+        numbers.filter(|&number| live.remove(Seq(number))).count()
+    }
+}
+
+fn known(id: u64) -> PyErr {
+    SettingError::new_err(format!(
+        "the id {id} is there already: ids of an index differ"
+    ))
 }

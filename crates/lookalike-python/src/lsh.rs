@@ -17,7 +17,11 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use crate::error::{LimitError, SettingError, refuse};
 use crate::minhash::{MinHash, Slots, minhash_of};
 use crate::recipe::Recipe;
+use crate::run::Signals;
 use crate::settings::Rule;
+
+/// Signatures that are added or removed between two looks for signals.
+const PORTION: usize = 128;
 
 /// Hands on a number that is a hash already.
 #[derive(Default)]
@@ -88,7 +92,10 @@ impl Tables {
     fn remove(&mut self, hashes: &[u64], number: u32) {
         for (table, hash) in self.tables.iter_mut().zip(hashes) {
             if let Some(bucket) = table.get_mut(hash) {
-                bucket.retain(|&other| other != number);
+                // From the end, where stands what was inserted last.
+                if let Some(at) = bucket.iter().rposition(|&other| other == number) {
+                    bucket.remove(at);
+                }
                 if bucket.is_empty() {
                     table.remove(hash);
                 }
@@ -477,6 +484,7 @@ pub(crate) struct LshIndexBase {
 }
 
 struct Signed {
+    slots: usize,
     tables: Tables,
     ids: Vec<u64>,
     /// One after another.
@@ -485,9 +493,70 @@ struct Signed {
     places: HashMap<u64, u32>,
 }
 
+impl Signed {
+    fn row(&self, place: u32) -> &[u32] {
+        &self.signatures[place as usize * self.slots..][..self.slots]
+    }
+
+    fn check_unknown(&self, ids: &[u64]) -> PyResult<()> {
+        let there = ids.iter().find(|id| self.places.contains_key(id));
+        there.map_or(Ok(()), |&id| Err(known(id)))
+    }
+
+    /// Adds signatures under different ids, of which none is there.
+    fn add(&mut self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
+        self.check_unknown(ids)?;
+        numbered(self.ids.len() + ids.len())?;
+        for (row, &id) in rows.iter().zip(ids) {
+            let place = self.ids.len() as u32;
+            let hashes: Vec<u64> = self.tables.hashes(row).collect();
+            self.tables.insert(&hashes, place);
+            self.ids.push(id);
+            self.signatures.extend_from_slice(row);
+            self.places.insert(id, place);
+        }
+        Ok(())
+    }
+
+    /// Removes ids, the last first; returns how many were there.
+    fn remove(&mut self, ids: &[u64]) -> usize {
+        let places = ids.iter().rev().filter_map(|id| self.places.remove(id));
+        let places: Vec<u32> = places.collect();
+        for &place in &places {
+            let hashes: Vec<u64> = self.tables.hashes(self.row(place)).collect();
+            self.tables.remove(&hashes, place);
+        }
+        places.len()
+    }
+}
+
+fn known(id: u64) -> PyErr {
+    SettingError::new_err(format!("the id {id} is there already"))
+}
+
 impl LshIndexBase {
     fn inner(&self) -> MutexGuard<'_, Signed> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds signatures; none of them after an error or an interrupt.
+    fn add_all(&self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
+        let mut fresh = HashSet::with_capacity(ids.len());
+        let repeated = ids.iter().find(|id| !fresh.insert(**id));
+        repeated.map_or(Ok(()), |&id| Err(known(id)))?;
+        self.inner().check_unknown(ids)?;
+        let mut signals = Signals::new();
+        for (portion, rows) in rows.chunks(PORTION).enumerate() {
+            let (before, rest) = ids.split_at(portion * PORTION);
+            let handled = signals.handle();
+            let mut inner = self.inner();
+            let added = handled.and_then(|()| inner.add(rows, &rest[..rows.len()]));
+            if let Err(error) = added {
+                inner.remove(before);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     fn rows_of<'a>(&self, signatures: &'a PyReadonlyArray2<'_, u32>) -> PyResult<Vec<&'a [u32]>> {
@@ -536,6 +605,7 @@ impl LshIndexBase {
             slots,
             next: AtomicU64::new(0),
             inner: Mutex::new(Signed {
+                slots,
                 tables: Tables::new(bands, rows),
                 ids: Vec::new(),
                 signatures: Vec::new(),
@@ -565,43 +635,21 @@ impl LshIndexBase {
                 ids.len()
             )));
         }
-        py.detach(|| {
-            let mut inner = self.inner();
-            let inner = &mut *inner;
-            let mut fresh = HashSet::with_capacity(ids.len());
-            let repeated = |id: &&u64| inner.places.contains_key(id) || !fresh.insert(**id);
-            if let Some(id) = ids.iter().find(repeated) {
-                return Err(SettingError::new_err(format!(
-                    "the id {id} is there already"
-                )));
-            }
-            numbered(inner.ids.len() + ids.len())?;
-            for (row, id) in rows.into_iter().zip(ids) {
-                let place = inner.ids.len() as u32;
-                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
-                inner.tables.insert(&hashes, place);
-                inner.ids.push(id);
-                inner.signatures.extend_from_slice(row);
-                inner.places.insert(id, place);
-            }
-            Ok(())
-        })
+        py.detach(|| self.add_all(&rows, &ids))
     }
 
     /// Removes ids; returns how many were there.
-    fn remove(&self, ids: PyReadonlyArray1<'_, u64>) -> usize {
-        let mut inner = self.inner();
-        let inner = &mut *inner;
-        let mut removed = 0;
-        for id in ids.as_array() {
-            if let Some(place) = inner.places.remove(id) {
-                let row = &inner.signatures[place as usize * self.slots..][..self.slots];
-                let hashes: Vec<u64> = inner.tables.hashes(row).collect();
-                inner.tables.remove(&hashes, place);
-                removed += 1;
+    fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
+        let gone = ids.as_array().to_vec();
+        py.detach(|| {
+            let mut signals = Signals::new();
+            let mut removed = 0;
+            for gone in gone.chunks(PORTION) {
+                signals.handle()?;
+                removed += self.inner().remove(gone);
             }
-        }
-        removed
+            Ok(removed)
+        })
     }
 
     /// Finds signatures that share a band with a query and at least a share of all slots.
@@ -614,12 +662,13 @@ impl LshIndexBase {
         let rows = self.rows_of(&signatures)?;
         let (mut queries, mut ids, mut shares) = (Vec::new(), Vec::new(), Vec::new());
         py.detach(|| {
-            let inner = self.inner();
+            let mut signals = Signals::new();
             for (query, row) in (0u64..).zip(rows) {
+                signals.handle()?;
+                let inner = self.inner();
                 let hashes: Vec<u64> = inner.tables.hashes(row).collect();
                 for place in inner.tables.query(&hashes, usize::MAX) {
-                    let other = &inner.signatures[place as usize * self.slots..][..self.slots];
-                    let share = equal_slots(row, other) as f64 / self.slots as f64;
+                    let share = equal_slots(row, inner.row(place)) as f64 / self.slots as f64;
                     if share >= least {
                         queries.push(query);
                         ids.push(inner.ids[place as usize]);
@@ -627,7 +676,8 @@ impl LshIndexBase {
                     }
                 }
             }
-        });
+            PyResult::Ok(())
+        })?;
         Ok((
             queries.into_pyarray(py),
             ids.into_pyarray(py),

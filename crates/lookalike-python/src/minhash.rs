@@ -609,6 +609,7 @@ impl MinHash {
         let empty = class.call((), minhash_kwargs)?;
         let made = PyList::empty(class.py());
         for values in b.try_iter()? {
+            class.py().check_signals()?;
             let one = empty.call_method0("copy")?;
             one.call_method1("update_batch", (values?,))?;
             made.append(one)?;

@@ -2,14 +2,15 @@
 //!
 //! A run works in a thread of its own. The calling thread wakes every [`PULSE`], lets Python handle its
 //! signals and tells how far the run has come. When a handler raises, the run ends at its next sign
-//! of progress by unwinding, which takes what it had begun with it.
+//! of progress by unwinding, which takes what it had begun with it. What works by portions in the calling
+//! thread asks for [`Signals`] between them.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookalike_batch::run::{DedupOutputs, PairsOutputs, Progress, RunInputs, Stage};
 use lookalike_batch::sink::{Collected, Output};
@@ -129,6 +130,32 @@ pub(crate) fn watched<T: Send>(
             }
         })
     })
+}
+
+/// The signals of work that lets go of the interpreter and does itself what there is to do.
+pub(crate) struct Signals {
+    handled: Instant,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Self {
+        Self {
+            handled: Instant::now(),
+        }
+    }
+
+    /// Lets Python handle its signals, every [`PULSE`]. The caller holds no lock: whoever has the
+    /// interpreter may wait for it.
+    ///
+    /// # Errors
+    /// What a handler raised.
+    pub(crate) fn handle(&mut self) -> PyResult<()> {
+        if self.handled.elapsed() < PULSE {
+            return Ok(());
+        }
+        self.handled = Instant::now();
+        Python::attach(|py| py.check_signals())
+    }
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {

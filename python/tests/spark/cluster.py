@@ -6,7 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 from alike import check
-from corpora import generated, real, skewed
+from corpora import generated, of_the_repository, real, skewed
+
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -55,6 +56,10 @@ def test_within_against_and_features(cluster, way):
     settings = {"within": "site", "features": "words", "threshold": 0.5}
     _, alone = check(cluster, table, against=known, **settings, **way)
     assert len(alone.removed) > 20
+
+
+def test_real_texts_of_the_repository(cluster):
+    check(cluster, of_the_repository(3000))
 
 
 @pytest.mark.parametrize(

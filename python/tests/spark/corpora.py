@@ -1,4 +1,4 @@
-"""Texts for the tests: real ones where they are, generated ones everywhere."""
+"""Texts for the tests: real ones of the repository and of a folder beside it, and generated ones."""
 
 import json
 import os
@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
-DATA = Path(os.environ.get("LOOKALIKE_DATA", Path(__file__).parents[4] / "shared" / "data"))
+ROOT = Path(__file__).resolve().parents[3]
+DATA = Path(os.environ.get("LOOKALIKE_DATA", ROOT.parent / "shared" / "data"))
+
+
+def of_the_repository(rows: int) -> pa.Table:
+    """News in several languages, paragraphs of the documents and of the sources, which repeat much."""
+    news = (ROOT / "examples/news.jsonl").read_text(encoding="utf-8").splitlines()
+    table = {row["id"]: row["text"] for row in map(json.loads, news)}
+    files = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "crates").rglob("*.rs"))]
+    for path in files:
+        for at, paragraph in enumerate(path.read_text(encoding="utf-8").split("\n\n")):
+            if len(table) == rows:
+                break
+            table[f"{path.relative_to(ROOT)}:{at}"] = paragraph
+    return pa.table({"id": list(table), "text": list(table.values())})
 
 
 def real(name: str, rows: int, every: int = 1):

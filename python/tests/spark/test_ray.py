@@ -1,3 +1,6 @@
+import doctest
+
+import pyarrow as pa
 import pytest
 from alike import by_id, removed_of
 from corpora import generated, skewed
@@ -14,10 +17,11 @@ def local():
     ray.shutdown()
 
 
-def check(table, **settings):
+def check(table, rows=None, **settings):
     from lookalike import ray as lar
 
-    data = ray.data.from_arrow([table.slice(0, 100), table.slice(100)])
+    cuts = [0, 100, len(table)] if rows is None else [*range(0, len(table), rows), len(table)]
+    data = ray.data.from_arrow([table.slice(a, b - a) for a, b in zip(cuts, cuts[1:])])
     found = lar.dedup(data, **settings)
     alone = la.dedup(by_id(table), id="id", **settings)
     assert removed_of(found.removed.to_pylist()) == removed_of(alone.removed.to_pylist())
@@ -30,6 +34,18 @@ def test_the_result_is_that_of_one_machine(local):
     check(generated(300, 20), threshold=0.6, keep="max:weight")
 
 
+def test_blocks_of_which_steps_leave_nothing(local):
+    texts = ["one", "the ferry leaves at seven", "The ferry leaves at seven!", "a bridge", "two and three"]
+    check(pa.table({"id": ["a", "b", "c", "d", "e"], "text": texts}), rows=1)
+
+
 @pytest.mark.parametrize("own", [2, 70])
 def test_a_third_of_all_rows_shares_a_band(local, own):
     check(skewed(15_000, 150, own))
+
+
+def test_examples_of_the_docstrings(local):
+    from lookalike import ray as lar
+
+    ran = doctest.testmod(lar, extraglobs={"ray": ray})
+    assert ran.failed == 0 and ran.attempted > 7

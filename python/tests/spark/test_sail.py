@@ -1,8 +1,10 @@
+import doctest
+
 import numpy
 import pyarrow as pa
 import pytest
 from alike import by_id, check, removed_of, rows_of
-from corpora import generated, real, skewed
+from corpora import generated, of_the_repository, real, skewed
 
 import lookalike as la
 from lookalike import spark as las
@@ -59,6 +61,13 @@ def test_by_id_is_what_min_id_says_on_one_machine(spark):
     for keep in (None, "min:id"):
         found = las.dedup(spark.createDataFrame(table), keep=keep).removed.toArrow()
         assert removed_of(found.to_pylist()) == removed_of(alone.removed.to_pylist())
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=str)
+def test_real_texts_of_the_repository(spark, tmp_path, way):
+    _, alone = check(spark, of_the_repository(3000), checkpoint=str(tmp_path), **way)
+    assert {"exact", "join", "minhash"} <= set(alone.removed["method"].to_pylist())
+    assert len(alone.removed) > 100
 
 
 @pytest.mark.parametrize(
@@ -306,3 +315,8 @@ def test_parquet_in_and_out_with_checkpoints(spark, tmp_path):
     kept = spark.read.parquet(str(tmp_path / "out")).toArrow()
     assert rows_of(kept.select(["id", "text"])) == rows_of(alone.kept.select(["id", "text"]))
     assert any((tmp_path / "checkpoints").iterdir())
+
+
+def test_examples_of_the_docstrings(spark):
+    ran = doctest.testmod(las, extraglobs={"spark": spark})
+    assert ran.failed == 0 and ran.attempted > 15
