@@ -6,7 +6,7 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::evaluate::Goal;
 
-use super::{Changes, InputFormat, Method, Reading, Unit, Verify};
+use super::{Candidates, Changes, InputFormat, Method, Reading, Unit, Verify};
 use crate::settings;
 
 /// Measure precision and recall on labelled texts, at every threshold
@@ -25,6 +25,7 @@ use crate::settings;
 Examples:
   lookalike eval pairs.jsonl --method simhash --distance 10
   lookalike eval pairs.csv --method auto,minhash --verify jaccard,levenshtein --svg curves.svg
+  lookalike eval pairs.csv --method simhash --candidates blocks --verify levenshtein
   lookalike eval pairs.tsv --label jaccard --positive 0.8 --negative 0.5 --corpus articles.jsonl
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
   lookalike eval true.tsv --clusters clusters.tsv")]
@@ -54,8 +55,8 @@ pub(crate) struct EvalArgs {
         value_name = "PREDICTED",
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "corpus", "groups", "group", "texts",
-            "method", "verify", "unit", "from", "distance", "sentences", "recipe", "set", "csv",
-            "svg", "text", "features", "id_row", "document_per_file"
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
+            "csv", "svg", "text", "features", "id_row", "document_per_file"
         ],
         help_heading = "Clusters"
     )]
@@ -302,6 +303,12 @@ pub(crate) struct Ways {
     /// The default is 10, and 3 with a measure.
     #[arg(long, value_name = "K")]
     pub(crate) distance: Option<u32>,
+
+    /// With --method simhash and a measure: which fingerprints are candidates
+    ///
+    /// The default is distance.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) candidates: Option<Candidates>,
 
     /// With --method sentences: how many of its longest sentences stand for a document
     ///

@@ -268,6 +268,54 @@ fn every_method_and_measure_is_measured() {
     assert!(ran.text().contains("no plan"), "{}", ran.text());
 }
 
+/// The articles' way, and what its candidates lose.
+#[test]
+fn blocks_of_fingerprints_are_measured() {
+    let place = Place::new();
+    let (mut labels, mut texts) = (String::from("a,b,label\n"), String::new());
+    for (at, [a, b, label, _]) in pairs(60).iter().enumerate() {
+        labels.push_str(&format!("a{at},b{at},{label}\n"));
+        texts.push_str(&format!(
+            "{}\n{}\n",
+            json!({"id": format!("a{at}"), "text": a}),
+            json!({"id": format!("b{at}"), "text": b})
+        ));
+    }
+    place.write("labels.csv", labels);
+    place.write("texts.jsonl", texts);
+    let by = "--method simhash --candidates blocks --verify levenshtein";
+    let line = format!("eval labels.csv --corpus texts.jsonl {by} --resamples 0");
+    let figures = evaluation(&place, &line);
+    assert_eq!(figures["settings"][0]["blocks"], 4);
+    let points = figures["settings"][0]["points"].as_array().unwrap();
+    let point = points.iter().find(|point| point["cut"] == 0.8).unwrap();
+    let found = |by: &str| point[by]["counts"]["true_positives"].as_u64().unwrap();
+    assert!(
+        0 < found("method") && found("method") < found("measure"),
+        "{point}"
+    );
+    // What is found is what a run lists.
+    let listed = place.ok(&format!("pairs texts.jsonl --all {by} --threshold 0.8"));
+    let labelled = crate::support::rows(listed.text());
+    let labelled = labelled.iter().filter(|row| {
+        let is_pair = row[0][1..] == row[1][1..];
+        is_pair && row[0][1..].parse::<usize>().unwrap() % 2 == 0
+    });
+    assert_eq!(labelled.count() as u64, found("method"));
+    let ran = place.ok(&format!("{line} --quiet"));
+    let name = "default-1, simhash, levenshtein by characters, sharing one of 4 blocks\n";
+    assert!(ran.text().contains(name), "{}", ran.text());
+    for line in [
+        "--candidates blocks",
+        "--candidates blocks --method simhash",
+    ] {
+        place.refused(
+            &format!("eval labels.csv --corpus texts.jsonl {line}"),
+            &["--candidates is for fingerprints that are checked"],
+        );
+    }
+}
+
 #[test]
 fn undefined_figures_are_no_numbers() {
     let place = Place::new();
