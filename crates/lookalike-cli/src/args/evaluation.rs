@@ -114,8 +114,9 @@ pub(crate) struct EvalArgs {
 ///
 /// Reads labels as `eval` does and parts them into halves, so that texts that hang together stay
 /// together. On one half, every n-gram of words, of characters and, for Chinese, of words cut by jieba
-/// is tried with every measure, with fingerprints and with signatures, at its best threshold or
-/// distance. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
+/// is tried with every measure, with fingerprints, with signatures and with the smallest hashes, at
+/// its best threshold or distance; the features of the recipe with all weights that its table makes,
+/// too. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
 /// order of preference is chosen: what everybody runs comes first, what costs more last. The half held
 /// back says how good it is, beside the runner-up and the recipe as it was, with the price in speed
 /// and memory.
@@ -124,6 +125,7 @@ pub(crate) struct EvalArgs {
 Examples:
   lookalike tune pairs.jsonl -o mine.toml
   lookalike tune pairs.csv -o mine.toml --goal 'precision>=0.99'
+  lookalike tune pairs.csv --set simhash.weights=tfidf --set simhash.table=idf.tsv -o mine.toml
   lookalike tune edits.jsonl --texts versions --recipe characters-3 --json")]
 pub(crate) struct TuneArgs {
     /// The labelled texts: files, directories, globs, or - for standard input (taken for JSONL unless
@@ -160,7 +162,7 @@ pub(crate) struct TuneArgs {
     pub(crate) from: Option<Threshold>,
 
     /// The recipe to begin with, whose normalisation all have: a name (see `lookalike recipe`) or a
-    /// TOML file
+    /// TOML file. Where its files are is written as seen from the recipe that is made
     #[arg(
         long,
         value_name = "NAME|FILE",

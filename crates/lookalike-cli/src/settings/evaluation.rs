@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use lookalike::Threshold;
 use lookalike::evaluate::{Bootstrap, Options, Setting, Sweep, TuneOptions};
 use lookalike::plan::Measure;
+use lookalike_batch::recipes::load_recipe_from_here;
 use lookalike_batch::rule::{Asked, Spelling};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields,
@@ -88,7 +89,7 @@ impl TuneRun {
         Ok(Self {
             inputs,
             settings: TuneSettings {
-                recipe: load_recipe(&args.recipe, &args.changes)?,
+                recipe: load_recipe_from_here(&args.recipe, &args.changes.set, Spelling::Options)?,
                 lowest,
                 options: TuneOptions {
                     goal: args.goal,

@@ -612,6 +612,55 @@ fn tuning_makes_a_recipe_that_runs() {
 }
 
 #[test]
+fn tuning_keeps_the_files_of_a_recipe_readable() {
+    let place = Place::new();
+    let pairs = pairs(40);
+    place.write("p.jsonl", as_jsonl(&pairs));
+    let texts: Vec<&str> = pairs.iter().map(|[a, ..]| &a[..]).collect();
+    place.write("docs.txt", texts.join("\n"));
+    place.write("base/stop.txt", "word7\n");
+    place.write("stop.txt", "word7\n");
+    place.ok("idf docs.txt --recipe words-1 --set filter.stopwords=stop.txt -o base/idf.tsv");
+    let recipe = place.ok("recipe words-1 --set filter.stopwords=stop.txt");
+    let recipe = recipe.text().replace(
+        "weights = \"frequency\"",
+        "weights = \"tfidf\"\ntable = \"idf.tsv\"",
+    );
+    place.write("base/base.toml", recipe);
+    std::fs::create_dir(place.path("made")).unwrap();
+    for output in ["made/mine.toml", "mine.toml", "base/mine.toml"] {
+        let line =
+            format!("tune p.jsonl --recipe base/base.toml -o {output} --resamples 20 --json");
+        let tuned: Value = serde_json::from_slice(&place.ok(&line).out).unwrap();
+        let settings = tuned["settings"].as_array().unwrap();
+        let tried = |recipe: &str, method: &str, measure: &str| {
+            let is = |it: &&Value| {
+                it["recipe"] == recipe && it["method"] == method && it["measure"] == measure
+            };
+            settings.iter().find(is).is_some()
+        };
+        assert!(tried("words-1+", "bottomk", "none"));
+        for weights in ["", "-levels", "-frequency", "-binary"] {
+            assert!(
+                tried(&format!("words-1+{weights}"), "simhash", "none"),
+                "{weights}"
+            );
+        }
+        assert!(tried("words-1+-levels", "auto", "cosine"));
+        assert!(
+            tried("words-3-binary", "simhash", "none")
+                && !tried("words-3-levels", "simhash", "none")
+        );
+        let id = place.ok(&format!("recipe {output}"));
+        let chosen = &settings[tuned["chosen"].as_u64().unwrap() as usize];
+        assert!(id.text().contains(chosen["recipe_id"].as_str().unwrap()));
+        assert!(place.read(output).contains("stop.txt"));
+    }
+    assert!(place.read("base/mine.toml").contains("[\"stop.txt\"]"));
+    assert!(place.read("mine.toml").contains("[\"base/stop.txt\"]"));
+}
+
+#[test]
 fn tuning_does_not_depend_on_threads() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(20)));
@@ -635,7 +684,10 @@ fn tunings_that_cannot_be_are_refused() {
         ("--goal recall", "give f1, or precision>="),
         ("--goal precision>=1.5", "above 0 and at most 1"),
         ("--recipe 1e0ng", "takes its features from another tool"),
-        ("--set filter.stopwords=toml.toml", "names files"),
+        (
+            "--set simhash.weights=given --set simhash.table=toml.toml",
+            "toml.toml:1: a line is a term, a tab, its weight",
+        ),
     ] {
         place.refused(&format!("tune p.jsonl {options}"), &[said]);
     }
