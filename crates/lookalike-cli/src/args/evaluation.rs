@@ -162,7 +162,7 @@ pub(crate) struct TuneArgs {
     pub(crate) from: Option<Threshold>,
 
     /// The recipe to begin with, whose normalisation all have: a name (see `lookalike recipe`) or a
-    /// TOML file. Where its files are is written as seen from the recipe that is made
+    /// TOML file. The recipe that is made names its files as they are seen from where it is put
     #[arg(
         long,
         value_name = "NAME|FILE",
