@@ -52,6 +52,32 @@ pub fn read_recipe(toml: &str, changes: &[String], spelling: Spelling) -> Result
     change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
 }
 
+/// [`load_recipe`], where the recipe has the names of its files as seen from the working directory.
+///
+/// # Errors
+/// As `load_recipe`.
+pub fn load_recipe_from_here(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
+    let recipe = load_recipe(name, changes, spelling)?;
+    let (_, directory) = written(name)?;
+    let directory = directory.unwrap_or_default();
+    let keys: Vec<&str> = changes
+        .iter()
+        .filter_map(|one| one.split('=').next())
+        .collect();
+    Ok(recipe.with_file_names(|key, file| {
+        let path = located(&keys, &directory, key, file);
+        path.display().to_string()
+    }))
+}
+
+/// Where a file is that a key names, given the keys that were changed and the directory of the recipe.
+fn located(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
+    match changed.iter().any(|set| covers(set, key)) {
+        true => PathBuf::from(file),
+        false => directory.join(file),
+    }
+}
+
 fn change_recipe(
     name: &str,
     toml: &str,
@@ -68,10 +94,7 @@ fn change_recipe(
         keys.push(apply(change, &mut table, spelling)?);
     }
     rename(&mut table, &keys);
-    let locate = |key: &str, file: &str| match keys.iter().any(|set| covers(set, key)) {
-        true => PathBuf::from(file),
-        false => directory.join(file),
-    };
+    let locate = |key: &str, file: &str| located(&keys, directory, key, file);
     let text = toml::to_string(&table)
         .map_err(|error| Error::engine(format!("{name}: {error}")).with_source(error))?;
     let changed = || {
@@ -252,6 +275,10 @@ mod tests {
         std::fs::write(path("mine.toml"), toml).unwrap();
         let again = changed(&path("mine.toml"), &[]).unwrap();
         assert_eq!(again.id(), recipe.id());
+        let here = load_recipe_from_here(&path("mine.toml"), &[], Spelling::Options).unwrap();
+        assert_eq!(here.filter.stopwords, [path("stop.txt")]);
+        let read = read_recipe(&here.to_toml(), &[], Spelling::Options).unwrap();
+        assert_eq!((read.id(), here.id()), (recipe.id(), recipe.id()));
         let other = format!("filter.stopwords={}", path("other.txt"));
         let other = changed(&path("mine.toml"), &[&other]).unwrap();
         assert_ne!(other.id(), recipe.id());

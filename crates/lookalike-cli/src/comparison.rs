@@ -2,7 +2,7 @@
 
 use lookalike::Recipe;
 use lookalike::compare::{Comparison, Feature, Figure, Kind, Steps};
-use lookalike::text::State;
+use lookalike::text::{Sentence, State};
 use serde_json::{Value, json};
 
 use crate::diff::passages;
@@ -108,6 +108,8 @@ impl Case<'_> {
             "bits": steps.fingerprint.map(|it| self.digits(it)),
             "fingerprint": steps.fingerprint.map(|it| self.hex(it)),
             "signature": steps.signature,
+            "smallest": steps.smallest,
+            "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence).collect::<Vec<_>>()),
         })
     }
 
@@ -143,6 +145,14 @@ pub(crate) fn kind(kind: Kind) -> &'static str {
         Kind::Estimate => "estimate",
         Kind::Biased => "biased estimate",
     }
+}
+
+fn sentence(sentence: &Sentence) -> Value {
+    json!({
+        "text": sentence.text,
+        "characters": sentence.characters,
+        "hash": format!("{:016x}", sentence.hash),
+    })
 }
 
 fn state(state: State) -> &'static str {

@@ -303,9 +303,8 @@ impl<'t> Lines<'t> {
     /// A term and its weight.
     fn weight(&self, line: &str) -> Result<(String, i64)> {
         let (term, weight) = line
-            .rsplit_once('\t')
-            .or_else(|| line.trim_end().rsplit_once(' '))
-            .filter(|(term, _)| !term.trim_end().is_empty())
+            .split_once('\t')
+            .filter(|(term, weight)| !term.trim_end().is_empty() && !weight.contains('\t'))
             .ok_or_else(|| self.refusal("a line is a term, a tab, its weight"))?;
         Ok((unescaped(term.trim_end()), self.steps(weight.trim())?))
     }
@@ -700,6 +699,14 @@ mod tests {
                 "t.tsv:8: the term 'a' was there before",
             ),
             ("\t5", "t.tsv:1: a line is a term, a tab, its weight"),
+            (
+                "a\t1\nroute 66",
+                "t.tsv:2: a line is a term, a tab, its weight",
+            ),
+            (
+                "a\t33112\t1.5",
+                "t.tsv:1: a line is a term, a tab, its weight",
+            ),
         ] {
             let error = Table::parse("t.tsv", text).unwrap_err().to_string();
             assert!(error.contains(said), "{error}");

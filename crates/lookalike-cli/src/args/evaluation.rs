@@ -6,7 +6,7 @@ use clap::Args;
 use lookalike::Threshold;
 use lookalike::evaluate::Goal;
 
-use super::{Changes, InputFormat, Method, Reading, Unit, Verify};
+use super::{Candidates, Changes, InputFormat, Method, Reading, Unit, Verify};
 use crate::settings;
 
 /// Measure precision and recall on labelled texts, at every threshold
@@ -25,6 +25,7 @@ use crate::settings;
 Examples:
   lookalike eval pairs.jsonl --method simhash --distance 10
   lookalike eval pairs.csv --method auto,minhash --verify jaccard,levenshtein --svg curves.svg
+  lookalike eval pairs.csv --method simhash --candidates blocks --verify levenshtein
   lookalike eval pairs.tsv --label jaccard --positive 0.8 --negative 0.5 --corpus articles.jsonl
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
   lookalike eval true.tsv --clusters clusters.tsv")]
@@ -54,8 +55,8 @@ pub(crate) struct EvalArgs {
         value_name = "PREDICTED",
         conflicts_with_all = [
             "a", "b", "label", "kind", "positive", "negative", "corpus", "groups", "group", "texts",
-            "method", "verify", "unit", "from", "distance", "sentences", "recipe", "set", "csv",
-            "svg", "text", "features", "id_row", "document_per_file"
+            "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
+            "csv", "svg", "text", "features", "id_row", "document_per_file"
         ],
         help_heading = "Clusters"
     )]
@@ -113,8 +114,9 @@ pub(crate) struct EvalArgs {
 ///
 /// Reads labels as `eval` does and parts them into halves, so that texts that hang together stay
 /// together. On one half, every n-gram of words, of characters and, for Chinese, of words cut by jieba
-/// is tried with every measure, with fingerprints and with signatures, at its best threshold or
-/// distance. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
+/// is tried with every measure, with fingerprints, with signatures and with the smallest hashes, at
+/// its best threshold or distance; the features of the recipe with all weights that its table makes,
+/// too. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
 /// order of preference is chosen: what everybody runs comes first, what costs more last. The half held
 /// back says how good it is, beside the runner-up and the recipe as it was, with the price in speed
 /// and memory.
@@ -123,6 +125,7 @@ pub(crate) struct EvalArgs {
 Examples:
   lookalike tune pairs.jsonl -o mine.toml
   lookalike tune pairs.csv -o mine.toml --goal 'precision>=0.99'
+  lookalike tune pairs.csv --set simhash.weights=tfidf --set simhash.table=idf.tsv -o mine.toml
   lookalike tune edits.jsonl --texts versions --recipe characters-3 --json")]
 pub(crate) struct TuneArgs {
     /// The labelled texts: files, directories, globs, or - for standard input (taken for JSONL unless
@@ -159,7 +162,7 @@ pub(crate) struct TuneArgs {
     pub(crate) from: Option<Threshold>,
 
     /// The recipe to begin with, whose normalisation all have: a name (see `lookalike recipe`) or a
-    /// TOML file
+    /// TOML file. The recipe that is made names its files as they are seen from where it is put
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -302,6 +305,12 @@ pub(crate) struct Ways {
     /// The default is 10, and 3 with a measure.
     #[arg(long, value_name = "K")]
     pub(crate) distance: Option<u32>,
+
+    /// With --method simhash and a measure: which fingerprints are candidates
+    ///
+    /// The default is distance.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub(crate) candidates: Option<Candidates>,
 
     /// With --method sentences: how many of its longest sentences stand for a document
     ///

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
+use lookalike::Recipe;
 use lookalike::evaluate::Sweep;
 use lookalike::plan::{Measure, Method, Settings, Unit};
 use lookalike_batch::run::{self, Price, TuneSummary, TunedSummary, measure_name, method_name};
@@ -33,7 +34,10 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     let reporter = Reporter::new(printer, true);
     let result = run::tune(&inputs, &settings, &reporter);
     reporter.finish("");
-    let done = result?;
+    let mut done = result?;
+    if let Some(place) = &args.output {
+        done.recipe = as_seen_from(place, done.recipe);
+    }
     let recipe = recipe(&done, args.output.as_deref());
     if let Some(place) = &args.output {
         let mut writer = ByteWriter::create(&Output::Path(place.clone()))?;
@@ -67,6 +71,18 @@ fn warn_of_few(done: &TuneSummary, printer: Printer) {
             count(different)
         ));
     }
+}
+
+/// The recipe with the names of its files as they are read where the recipe is put.
+fn as_seen_from(place: &Path, recipe: Recipe) -> Recipe {
+    // Only an empty path has no absolute one.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let place = absolute(place);
+    recipe.with_file_names(|_, name| {
+        let file = absolute(Path::new(name));
+        let beside = place.parent().and_then(|it| file.strip_prefix(it).ok());
+        beside.unwrap_or(&file).display().to_string()
+    })
 }
 
 /// The recipe as a file, with what it was made from and the command that uses it.

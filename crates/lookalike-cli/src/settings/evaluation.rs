@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use lookalike::Threshold;
 use lookalike::evaluate::{Bootstrap, Options, Setting, Sweep, TuneOptions};
+use lookalike::plan::Measure;
+use lookalike_batch::recipes::load_recipe_from_here;
 use lookalike_batch::rule::{Asked, Spelling};
 use lookalike_batch::run::{
     ClusterFiles, EvaluateSettings, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields,
@@ -87,7 +89,7 @@ impl TuneRun {
         Ok(Self {
             inputs,
             settings: TuneSettings {
-                recipe: load_recipe(&args.recipe, &args.changes)?,
+                recipe: load_recipe_from_here(&args.recipe, &args.changes.set, Spelling::Options)?,
                 lowest,
                 options: TuneOptions {
                     goal: args.goal,
@@ -242,8 +244,15 @@ fn setting(
         unit: ways.unit.map(Into::into),
         ..Asked::default()
     };
+    let asked = measured(&asked, lowest);
+    let checked = asked.measure != Some(Measure::Sketch);
+    let candidates = ways.candidates.map(Into::into);
+    let asked = Asked {
+        candidates: candidates.filter(|_| method == Method::Simhash && checked),
+        ..asked
+    };
     Ok(Setting {
-        matching: measured(&asked, lowest).settings(Spelling::Options)?,
+        matching: asked.settings(Spelling::Options)?,
         recipe: load_recipe(recipe, &ways.changes)?,
     })
 }
@@ -255,6 +264,13 @@ fn check_ways(ways: &Ways) -> Result<()> {
         && !has(Method::Simhash)
     {
         bail!("--distance {distance} is for fingerprints: add --method simhash");
+    }
+    let checked = ways.verify.iter().any(|&it| it != Verify::None);
+    if ways.candidates.is_some() && !(has(Method::Simhash) && checked) {
+        bail!(
+            "--candidates is for fingerprints that are checked: add --method simhash and a measure, \
+             such as --verify levenshtein"
+        );
     }
     if let Some(sentences) = ways.sentences
         && !has(Method::Sentences)

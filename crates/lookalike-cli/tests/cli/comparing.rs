@@ -191,3 +191,101 @@ fn texts_that_do_not_match_have_a_similarity_too() {
         );
     }
 }
+
+#[test]
+fn the_longest_sentences_of_both_are_shown() {
+    let texts = [
+        "A short one. This sentence is in both of them. And here the two texts differ.",
+        "This sentence is IN both of them! And here the two texts are not the same. No.",
+    ];
+    let (place, said) = compared(texts, "--method sentences --sentences 2");
+    let shown = |side: &str| -> Vec<(String, u64)> {
+        let all = said[side]["sentences"].as_array().unwrap();
+        let shown = all.iter().map(|it| {
+            let text = it["text"].as_str().unwrap().to_owned();
+            (text, it["characters"].as_u64().unwrap())
+        });
+        shown.collect()
+    };
+    let sentence = |text: &str, characters| (text.to_owned(), characters);
+    let in_a = [
+        sentence("This sentence is in both of them.", 32),
+        sentence("And here the two texts differ.", 29),
+    ];
+    let in_b = [
+        sentence("And here the two texts are not the same.", 39),
+        sentence("This sentence is IN both of them!", 32),
+    ];
+    assert_eq!((shown("a"), shown("b")), (in_a.into(), in_b.into()));
+    let hash = said["a"]["sentences"][0]["hash"].as_str().unwrap();
+    assert_eq!(said["b"]["sentences"][1]["hash"], hash);
+    let by = "compare a.txt b.txt --method sentences --sentences 2";
+    let words = place
+        .ok(&format!("{by} --html page.html"))
+        .text()
+        .to_owned();
+    for line in [
+        format!("=   32  {hash}  This sentence is in both of them."),
+        format!("=   32  {hash}  This sentence is IN both of them!"),
+        "  And here the two texts are not the same.\n".to_owned(),
+        "their longest sentences differ".to_owned(),
+    ] {
+        assert!(words.contains(&line), "no '{line}' in:\n{words}");
+    }
+    assert!(!words.contains("A short one.\n"), "{words}");
+    let page = place.read("page.html");
+    assert!(page.contains(&format!(
+        "<code>{hash}</code><td>This sentence is IN both of them!"
+    )));
+    // Other methods do not go by them.
+    let (_, said) = compared(texts, "");
+    assert_eq!(said["a"]["sentences"], Value::Null);
+}
+
+#[test]
+fn minima_and_smallest_hashes_are_those_of_the_fingerprints() {
+    let (place, said) = compared(CATS, "--recipe words-1");
+    place.write("both.jsonl", jsonl([("a", CATS[0]), ("b", CATS[1])]));
+    let printed = |method: &str| -> Vec<Vec<u64>> {
+        place.ok(&format!(
+            "fingerprint both.jsonl --recipe words-1 --method {method} -o f.jsonl"
+        ));
+        let rows = place.read("f.jsonl");
+        let rows = rows.lines().map(|row| {
+            let row: Value = serde_json::from_str(row).unwrap();
+            serde_json::from_value(row["fingerprint"].clone()).unwrap()
+        });
+        rows.collect()
+    };
+    let (minima, smallest) = (printed("minhash"), printed("bottomk"));
+    for (side, (minima, smallest)) in ["a", "b"].into_iter().zip(minima.iter().zip(&smallest)) {
+        let side: &Value = &said[side];
+        assert_eq!(side["signature"], Value::from(minima.clone()));
+        assert_eq!(side["smallest"], Value::from(smallest.clone()));
+    }
+    let words = place.ok("compare a.txt b.txt --recipe words-1 --html page.html");
+    let words = words.text();
+    let slots = |side: &[u64]| -> String {
+        let first = side[..8].iter().map(|slot| format!(" {slot:>10}"));
+        first.collect()
+    };
+    // a alone is in the second only.
+    let only = smallest[1]
+        .iter()
+        .find(|hash| !smallest[0].contains(hash))
+        .unwrap();
+    for line in [
+        "MinHash: the first 8 of 128 slots; ".to_owned(),
+        format!("\n  A  {}\n", slots(&minima[0])),
+        format!("\n  B  {}\n", slots(&minima[1])),
+        "the smallest hashes of both together (6 of 6); in both: 5 of 6".to_owned(),
+        format!("\n    B  {only:>20}  a\n"),
+        format!("\n  A B  {:>20}  ", smallest[0][0]),
+    ] {
+        assert!(words.contains(&line), "no '{line}' in:\n{words}");
+    }
+    let page = place.read("page.html");
+    assert!(page.contains(&format!(">{only}<td>a\n")));
+    assert!(page.contains("of the smallest hashes of both together in both: 5 of 6"));
+    assert!(page.contains(&format!(">{}</span>", minima[0][0])));
+}

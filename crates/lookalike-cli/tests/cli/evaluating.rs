@@ -268,6 +268,54 @@ fn every_method_and_measure_is_measured() {
     assert!(ran.text().contains("no plan"), "{}", ran.text());
 }
 
+/// The articles' way, and what its candidates lose.
+#[test]
+fn blocks_of_fingerprints_are_measured() {
+    let place = Place::new();
+    let (mut labels, mut texts) = (String::from("a,b,label\n"), String::new());
+    for (at, [a, b, label, _]) in pairs(60).iter().enumerate() {
+        labels.push_str(&format!("a{at},b{at},{label}\n"));
+        texts.push_str(&format!(
+            "{}\n{}\n",
+            json!({"id": format!("a{at}"), "text": a}),
+            json!({"id": format!("b{at}"), "text": b})
+        ));
+    }
+    place.write("labels.csv", labels);
+    place.write("texts.jsonl", texts);
+    let by = "--method simhash --candidates blocks --verify levenshtein";
+    let line = format!("eval labels.csv --corpus texts.jsonl {by} --resamples 0");
+    let figures = evaluation(&place, &line);
+    assert_eq!(figures["settings"][0]["blocks"], 4);
+    let points = figures["settings"][0]["points"].as_array().unwrap();
+    let point = points.iter().find(|point| point["cut"] == 0.8).unwrap();
+    let found = |by: &str| point[by]["counts"]["true_positives"].as_u64().unwrap();
+    assert!(
+        0 < found("method") && found("method") < found("measure"),
+        "{point}"
+    );
+    // What is found is what a run lists.
+    let listed = place.ok(&format!("pairs texts.jsonl --all {by} --threshold 0.8"));
+    let labelled = crate::support::rows(listed.text());
+    let labelled = labelled.iter().filter(|row| {
+        let is_pair = row[0][1..] == row[1][1..];
+        is_pair && row[0][1..].parse::<usize>().unwrap() % 2 == 0
+    });
+    assert_eq!(labelled.count() as u64, found("method"));
+    let ran = place.ok(&format!("{line} --quiet"));
+    let name = "default-1, simhash, levenshtein by characters, sharing one of 4 blocks\n";
+    assert!(ran.text().contains(name), "{}", ran.text());
+    for line in [
+        "--candidates blocks",
+        "--candidates blocks --method simhash",
+    ] {
+        place.refused(
+            &format!("eval labels.csv --corpus texts.jsonl {line}"),
+            &["--candidates is for fingerprints that are checked"],
+        );
+    }
+}
+
 #[test]
 fn undefined_figures_are_no_numbers() {
     let place = Place::new();
@@ -564,6 +612,55 @@ fn tuning_makes_a_recipe_that_runs() {
 }
 
 #[test]
+fn tuning_keeps_the_files_of_a_recipe_readable() {
+    let place = Place::new();
+    let pairs = pairs(40);
+    place.write("p.jsonl", as_jsonl(&pairs));
+    let texts: Vec<&str> = pairs.iter().map(|[a, ..]| &a[..]).collect();
+    place.write("docs.txt", texts.join("\n"));
+    place.write("base/stop.txt", "word7\n");
+    place.write("stop.txt", "word7\n");
+    place.ok("idf docs.txt --recipe words-1 --set filter.stopwords=stop.txt -o base/idf.tsv");
+    let recipe = place.ok("recipe words-1 --set filter.stopwords=stop.txt");
+    let recipe = recipe.text().replace(
+        "weights = \"frequency\"",
+        "weights = \"tfidf\"\ntable = \"idf.tsv\"",
+    );
+    place.write("base/base.toml", recipe);
+    std::fs::create_dir(place.path("made")).unwrap();
+    for output in ["made/mine.toml", "mine.toml", "base/mine.toml"] {
+        let line =
+            format!("tune p.jsonl --recipe base/base.toml -o {output} --resamples 20 --json");
+        let tuned: Value = serde_json::from_slice(&place.ok(&line).out).unwrap();
+        let settings = tuned["settings"].as_array().unwrap();
+        let tried = |recipe: &str, method: &str, measure: &str| {
+            let is = |it: &&Value| {
+                it["recipe"] == recipe && it["method"] == method && it["measure"] == measure
+            };
+            settings.iter().find(is).is_some()
+        };
+        assert!(tried("words-1+", "bottomk", "none"));
+        for weights in ["", "-levels", "-frequency", "-binary"] {
+            assert!(
+                tried(&format!("words-1+{weights}"), "simhash", "none"),
+                "{weights}"
+            );
+        }
+        assert!(tried("words-1+-levels", "auto", "cosine"));
+        assert!(
+            tried("words-3-binary", "simhash", "none")
+                && !tried("words-3-levels", "simhash", "none")
+        );
+        let id = place.ok(&format!("recipe {output}"));
+        let chosen = &settings[tuned["chosen"].as_u64().unwrap() as usize];
+        assert!(id.text().contains(chosen["recipe_id"].as_str().unwrap()));
+        assert!(place.read(output).contains("stop.txt"));
+    }
+    assert!(place.read("base/mine.toml").contains("[\"stop.txt\"]"));
+    assert!(place.read("mine.toml").contains("[\"base/stop.txt\"]"));
+}
+
+#[test]
 fn tuning_does_not_depend_on_threads() {
     let place = Place::new();
     place.write("p.jsonl", as_jsonl(&pairs(20)));
@@ -587,7 +684,10 @@ fn tunings_that_cannot_be_are_refused() {
         ("--goal recall", "give f1, or precision>="),
         ("--goal precision>=1.5", "above 0 and at most 1"),
         ("--recipe 1e0ng", "takes its features from another tool"),
-        ("--set filter.stopwords=toml.toml", "names files"),
+        (
+            "--set simhash.weights=given --set simhash.table=toml.toml",
+            "toml.toml:1: a line is a term, a tab, its weight",
+        ),
     ] {
         place.refused(&format!("tune p.jsonl {options}"), &[said]);
     }

@@ -41,11 +41,116 @@ fn short_posts_by_blocks_and_levenshtein() {
         said.contains("the record fits") && said.contains("0.8750"),
         "{said}"
     );
-    // With the defaults of everything else the command runs as it stands.
-    place.ok(
-        "dedup short.txt --method simhash --candidates blocks --verify levenshtein \
-         --threshold 0.8 -o out.txt",
+}
+
+/// 1 − edits ÷ the characters of the longer text, by the table of the textbook.
+fn plain_levenshtein(a: &str, b: &str) -> f64 {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (row, x) in a.iter().enumerate() {
+        let mut left = row + 1;
+        let mut line = vec![left];
+        for (column, y) in b.iter().enumerate() {
+            let kept_or_replaced = above[column] + usize::from(x != y);
+            left = kept_or_replaced.min(above[column + 1] + 1).min(left + 1);
+            line.push(left);
+        }
+        above = line;
+    }
+    1.0 - above[b.len()] as f64 / a.len().max(b.len()) as f64
+}
+
+/// Posts of 20 to 80 Chinese characters that no normalisation changes, three in a row of one origin.
+fn posts(numbers: &mut Numbers, origins: usize) -> Vec<String> {
+    const CHARACTERS: &str = "山水日月天地人口手足花草木鱼鸟虫牛羊马犬雨雪春夏秋冬东西南北大小多少\
+                              上下左右前中早明今年书画琴棋茶米菜豆金石土火江河海湖田林森村城市";
+    let all: Vec<char> = CHARACTERS.chars().collect();
+    let mut posts = Vec::new();
+    for origin in 0..origins {
+        let length = [20, 40, 80][origin % 3];
+        let post: Vec<char> = (0..length).map(|_| all[numbers.below(all.len())]).collect();
+        for edits in 0..3 {
+            let mut edited = post.clone();
+            for _ in 0..edits * (1 + origin % 4) {
+                let at = numbers.below(edited.len());
+                match numbers.below(3) {
+                    0 => drop(edited.remove(at)),
+                    1 => edited.insert(at, all[numbers.below(all.len())]),
+                    _ => edited[at] = all[numbers.below(all.len())],
+                }
+            }
+            posts.push(edited.into_iter().collect());
+        }
+    }
+    posts
+}
+
+/// The same command without anything else finds what shares one of four blocks of 16 bits and is
+/// similar, and nothing else.
+#[test]
+fn four_blocks_and_levenshtein_find_what_they_say() {
+    let place = Place::new();
+    let posts = posts(&mut Numbers::new(3), 100);
+    place.write("posts.txt", posts.join("\n") + "\n");
+    let prints = place.ok("fingerprint posts.txt").text().to_owned();
+    let prints: Vec<String> = rows(&prints)
+        .into_iter()
+        .map(|row| row[1].clone())
+        .collect();
+    let share = |a: &str, b: &str| (0..16).step_by(4).any(|at| a[at..at + 4] == b[at..at + 4]);
+    let (mut expected, mut apart, mut unlike) = (Vec::new(), 0, 0);
+    for b in 0..posts.len() {
+        for a in 0..b {
+            let shared = share(&prints[a], &prints[b]);
+            // Only posts of one origin can be similar.
+            if !shared && a / 3 != b / 3 {
+                continue;
+            }
+            let similarity = plain_levenshtein(&posts[a], &posts[b]);
+            match (shared, similarity >= 0.8) {
+                (true, true) => expected.push((a + 1, b + 1, similarity)),
+                (true, false) => unlike += 1,
+                (false, similar) => apart += usize::from(similar),
+            }
+        }
+    }
+    assert!(
+        expected.len() > 50 && apart > 50 && unlike > 0,
+        "{} found, {apart} apart, {unlike} unlike",
+        expected.len()
     );
+    let by = "--method simhash --candidates blocks --verify levenshtein --threshold 0.8";
+    let listed = place.ok(&format!("pairs posts.txt --all {by}"));
+    let mut found: Vec<(usize, usize, f64)> = rows(listed.text())
+        .iter()
+        .map(|row| {
+            (
+                row[0].parse().unwrap(),
+                row[1].parse().unwrap(),
+                row[2].parse().unwrap(),
+            )
+        })
+        .collect();
+    found.sort_by_key(|&(a, b, _)| (b, a));
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!((found.0, found.1), (expected.0, expected.1));
+        assert!(
+            (found.2 - expected.2).abs() < 1e-12,
+            "{found:?} {expected:?}"
+        );
+    }
+    // A post stays unless it has such a partner that stays.
+    place.ok(&format!("dedup posts.txt {by} -o kept.txt"));
+    let mut kept: Vec<usize> = Vec::new();
+    for post in 1..=posts.len() {
+        let has = |&earlier: &usize| expected.iter().any(|it| (it.0, it.1) == (earlier, post));
+        if !kept.iter().any(has) {
+            kept.push(post);
+        }
+    }
+    let kept: Vec<&str> = kept.iter().map(|post| &*posts[post - 1]).collect();
+    assert_eq!(place.read("kept.txt"), kept.join("\n") + "\n");
 }
 
 /// The similarity of the second of two texts with the first, if it is removed.

@@ -16,8 +16,7 @@ use crate::matching::{Corpus, Route, Texts, find_pairs};
 use crate::plan::{Measure, Plan, Settings, Unit};
 use crate::recipe::Recipe;
 use crate::sketch::{
-    bottom_k_containment, bottom_k_jaccard, equal_slots, smallest_features, textbook_bottom_k,
-    textbook_k_minima,
+    bottom_k_containment, bottom_k_jaccard, equal_slots, textbook_bottom_k, textbook_k_minima,
 };
 use crate::sketches::Sketcher;
 use crate::text::{Analysis, Analyzer, Extras, Scratch, State};
@@ -95,8 +94,8 @@ impl Comparison {
         let in_a = analyzer.analyze(a, &mut scratch_a);
         let in_b = analyzer.analyze(b, &mut scratch_b);
         let steps = [
-            Steps::new(&analyzer, a, &in_a),
-            Steps::new(&analyzer, b, &in_b),
+            Steps::new(&analyzer, a, &in_a, plan.sentences()),
+            Steps::new(&analyzer, b, &in_b, plan.sentences()),
         ];
         let figures = figures(recipe, [&in_a, &in_b], &steps);
         let pair = Pair([&in_a, &in_b]);
@@ -321,7 +320,7 @@ fn deciding<'f>(plan: &Plan, figures: &'f [Figure]) -> Option<&'f Figure> {
 fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
     let mut all = of_sets(analyses);
     all.extend(of_weights(analyses, steps));
-    all.extend(of_sketches(recipe, analyses, steps));
+    all.extend(of_sketches(recipe, steps));
     let texts = analyses.map(Analysis::characters);
     let most = most_edits(texts.map(<[_]>::len));
     of_sequences(NAMES_BY_CHARACTERS, "characters", texts, most, &mut all);
@@ -399,7 +398,7 @@ fn counts(steps: &Steps) -> Vec<Weighted> {
     counts
 }
 
-fn of_sketches(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
+fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
     let mut all = Vec::new();
     let mut add = |name, kind, value: f64, detail| {
         all.push(Figure {
@@ -437,23 +436,19 @@ fn of_sketches(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]
         add("MinHash, textbook", Kind::Biased, value, detail);
     }
     let kept = recipe.minhash.slots as usize;
-    let [a, b] = analyses.map(|analysis| {
-        let mut smallest = Vec::new();
-        smallest_features(analysis, kept, &mut smallest);
-        smallest
-    });
+    let [a, b] = steps.each_ref().map(|steps| &steps.smallest[..]);
     let of = |what: &str| format!("of {what}, by the {kept} smallest hashes");
-    let value = bottom_k_jaccard(&a, &b, kept).get();
+    let value = bottom_k_jaccard(a, b, kept).get();
     add("bottom-k", Kind::Estimate, value, of("Jaccard"));
-    let contained = bottom_k_containment(&a, &b, kept).get();
-    let value = contained.max(bottom_k_containment(&b, &a, kept).get());
+    let contained = bottom_k_containment(a, b, kept).get();
+    let value = contained.max(bottom_k_containment(b, a, kept).get());
     add(
         "containment by bottom-k",
         Kind::Estimate,
         value,
         of("containment"),
     );
-    let value = textbook_bottom_k(&a, &b).get();
+    let value = textbook_bottom_k(a, b).get();
     let detail = "of Jaccard: smallest hashes in both by those in either".into();
     add("bottom-k, textbook", Kind::Biased, value, detail);
     all

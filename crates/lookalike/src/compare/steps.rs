@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::arch::Cpu;
 use crate::recipe::{Recipe, Weights};
-use crate::sketch::{MinHasher, SimHasher, ballots, vote};
-use crate::text::{Analysis, Analyzer, State, Token};
+use crate::sketch::{MinHasher, SimHasher, ballots, smallest_features, vote};
+use crate::text::{Analysis, Analyzer, Sentence, State, Token};
 use crate::weight::WEIGHT_STEPS;
 
 /// What a recipe makes of a text, one step after the other.
@@ -26,6 +26,11 @@ pub struct Steps {
     pub fingerprint: Option<u128>,
     /// The MinHash signature, if the text has one.
     pub signature: Option<Vec<u32>>,
+    /// The smallest hashes of its features, ascending: as many as a signature has slots, or all.
+    pub smallest: Vec<u64>,
+    /// The sentences that stand for the text, the longest first, under
+    /// [`Method::Sentences`](crate::plan::Method::Sentences).
+    pub sentences: Option<Vec<Sentence>>,
 }
 
 /// A feature and its vote.
@@ -59,8 +64,14 @@ impl Feature {
 }
 
 impl Steps {
-    /// The steps of a text whose analysis, with its characters, is `analysis`.
-    pub(super) fn new(analyzer: &Analyzer, text: &str, analysis: &Analysis<'_>) -> Self {
+    /// The steps of a text whose analysis, with its characters, is `analysis`; `sentences` are to
+    /// stand for it, if any are.
+    pub(super) fn new(
+        analyzer: &Analyzer,
+        text: &str,
+        analysis: &Analysis<'_>,
+        sentences: Option<usize>,
+    ) -> Self {
         let recipe = analyzer.recipe();
         let tokens = analyzer.tokens(text);
         let features = features(recipe, &tokens, analysis);
@@ -74,6 +85,8 @@ impl Steps {
         let minhash = MinHasher::new(&recipe.minhash, Cpu::best());
         let mut signature = vec![0; minhash.slots()];
         let signed = minhash.original(analysis, &mut signature);
+        let mut smallest = Vec::new();
+        smallest_features(analysis, minhash.slots(), &mut smallest);
         Self {
             state: analysis.state,
             normalized: recipe.scheme.is_none().then(|| normalized(analysis)),
@@ -85,6 +98,8 @@ impl Steps {
                 .collect(),
             fingerprint: SimHasher::new(&recipe.simhash, Cpu::best()).original(analysis),
             signature: signed.then_some(signature),
+            smallest,
+            sentences: sentences.map(|count| analyzer.longest_sentences(text, count)),
         }
     }
 }

@@ -206,3 +206,36 @@ fn texts_that_differ_too_much_to_be_measured_say_so() {
     assert_eq!(value, None);
     assert!(detail.contains("differ in more than 5 edits"), "{detail}");
 }
+
+#[test]
+fn what_sketches_are_made_of_is_shown() {
+    let compared = compare("words-1", Settings::default(), CAT, OTHER_CAT);
+    let [a, b] = [&compared.a.smallest, &compared.b.smallest];
+    assert!(a.is_sorted() && (a.len(), b.len()) == (5, 6));
+    for steps in [&compared.a, &compared.b] {
+        let mut values: Vec<_> = steps.features.iter().map(|it| it.value).collect();
+        values.sort_unstable();
+        assert_eq!(steps.smallest, values);
+        assert_eq!(steps.sentences, None);
+    }
+    let long: String = (0..200).map(|word| format!("w{word} ")).collect();
+    let kept = compare("words-1", Settings::default(), &long, "")
+        .a
+        .smallest;
+    assert_eq!(kept.len(), 128);
+    let settings = Settings {
+        method: Method::Sentences,
+        sentences: 2,
+        ..Settings::default()
+    };
+    let text = "One is short. Another one is the longest. This is longer.";
+    let compared = compare("words-1", settings, text, "?!");
+    let sentences = compared.a.sentences.unwrap();
+    let sentences: Vec<_> = sentences
+        .iter()
+        .map(|it| (&*it.text, it.characters))
+        .collect();
+    let expected = [("Another one is the longest.", 26), ("This is longer.", 14)];
+    assert_eq!(sentences, expected);
+    assert_eq!(compared.b.sentences, Some(Vec::new()));
+}

@@ -25,6 +25,8 @@ pub struct Options {
 pub struct Evaluation {
     /// What is open in the setting.
     pub sweep: Sweep,
+    /// How many blocks of bits there are, if candidates are fingerprints that share one.
+    pub blocks: Option<u32>,
     /// A point for every threshold or distance, ascending: the thresholds asked for and the one with
     /// the highest F1 of the measure, or the distances from 0 on.
     pub points: Vec<Point>,
@@ -123,6 +125,7 @@ impl Evaluation {
         });
         Ok(Self {
             sweep: cuts.sweep,
+            blocks: setting.blocks(),
             points,
             best,
             breakdown,

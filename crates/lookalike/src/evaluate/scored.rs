@@ -10,7 +10,7 @@ use super::measure::Scorer;
 use crate::arch::Cpu;
 use crate::error::{Error, ErrorKind, Result};
 use crate::matching::{Corpus, Texts, decide_pairs, find_pairs};
-use crate::plan::{Measure, Method, Plan, Settings};
+use crate::plan::{Candidates, Measure, Method, Plan, Settings};
 use crate::recipe::Recipe;
 use crate::sketches::{Sketcher, Sketches};
 use crate::text::{Analysis, Analyzer, Scratch};
@@ -47,6 +47,14 @@ impl Setting {
             (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => Sweep::Nothing,
             _ => Sweep::Threshold,
         }
+    }
+
+    /// How many blocks of bits there are, if candidates are fingerprints that share one.
+    pub(super) fn blocks(&self) -> Option<u32> {
+        let matching = &self.matching;
+        let by_blocks =
+            matching.method == Method::SimHash && matching.candidates == Candidates::Blocks;
+        by_blocks.then_some(matching.distance + 1)
     }
 
     /// The plan with another threshold.

@@ -825,3 +825,43 @@ fn jieba_is_tried_where_there_is_chinese() {
     let error = tried(&english, &Recipe::named("1e0ng").unwrap()).unwrap_err();
     assert!(error.to_string().contains("another tool"), "{error}");
 }
+
+#[test]
+fn weights_of_the_table_are_tried_with_its_own_features() {
+    let labelled = shuffled(&mut Numbers(5), 20);
+    let lowest = Threshold::new(0.05).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let words = Recipe::named("words-1").unwrap();
+    let head = crate::weight::Head::new(&words, 9, 1).to_text();
+    std::fs::write(place.path().join("idf.tsv"), format!("{head}w1\t2\t1.5\n")).unwrap();
+    let toml = words.to_toml().replace(
+        "weights = \"frequency\"",
+        "weights = \"tfidf\"\ntable = \"idf.tsv\"",
+    );
+    let base = Recipe::read_in(&toml, place.path()).unwrap();
+    let settings = contenders(&base, &labelled, lowest).unwrap();
+    let weights = |method, measure| -> Vec<&str> {
+        let all = settings.iter().map(|it| (&it.recipe, it.matching));
+        let of_words = all.filter(|(recipe, matching)| {
+            recipe.terms_id() == base.terms_id()
+                && (matching.method, matching.measure) == (method, measure)
+        });
+        of_words
+            .map(|(recipe, _)| recipe.simhash.weights.name())
+            .collect()
+    };
+    assert_eq!(
+        weights(Method::SimHash, Measure::Sketch),
+        ["tfidf", "levels", "frequency", "binary"]
+    );
+    assert_eq!(weights(Method::Auto, Measure::Cosine), ["tfidf", "levels"]);
+    assert_eq!(weights(Method::BottomK, Measure::Sketch), ["tfidf"]);
+    for setting in &settings {
+        let recipe = &setting.recipe;
+        let read = Recipe::read_in(&recipe.to_toml(), place.path()).unwrap();
+        assert_eq!(read.id(), recipe.id(), "{}", recipe.name);
+        let is_own = recipe.terms_id() == base.terms_id();
+        assert!(is_own || recipe.simhash.table.is_none(), "{}", recipe.name);
+    }
+    assert!(tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).is_ok());
+}

@@ -64,24 +64,19 @@ pub struct Tuning {
 
 /// All settings that are tried, in their order: the features of the recipe and its neighbours, words
 /// and characters in n-grams, and words cut by jieba where texts are written without spaces; by the
-/// Jaccard index, containment, fingerprints, signatures, the cosine, edits, sentences and equality.
+/// Jaccard index, containment, fingerprints, signatures, the smallest hashes, the cosine, edits,
+/// sentences and equality. Fingerprints are tried with other weights too, and so is the cosine with
+/// those of the recipe's table, which says nothing of other features than the recipe's own.
 ///
 /// # Errors
-/// If the recipe takes its features from another tool, or names files.
+/// If the recipe takes its features from another tool.
 pub fn contenders(base: &Recipe, labelled: &Labelled, lowest: Threshold) -> Result<Vec<Setting>> {
-    let refuse = |what: &str| {
-        Err(Error::recipe(format!(
-            "recipe '{}' {what}: start from one that has neither",
-            base.name
-        )))
-    };
     if base.scheme.is_some() {
-        return refuse("takes its features from another tool, so that none can be tried");
-    }
-    if !base.files.is_empty() {
-        return refuse(
-            "names files, which would not be where the recipe that is made looks for them",
-        );
+        return Err(Error::recipe(format!(
+            "recipe '{}' takes its features from another tool, so that none can be tried: start \
+             from one that does not",
+            base.name
+        )));
     }
     let recipes = recipes(base, labelled)?;
     let own = &recipes[..1];
@@ -101,10 +96,16 @@ pub fn contenders(base: &Recipe, labelled: &Labelled, lowest: Threshold) -> Resu
     add(&recipes, Method::Auto, Measure::Jaccard);
     add(&recipes, Method::Auto, Measure::Containment);
     add(&recipes, Method::SimHash, Measure::Sketch);
-    let other_weights: Vec<Recipe> = recipes.iter().map(with_other_weights).collect();
+    let mut other_weights = Vec::new();
+    for recipe in &recipes {
+        other_weights.extend(with_other_weights(recipe)?);
+    }
     add(&other_weights, Method::SimHash, Measure::Sketch);
     add(&recipes, Method::MinHash, Measure::Sketch);
+    add(&recipes, Method::BottomK, Measure::Sketch);
     add(&recipes, Method::Auto, Measure::Cosine);
+    other_weights.retain(|recipe| recipe.simhash.weights.needs_table());
+    add(&other_weights, Method::Auto, Measure::Cosine);
     for measure in [Measure::Levenshtein, Measure::Indel, Measure::Substring] {
         add(own, Method::Auto, measure);
     }
@@ -121,7 +122,10 @@ fn recipes(base: &Recipe, labelled: &Labelled) -> Result<Vec<Recipe>> {
         .iter()
         .any(|class| without_spaces(class.script));
     let mut features = vec![(base.tokens, base.ngram)];
-    features.extend([1, 2, 3, 5].map(|ngram| (Tokens::Words, ngram)));
+    if base.filter.parts.is_empty() {
+        // Only jieba knows parts of speech.
+        features.extend([1, 2, 3, 5].map(|ngram| (Tokens::Words, ngram)));
+    }
     if base.filter.is_empty() {
         // Filters are for words.
         features.extend([2, 3, 4, 5].map(|ngram| (Tokens::Characters, ngram)));
@@ -140,31 +144,45 @@ fn recipes(base: &Recipe, labelled: &Labelled) -> Result<Vec<Recipe>> {
 }
 
 fn with_features(base: &Recipe, tokens: Tokens, ngram: u32) -> Result<Recipe> {
-    let is_own = (tokens, ngram) == (base.tokens, base.ngram);
-    let recipe = Recipe {
-        name: if is_own {
-            base.name.clone()
-        } else {
-            format!("{}-{ngram}", tokens.name())
-        },
+    if (tokens, ngram) == (base.tokens, base.ngram) {
+        return Ok(base.clone());
+    }
+    let mut recipe = Recipe {
+        name: format!("{}-{ngram}", tokens.name()),
         tokens,
         ngram,
         segment: base.segment.clone().filter(|_| tokens == Tokens::Jieba),
         ..base.clone()
     };
-    recipe.validated()
+    if recipe.simhash.table.take().is_some() {
+        recipe.simhash.weights = Weights::Frequency;
+    }
+    recipe.validated()?.without_forgotten_files()
 }
 
-/// The same features, each once instead of as often as it occurs, or the other way round.
-fn with_other_weights(recipe: &Recipe) -> Recipe {
+/// The same features with the other weights that can be had: each once, each as often as it occurs,
+/// and those that the table of the recipe makes.
+fn with_other_weights(recipe: &Recipe) -> Result<Vec<Recipe>> {
+    use Weights::{Binary, Frequency, Levels, Tfidf};
+    let of_corpus = recipe.has_frequencies();
+    let all = [
+        (Tfidf, of_corpus),
+        (Levels, of_corpus),
+        (Frequency, true),
+        (Binary, true),
+    ];
+    all.into_iter()
+        .filter(|&(weights, can_be_had)| can_be_had && weights != recipe.simhash.weights)
+        .map(|(weights, _)| with_weights(recipe, weights))
+        .collect()
+}
+
+fn with_weights(recipe: &Recipe, weights: Weights) -> Result<Recipe> {
     let mut recipe = recipe.clone();
-    let (weights, suffix) = match recipe.simhash.weights {
-        Weights::Binary => (Weights::Frequency, "frequency"),
-        _ => (Weights::Binary, "binary"),
-    };
+    recipe.name = format!("{}-{}", recipe.name, weights.name());
     recipe.simhash.weights = weights;
-    recipe.name = format!("{}-{suffix}", recipe.name);
-    recipe
+    recipe.simhash.table = recipe.simhash.table.filter(|_| weights.needs_table());
+    recipe.without_forgotten_files()
 }
 
 /// Looks for the best of these settings. `progress` is called with the number of settings tried.

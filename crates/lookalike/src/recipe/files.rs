@@ -1,6 +1,6 @@
 //! The files that a recipe names: read, digested, checked line by line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +100,13 @@ impl Recipe {
         }
         let loaded = self.files.loaded.clone();
         loaded.expect("a recipe that names files is made by Recipe::read, which reads them")
+    }
+
+    /// Whether its weights come from a table of document frequencies.
+    pub(crate) fn has_frequencies(&self) -> bool {
+        let loaded = self.loaded();
+        let table = loaded.table.as_ref();
+        table.is_some_and(|table| table.kind != TableKind::Plain)
     }
 
     /// The recipe, unless it has digests of files that it does not name.
@@ -230,22 +237,62 @@ impl Recipe {
         table.refuse_contradictions(name, &features)
     }
 
+    /// The same recipe, where its files have other names: what `name` makes of the key that names
+    /// one, and the name.
+    #[must_use]
+    pub fn with_file_names(mut self, name: impl Fn(&str, &str) -> String) -> Self {
+        let files = self.file_names().into_iter();
+        let names: BTreeMap<String, String> = files
+            .map(|(key, old)| (old.to_owned(), name(key, old)))
+            .collect();
+        let new = |old: &String| names.get(old).unwrap_or(old).clone();
+        let Files {
+            digests, contents, ..
+        } = &mut self.files;
+        *digests = digests
+            .iter()
+            .map(|(old, it)| (new(old), it.clone()))
+            .collect();
+        *contents = contents
+            .iter()
+            .map(|(old, it)| (new(old), it.clone()))
+            .collect();
+        self.rename_files(|old| *old = new(old));
+        self
+    }
+
+    /// Forgets the files that nothing in the recipe names any more, and reads the others anew.
+    pub(crate) fn without_forgotten_files(mut self) -> Result<Self> {
+        let named = self.file_names();
+        let named: BTreeSet<String> = named.iter().map(|(_, name)| (*name).to_owned()).collect();
+        self.files.digests.retain(|name, _| named.contains(name));
+        self.files.contents.retain(|name, _| named.contains(name));
+        self.files.loaded = match named.is_empty() {
+            true => None,
+            false => Some(Arc::new(self.understand()?)),
+        };
+        Ok(self)
+    }
+
     /// Puts digests where the names of files are, for the identity.
     pub(super) fn name_files_by_content(&mut self) {
         let digests = std::mem::take(&mut self.files).digests;
-        let rename = |name: &mut String| {
+        self.rename_files(|name| {
             if let Some(digest) = digests.get(name.as_str()) {
                 digest.clone_into(name);
             }
-        };
+        });
+        self.filter.stopwords.sort_unstable();
+    }
+
+    fn rename_files(&mut self, rename: impl Fn(&mut String)) {
         if let Some(user) = self.segment.as_mut().and_then(|it| it.user.as_mut()) {
             rename(user);
         }
-        self.filter.stopwords.iter_mut().for_each(rename);
-        self.filter.stopwords.sort_unstable();
-        self.simhash.table.iter_mut().for_each(rename);
+        self.filter.stopwords.iter_mut().for_each(&rename);
+        self.simhash.table.iter_mut().for_each(&rename);
         let tables = self.yanyiwu.iter_mut();
-        tables.flat_map(YanyiwuRecipe::names).for_each(rename);
+        tables.flat_map(YanyiwuRecipe::names).for_each(&rename);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::charmap::{Ascii, CharMap};
 use super::layout::{Kind, Layout};
 use super::normalize::{self, Role, Token};
+use super::sentences::Sentence;
 use super::sort::sort_distinct;
 use super::terms::{self, Speller, Term, TermBuffers};
 use super::tokenize::{Buffers, Tokenize};
@@ -203,6 +204,12 @@ impl Analyzer {
     fn sentences(&self, plain: &str) -> Option<u64> {
         let count = self.extras.sentences?;
         sentences::signature(&self.recipe, &self.map, plain, count)
+    }
+
+    /// The longest sentences of a text, the longest first: those that
+    /// [`sentences`](Analysis::sentences) names it by, or all it has.
+    pub fn longest_sentences(&self, text: &str, count: usize) -> Vec<Sentence> {
+        sentences::longest(&self.recipe, &self.map, &self.without_markup(text), count)
     }
 
     fn tokenize(&self, plain: &str, scratch: &mut Scratch) {

@@ -27,6 +27,7 @@ pub(crate) use analyze::{CHUNK, features_of_terms};
 pub use listing::ListedTerm;
 pub(crate) use listing::join_tokens;
 pub use normalize::Token;
+pub use sentences::Sentence;
 pub(crate) use sentences::sentences;
 pub(crate) use shingle::{shingle, single};
 pub use terms::Term;

@@ -15,6 +15,8 @@
 //!
 //! Cost: that of normalising the text once more.
 
+use std::cmp::Reverse;
+
 use super::characters;
 use super::charmap::CharMap;
 use super::unicode::{self, Class};
@@ -24,9 +26,40 @@ use crate::recipe::Recipe;
 const SENTENCE_DOMAIN: u64 = 3;
 const SIGNATURE_DOMAIN: u64 = 4;
 
+/// One of the longest sentences of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sentence {
+    /// As it stands in the text, without white space around it.
+    pub text: String,
+    /// Its normalised characters, of which there is at least one.
+    pub characters: usize,
+    /// What it is told from others by.
+    pub hash: u64,
+}
+
+/// A sentence where it stands, behind its length and its hash.
+type Entry<'t> = (Reverse<usize>, u64, &'t str);
+
 /// Names a text by its `count` longest sentences; None if it has none.
 pub(super) fn signature(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Option<u64> {
-    let mut longest: Vec<(std::cmp::Reverse<usize>, u64)> = Vec::new();
+    let longest = find_longest(recipe, map, text, count);
+    let hashes: Vec<u64> = longest.into_iter().map(|(_, hash, _)| hash).collect();
+    (!hashes.is_empty()).then(|| hash::sequence(SIGNATURE_DOMAIN, &hashes) as u64)
+}
+
+/// The sentences that [`signature`] is made of, in their order.
+pub(super) fn longest(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Vec<Sentence> {
+    let longest = find_longest(recipe, map, text, count);
+    let sentence = |(Reverse(characters), hash, text): Entry<'_>| Sentence {
+        text: text.trim().to_owned(),
+        characters,
+        hash,
+    };
+    longest.into_iter().map(sentence).collect()
+}
+
+fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize) -> Vec<Entry<'t>> {
+    let mut longest: Vec<Entry<'t>> = Vec::new();
     let (mut symbols, mut values) = (Vec::new(), Vec::new());
     for sentence in sentences(text) {
         symbols.clear();
@@ -37,15 +70,16 @@ pub(super) fn signature(recipe: &Recipe, map: &CharMap, text: &str, count: usize
         }
         values.clear();
         values.extend(symbols.iter().map(|&symbol| u64::from(symbol)));
-        let name = hash::sequence(SENTENCE_DOMAIN, &values) as u64;
-        let entry = (std::cmp::Reverse(symbols.len()), name);
-        if let Err(at) = longest.binary_search(&entry) {
-            longest.insert(at, entry);
+        let hash = hash::sequence(SENTENCE_DOMAIN, &values) as u64;
+        let length = Reverse(symbols.len());
+        let place =
+            longest.binary_search_by_key(&(length, hash), |&(length, hash, _)| (length, hash));
+        if let Err(at) = place {
+            longest.insert(at, (length, hash, sentence));
             longest.truncate(count);
         }
     }
-    let names: Vec<u64> = longest.into_iter().map(|(_, name)| name).collect();
-    (!names.is_empty()).then(|| hash::sequence(SIGNATURE_DOMAIN, &names) as u64)
+    longest
 }
 
 /// The sentences of a text, one after another, with what ends them.
@@ -166,6 +200,12 @@ mod tests {
         for nothing in ["", " ", "!!! ... 。。"] {
             assert_eq!(signed(nothing, 3), None);
         }
+        let analyzer = Analyzer::new(&Recipe::default());
+        let longest = analyzer.longest_sentences(text, 2);
+        assert_eq!(longest[0].text, "This is the longest sentence of them all.");
+        assert_eq!(longest[0].characters, 40);
+        assert_eq!(longest[1].text, "And one more that is quite long.");
+        assert_eq!(longest, analyzer.longest_sentences(text, 4)[..2]);
         // Of one length, the same one is taken wherever it stands.
         assert_eq!(
             signed("abc def. ghi jkl. mno pqr.", 2),

@@ -1,6 +1,7 @@
 //! `lookalike compare`: two texts through every step.
 
 mod page;
+mod sketches;
 mod words;
 
 use std::io::{self, Read};

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use lookalike::compare::{Kind, Steps};
 
+use super::sketches::{SLOTS, sample, sentences, signatures};
 use crate::commands::recipe::features;
 use crate::comparison::{Case, Side, differing, kind, number};
 use crate::diff::{self, passages};
@@ -39,6 +40,9 @@ pub(super) fn page(case: &Case<'_>) -> String {
         steps_of(case, letter, side, steps, &mut page);
     }
     bits(case, &mut page);
+    slots(case, &mut page);
+    smallest(case, &mut page);
+    longest(case, &mut page);
     figures(case, &mut page);
     page.push_str("</html>\n");
     page
@@ -173,6 +177,79 @@ fn bits(case: &Case<'_>, page: &mut String) {
         .map(|block| differing(&in_a[block.clone()], &in_b[block]).to_string())
         .collect();
     let _ = writeln!(page, "<p>Differing bits by block: {}</p>", apart.join(", "));
+}
+
+fn slots(case: &Case<'_>, page: &mut String) {
+    let Some(([a, b], equal)) = signatures(case) else {
+        return;
+    };
+    let _ = writeln!(
+        page,
+        "<h2>MinHash: equal slots: {equal} of {}</h2>\n<p>The first of them:</p>",
+        a.len()
+    );
+    page.push_str("<table>");
+    for (letter, own, other) in [("A", a, b), ("B", b, a)] {
+        let _ = write!(page, "<tr><th>{letter}");
+        for (own, other) in own.iter().zip(other).take(SLOTS) {
+            let class = if own == other {
+                ""
+            } else {
+                " class=\"differs\""
+            };
+            let _ = write!(page, "<td class=\"n\"><span{class}>{own}</span>");
+        }
+        page.push('\n');
+    }
+    page.push_str("</table>\n");
+}
+
+fn smallest(case: &Case<'_>, page: &mut String) {
+    let sample = sample(case);
+    let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
+    let _ = writeln!(
+        page,
+        "<h2>Bottom-k: of the smallest hashes of both together in both: {shared} of {}</h2>\n\
+         <table><tr><th>in A<th>in B<th>hash<th>feature",
+        sample.len()
+    );
+    for one in sample.iter().take(case.top) {
+        let mark = |is_in| if is_in { "✓" } else { "" };
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td>{}<td class=\"n\">{}<td>{}",
+            mark(one.in_a),
+            mark(one.in_b),
+            one.hash,
+            escaped(one.feature)
+        );
+    }
+    page.push_str("</table>\n");
+}
+
+fn longest(case: &Case<'_>, page: &mut String) {
+    let (a, b) = (&case.compared.a, &case.compared.b);
+    for (letter, own, other) in [("A", a, b), ("B", b, a)] {
+        let Some(chosen) = sentences(own, other) else {
+            return;
+        };
+        let _ = writeln!(
+            page,
+            "<h2>Longest sentences of {letter}</h2>\n\
+             <table><tr><th>in both<th>characters<th>hash<th>sentence"
+        );
+        for (sentence, shared) in chosen {
+            let _ = writeln!(
+                page,
+                "<tr><td>{}<td class=\"n\">{}<td><code>{:016x}</code><td>{}",
+                if shared { "✓" } else { "" },
+                sentence.characters,
+                sentence.hash,
+                escaped(&sentence.text)
+            );
+        }
+        page.push_str("</table>\n");
+    }
 }
 
 fn figures(case: &Case<'_>, page: &mut String) {

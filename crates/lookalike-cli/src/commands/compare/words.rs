@@ -7,6 +7,7 @@ use lookalike::recipe::Scheme;
 use lookalike::text::State;
 use unicode_width::UnicodeWidthStr;
 
+use super::sketches::{SLOTS, sample, sentences, signatures};
 use crate::commands::recipe::features;
 use crate::comparison::{Case, differing, number};
 use crate::diff::{marked, passages};
@@ -35,6 +36,9 @@ pub(super) fn in_words(case: &Case<'_>, printer: &Printer) -> String {
     }
     sheet.sums();
     sheet.bits();
+    sheet.slots();
+    sheet.smallest();
+    sheet.sentences();
     sheet.figures();
     sheet.verdict();
     sheet.text
@@ -209,6 +213,77 @@ impl Sheet<'_> {
             })
             .collect();
         let _ = writeln!(self.text, "      {}", apart.join(" ").trim_end());
+    }
+
+    fn slots(&mut self) {
+        let Some(([a, b], equal)) = signatures(self.case) else {
+            return;
+        };
+        let (all, shown) = (a.len(), a.len().min(SLOTS));
+        self.heading(&format!(
+            "MinHash: the first {shown} of {all} slots; equal: {equal} of {all}"
+        ));
+        let row = |values: Vec<String>| -> String {
+            let cells = values.iter().map(|value| format!(" {value:>10}"));
+            cells.collect()
+        };
+        let numbers = |slots: &[u32]| slots[..shown].iter().map(u32::to_string).collect();
+        let marks = a.iter().zip(b).take(shown).map(|(a, b)| match a == b {
+            true => String::new(),
+            false => "^".repeat(a.max(b).to_string().len()),
+        });
+        let marks = row(marks.collect());
+        let _ = writeln!(self.text, "  A  {}", row(numbers(a)));
+        let _ = writeln!(self.text, "  B  {}", row(numbers(b)));
+        if !marks.trim().is_empty() {
+            let _ = writeln!(self.text, "     {}", marks.trim_end());
+        }
+    }
+
+    fn smallest(&mut self) {
+        let sample = sample(self.case);
+        if sample.is_empty() {
+            return;
+        }
+        let (all, shown) = (sample.len(), sample.len().min(self.case.top));
+        let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
+        self.heading(&format!(
+            "Bottom-k: the smallest hashes of both together ({shown} of {all}); in both: {shared} of \
+             {all}"
+        ));
+        for one in &sample[..shown] {
+            let letter = |is_in, letter| if is_in { letter } else { ' ' };
+            let _ = writeln!(
+                self.text,
+                "  {} {}  {:>20}  {}",
+                letter(one.in_a, 'A'),
+                letter(one.in_b, 'B'),
+                one.hash,
+                visible(one.feature)
+            );
+        }
+    }
+
+    fn sentences(&mut self) {
+        let (a, b) = (&self.case.compared.a, &self.case.compared.b);
+        for (letter, own, other) in [("A", a, b), ("B", b, a)] {
+            let Some(chosen) = sentences(own, other) else {
+                return;
+            };
+            self.heading(&format!(
+                "Longest sentences of {letter}: characters, hash; = stands before those of both"
+            ));
+            for (sentence, shared) in chosen {
+                let _ = writeln!(
+                    self.text,
+                    "{} {:>4}  {:016x}  {}",
+                    if shared { '=' } else { ' ' },
+                    sentence.characters,
+                    sentence.hash,
+                    visible(&shortened(&sentence.text))
+                );
+            }
+        }
     }
 
     fn figures(&mut self) {

@@ -76,8 +76,10 @@ fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<O
 fn name(setting: &SettingSummary) -> String {
     let way = (setting.method, setting.measure, setting.evaluation.sweep);
     let mut name = way_name(&setting.recipe, way, setting.unit);
-    if let Some(distance) = setting.distance {
-        name.push_str(&format!(", within distance {distance}"));
+    match (setting.evaluation.blocks, setting.distance) {
+        (Some(blocks), _) => name.push_str(&format!(", sharing one of {blocks} blocks")),
+        (None, Some(distance)) => name.push_str(&format!(", within distance {distance}")),
+        (None, None) => {}
     }
     name
 }

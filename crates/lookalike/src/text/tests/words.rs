@@ -334,7 +334,12 @@ fn weights_come_from_tables() {
         ),
         ("北京\t1", "tfidf", "is no table of document frequencies"),
         ("北京\t7", "levels", "t.tsv:1: the level of '北京' is 7"),
-        ("北京 seven", "given", "t.tsv:1: 'seven' is no weight"),
+        ("北京\tseven", "given", "t.tsv:1: 'seven' is no weight"),
+        (
+            "北京\t2\n有轨电车 3",
+            "given",
+            "t.tsv:2: a line is a term, a tab",
+        ),
     ] {
         let fields = format!("[simhash]\nweights = \"{weights}\"\ntable = \"t.tsv\"");
         let error = with_files(&[("t.tsv", table)], "jieba", &fields)

@@ -1,0 +1,56 @@
+//! What the estimates of two texts are made of: slots, smallest hashes, longest sentences.
+
+use lookalike::compare::Steps;
+use lookalike::text::Sentence;
+
+use crate::comparison::Case;
+
+/// Slots that are shown of a signature.
+pub(super) const SLOTS: usize = 8;
+
+/// Both signatures, and in how many slots they agree.
+pub(super) fn signatures<'c>(case: &'c Case<'_>) -> Option<([&'c [u32]; 2], usize)> {
+    let a = case.compared.a.signature.as_deref()?;
+    let b = case.compared.b.signature.as_deref()?;
+    let equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
+    Some(([a, b], equal))
+}
+
+/// A hash among the smallest of two texts.
+pub(super) struct Sampled<'c> {
+    pub(super) hash: u64,
+    pub(super) in_a: bool,
+    pub(super) in_b: bool,
+    /// The feature that has it.
+    pub(super) feature: &'c str,
+}
+
+/// The smallest hashes of both texts together, ascending, as many as are kept of one text: the sample
+/// by which bottom-k estimates.
+pub(super) fn sample<'c>(case: &'c Case<'_>) -> Vec<Sampled<'c>> {
+    let sides = [&case.compared.a, &case.compared.b];
+    let mut all = sides.map(|side| &side.smallest[..]).concat();
+    all.sort_unstable();
+    all.dedup();
+    all.truncate(case.recipe.minhash.slots as usize);
+    let sampled = |hash| {
+        let [in_a, in_b] = sides.map(|side| side.smallest.binary_search(&hash).is_ok());
+        let mut features = sides.into_iter().flat_map(|side| &side.features);
+        let feature = features.find(|feature| feature.value == hash);
+        Sampled {
+            hash,
+            in_a,
+            in_b,
+            feature: feature.map_or("", |feature| &feature.text),
+        }
+    };
+    all.into_iter().map(sampled).collect()
+}
+
+/// The longest sentences of a text, each with whether it is among those of the other, if the method
+/// goes by sentences.
+pub(super) fn sentences<'c>(own: &'c Steps, other: &Steps) -> Option<Vec<(&'c Sentence, bool)>> {
+    let (own, other) = (own.sentences.as_ref()?, other.sentences.as_ref()?);
+    let shared = |one: &Sentence| other.iter().any(|it| it.hash == one.hash);
+    Some(own.iter().map(|one| (one, shared(one))).collect())
+}
