@@ -3,7 +3,8 @@
 //! The program beside this one is started with an empty directory, and everything goes over sockets of
 //! this machine, so the figures include HTTP, JSON and the client's own work on the same cores. The
 //! answers are checked: put in the order of their sequence numbers, the documents get the verdicts of
-//! `lookalike dedup`. So do those of a service that is killed again and again while they come.
+//! `lookalike dedup`. So do those of a service that is killed again and again while they come, in a window
+//! that most of them leave.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,6 +24,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 use crate::corpora::Corpus;
 use crate::machine;
+use crate::serve::Titles;
 
 #[derive(Serialize)]
 struct Row {
@@ -55,10 +57,18 @@ struct Sizes {
 /// How often the service is killed while the titles come.
 const KILLS: u64 = 20;
 
+/// The window of the collection that is killed, half a year as in the benchmark without HTTP.
+const WINDOW: &str = "180d";
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
 /// Measures on real titles and articles.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let titles = Corpus::real(data, "zh_short.tsv", folder.path())?.texts()?;
+    let titles = Corpus::real(data, "zh_short.tsv", folder.path())?;
+    let stream = Titles::read(&titles)?;
+    let titles = titles.texts()?;
     let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
     let sizes = Sizes {
         single: SINGLE,
@@ -67,6 +77,7 @@ pub fn run(data: &Path) -> Result<()> {
     };
     let mut rows = Vec::new();
     measure(&titles, &english, &sizes, &mut rows)?;
+    killed(&stream, sizes.kills, &mut rows)?;
     machine::write("http", rows)
 }
 
@@ -82,7 +93,13 @@ pub fn smoke() -> Result<()> {
         kills: 3,
     };
     let (titles, english) = (made(Kind::Short, 5000), made(Kind::English, 200));
-    measure(&titles, &english, &sizes, &mut Vec::new())
+    measure(&titles, &english, &sizes, &mut Vec::new())?;
+    let days = (0..titles.len()).map(|at| at as i64 / 10).collect();
+    let stream = Titles {
+        texts: titles,
+        days,
+    };
+    killed(&stream, sizes.kills, &mut Vec::new())
 }
 
 fn measure(
@@ -94,24 +111,31 @@ fn measure(
     let service = Service::start()?;
     let first = documents(titles, 0);
     bulk(&service, "titles", &first, rows)?;
+    let resident = service.resident()? as f64 / first.len() as f64;
+    let what = "resident memory of the process behind it";
+    report(rows, what.to_owned(), first.len(), resident, "B/document");
     let long = documents(english, 0);
     bulk(&service, "english", &long, rows)?;
-    service.make("single")?;
+    service.make("single", &json!({}))?;
     let single = documents(&titles[..sizes.single.min(titles.len())], 0);
     singles(&service, ("single", "documents"), &single, None, rows)?;
-    check(&service.single_answers(&single)?, &single)?;
+    check(&service.single_answers(&single)?, &single, &[])?;
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
     singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
-    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
-    drop(service);
-    killed(&first, sizes.kills, rows)
+    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)
 }
 
-/// Titles in bulk to a service that is killed and started again at moments that nobody chooses. What was
-/// answered stays answered, and in the end all have the verdicts of the batch.
-fn killed(documents: &[String], kills: u64, rows: &mut Vec<Row>) -> Result<()> {
+/// Titles with their dates in bulk to a service with a window, that is killed and started again at moments
+/// that nobody chooses. What was answered stays answered, and in the end all have the verdicts of the
+/// batch with the same window.
+fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
+    let dated = titles.texts.iter().zip(&titles.days).enumerate();
+    let dated = dated.map(|(at, (text, day))| {
+        json!({ "id": at.to_string(), "text": text, "time": day * DAY }).to_string()
+    });
+    let documents: &[String] = &dated.collect::<Vec<_>>();
     let mut service = Service::start()?;
-    service.make("killed")?;
+    service.make("killed", &json!({ "window": WINDOW }))?;
     let (mut answered, mut moment) = (Vec::new(), 0x9e37_79b9_u64);
     let mut ready = Duration::ZERO;
     for _ in 0..kills {
@@ -133,8 +157,9 @@ fn killed(documents: &[String], kills: u64, rows: &mut Vec<Row>) -> Result<()> {
         let now: Answer = serde_json::from_str(line)?;
         ensure!(now == *before, "{before:?} was answered, and now {now:?}");
     }
-    check(&answers, documents)?;
-    let what = format!("bulk, titles, killed {kills} times");
+    let like_it = ["--window", WINDOW, "--time", "time"];
+    check(&answers, documents, &like_it)?;
+    let what = format!("bulk, titles in a window of {WINDOW}, killed {kills} times");
     let unit = "s until ready again, at the most";
     report(rows, what, answered.len(), ready.as_secs_f64(), unit);
     Ok(())
@@ -196,6 +221,14 @@ impl Service {
         })
     }
 
+    /// Bytes of memory of the process now.
+    fn resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let resident = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
+        let kibibytes = resident.and_then(|it| it.trim().strip_suffix(" kB"));
+        Ok(kibibytes.context("it has memory")?.parse::<u64>()? << 10)
+    }
+
     /// Starts the service again after it was killed; returns the time until it was ready.
     fn restart(&mut self) -> Result<Duration> {
         let started = Instant::now();
@@ -246,9 +279,10 @@ impl Service {
             .collect()
     }
 
-    fn make(&self, name: &str) -> Result<()> {
+    fn make(&self, name: &str, settings: &serde_json::Value) -> Result<()> {
         let path = format!("/v1/collections/{name}");
-        let answer = self.request("PUT", &path, "application/json", b"{}")?;
+        let settings = settings.to_string();
+        let answer = self.request("PUT", &path, "application/json", settings.as_bytes())?;
         ensure!(answer.contains("recipe_id"), "{answer}");
         Ok(())
     }
@@ -343,13 +377,13 @@ fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
 
 /// All documents of a corpus in one request, into an empty collection.
 fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>) -> Result<()> {
-    service.make(name)?;
+    service.make(name, &json!({}))?;
     let path = format!("/v1/collections/{name}/documents");
     let body = documents.join("\n");
     let started = Instant::now();
     let answers = service.request("POST", &path, "application/x-ndjson", body.as_bytes())?;
     let seconds = started.elapsed().as_secs_f64();
-    check(&answers, documents)?;
+    check(&answers, documents, &[])?;
     let what = format!("bulk, {name}");
     let count = documents.len();
     report(
@@ -363,8 +397,9 @@ fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>
     Ok(())
 }
 
-/// The answers are those of the batch engine for the documents in the order of the answers' numbers.
-fn check(answers: &str, documents: &[String]) -> Result<()> {
+/// The answers are those of the batch engine, with some options, for the documents in the order of the
+/// answers' numbers.
+fn check(answers: &str, documents: &[String], options: &[&str]) -> Result<()> {
     let answers: Result<Vec<Answer>, _> = answers.lines().map(serde_json::from_str).collect();
     let mut answers = answers?;
     ensure!(
@@ -383,7 +418,7 @@ fn check(answers: &str, documents: &[String]) -> Result<()> {
         let lines = order.iter().map(|(_, id)| format!("{}\n", by_id[id]));
         lines.collect::<String>()
     };
-    let expected = batch_verdicts(&in_order)?;
+    let expected = batch_verdicts(&in_order, options)?;
     answers.retain(|answer| {
         let repeats = (answer.verdict == "duplicate").then_some(answer.of.as_deref());
         repeats != expected.get(&answer.id).map(|of| Some(of.as_str()))
@@ -399,12 +434,13 @@ fn check(answers: &str, documents: &[String]) -> Result<()> {
 }
 
 /// What each removed document repeats.
-fn batch_verdicts(documents: &str) -> Result<HashMap<String, String>> {
+fn batch_verdicts(documents: &str, options: &[&str]) -> Result<HashMap<String, String>> {
     let folder = tempfile::tempdir()?;
     let at = |name: &str| folder.path().join(name);
     std::fs::write(at("in.jsonl"), documents)?;
     let run = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
         .args(["dedup", "--quiet"])
+        .args(options)
         .arg(at("in.jsonl"))
         .arg("--removed")
         .arg(at("removed.jsonl"))

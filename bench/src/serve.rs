@@ -121,13 +121,14 @@ pub fn smoke() -> Result<()> {
 }
 
 /// A stream in the order of its dates.
-struct Titles {
-    texts: Vec<String>,
-    days: Vec<i64>,
+pub(crate) struct Titles {
+    pub(crate) texts: Vec<String>,
+    /// Days since 1970.
+    pub(crate) days: Vec<i64>,
 }
 
 impl Titles {
-    fn read(corpus: &Corpus) -> Result<Self> {
+    pub(crate) fn read(corpus: &Corpus) -> Result<Self> {
         let file = std::fs::read_to_string(&corpus.path)?;
         let mut titles = Vec::new();
         for line in file.lines().skip(1) {

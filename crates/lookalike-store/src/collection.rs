@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::ids::id_hash;
 use crate::partition::{
-    Partition, is_left_over, is_of_partition, number_of, rows_name, texts_name,
+    self, Partition, is_left_over, is_of_partition, number_of, rows_name, texts_name,
 };
 use crate::rows::Verdict as RowVerdict;
 use crate::settings::{self, MANIFEST, Settings};
@@ -148,13 +148,13 @@ impl Collection {
             sketches = state.replay_partition(&*disk, &partition)?;
         }
         state.end_replay();
-        let newest = state.partitions().last().cloned();
+        let partitions = state.partitions().cloned().collect();
         let durable = state.last();
         Ok(Self {
             settings,
             options,
             preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), newest, sketches)),
+            writer: Mutex::new(Writer::new(disk.clone(), partitions, sketches)),
             disk,
             state: RwLock::new(state),
             group: Group::new(durable),
@@ -341,28 +341,31 @@ impl Collection {
         })
     }
 
-    /// Copies the collection, as it is at one moment, to an empty disk, while it goes on. The manifest
-    /// comes last: without it a copy is none.
+    /// Copies the collection, as it is on disk at one moment, to an empty disk, while it goes on. The
+    /// manifest comes last: without it a copy is none.
     ///
     /// Writing waits while the newest partition is copied.
     ///
     /// # Errors
     /// If one of the disks refuses.
     pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
-        let sealed: Vec<Arc<Partition>> = {
-            let state = self.state()?;
-            let older = state.partitions().len().saturating_sub(1);
-            state.partitions().take(older).cloned().collect()
-        };
+        let lock = || self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sealed = lock().partitions().clone();
+        sealed.pop_back();
         for partition in &sealed {
             copy_partition(partition, &*self.disk, to)?;
         }
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = lock();
         self.check_running()?;
-        let newest: Vec<Arc<Partition>> = self.state()?.partitions().cloned().collect();
-        let copied = sealed.last().map_or(0, |partition| partition.about.number);
-        for partition in newest.iter().filter(|it| it.about.number > copied) {
+        let number = |partition: &Arc<Partition>| partition.about.number;
+        let oldest = writer.partitions().front().map_or(0, number);
+        let copied = sealed.back().map_or(0, number);
+        for partition in writer.partitions().iter().filter(|it| number(it) > copied) {
             copy_partition(partition, &*self.disk, to)?;
+        }
+        // What has expired meanwhile may not be all that did.
+        for expired in sealed.iter().map(number).filter(|&it| it < oldest) {
+            partition::remove(to, expired)?;
         }
         settings::write(to, &self.settings)
     }

@@ -94,6 +94,17 @@ pub(crate) struct Work {
     pub(crate) last: u64,
 }
 
+/// A kept document that is about to be moved to the newest partition.
+#[derive(Debug)]
+struct Moving {
+    /// The number of the row that it leaves.
+    from: u64,
+    seq: u64,
+    kept: rows::Document,
+    again: online::Prepared,
+    record: Vec<u8>,
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
     settings: Arc<Settings>,
@@ -196,11 +207,12 @@ impl State {
         self.make_room(document, &arrival)?;
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         let (now, verdict) = self.check_without(replaced, ahead?, &document.online, &arrival)?;
+        let moving = self.to_move(now.found())?;
         // All that can fail is done: what is replaced goes together with what comes.
         if let Some(known) = known {
             self.delete(&known);
         }
-        self.store(document, arrival.time, verdict, &now)
+        self.store(document, arrival.time, verdict, &now, moving)
     }
 
     /// Checks a document as if the one that it replaces were not there.
@@ -269,6 +281,7 @@ impl State {
         time: Time,
         verdict: Verdict,
         ahead: &Ahead,
+        moving: Option<Moving>,
     ) -> Result<Answer> {
         let (seq, found) = (self.next, ahead.found());
         let (slot, in_row) = match (found, &verdict) {
@@ -299,7 +312,7 @@ impl State {
         self.push_row(&Row::Document(row));
         self.name(document.id_hash, seq);
         if let Some(found) = found {
-            self.refresh(found, time)?;
+            self.refresh(found, time, moving)?;
         }
         Ok(Answer {
             id: document.id.clone(),
@@ -322,28 +335,51 @@ impl State {
         }
     }
 
-    /// Lets the window of a kept document run from its repeat, if it does here. A document of an older
-    /// partition is moved to the newest, or that one would have to stay for its sake.
-    fn refresh(&mut self, found: Found, time: Time) -> Result<()> {
-        if !self
-            .settings
+    fn refreshes(&self) -> bool {
+        self.settings
             .window
             .is_some_and(|window| window.refreshes())
-        {
+    }
+
+    /// What a repeat moves to the newest partition, if it does: a refreshed document of an older one,
+    /// which would otherwise have to stay for its sake.
+    fn to_move(&self, found: Option<Found>) -> Result<Option<Moving>> {
+        let newest = self.homes.back().map(|home| home.number);
+        let older = |it: &Found| newest != Some(it.slot.section);
+        let Some(found) = found.filter(|it| self.refreshes() && older(it)) else {
+            return Ok(None);
+        };
+        let from = self.number_of(found.order);
+        let Some((kept, seq)) = self.row(from)?.document(from) else {
+            return Ok(None);
+        };
+        let (again, record) = self.prepare_again(found.slot, &kept)?;
+        Ok(Some(Moving {
+            from,
+            seq,
+            kept,
+            again,
+            record,
+        }))
+    }
+
+    /// Lets the window of a kept document run from its repeat, if it does here.
+    fn refresh(&mut self, found: Found, time: Time, moving: Option<Moving>) -> Result<()> {
+        if !self.refreshes() {
             return Ok(());
         }
         self.matcher.refresh(found.slot, time);
-        let newest = self.homes.back().map(|home| home.number);
-        if newest == Some(found.slot.section) {
-            return Ok(());
-        }
-        let from = self.moved.get(&found.order).copied();
-        let from = from.unwrap_or(found.order);
-        let Some((kept, seq)) = self.row(from)?.document(from) else {
+        let Some(moving) = moving else {
             return Ok(());
         };
+        let Moving {
+            from,
+            seq,
+            kept,
+            again,
+            record,
+        } = moving;
         let time = self.matcher.kept(found.slot).map_or(time, |(_, time)| time);
-        let (again, record) = self.prepare_again(found.slot, &kept)?;
         let last = self.last_of(found.slot);
         self.matcher.remove(found.slot);
         let slot = self.matcher.keep(&again, seq, time)?;

@@ -1,5 +1,6 @@
 //! Brings what waits to disk, in order.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::disk::Disk;
@@ -12,23 +13,28 @@ use crate::state::{Batch, Work};
 #[derive(Debug)]
 pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
-    /// The partition that was written last.
-    newest: Option<Arc<Partition>>,
-    /// Its sketches, if documents of this collection have such.
+    /// Those on disk; the newest is written.
+    partitions: VecDeque<Arc<Partition>>,
+    /// The sketches of the newest, if documents of this collection have such.
     sketches: Option<Sketches>,
 }
 
 impl Writer {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
-        newest: Option<Arc<Partition>>,
+        partitions: VecDeque<Arc<Partition>>,
         sketches: Option<Sketches>,
     ) -> Self {
         Self {
             disk,
-            newest,
+            partitions,
             sketches,
         }
+    }
+
+    /// The partitions that are on disk.
+    pub(crate) fn partitions(&self) -> &VecDeque<Arc<Partition>> {
+        &self.partitions
     }
 
     /// Does all of the work; returns the partitions that began. After an error nothing is known of what
@@ -40,6 +46,7 @@ impl Writer {
         }
         for &number in &work.expired {
             partition::remove(&*self.disk, number)?;
+            self.partitions.retain(|it| it.about.number != number);
         }
         Ok(begun)
     }
@@ -51,12 +58,12 @@ impl Writer {
             None => None,
         };
         if let Some(partition) = &begun {
-            self.newest = Some(partition.clone());
+            self.partitions.push_back(partition.clone());
             let about = partition.about;
             let sketches = || Sketches::create(&*self.disk, about.seal, about.number);
             self.sketches = batch.with_sketches.then(sketches).transpose()?;
         }
-        if let Some(newest) = &self.newest {
+        if let Some(newest) = self.partitions.back() {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
         }
         if let Some(sketches) = &mut self.sketches {

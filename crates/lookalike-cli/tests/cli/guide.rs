@@ -1,4 +1,4 @@
-//! The examples of the guide are what the program prints.
+//! The examples of the guide and of the README are what the program prints.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -52,16 +52,18 @@ fn output(place: &Place, command: &str) -> String {
     out
 }
 
-/// What a command prints, on standard output and beside it.
-fn run(place: &Place, command: &str) -> (String, String) {
+/// A shell that finds the program.
+fn shell(place: &Place) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_lookalike")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
-    let ran = Command::new("sh")
-        .args(["-c", command])
-        .env("PATH", path)
-        .current_dir(place.path(""))
-        .output()
-        .unwrap();
+    let mut shell = Command::new("sh");
+    shell.env("PATH", path).current_dir(place.path(""));
+    shell
+}
+
+/// What a command prints, on standard output and beside it.
+fn run(place: &Place, command: &str) -> (String, String) {
+    let ran = shell(place).args(["-c", command]).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(ran.status.success(), "{command}: {said}");
     (String::from_utf8(ran.stdout).unwrap(), said)
@@ -107,6 +109,44 @@ fn the_first_examples_of_the_readme_are_real() {
             "bring README.md up to date"
         );
     }
+}
+
+/// Runs each argument in one shell and shows it before its output; what is left running then is ended.
+const SESSION: &str = r#"
+    trap 'kill $!' EXIT
+    for command; do
+        printf '\n$ %s\n' "$command"
+        eval "$command"
+    done
+"#;
+
+/// The example of the service, which is run as somebody pastes it into a shell, but for the port.
+#[test]
+fn the_service_of_the_readme_is_real() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let mut examples = readme.split("```console\n").skip(1);
+    let example = examples.find(|it| it.starts_with("$ lookalike serve"));
+    let example = example.unwrap().split("```").next().unwrap();
+    let place = with_examples();
+    // Elsewhere than in a terminal, curl would show how far it has come.
+    place.write(".curlrc", "silent\nshow-error\n");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (usual, port) = (":7600", format!(":{}", free.local_addr().unwrap().port()));
+    drop(free);
+    let commands = example.lines().filter_map(|line| line.strip_prefix("$ "));
+    let ran = shell(&place)
+        .args(["-c", SESSION, "sh"])
+        .args(commands.map(|command| command.replace(usual, &port)))
+        .env("CURL_HOME", place.path(""))
+        .env("LOOKALIKE_LISTEN", format!("127.0.0.1{port}"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    let real = String::from_utf8(ran.stdout).unwrap().replace(&port, usual);
+    // A single answer does not end its line.
+    let real: Vec<_> = real.lines().filter(|line| !line.is_empty()).collect();
+    let written: Vec<_> = example.lines().collect();
+    assert_eq!((written, ""), (real, &*said), "bring README.md up to date");
 }
 
 #[test]

@@ -230,11 +230,7 @@ impl State {
             (RowVerdict::Duplicate { slot, .. }, _) => {
                 self.matcher.note(document.time);
                 self.set_last(*slot, seq);
-                if self
-                    .settings
-                    .window
-                    .is_some_and(|window| window.refreshes())
-                {
+                if self.refreshes() {
                     self.matcher.refresh(*slot, document.time);
                 }
                 Ok(())

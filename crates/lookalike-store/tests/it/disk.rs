@@ -15,6 +15,9 @@ use crate::support::Random;
 
 const SECTOR: u64 = 512;
 
+/// What a read that fails says.
+pub(crate) const UNREADABLE: &str = "a sector cannot be read";
+
 #[derive(Clone, Debug)]
 enum Change {
     Write { at: u64, bytes: Vec<u8> },
@@ -60,6 +63,9 @@ struct Inner {
     doubtful_names: Vec<Rename>,
     /// Operations that change something, so far.
     operations: u64,
+    /// Reads so far.
+    reads: u64,
+    unreadable: Option<u64>,
     lies: bool,
     fault: Option<(u64, Fault)>,
     free: u64,
@@ -104,6 +110,16 @@ impl Simulated {
     pub(crate) fn fail(&self, operation: u64, fault: Fault) {
         let mut inner = self.inner.lock().unwrap();
         inner.fault = Some((inner.operations + operation, fault));
+    }
+
+    /// The read with this number from now on fails, once.
+    pub(crate) fn fail_read(&self, read: u64) {
+        let mut inner = self.inner.lock().unwrap();
+        inner.unreadable = Some(inner.reads + read);
+    }
+
+    pub(crate) fn reads(&self) -> u64 {
+        self.inner.lock().unwrap().reads
     }
 
     pub(crate) fn set_free(&self, free: u64) {
@@ -343,7 +359,12 @@ impl DiskFile for Open {
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
-        let inner = self.disk.inner.lock().unwrap();
+        let mut inner = self.disk.inner.lock().unwrap();
+        inner.reads += 1;
+        let read = inner.reads;
+        if inner.unreadable.take_if(|at| *at == read).is_some() {
+            return Err(io::Error::other(UNREADABLE));
+        }
         let data = &inner.files[self.file].now;
         let there = data.get(offset as usize..).unwrap_or_default();
         let count = there.len().min(bytes.len());

@@ -5,24 +5,28 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use lookalike_store::{Collection, Disk, DiskFile, ErrorKind, Folder, Settings, verify};
+use lookalike_store::{
+    Answer, Collection, Disk, DiskFile, Document, Error, ErrorKind, Folder, Settings, export,
+    verify,
+};
 
-use crate::disk::{Fault, Simulated};
-use crate::power::script;
+use crate::disk::{Fault, Simulated, UNREADABLE};
+use crate::power::{Call, make_or_open, replacing_script, script};
 use crate::support::{Hand, Random, document, prepare, text};
+
+const FAULTS: [Fault; 3] = [
+    Fault::Error(io::ErrorKind::Other),
+    Fault::Error(io::ErrorKind::StorageFull),
+    Fault::Short,
+];
 
 /// Whatever fails, once: nothing is acknowledged from then on, though the disk works again, and all
 /// that was before is there afterwards.
 #[test]
 fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
-    let script = script(11, 70, true);
-    let faults = [
-        Fault::Error(io::ErrorKind::Other),
-        Fault::Error(io::ErrorKind::StorageFull),
-        Fault::Short,
-    ];
+    let script = replacing_script(11, 70, true);
     let mut stopped_at = 0;
-    for (at, fault) in (1..400).step_by(7).zip(faults.into_iter().cycle()) {
+    for (at, fault) in (1..400).step_by(7).zip(FAULTS.into_iter().cycle()) {
         let (disk, hand) = (Simulated::new(), Hand::default());
         let collection = script.create(&disk, &hand);
         disk.fail(at, fault);
@@ -55,6 +59,180 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
         }
     }
     assert!(stopped_at > 20, "{stopped_at}");
+}
+
+/// Whatever fails while a collection is made: it is none, which can be made then, or an empty one.
+#[test]
+fn a_collection_that_could_not_be_made_can_be() {
+    let whole = Simulated::new();
+    make_or_open(&whole).unwrap();
+    let mut refused = 0;
+    for at in 1..=whole.operations() {
+        for fault in FAULTS {
+            let disk = Simulated::new();
+            disk.fail(at, fault);
+            refused += usize::from(make_or_open(&disk).is_err());
+            let lost = disk.after_power_loss(&mut Random(at));
+            for disk in [disk.copy(), lost] {
+                let collection = make_or_open(&disk).unwrap();
+                let documents = prepare(&collection, vec![document("a", "one two three", None)]);
+                assert!(collection.insert(&documents).remove(0).is_ok());
+            }
+        }
+    }
+    assert!(refused > 2 * whole.operations() as usize, "{refused}");
+}
+
+/// What became of a collection that was used while a read failed.
+#[derive(Default)]
+struct Used {
+    /// What was refused, by what was asked.
+    refused: Vec<(&'static str, String)>,
+    /// Calls that were answered as a whole.
+    calls: usize,
+    /// What was answered of the call after these.
+    answered: Vec<(Document, Answer)>,
+}
+
+/// The calls of a script before a collection is used, and all of them.
+const BEFORE: usize = 60;
+const ALL: usize = 80;
+
+impl Used {
+    fn refuse(&mut self, what: &'static str, error: &Error) {
+        self.refused.push((what, error.to_string()));
+    }
+
+    /// Opens a collection, asks, inserts, and copies it. Whatever is answered must be right.
+    fn of(disk: &Simulated, script: &crate::power::Script, asked: &[(Document, Answer)]) -> Self {
+        let (mut used, hand) = (Self::default(), Hand::default());
+        hand.set(script.calls[BEFORE - 1].0);
+        used.calls = BEFORE;
+        let collection = match Collection::open(Arc::new(disk.clone()), hand.options()) {
+            Ok(collection) => collection,
+            Err(error) => {
+                used.refuse("open", &error);
+                return used;
+            }
+        };
+        for (document, expected) in asked {
+            let prepared = prepare(&collection, vec![document.clone()]);
+            match collection.query(&prepared[0]) {
+                Ok(answer) => assert_eq!(answer, *expected),
+                Err(error) => used.refuse("query", &error),
+            }
+        }
+        let there = script.check_documents(&collection, BEFORE, &[]);
+        used.refused.extend(there.err().map(|wrong| ("get", wrong)));
+        while used.calls < ALL {
+            match used.call(&collection, &hand, script) {
+                Ok(()) => used.calls += 1,
+                Err(error) => {
+                    used.refuse("call", &error);
+                    return used;
+                }
+            }
+        }
+        let copy = Simulated::new();
+        match collection.snapshot(&copy) {
+            Ok(()) => script.check(&copy, ALL).unwrap(),
+            Err(error) => used.refuse("snapshot", &error),
+        }
+        if let Err(error) = export(&collection, &mut Vec::new()) {
+            used.refuse("export", &error);
+        }
+        used
+    }
+
+    /// The next call, document by document.
+    fn call(
+        &mut self,
+        collection: &Collection,
+        hand: &Hand,
+        script: &crate::power::Script,
+    ) -> Result<(), Error> {
+        let (time, call) = &script.calls[self.calls];
+        let Call::Insert(documents) = call else {
+            return script.call(collection, hand, self.calls).map(drop);
+        };
+        hand.set(*time);
+        let answers = collection.insert(&prepare(collection, documents.clone()));
+        let expected = script.answers(self.calls);
+        self.answered.clear();
+        for ((answer, expected), document) in answers.into_iter().zip(expected).zip(documents) {
+            let answer = answer?;
+            assert_eq!(answer, *expected);
+            self.answered.push((document.clone(), answer));
+        }
+        self.answered.clear();
+        Ok(())
+    }
+}
+
+/// A read that fails once: what needs it is refused and says so, all else is answered as it should be, and
+/// nothing is lost.
+#[test]
+fn a_read_that_fails_changes_no_answer() {
+    let script = replacing_script(13, ALL + 3, true);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    for call in 0..BEFORE {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    let asked = script.calls[..BEFORE].iter().filter_map(|(time, call)| {
+        let Call::Insert(documents) = call else {
+            return None;
+        };
+        let document = document("asked", "", Some(*time));
+        let content = documents[0].content.clone();
+        Some(Document {
+            content,
+            ..document
+        })
+    });
+    let asked: Vec<_> = asked
+        .map(|document| {
+            let prepared = prepare(&collection, vec![document.clone()]);
+            (document, collection.query(&prepared[0]).unwrap())
+        })
+        .collect();
+    drop(collection);
+    let disk = disk.copy();
+    let whole = disk.copy();
+    let used = Used::of(&whole, &script, &asked);
+    assert!(
+        used.refused.is_empty() && used.calls == ALL,
+        "{:?}",
+        used.refused
+    );
+    let mut refused = std::collections::BTreeSet::new();
+    let step = (whole.reads() / 100).max(1);
+    for read in (1..=whole.reads()).step_by(step as usize) {
+        let disk = disk.copy();
+        disk.fail_read(read);
+        let used = Used::of(&disk, &script, &asked);
+        for (what, said) in &used.refused {
+            assert!(said.contains(UNREADABLE), "{what}, read {read}: {said}");
+            refused.insert(*what);
+        }
+        let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+        let begun = script.calls.get(used.calls).map(|(_, call)| match call {
+            Call::Insert(documents) => documents.iter().map(|it| &*it.id).collect(),
+            Call::Delete(id) => vec![&**id],
+        });
+        let there = script.check_documents(&collection, used.calls, &begun.unwrap());
+        there.unwrap_or_else(|wrong| panic!("read {read}: {wrong}"));
+        for (document, answer) in used.answered {
+            let stored = collection.get(&document.id).unwrap().unwrap();
+            assert_eq!(
+                (stored.answer.seq, stored.content),
+                (answer.seq, document.content)
+            );
+        }
+    }
+    for what in ["open", "query", "get", "call", "snapshot", "export"] {
+        assert!(refused.contains(what), "no {what} was refused: {refused:?}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use lookalike_store::{
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, document};
 
-fn bare(distance: u32) -> Settings {
+pub(crate) fn bare(distance: u32) -> Settings {
     Settings {
         holds: Holds::Fingerprints,
         matching: plan::Settings {
@@ -26,7 +26,7 @@ fn bare(distance: u32) -> Settings {
     }
 }
 
-fn fingerprint(id: usize, code: u64) -> Document {
+pub(crate) fn fingerprint(id: usize, code: u64) -> Document {
     Document {
         id: id.to_string(),
         content: Content::Fingerprint(code.into()),
@@ -36,7 +36,7 @@ fn fingerprint(id: usize, code: u64) -> Document {
 }
 
 /// Codes of which many are some bits away from an earlier one.
-fn codes(count: usize) -> Vec<u64> {
+pub(crate) fn codes(count: usize) -> Vec<u64> {
     let mut random = Random(77);
     let mut codes: Vec<u64> = Vec::new();
     for _ in 0..count {

@@ -17,6 +17,7 @@ enum Step {
     Query(usize, i64),
     Delete(usize),
     Wait(i64),
+    SetBack(i64),
     Restart,
 }
 
@@ -29,6 +30,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..60usize).prop_map(Step::Delete),
         4 => (0..9i64).prop_map(Step::Wait),
         1 => (20..60i64).prop_map(Step::Wait),
+        1 => (1..80i64).prop_map(Step::SetBack),
         1 => Just(Step::Restart),
     ];
     proptest::collection::vec(step, 1..60)
@@ -45,6 +47,8 @@ struct Model {
     settings: Settings,
     width: i64,
     newest: i64,
+    /// The latest that the clock has been.
+    peak: i64,
     kept: Vec<Remembered>,
     /// What was answered, and what was said, by id.
     answered: BTreeMap<String, (Answer, String)>,
@@ -53,7 +57,7 @@ struct Model {
 impl Model {
     fn arrival(&self, stated: i64, now: i64) -> (i64, i64) {
         let time = stated.min(now + 5 * S);
-        (time, self.newest.max(time))
+        (time, self.newest.max(time).min(now + 5 * S))
     }
 
     fn best(&self, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
@@ -82,6 +86,18 @@ impl Model {
         }
     }
 
+    /// What was past the window may have been dropped, and stays so when the clock is set back.
+    fn drop_expired(&mut self, collection: &Collection) {
+        let past = self.peak - self.width;
+        self.kept.retain(|kept| {
+            let is_there = || {
+                let stored = collection.get(&kept.id).unwrap();
+                stored.is_some_and(|stored| stored.answer.seq == Some(kept.seq))
+            };
+            kept.time >= past || is_there()
+        });
+    }
+
     fn forget(&mut self, id: &str) {
         self.answered.remove(id);
         self.kept.retain(|kept| kept.id != id);
@@ -96,7 +112,7 @@ impl Model {
         let (time, clock) = self.arrival(stated, now);
         if let Some((first, said)) = self.answered.get(id) {
             // Whether what is past the window is still known depends on its partition.
-            let past = first.time.0 < clock - self.width;
+            let past = first.time.0 < self.peak - self.width;
             match &answer {
                 Ok(again) if again.again => {
                     prop_assert_eq!(said, text);
@@ -117,7 +133,7 @@ impl Model {
                 Ok(fresh) => {
                     let replaced = said != text && self.settings.on_conflict == OnConflict::Replace;
                     prop_assert!(past || replaced || fresh.seq.is_none());
-                    if replaced && fresh.seq.is_some() {
+                    if fresh.seq.is_some() {
                         self.forget(id);
                     }
                 }
@@ -131,7 +147,8 @@ impl Model {
         let Some(seq) = answer.seq else {
             return Ok(());
         };
-        self.newest = clock;
+        self.newest = self.newest.max(time);
+        self.peak = self.peak.max(clock);
         match best {
             Some((at, _)) => {
                 if self
@@ -184,6 +201,7 @@ proptest! {
             settings,
             width: width * S,
             newest: i64::MIN / 2,
+            peak: i64::MIN / 2,
             kept: Vec::new(),
             answered: BTreeMap::new(),
         };
@@ -191,6 +209,10 @@ proptest! {
             match step {
                 Step::Wait(seconds) => {
                     now += seconds * S;
+                    hand.set(now);
+                }
+                Step::SetBack(seconds) => {
+                    now -= seconds * S;
                     hand.set(now);
                 }
                 Step::Insert(offered) => {
@@ -206,6 +228,7 @@ proptest! {
                     for ((id, text, time), answer) in offered.iter().zip(answers) {
                         model.take((id, text, *time, now), answer)?;
                     }
+                    model.drop_expired(&collection);
                 }
                 Step::Query(seed, lag) => {
                     let (text, time) = (text(seed), now - lag * S);
@@ -219,7 +242,7 @@ proptest! {
                     let id = format!("d{id}");
                     let there = collection.get(&id).unwrap().is_some();
                     let known = model.answered.get(&id).map(|(answer, _)| answer.time.0);
-                    let past = known.is_none_or(|time| time < model.newest - model.width);
+                    let past = known.is_none_or(|time| time < model.peak - model.width);
                     prop_assert!(there || past);
                     prop_assert_eq!(collection.delete(&id).unwrap(), there);
                     prop_assert!(collection.get(&id).unwrap().is_none());
@@ -271,6 +294,7 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
         settings: settings(None),
         width: i64::MAX / 4,
         newest: 0,
+        peak: 0,
         kept: Vec::new(),
         answered: BTreeMap::new(),
     };

@@ -14,6 +14,7 @@ mod group_commit;
 mod machine;
 mod power;
 mod repair;
+mod snapshots;
 mod support;
 /// What `group` waits with here: every order of steps is tried.
 mod sync {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::online::Time;
-use lookalike_store::{Answer, Collection, Content, Disk, Document, Settings};
+use lookalike_store::{Answer, Collection, Content, Disk, Document, OnConflict, Settings};
 
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, S, document, prepare, settings, text};
@@ -23,13 +23,22 @@ pub(crate) struct Script {
     pub(crate) calls: Vec<(i64, Call)>,
     answers: Vec<Vec<Answer>>,
     /// The number of the last row after so many calls.
-    lasts: Vec<u64>,
+    pub(crate) lasts: Vec<u64>,
 }
 
 pub(crate) const WIDTH: i64 = 24;
 
 /// Calls whose times jump, so that partitions begin and expire.
 pub(crate) fn script(seed: u64, count: usize, refresh: bool) -> Script {
+    script_of(seed, count, refresh, OnConflict::Refuse)
+}
+
+/// The same where some documents come under the id of an earlier one and take its place.
+pub(crate) fn replacing_script(seed: u64, count: usize, refresh: bool) -> Script {
+    script_of(seed, count, refresh, OnConflict::Replace)
+}
+
+fn script_of(seed: u64, count: usize, refresh: bool, on_conflict: OnConflict) -> Script {
     let mut random = Random(seed);
     let mut calls = Vec::new();
     for call in 0..count {
@@ -44,12 +53,21 @@ pub(crate) fn script(seed: u64, count: usize, refresh: bool) -> Script {
         }
         let documents = (0..1 + random.below(4)).map(|at| {
             let text = text(random.below(220));
-            document(&format!("{call}-{at}"), &text, Some(time))
+            let replaces = on_conflict == OnConflict::Replace && call > 5 && random.chance(25);
+            let of = if replaces {
+                call - 1 - random.below(5)
+            } else {
+                call
+            };
+            document(&format!("{of}-{at}"), &text, Some(time))
         });
         calls.push((time, Call::Insert(documents.collect())));
     }
     let mut script = Script {
-        settings: settings(Some((WIDTH as u64, refresh))),
+        settings: Settings {
+            on_conflict,
+            ..settings(Some((WIDTH as u64, refresh)))
+        },
         calls,
         answers: Vec::new(),
         lasts: vec![0],
@@ -93,7 +111,7 @@ impl Script {
     }
 
     /// What a collection has of every document after so many calls.
-    fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
+    pub(crate) fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
         let mut expected = BTreeMap::new();
         for (call, (_, what)) in self.calls[..calls].iter().enumerate() {
             match what {
@@ -122,7 +140,8 @@ impl Script {
         let calls = (acknowledged..=acknowledged + 1)
             .find(|&calls| self.lasts.get(calls) == Some(&durable))
             .ok_or_else(|| format!("{durable} rows after {acknowledged} calls"))?;
-        self.check_documents(&collection, calls)?;
+        self.check_documents(&collection, calls, &[])?;
+        self.check_later(&collection, calls)?;
         for call in calls..(calls + 3).min(self.calls.len()) {
             let answers = self
                 .call(&collection, &hand, call)
@@ -151,13 +170,24 @@ impl Script {
         plain(answers) == plain(expected)
     }
 
-    fn check_documents(&self, collection: &Collection, calls: usize) -> Result<(), String> {
-        let newest = self.calls[calls.saturating_sub(1)].0;
+    /// What came in so many calls must be there, but for some that may have been replaced since.
+    pub(crate) fn check_documents(
+        &self,
+        collection: &Collection,
+        calls: usize,
+        replaced: &[&str],
+    ) -> Result<(), String> {
+        // Something of the next call may have come.
+        let next = calls.saturating_sub(usize::from(replaced.is_empty()));
+        let newest = self.calls[next.min(self.calls.len() - 1)].0;
         let refresh = self
             .settings
             .window
             .is_some_and(|window| window.refreshes());
         for (id, expected) in self.expected(calls) {
+            if replaced.contains(&id) {
+                continue;
+            }
             let stored = collection.get(id).map_err(|error| error.to_string())?;
             let right = match (&stored, expected) {
                 (None, None) => true,
@@ -183,9 +213,16 @@ impl Script {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// Nothing that comes after so many calls must be there.
+    fn check_later(&self, collection: &Collection, calls: usize) -> Result<(), String> {
+        let before = self.expected(calls);
         for (_, later) in &self.calls[calls..] {
             if let Call::Insert(documents) = later
                 && let Some(document) = documents.first()
+                && !before.contains_key(&*document.id)
                 && collection
                     .get(&document.id)
                     .map_err(|error| error.to_string())?
@@ -259,8 +296,9 @@ fn lose_power(script: Script, seed: u64, percent: usize, lies: bool) -> Arc<Loss
 fn survive(seeds: std::ops::Range<u64>, percent: usize) -> u64 {
     let mut count = 0;
     for seed in seeds {
-        let script = script(seed, 200, seed % 2 == 1);
+        let script = replacing_script(seed, 200, seed % 2 == 1);
         assert_script_has_partitions(&script);
+        assert_script_replaces(&script);
         let losses = lose_power(script, seed, percent, false);
         let wrong = losses.wrong.lock().unwrap();
         assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
@@ -283,6 +321,16 @@ fn assert_script_has_partitions(script: &Script) {
     let expired = oldest.is_some_and(|name| *name > format!("{:016x}.rows", 1));
     assert!(most >= 3 && expired, "{most} {oldest:?}");
     assert_eq!(Time(hand.get()), Time(script.calls.last().unwrap().0));
+}
+
+/// Some documents take the place of one that is there, in a call of one deletion and one insertion at least.
+fn assert_script_replaces(script: &Script) {
+    let mut rows = script.lasts.windows(2).zip(&script.answers);
+    let replaced = rows.by_ref().filter(|(lasts, answers)| {
+        let fresh = answers.iter().filter(|answer| !answer.again).count() as u64;
+        fresh > 0 && lasts[1] - lasts[0] > fresh
+    });
+    assert!(replaced.count() > 10);
 }
 
 #[test]
@@ -309,6 +357,82 @@ fn nothing_is_lost_in_fifty_thousand_losses() {
     });
     let (count, runs) = (count.into_inner(), seeds.into_inner() - 100);
     println!("{count} losses of power over {runs} runs");
+}
+
+/// Losses of power at each operation of making a collection, in so many ways each.
+const WAYS: usize = 4;
+
+/// What a disk may be after a loss of power, at any operation of some work and behind it.
+fn losses_during<T>(disk: &Simulated, seed: u64, work: impl FnOnce() -> T) -> (T, Vec<Simulated>) {
+    let lost = Arc::new(Mutex::new(Vec::new()));
+    let into = lost.clone();
+    let lose = move |disk: &Simulated, operation: u64| {
+        let mut random = Random(seed << 32 | operation);
+        let ways = (0..WAYS).map(|_| disk.after_power_loss(&mut random));
+        into.lock().unwrap().extend(ways);
+    };
+    disk.set_hook(lose.clone());
+    let done = work();
+    disk.set_hook(|_, _| ());
+    let mut lost = std::mem::take(&mut *lost.lock().unwrap());
+    let mut random = Random(seed);
+    lost.extend((0..WAYS).map(|_| disk.after_power_loss(&mut random)));
+    (done, lost)
+}
+
+/// Makes a collection, or opens the one that is there, which must be empty.
+pub(crate) fn make_or_open(disk: &Simulated) -> Result<Collection, String> {
+    let (disk, options) = (Arc::new(disk.clone()), Hand::default().options());
+    let names = disk.names().unwrap();
+    let made = match names.iter().any(|name| name == "manifest") {
+        true => Collection::open(disk, options),
+        false => Collection::create(disk, &settings(None), options),
+    };
+    let collection = made.map_err(|error| error.to_string())?;
+    match collection.stats().unwrap().rows {
+        0 => Ok(collection),
+        rows => Err(format!("{rows} rows")),
+    }
+}
+
+/// Makes a collection while power is lost, again on all that is left, and so on; returns how many losses
+/// there were, and what was wrong.
+fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Vec<String>) {
+    let (made, lost) = losses_during(disk, seed, || make_or_open(disk).map(drop));
+    let mut wrong: Vec<String> = made.err().into_iter().collect();
+    // Those behind the last operation come last: what was made is there.
+    for lost in &lost[lost.len() - WAYS..] {
+        if !lost.names().unwrap().iter().any(|name| name == "manifest") {
+            wrong.push("what was made is lost".to_owned());
+        }
+    }
+    let mut count = lost.len();
+    for (at, lost) in lost.iter().enumerate() {
+        if deep > 0 {
+            let (more, also) = lose_power_while_made(lost, deep - 1, seed * 1000 + at as u64);
+            count += more;
+            wrong.extend(also);
+            continue;
+        }
+        let inserted = make_or_open(lost).map(|collection| {
+            let documents = prepare(&collection, vec![document("a", "one two three", None)]);
+            collection.insert(&documents).remove(0).unwrap();
+        });
+        wrong.extend(inserted.err());
+    }
+    (count, wrong)
+}
+
+/// None, which can be made then, or an empty one.
+#[test]
+fn a_collection_that_was_being_made_is_none_or_empty() {
+    let (count, wrong) = lose_power_while_made(&Simulated::new(), 1, 1);
+    assert!(count > 500, "{count}");
+    assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
+    let liar = Simulated::new();
+    liar.lie();
+    let (_, wrong) = lose_power_while_made(&liar, 0, 1);
+    assert!(!wrong.is_empty());
 }
 
 #[test]
