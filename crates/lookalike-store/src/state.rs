@@ -1,6 +1,8 @@
 //! What a collection knows while it is open: the matcher, where documents are, and what waits to be
 //! written. All of it follows from the rows.
 
+#[cfg(test)]
+mod orders;
 mod replay;
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -132,6 +132,29 @@ fn limits_hold_at_their_borders() {
 }
 
 #[test]
+fn a_line_of_a_hundred_megabytes_is_refused_and_the_next_is_taken() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let line = document("huge", &"x".repeat(100_000_000));
+    let body = format!("{line}\n{}\n", document("next", "some text"));
+    let answers = service.post_lines(INSERT, body.as_bytes());
+    assert_eq!(answers.len(), 2);
+    assert_eq!(
+        (&answers[0]["line"], &answers[0]["problem"]["code"]),
+        (&json!(1), &json!("too_large"))
+    );
+    assert_eq!(
+        (&answers[1]["id"], &answers[1]["verdict"]),
+        (&json!("next"), &json!("kept"))
+    );
+    let peak = service.peak_memory();
+    assert!(
+        peak < 100_000_000,
+        "{peak} bytes for a line that is not taken"
+    );
+}
+
+#[test]
 fn bombs_do_not_go_off() {
     let place = Place::new();
     let service = service(&place, "--max-document 64Ki --max-body 1Mi");

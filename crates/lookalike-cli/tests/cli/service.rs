@@ -145,6 +145,15 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
+    /// The most bytes of memory that it has had so far.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(status).unwrap();
+        let peak = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
+        let kibibytes = peak.unwrap().trim().strip_suffix(" kB").unwrap();
+        kibibytes.parse::<u64>().unwrap() << 10
+    }
+
     /// Kills it as the system would, at once.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

@@ -1,5 +1,9 @@
 //! `lookalike store`: collections that no service has open.
 
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::service::{Service, document};
@@ -280,4 +284,72 @@ fn snapshots_are_restored() {
             [200, 404, 404]
         );
     }
+}
+
+/// A snapshot that is made while documents come has all up to one of them, and their answers.
+#[test]
+fn a_snapshot_while_it_serves_is_a_prefix() {
+    let place = Place::new();
+    let url = format!("file://{}", place.path("bucket").display());
+    std::fs::create_dir(place.path("bucket")).unwrap();
+    let service = Service::start(&place, &format!("--snapshots {url}"));
+    service.make("a", json!({}));
+    let corpus = corpus_jsonl(&Numbers::new(9).corpus(6000));
+    let lines: Vec<&str> = corpus.lines().collect();
+    let ledger = Mutex::new(HashMap::new());
+    let answered = || ledger.lock().unwrap().len();
+    let snapshot = |name: &str| {
+        let before = answered();
+        let made = service.post("/v1/collections/a/snapshot", &json!({ "name": name }));
+        assert_eq!(made.status, 201, "{}", made.text());
+        (name.to_owned(), before)
+    };
+    let snapshots: Vec<_> = std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            for portion in lines.chunks(20) {
+                let body = portion.join("\n");
+                let answers = service.post_lines("/v1/collections/a/documents", body.as_bytes());
+                let answers = answers
+                    .into_iter()
+                    .map(|it| (it["seq"].as_u64().unwrap(), it));
+                ledger.lock().unwrap().extend(answers);
+            }
+        });
+        let mut snapshots = Vec::new();
+        while !sending.is_finished() && snapshots.len() < 12 {
+            std::thread::sleep(Duration::from_millis(30));
+            snapshots.push(snapshot(&format!("s{}", snapshots.len())));
+        }
+        snapshots
+    });
+    drop(service);
+    let ledger = ledger.into_inner().unwrap();
+    assert_eq!(ledger.len(), lines.len());
+    let mut lengths = Vec::new();
+    for (name, before) in &snapshots {
+        place.ok(&format!("store restore {url}/a/{name} {name}"));
+        let exported = place.ok(&format!("store export {name}"));
+        let rows = exported
+            .text()
+            .lines()
+            .map(|row| serde_json::from_str::<Value>(row));
+        let mut length = 0;
+        for row in rows.map(Result::unwrap) {
+            length += 1;
+            let answer = &ledger[&length];
+            assert_eq!(row["seq"], length);
+            for field in ["id", "of", "similarity"] {
+                assert_eq!(row[field], answer[field], "{row} {answer}");
+            }
+        }
+        assert!(
+            length >= *before as u64,
+            "{before} were answered, {length} copied"
+        );
+        lengths.push(length);
+    }
+    assert!(
+        lengths.iter().any(|&length| length > 0 && length < 6000),
+        "{lengths:?}"
+    );
 }
