@@ -116,6 +116,16 @@ def test_evaluate_is_the_command(command, tmp_path):
     assert len(found["settings"]) == 4
 
 
+def test_tune_takes_recipes_whose_files_lie_beside_them(tmp_path):
+    (tmp_path / "stop.txt").write_text("的\n", encoding="utf-8")
+    base = la.Recipe("words-1", filter={"stopwords": [str(tmp_path / "stop.txt")]})
+    beside = base.toml.replace(str(tmp_path / "stop.txt"), "stop.txt")
+    (tmp_path / "mine.toml").write_text(beside, encoding="utf-8")
+    found = la.tune(labelled_pairs(), recipe=tmp_path / "mine.toml")
+    assert str(tmp_path / "stop.txt") in found.recipe.toml
+    assert la.Recipe(found.recipe.toml) == found.recipe
+
+
 def test_tune_is_the_command(command, tmp_path):
     pairs = labelled_pairs()
     rows = write_jsonl(tmp_path / "pairs.jsonl", pairs)

@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use lookalike_batch::recipes::{load_recipe, read_recipe};
+use lookalike_batch::recipes::{load_recipe_from_here, read_recipe};
 use lookalike_batch::rule::Spelling;
 use pyo3::prelude::*;
 
@@ -24,7 +24,11 @@ impl Recipe {
     #[new]
     #[pyo3(signature = (name, changes, toml=false))]
     fn new(name: &str, changes: Vec<String>, toml: bool) -> PyResult<Self> {
-        let read = if toml { read_recipe } else { load_recipe };
+        let read = if toml {
+            read_recipe
+        } else {
+            load_recipe_from_here
+        };
         let recipe = read(name, &changes, Spelling::Arguments);
         let refused = |error: lookalike_batch::Error| RecipeError::new_err(error.to_string());
         recipe.map(Self).map_err(refused)
