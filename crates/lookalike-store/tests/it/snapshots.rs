@@ -31,11 +31,15 @@ fn a_copy_is_all_up_to_one_moment() {
     let script = replacing_script(41, 200, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
-    let answered = AtomicUsize::new(0);
+    // Until there are partitions that are not written any more, and so are copied beside what comes.
+    for call in 0..100 {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    let answered = AtomicUsize::new(100);
     let mut copies = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            for call in 0..script.calls.len() {
+            for call in 100..script.calls.len() {
                 script.call(&collection, &hand, call).unwrap();
                 answered.store(call + 1, Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(1));
