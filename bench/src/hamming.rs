@@ -160,7 +160,7 @@ fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
     })
 }
 
-/// The fastest plan of a layout within a number of bytes a fingerprint: packed ones get fewer, greater
+/// The best plan of a layout within a number of bytes a fingerprint: packed ones get fewer, greater
 /// distances and widths more.
 fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
     let count = request.count;
@@ -173,11 +173,7 @@ fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
     let plans = Plan::all(request)?.into_iter();
     let plans = plans.filter(|plan| plan.layout() == layout);
     let fits = |plan: &Plan| plan.predict(count).bytes <= most * count as f64;
-    let time = |plan: &Plan| plan.predict(count).nanoseconds;
-    let best = plans
-        .filter(fits)
-        .min_by(|a, b| time(a).total_cmp(&time(b)));
-    best.map_or_else(|| Ok(Plan::choose(request)?), Ok)
+    Plan::best(plans.filter(fits), count).map_or_else(|| Ok(Plan::choose(request)?), Ok)
 }
 
 fn uniform<C: Code>(

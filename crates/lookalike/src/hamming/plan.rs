@@ -119,6 +119,9 @@ pub(crate) const MOST_KEY_BITS: u32 = 26;
 /// The most buckets of one table that a look-up visits.
 const MOST_PROBES: f64 = 20_000.0;
 
+/// Predicted times of a ratio up to this are taken for equal.
+const TIE: f64 = 1.1;
+
 /// Entries that a cache line should hold on average, so that few overflow.
 const LINE_LOAD: f64 = 12.0;
 
@@ -131,7 +134,8 @@ impl Request {
 }
 
 impl Plan {
-    /// The plan with the lowest predicted time within the memory of the request.
+    /// The plan with the lowest predicted time within the memory of the request, or one that takes up
+    /// to a tenth longer and is smaller.
     ///
     /// # Errors
     /// If the bits are not 8–128, the distance is above [`MOST_DISTANCE`] or not below the bits, or
@@ -144,18 +148,31 @@ impl Plan {
             || request.comfortable().max(smallest),
             |memory| memory as f64,
         );
-        let time = |plan: &Self| plan.predict(request.count).nanoseconds;
-        plans
+        let fitting = plans.into_iter().filter(|plan| bytes(plan) <= memory);
+        Self::best(fitting, request.count).ok_or_else(|| {
+            Error::setting(format!(
+                "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the \
+                 memory limit of {memory:.0}: give more memory or split the library",
+                request.count, request.bits
+            ))
+        })
+    }
+
+    /// Of some plans that whose predicted time is lowest, or one that takes up to a tenth longer, which
+    /// predictions cannot tell apart, and is smaller; none of none.
+    pub fn best(plans: impl IntoIterator<Item = Self>, count: u64) -> Option<Self> {
+        let costs = plans.into_iter().map(|plan| {
+            let cost = plan.predict(count);
+            (plan, cost)
+        });
+        let costs: Vec<_> = costs.collect();
+        let times = costs.iter().map(|(_, cost)| cost.nanoseconds);
+        let fastest = times.fold(f64::INFINITY, f64::min);
+        costs
             .into_iter()
-            .filter(|plan| bytes(plan) <= memory)
-            .min_by(|a, b| time(a).total_cmp(&time(b)))
-            .ok_or_else(|| {
-                Error::setting(format!(
-                    "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above \
-                     the memory limit of {memory:.0}: give more memory or split the library",
-                    request.count, request.bits
-                ))
-            })
+            .filter(|(_, cost)| cost.nanoseconds <= TIE * fastest)
+            .min_by(|(_, a), (_, b)| a.bytes.total_cmp(&b.bytes))
+            .map(|(plan, _)| plan)
     }
 
     /// All plans that [`choose`](Self::choose) considers.
@@ -834,11 +851,32 @@ mod tests {
         check(128, &wide);
     }
 
-    /// The layout that was measured to be faster there.
+    /// What was measured to be as fast or faster there, and smaller.
     #[test]
-    fn fuller_lines_are_not_thought_larger_than_they_are() {
-        let chosen = Plan::choose(&request(50_000_000, 64, 6)).unwrap();
-        assert_eq!(chosen.layout(), Layout::Lines, "{chosen}");
+    fn fifty_million_are_searched_in_lines() {
+        for (distance, shape) in [(3, "32,32; 1,1"), (6, "22,21,21; 2,1,1")] {
+            let chosen = Plan::choose(&request(50_000_000, 64, distance)).unwrap();
+            assert_eq!(chosen.layout(), Layout::Lines, "{chosen}");
+            assert_eq!(chosen.shape().to_string(), shape);
+        }
+    }
+
+    #[test]
+    fn of_equally_fast_plans_the_smallest_is_best() {
+        let count = 50_000_000;
+        let plans = Plan::all(&request(count, 64, 3)).unwrap();
+        let best = Plan::best(plans.clone(), count).unwrap().predict(count);
+        let costs = plans.iter().map(|plan| plan.predict(count));
+        let fastest = costs.clone().map(|cost| cost.nanoseconds);
+        let fastest = fastest.fold(f64::INFINITY, f64::min);
+        assert!(best.nanoseconds <= TIE * fastest);
+        let smaller = costs.filter(|cost| cost.bytes < best.bytes);
+        assert!(
+            smaller
+                .into_iter()
+                .all(|cost| cost.nanoseconds > TIE * fastest)
+        );
+        assert_eq!(Plan::best([], count), None);
     }
 
     #[test]
