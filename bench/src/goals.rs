@@ -33,31 +33,33 @@ pub fn table(part: &str) -> Result<String> {
         "python" => &PYTHON,
         _ => anyhow::bail!("there are no goals of '{part}'"),
     };
-    let mut table = "| what | aimed at | measured | |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| what | aimed at | measured | reached |\n|---|---|---|---|\n".to_owned();
     for goal in goals {
         let measured = (goal.measured)().with_context(|| goal.what)?;
+        let unit = match goal.unit {
+            "" => String::new(),
+            unit => format!(" {unit}"),
+        };
         let (sign, wanted, reached) = match goal.wanted {
             AtLeast(wanted) => ("≥", wanted, measured >= wanted),
             AtMost(wanted) => ("≤", wanted, measured <= wanted),
         };
         let _ = writeln!(
             table,
-            "| {} | {sign} {} {unit} | {} {unit} | {} |",
+            "| {} | {sign} {}{unit} | {}{unit} | {} |",
             goal.what,
             figure(wanted),
             figure(measured),
-            if reached { "" } else { "**missed**" },
-            unit = goal.unit,
+            if reached { "yes" } else { "**no**" },
         );
     }
     Ok(table)
 }
 
-/// Three digits, more before the point.
+/// Some three digits, more before the point.
 fn figure(value: f64) -> String {
     let digits = match value.abs() {
         100.0.. => 0,
-        10.0.. => 1,
         1.0.. => 2,
         _ => 3,
     };
