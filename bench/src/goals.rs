@@ -309,13 +309,13 @@ fn least_recall() -> Result<f64> {
     all.into_iter().reduce(f64::min).context("no rows")
 }
 
-fn lookup(distance: &str, bits: &str, layout: &str, field: &str) -> Result<f64> {
+fn lookup(distance: u32, bits: u32, layout: &str, field: &str) -> Result<f64> {
     let results = read("hamming")?;
     let rows = results["measured"].as_array().context("no rows")?;
     let fits = |row: &&Value| {
         row["count"] == 50_000_000
-            && row["distance"].to_string() == distance
-            && row["bits"].to_string() == bits
+            && row["distance"] == distance
+            && row["bits"] == bits
             && row["plan"]
                 .as_str()
                 .is_some_and(|plan| plan.ends_with(layout))
@@ -345,49 +345,49 @@ const HAMMING: [Goal; 22] = [
         what: "50 M, k = 3, batched, at most 24 B each (lines)",
         wanted: AtMost(0.6),
         unit: "µs",
-        measured: || lookup("3", "64", "lines)", "batched_microseconds"),
+        measured: || lookup(3, 64, "lines)", "batched_microseconds"),
     },
     Goal {
         what: "the same at most 17 B each (packed)",
         wanted: AtMost(0.9),
         unit: "µs",
-        measured: || lookup("3", "64", "packed)", "batched_microseconds"),
+        measured: || lookup(3, 64, "packed)", "batched_microseconds"),
     },
     Goal {
         what: "one at a time (lines)",
         wanted: AtMost(1.1),
         unit: "µs",
-        measured: || lookup("3", "64", "lines)", "single_microseconds"),
+        measured: || lookup(3, 64, "lines)", "single_microseconds"),
     },
     Goal {
         what: "bytes each (lines)",
         wanted: AtMost(24.0),
         unit: "B",
-        measured: || lookup("3", "64", "lines)", "bytes_each"),
+        measured: || lookup(3, 64, "lines)", "bytes_each"),
     },
     Goal {
         what: "bytes each (packed)",
         wanted: AtMost(17.0),
         unit: "B",
-        measured: || lookup("3", "64", "packed)", "bytes_each"),
+        measured: || lookup(3, 64, "packed)", "bytes_each"),
     },
     Goal {
         what: "50 M, k = 6, batched",
         wanted: AtMost(6.0),
         unit: "µs",
-        measured: || lookup("6", "64", "lines)", "batched_microseconds"),
+        measured: || lookup(6, 64, "lines)", "batched_microseconds"),
     },
     Goal {
         what: "50 M of 128 bits, k = 7, batched",
         wanted: AtMost(3.0),
         unit: "µs",
-        measured: || lookup("7", "128", "lines)", "batched_microseconds"),
+        measured: || lookup(7, 128, "lines)", "batched_microseconds"),
     },
     Goal {
         what: "build, 50 M, both cores",
         wanted: AtMost(2.0),
         unit: "s",
-        measured: || lookup("3", "64", "lines)", "build_seconds"),
+        measured: || lookup(3, 64, "lines)", "build_seconds"),
     },
     Goal {
         what: "10 M beside faiss `IndexBinaryMultiHash(64, 4, 16)`",

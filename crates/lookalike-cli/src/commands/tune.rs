@@ -64,7 +64,7 @@ fn warn_of_few(done: &TuneSummary, printer: Printer) {
     let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
     if fewest < ENOUGH {
         let [[similar, different], _] = done.halves;
-        printer.warn(&format!(
+        printer.warn(format!(
             "{} similar and {} other pairs to choose by are few: another sample may choose another setting. \
              Label some 200 pairs, or make more with lookalike plant",
             count(similar),

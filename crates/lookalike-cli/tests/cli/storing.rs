@@ -329,10 +329,7 @@ fn a_snapshot_while_it_serves_is_a_prefix() {
     for (name, before) in &snapshots {
         place.ok(&format!("store restore {url}/a/{name} {name}"));
         let exported = place.ok(&format!("store export {name}"));
-        let rows = exported
-            .text()
-            .lines()
-            .map(|row| serde_json::from_str::<Value>(row));
+        let rows = exported.text().lines().map(serde_json::from_str::<Value>);
         let mut length = 0;
         for row in rows.map(Result::unwrap) {
             length += 1;
