@@ -13,7 +13,7 @@ struct Goal {
     what: &'static str,
     wanted: Wanted,
     unit: &'static str,
-    measured: fn() -> Result<f64>,
+    measured: Measured,
 }
 
 enum Wanted {
@@ -21,7 +21,27 @@ enum Wanted {
     AtMost(f64),
 }
 
-use Wanted::{AtLeast, AtMost};
+type Measured = fn() -> Result<f64>;
+
+const fn at_least(what: &'static str, wanted: f64, unit: &'static str, measured: Measured) -> Goal {
+    let wanted = Wanted::AtLeast(wanted);
+    Goal {
+        what,
+        wanted,
+        unit,
+        measured,
+    }
+}
+
+const fn at_most(what: &'static str, wanted: f64, unit: &'static str, measured: Measured) -> Goal {
+    let wanted = Wanted::AtMost(wanted);
+    Goal {
+        what,
+        wanted,
+        unit,
+        measured,
+    }
+}
 
 /// The table of one part of the document.
 pub fn table(part: &str) -> Result<String> {
@@ -41,8 +61,8 @@ pub fn table(part: &str) -> Result<String> {
             unit => format!(" {unit}"),
         };
         let (sign, wanted, reached) = match goal.wanted {
-            AtLeast(wanted) => ("≥", wanted, measured >= wanted),
-            AtMost(wanted) => ("≤", wanted, measured <= wanted),
+            Wanted::AtLeast(wanted) => ("≥", wanted, measured >= wanted),
+            Wanted::AtMost(wanted) => ("≤", wanted, measured <= wanted),
         };
         let _ = writeln!(
             table,
@@ -123,182 +143,117 @@ fn sketch(corpus: &str, recipe: &str, sketch: &str, instructions: &str) -> Resul
 }
 
 const BATCH: [Goal; 27] = [
-    Goal {
-        what: "`dedup` of en_docs, 2 threads, threshold .8",
-        wanted: AtLeast(600.0),
-        unit: "MB/s",
-        measured: || dedup("en_docs", "as it is", "0.8", "megabytes_per_second"),
-    },
-    Goal {
-        what: "the same at .75, the default since",
-        wanted: AtLeast(600.0),
-        unit: "MB/s",
-        measured: || dedup("en_docs", "as it is", "0.75", "megabytes_per_second"),
-    },
-    Goal {
-        what: "beside rensa, one thread each",
-        wanted: AtLeast(30.0),
-        unit: "times",
-        measured: || of("peers", &[("tool", "rensa")], "lookalike_is_faster_by"),
-    },
-    Goal {
-        what: "beside datatrove, 4,000 documents, two workers each",
-        wanted: AtLeast(300.0),
-        unit: "times",
-        measured: || of("peers", &[("tool", "datatrove")], "lookalike_is_faster_by"),
-    },
-    Goal {
-        what: "`dedup` of zh_docs, threshold .8",
-        wanted: AtLeast(350.0),
-        unit: "MB/s",
-        measured: || dedup("zh_docs", "as it is", "0.8", "megabytes_per_second"),
-    },
-    Goal {
-        what: "the same at .75",
-        wanted: AtLeast(350.0),
-        unit: "MB/s",
-        measured: || dedup("zh_docs", "as it is", "0.75", "megabytes_per_second"),
-    },
-    Goal {
-        what: "`dedup` of zh_short, threshold .8",
-        wanted: AtLeast(1.0),
-        unit: "M rows/s",
-        measured: || {
-            dedup(
-                "zh_short",
-                "as it is",
-                "0.8",
-                "million_documents_per_second",
-            )
-        },
-    },
-    Goal {
-        what: "the same at .75",
-        wanted: AtLeast(1.0),
-        unit: "M rows/s",
-        measured: || {
-            dedup(
-                "zh_short",
-                "as it is",
-                "0.75",
-                "million_documents_per_second",
-            )
-        },
-    },
-    Goal {
-        what: "en_docs as Parquet, share of that speed",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("en_docs", "parquet"),
-    },
-    Goal {
-        what: "en_docs as `.jsonl.zst`",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("en_docs", "zstd"),
-    },
-    Goal {
-        what: "zh_docs as Parquet",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("zh_docs", "parquet"),
-    },
-    Goal {
-        what: "zh_docs as `.jsonl.zst`",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("zh_docs", "zstd"),
-    },
-    Goal {
-        what: "zh_short as Parquet",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("zh_short", "parquet"),
-    },
-    Goal {
-        what: "zh_short as `.tsv.zst`",
-        wanted: AtLeast(0.4),
-        unit: "",
-        measured: || share("zh_short", "zstd"),
-    },
-    Goal {
-        what: "MinHash of English text (`default-1`)",
-        wanted: AtLeast(800.0),
-        unit: "MB/s",
-        measured: || sketch("en_docs", "default-1", "fast-similarity-128", "avx512"),
-    },
-    Goal {
-        what: "SimHash of English text (`words-1`)",
-        wanted: AtLeast(1200.0),
-        unit: "MB/s",
-        measured: || sketch("en_docs", "words-1", "simhash-64", "avx512"),
-    },
-    Goal {
-        what: "MinHash of Chinese text (`characters-3`)",
-        wanted: AtLeast(500.0),
-        unit: "MB/s",
-        measured: || sketch("zh_docs", "characters-3", "fast-similarity-128", "avx512"),
-    },
-    Goal {
-        what: "SimHash of Chinese text (`characters-3`)",
-        wanted: AtLeast(700.0),
-        unit: "MB/s",
-        measured: || sketch("zh_docs", "characters-3", "simhash-64", "avx512"),
-    },
-    Goal {
-        what: "with AVX2, MinHash of English text",
-        wanted: AtLeast(400.0),
-        unit: "MB/s",
-        measured: || sketch("en_docs", "default-1", "fast-similarity-128", "avx2"),
-    },
-    Goal {
-        what: "with AVX2, SimHash of English text",
-        wanted: AtLeast(600.0),
-        unit: "MB/s",
-        measured: || sketch("en_docs", "words-1", "simhash-64", "avx2"),
-    },
-    Goal {
-        what: "with AVX2, MinHash of Chinese text",
-        wanted: AtLeast(250.0),
-        unit: "MB/s",
-        measured: || sketch("zh_docs", "characters-3", "fast-similarity-128", "avx2"),
-    },
-    Goal {
-        what: "with AVX2, SimHash of Chinese text",
-        wanted: AtLeast(350.0),
-        unit: "MB/s",
-        measured: || sketch("zh_docs", "characters-3", "simhash-64", "avx2"),
-    },
-    Goal {
-        what: "most memory of en_docs, share of its bound",
-        wanted: AtMost(1.0),
-        unit: "",
-        measured: || memory("en_docs"),
-    },
-    Goal {
-        what: "most memory of zh_docs",
-        wanted: AtMost(1.0),
-        unit: "",
-        measured: || memory("zh_docs"),
-    },
-    Goal {
-        what: "most memory of zh_short",
-        wanted: AtMost(1.0),
-        unit: "",
-        measured: || memory("zh_short"),
-    },
-    Goal {
-        what: "most memory of one template 100,000 times",
-        wanted: AtMost(1.0),
-        unit: "",
-        measured: || memory("template"),
-    },
-    Goal {
-        what: "least recall beside the exact join, thresholds .6 to .9",
-        wanted: AtLeast(0.99),
-        unit: "",
-        measured: least_recall,
-    },
+    at_least(
+        "`dedup` of en_docs, 2 threads, threshold .8",
+        600.0,
+        "MB/s",
+        || dedup("en_docs", "as it is", "0.8", "megabytes_per_second"),
+    ),
+    at_least("the same at .75, the default since", 600.0, "MB/s", || {
+        dedup("en_docs", "as it is", "0.75", "megabytes_per_second")
+    }),
+    at_least("beside rensa, one thread each", 30.0, "times", || {
+        of("peers", &[("tool", "rensa")], "lookalike_is_faster_by")
+    }),
+    at_least(
+        "beside datatrove, 4,000 documents, two workers each",
+        300.0,
+        "times",
+        || of("peers", &[("tool", "datatrove")], "lookalike_is_faster_by"),
+    ),
+    at_least("`dedup` of zh_docs, threshold .8", 350.0, "MB/s", || {
+        dedup("zh_docs", "as it is", "0.8", "megabytes_per_second")
+    }),
+    at_least("the same at .75", 350.0, "MB/s", || {
+        dedup("zh_docs", "as it is", "0.75", "megabytes_per_second")
+    }),
+    at_least("`dedup` of zh_short, threshold .8", 1.0, "M rows/s", || {
+        dedup(
+            "zh_short",
+            "as it is",
+            "0.8",
+            "million_documents_per_second",
+        )
+    }),
+    at_least("the same at .75", 1.0, "M rows/s", || {
+        dedup(
+            "zh_short",
+            "as it is",
+            "0.75",
+            "million_documents_per_second",
+        )
+    }),
+    at_least("en_docs as Parquet, share of that speed", 0.4, "", || {
+        share("en_docs", "parquet")
+    }),
+    at_least("en_docs as `.jsonl.zst`", 0.4, "", || {
+        share("en_docs", "zstd")
+    }),
+    at_least("zh_docs as Parquet", 0.4, "", || {
+        share("zh_docs", "parquet")
+    }),
+    at_least("zh_docs as `.jsonl.zst`", 0.4, "", || {
+        share("zh_docs", "zstd")
+    }),
+    at_least("zh_short as Parquet", 0.4, "", || {
+        share("zh_short", "parquet")
+    }),
+    at_least("zh_short as `.tsv.zst`", 0.4, "", || {
+        share("zh_short", "zstd")
+    }),
+    at_least(
+        "MinHash of English text (`default-1`)",
+        800.0,
+        "MB/s",
+        || sketch("en_docs", "default-1", "fast-similarity-128", "avx512"),
+    ),
+    at_least(
+        "SimHash of English text (`words-1`)",
+        1200.0,
+        "MB/s",
+        || sketch("en_docs", "words-1", "simhash-64", "avx512"),
+    ),
+    at_least(
+        "MinHash of Chinese text (`characters-3`)",
+        500.0,
+        "MB/s",
+        || sketch("zh_docs", "characters-3", "fast-similarity-128", "avx512"),
+    ),
+    at_least(
+        "SimHash of Chinese text (`characters-3`)",
+        700.0,
+        "MB/s",
+        || sketch("zh_docs", "characters-3", "simhash-64", "avx512"),
+    ),
+    at_least("with AVX2, MinHash of English text", 400.0, "MB/s", || {
+        sketch("en_docs", "default-1", "fast-similarity-128", "avx2")
+    }),
+    at_least("with AVX2, SimHash of English text", 600.0, "MB/s", || {
+        sketch("en_docs", "words-1", "simhash-64", "avx2")
+    }),
+    at_least("with AVX2, MinHash of Chinese text", 250.0, "MB/s", || {
+        sketch("zh_docs", "characters-3", "fast-similarity-128", "avx2")
+    }),
+    at_least("with AVX2, SimHash of Chinese text", 350.0, "MB/s", || {
+        sketch("zh_docs", "characters-3", "simhash-64", "avx2")
+    }),
+    at_most(
+        "most memory of en_docs, share of its bound",
+        1.0,
+        "",
+        || memory("en_docs"),
+    ),
+    at_most("most memory of zh_docs", 1.0, "", || memory("zh_docs")),
+    at_most("most memory of zh_short", 1.0, "", || memory("zh_short")),
+    at_most("most memory of one template 100,000 times", 1.0, "", || {
+        memory("template")
+    }),
+    at_least(
+        "least recall beside the exact join, thresholds .6 to .9",
+        0.99,
+        "",
+        least_recall,
+    ),
 ];
 
 fn least_recall() -> Result<f64> {
@@ -341,150 +296,100 @@ fn live(what: &str) -> Result<f64> {
 }
 
 const HAMMING: [Goal; 22] = [
-    Goal {
-        what: "50 M, k = 3, batched, at most 24 B each (lines)",
-        wanted: AtMost(0.6),
-        unit: "µs",
-        measured: || lookup(3, 64, "lines)", "batched_microseconds"),
-    },
-    Goal {
-        what: "the same at most 17 B each (packed)",
-        wanted: AtMost(0.9),
-        unit: "µs",
-        measured: || lookup(3, 64, "packed)", "batched_microseconds"),
-    },
-    Goal {
-        what: "one at a time (lines)",
-        wanted: AtMost(1.1),
-        unit: "µs",
-        measured: || lookup(3, 64, "lines)", "single_microseconds"),
-    },
-    Goal {
-        what: "bytes each (lines)",
-        wanted: AtMost(24.0),
-        unit: "B",
-        measured: || lookup(3, 64, "lines)", "bytes_each"),
-    },
-    Goal {
-        what: "bytes each (packed)",
-        wanted: AtMost(17.0),
-        unit: "B",
-        measured: || lookup(3, 64, "packed)", "bytes_each"),
-    },
-    Goal {
-        what: "50 M, k = 6, batched",
-        wanted: AtMost(6.0),
-        unit: "µs",
-        measured: || lookup(6, 64, "lines)", "batched_microseconds"),
-    },
-    Goal {
-        what: "50 M of 128 bits, k = 7, batched",
-        wanted: AtMost(3.0),
-        unit: "µs",
-        measured: || lookup(7, 128, "lines)", "batched_microseconds"),
-    },
-    Goal {
-        what: "build, 50 M, both cores",
-        wanted: AtMost(2.0),
-        unit: "s",
-        measured: || lookup(3, 64, "lines)", "build_seconds"),
-    },
-    Goal {
-        what: "10 M beside faiss `IndexBinaryMultiHash(64, 4, 16)`",
-        wanted: AtLeast(200.0),
-        unit: "times",
-        measured: || {
+    at_most(
+        "50 M, k = 3, batched, at most 24 B each (lines)",
+        0.6,
+        "µs",
+        || lookup(3, 64, "lines)", "batched_microseconds"),
+    ),
+    at_most("the same at most 17 B each (packed)", 0.9, "µs", || {
+        lookup(3, 64, "packed)", "batched_microseconds")
+    }),
+    at_most("one at a time (lines)", 1.1, "µs", || {
+        lookup(3, 64, "lines)", "single_microseconds")
+    }),
+    at_most("bytes each (lines)", 24.0, "B", || {
+        lookup(3, 64, "lines)", "bytes_each")
+    }),
+    at_most("bytes each (packed)", 17.0, "B", || {
+        lookup(3, 64, "packed)", "bytes_each")
+    }),
+    at_most("50 M, k = 6, batched", 6.0, "µs", || {
+        lookup(6, 64, "lines)", "batched_microseconds")
+    }),
+    at_most("50 M of 128 bits, k = 7, batched", 3.0, "µs", || {
+        lookup(7, 128, "lines)", "batched_microseconds")
+    }),
+    at_most("build, 50 M, both cores", 2.0, "s", || {
+        lookup(3, 64, "lines)", "build_seconds")
+    }),
+    at_least(
+        "10 M beside faiss `IndexBinaryMultiHash(64, 4, 16)`",
+        200.0,
+        "times",
+        || {
             let row = [("tool", "faiss IndexBinaryMultiHash(64, 4, 16)")];
             of("faiss", &row, "lookalike_is_faster_by")
         },
-    },
-    Goal {
-        what: "10 M beside faiss `IndexBinaryFlat`",
-        wanted: AtLeast(20_000.0),
-        unit: "times",
-        measured: || {
+    ),
+    at_least(
+        "10 M beside faiss `IndexBinaryFlat`",
+        20_000.0,
+        "times",
+        || {
             let row = [("tool", "faiss IndexBinaryFlat")];
             of("faiss", &row, "lookalike_is_faster_by")
         },
-    },
-    Goal {
-        what: "a billion, k = 3: bytes each",
-        wanted: AtMost(15.0),
-        unit: "B",
-        measured: || of("hamming_large", &[("distance", "3")], "bytes_each"),
-    },
-    Goal {
-        what: "a billion, batched",
-        wanted: AtMost(2.5),
-        unit: "µs",
-        measured: || {
-            of(
-                "hamming_large",
-                &[("distance", "3")],
-                "batched_microseconds",
-            )
-        },
-    },
-    Goal {
-        what: "all pairs, 50 M, k = 3, both cores",
-        wanted: AtMost(4.0),
-        unit: "s",
-        measured: || join("50000000"),
-    },
-    Goal {
-        what: "all pairs, 1 M, k = 3, both cores",
-        wanted: AtMost(0.06),
-        unit: "s",
-        measured: || join("1000000"),
-    },
-    Goal {
-        what: "live, 50 M: inserts while it grows",
-        wanted: AtLeast(4.0),
-        unit: "M/s",
-        measured: || live("insert, growing from nothing"),
-    },
-    Goal {
-        what: "inserts while the window slides",
-        wanted: AtLeast(4.0),
-        unit: "M/s",
-        measured: || live("insert, window sliding"),
-    },
-    Goal {
-        what: "look-ups beside 1 M inserts/s, batched",
-        wanted: AtMost(1.0),
-        unit: "µs",
-        measured: || live("look-up meanwhile, batched"),
-    },
-    Goal {
-        what: "memory, window sliding",
-        wanted: AtMost(36.0),
-        unit: "B each",
-        measured: || live("memory, window sliding"),
-    },
-    Goal {
-        what: "longest pause while it grows, on the clock",
-        wanted: AtMost(20.0),
-        unit: "ms",
-        measured: || live("longest insertion of 128 meanwhile, on the clock"),
-    },
-    Goal {
-        what: "longest pause while it grows, time worked",
-        wanted: AtMost(20.0),
-        unit: "ms",
-        measured: || live("longest insertion of 128 meanwhile, time worked"),
-    },
-    Goal {
-        what: "en_docs: look-ups within 20 medians and 50 ns a match",
-        wanted: AtLeast(100.0),
-        unit: "%",
-        measured: || live("look-ups within 20 medians and 50 ns a match (en_docs)"),
-    },
-    Goal {
-        what: "zh_short: the same",
-        wanted: AtLeast(100.0),
-        unit: "%",
-        measured: || live("look-ups within 20 medians and 50 ns a match (zh_short)"),
-    },
+    ),
+    at_most("a billion, k = 3: bytes each", 15.0, "B", || {
+        of("hamming_large", &[("distance", "3")], "bytes_each")
+    }),
+    at_most("a billion, batched", 2.5, "µs", || {
+        of(
+            "hamming_large",
+            &[("distance", "3")],
+            "batched_microseconds",
+        )
+    }),
+    at_most("all pairs, 50 M, k = 3, both cores", 4.0, "s", || {
+        join("50000000")
+    }),
+    at_most("all pairs, 1 M, k = 3, both cores", 0.06, "s", || {
+        join("1000000")
+    }),
+    at_least("live, 50 M: inserts while it grows", 4.0, "M/s", || {
+        live("insert, growing from nothing")
+    }),
+    at_least("inserts while the window slides", 4.0, "M/s", || {
+        live("insert, window sliding")
+    }),
+    at_most("look-ups beside 1 M inserts/s, batched", 1.0, "µs", || {
+        live("look-up meanwhile, batched")
+    }),
+    at_most("memory, window sliding", 36.0, "B each", || {
+        live("memory, window sliding")
+    }),
+    at_most(
+        "longest pause while it grows, on the clock",
+        20.0,
+        "ms",
+        || live("longest insertion of 128 meanwhile, on the clock"),
+    ),
+    at_most(
+        "longest pause while it grows, time worked",
+        20.0,
+        "ms",
+        || live("longest insertion of 128 meanwhile, time worked"),
+    ),
+    at_least(
+        "en_docs: look-ups within 20 medians and 50 ns a match",
+        100.0,
+        "%",
+        || live("look-ups within 20 medians and 50 ns a match (en_docs)"),
+    ),
+    at_least("zh_short: the same", 100.0, "%", || {
+        live("look-ups within 20 medians and 50 ns a match (zh_short)")
+    }),
 ];
 
 fn chinese(work: &str, recipe: &str) -> Result<f64> {
@@ -498,68 +403,48 @@ fn beside_package(corpus: &str, recipe: &str) -> Result<f64> {
 }
 
 const CHINESE: [Goal; 10] = [
-    Goal {
-        what: "SimHash through jieba, TF-IDF, top 20, one core",
-        wanted: AtLeast(20.0),
-        unit: "MB/s",
-        measured: || chinese("TF-IDF, top 20, SimHash", "jieba"),
-    },
-    Goal {
-        what: "beside segmentation alone",
-        wanted: AtLeast(0.8),
-        unit: "",
-        measured: || {
-            Ok(chinese("TF-IDF, top 20, SimHash", "jieba")? / chinese("jieba-rs alone", "")?)
-        },
-    },
-    Goal {
-        what: "`idf` with jieba, two cores",
-        wanted: AtLeast(40.0),
-        unit: "MB/s",
-        measured: || chinese("document frequencies", "jieba"),
-    },
-    Goal {
-        what: "`idf` with 2-grams of characters",
-        wanted: AtLeast(150.0),
-        unit: "MB/s",
-        measured: || chinese("document frequencies", "characters-2"),
-    },
-    Goal {
-        what: "`idf` with 3-grams of characters",
-        wanted: AtLeast(150.0),
-        unit: "MB/s",
-        measured: || chinese("document frequencies", "characters-3"),
-    },
-    Goal {
-        what: "`1e0ng` beside PyPI simhash, English",
-        wanted: AtLeast(100.0),
-        unit: "times",
-        measured: || beside_package("en_docs", "1e0ng"),
-    },
-    Goal {
-        what: "the same, Chinese",
-        wanted: AtLeast(100.0),
-        unit: "times",
-        measured: || beside_package("zh_docs", "1e0ng"),
-    },
-    Goal {
-        what: "`datasketch-affine32` beside PyPI datasketch, English",
-        wanted: AtLeast(20.0),
-        unit: "times",
-        measured: || beside_package("en_docs", "datasketch-affine32"),
-    },
-    Goal {
-        what: "the same, Chinese",
-        wanted: AtLeast(20.0),
-        unit: "times",
-        measured: || beside_package("zh_docs", "datasketch-affine32"),
-    },
-    Goal {
-        what: "Levenshtein of two sentences of 17 characters, a million times, characters decoded",
-        wanted: AtMost(150.0),
-        unit: "ms",
-        measured: || of("measures", &[("what", "Levenshtein")], "milliseconds"),
-    },
+    at_least(
+        "SimHash through jieba, TF-IDF, top 20, one core",
+        20.0,
+        "MB/s",
+        || chinese("TF-IDF, top 20, SimHash", "jieba"),
+    ),
+    at_least("beside segmentation alone", 0.8, "", || {
+        Ok(chinese("TF-IDF, top 20, SimHash", "jieba")? / chinese("jieba-rs alone", "")?)
+    }),
+    at_least("`idf` with jieba, two cores", 40.0, "MB/s", || {
+        chinese("document frequencies", "jieba")
+    }),
+    at_least("`idf` with 2-grams of characters", 150.0, "MB/s", || {
+        chinese("document frequencies", "characters-2")
+    }),
+    at_least("`idf` with 3-grams of characters", 150.0, "MB/s", || {
+        chinese("document frequencies", "characters-3")
+    }),
+    at_least(
+        "`1e0ng` beside PyPI simhash, English",
+        100.0,
+        "times",
+        || beside_package("en_docs", "1e0ng"),
+    ),
+    at_least("the same, Chinese", 100.0, "times", || {
+        beside_package("zh_docs", "1e0ng")
+    }),
+    at_least(
+        "`datasketch-affine32` beside PyPI datasketch, English",
+        20.0,
+        "times",
+        || beside_package("en_docs", "datasketch-affine32"),
+    ),
+    at_least("the same, Chinese", 20.0, "times", || {
+        beside_package("zh_docs", "datasketch-affine32")
+    }),
+    at_most(
+        "Levenshtein of two sentences of 17 characters, a million times, characters decoded",
+        150.0,
+        "ms",
+        || of("measures", &[("what", "Levenshtein")], "milliseconds"),
+    ),
 ];
 
 fn stored(what: &str, unit: &str, documents: &str) -> Result<f64> {
@@ -572,117 +457,86 @@ fn served(what: &str, unit: &str) -> Result<f64> {
 }
 
 const SERVICE: [Goal; 13] = [
-    Goal {
-        what: "bulk NDJSON of zh_short over HTTP, its client on the same cores",
-        wanted: AtLeast(150.0),
-        unit: "thousand/s",
-        measured: || served("bulk, titles", "thousand documents/s"),
-    },
-    Goal {
-        what: "bulk without HTTP",
-        wanted: AtLeast(150.0),
-        unit: "thousand/s",
-        measured: || stored("bulk, durable (titles, default)", "thousand/s", "1500000"),
-    },
-    Goal {
-        what: "bulk with 20 M in the window, without HTTP",
-        wanted: AtLeast(100.0),
-        unit: "thousand/s",
-        measured: || {
+    at_least(
+        "bulk NDJSON of zh_short over HTTP, its client on the same cores",
+        150.0,
+        "thousand/s",
+        || served("bulk, titles", "thousand documents/s"),
+    ),
+    at_least("bulk without HTTP", 150.0, "thousand/s", || {
+        stored("bulk, durable (titles, default)", "thousand/s", "1500000")
+    }),
+    at_least(
+        "bulk with 20 M in the window, without HTTP",
+        100.0,
+        "thousand/s",
+        || {
             stored(
                 "bulk, durable (many in the window, default)",
                 "thousand/s",
                 "20000000",
             )
         },
-    },
-    Goal {
-        what: "check and insert at 2,000 a second, 20 M, without HTTP, 99 of 100",
-        wanted: AtMost(3.0),
-        unit: "ms",
-        measured: || {
+    ),
+    at_most(
+        "check and insert at 2,000 a second, 20 M, without HTTP, 99 of 100",
+        3.0,
+        "ms",
+        || {
             let what = "check and insert at 2,000 a second, durable, 99 of 100";
             stored(what, "ms", "20000000")
         },
-    },
-    Goal {
-        what: "the same over HTTP, 1.5 M",
-        wanted: AtMost(3.0),
-        unit: "ms",
-        measured: || {
-            let what = "single, documents, 64 connections at 2000 a second";
-            served(what, "ms, 99th percentile")
-        },
-    },
-    Goal {
-        what: "check alone, 20 M, without HTTP, 99 of 100",
-        wanted: AtMost(0.2),
-        unit: "ms",
-        measured: || stored("check, 99 of 100", "ms", "20000000"),
-    },
-    Goal {
-        what: "the same over HTTP, 1.5 M",
-        wanted: AtMost(0.2),
-        unit: "ms",
-        measured: || {
-            let what = "single, query, 64 connections at 2000 a second";
-            served(what, "ms, 99th percentile")
-        },
-    },
-    Goal {
-        what: "memory, 20 M, default recipe",
-        wanted: AtMost(200.0),
-        unit: "B/document",
-        measured: || {
-            stored(
-                "memory (many in the window, default)",
-                "B/document",
-                "20000000",
-            )
-        },
-    },
-    Goal {
-        what: "memory, 5 M, SimHash",
-        wanted: AtMost(60.0),
-        unit: "B/document",
-        measured: || {
-            stored(
-                "memory (many in the window, SimHash)",
-                "B/document",
-                "5000000",
-            )
-        },
-    },
-    Goal {
-        what: "single documents, 64 connections",
-        wanted: AtLeast(15.0),
-        unit: "thousand/s",
-        measured: || served("single, documents, 64 connections", "thousand documents/s"),
-    },
-    Goal {
-        what: "long English documents, bulk, over HTTP",
-        wanted: AtLeast(120.0),
-        unit: "MB/s",
-        measured: || served("bulk, english", "MB/s"),
-    },
-    Goal {
-        what: "opening with 20 M",
-        wanted: AtMost(30.0),
-        unit: "s",
-        measured: || stored("opening (many in the window, default)", "s", "20000000"),
-    },
-    Goal {
-        what: "opening with 20 M, every cache lost",
-        wanted: AtMost(180.0),
-        unit: "s",
-        measured: || {
-            stored(
-                "opening without sketches (many in the window, default)",
-                "s",
-                "20000000",
-            )
-        },
-    },
+    ),
+    at_most("the same over HTTP, 1.5 M", 3.0, "ms", || {
+        let what = "single, documents, 64 connections at 2000 a second";
+        served(what, "ms, 99th percentile")
+    }),
+    at_most(
+        "check alone, 20 M, without HTTP, 99 of 100",
+        0.2,
+        "ms",
+        || stored("check, 99 of 100", "ms", "20000000"),
+    ),
+    at_most("the same over HTTP, 1.5 M", 0.2, "ms", || {
+        let what = "single, query, 64 connections at 2000 a second";
+        served(what, "ms, 99th percentile")
+    }),
+    at_most("memory, 20 M, default recipe", 200.0, "B/document", || {
+        stored(
+            "memory (many in the window, default)",
+            "B/document",
+            "20000000",
+        )
+    }),
+    at_most("memory, 5 M, SimHash", 60.0, "B/document", || {
+        stored(
+            "memory (many in the window, SimHash)",
+            "B/document",
+            "5000000",
+        )
+    }),
+    at_least(
+        "single documents, 64 connections",
+        15.0,
+        "thousand/s",
+        || served("single, documents, 64 connections", "thousand documents/s"),
+    ),
+    at_least(
+        "long English documents, bulk, over HTTP",
+        120.0,
+        "MB/s",
+        || served("bulk, english", "MB/s"),
+    ),
+    at_most("opening with 20 M", 30.0, "s", || {
+        stored("opening (many in the window, default)", "s", "20000000")
+    }),
+    at_most("opening with 20 M, every cache lost", 180.0, "s", || {
+        stored(
+            "opening without sketches (many in the window, default)",
+            "s",
+            "20000000",
+        )
+    }),
 ];
 
 fn package(what: &'static str, field: &str) -> Result<f64> {
@@ -695,55 +549,39 @@ fn spark(corpus: &str, documents: &str) -> Result<f64> {
 }
 
 const PYTHON: [Goal; 7] = [
-    Goal {
-        what: "`la.dedup` of a table of en_docs beside the command on the file",
-        wanted: AtLeast(0.8),
-        unit: "",
-        measured: || package("`la.dedup` of a pyarrow table, 2 threads", "ratio"),
-    },
-    Goal {
-        what: "datasketch's loop, a token at a time, the import changed",
-        wanted: AtLeast(10.0),
-        unit: "times",
-        measured: || {
+    at_least(
+        "`la.dedup` of a table of en_docs beside the command on the file",
+        0.8,
+        "",
+        || package("`la.dedup` of a pyarrow table, 2 threads", "ratio"),
+    ),
+    at_least(
+        "datasketch's loop, a token at a time, the import changed",
+        10.0,
+        "times",
+        || {
             let what = "`MinHash` and `MinHashLSH`: update, a token at a time";
             package(what, "ratio")
         },
-    },
-    Goal {
-        what: "the same, a document at a time",
-        wanted: AtLeast(10.0),
-        unit: "times",
-        measured: || {
-            let what = "`MinHash` and `MinHashLSH`: update_batch, a document at a time";
-            package(what, "ratio")
-        },
-    },
-    Goal {
-        what: "signatures of texts beside rensa's, one thread each",
-        wanted: AtLeast(5.0),
-        unit: "times",
-        measured: || {
+    ),
+    at_least("the same, a document at a time", 10.0, "times", || {
+        let what = "`MinHash` and `MinHashLSH`: update_batch, a document at a time";
+        package(what, "ratio")
+    }),
+    at_least(
+        "signatures of texts beside rensa's, one thread each",
+        5.0,
+        "times",
+        || {
             let what = "`la.minhash`, texts to 128 slots of word pairs, 1 threads";
             package(what, "ratio")
         },
-    },
-    Goal {
-        what: "Spark, en_docs, beside the command",
-        wanted: AtLeast(0.25),
-        unit: "",
-        measured: || spark("en_docs", "38698"),
-    },
-    Goal {
-        what: "Spark, zh_docs",
-        wanted: AtLeast(0.25),
-        unit: "",
-        measured: || spark("zh_docs", "33284"),
-    },
-    Goal {
-        what: "Spark, a million titles",
-        wanted: AtLeast(0.25),
-        unit: "",
-        measured: || spark("zh_short", "1000000"),
-    },
+    ),
+    at_least("Spark, en_docs, beside the command", 0.25, "", || {
+        spark("en_docs", "38698")
+    }),
+    at_least("Spark, zh_docs", 0.25, "", || spark("zh_docs", "33284")),
+    at_least("Spark, a million titles", 0.25, "", || {
+        spark("zh_short", "1000000")
+    }),
 ];
