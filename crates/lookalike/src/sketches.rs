@@ -6,7 +6,7 @@
 //! features of documents in the exact join are kept while a budget lasts, and so are the characters
 //! or words of documents where sequences are compared, with 20 bytes of outline for each.
 
-use crate::arch::Cpu;
+use crate::arch::{Cpu, prefetch};
 use crate::plan::{Plan, Unit};
 use crate::recipe::Recipe;
 use crate::sketch::{MinHasher, See, SimHasher, smallest_features};
@@ -564,6 +564,14 @@ impl Sketches {
     /// The same where it is not known whether there is a join.
     pub(crate) fn brief_of(&self, document: DocId) -> Option<Brief> {
         self.briefs.get(document.index()).copied()
+    }
+
+    /// Asks the memory for the brief of a document, if there are briefs.
+    #[inline]
+    pub(crate) fn fetch(&self, document: DocId) {
+        if let Some(brief) = self.briefs.get(document.index()) {
+            prefetch(brief);
+        }
     }
 
     /// Whether a document may have the key of one of another store of the same plan.

@@ -5,6 +5,8 @@
 //! calls the best one. The plain version is the definition: every other is the same source code
 //! with other instructions, so results never depend on the CPU, and tests compare them anyway.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod memory;
 mod plain;
 #[cfg(target_arch = "x86_64")]
@@ -96,7 +98,9 @@ pub(crate) const LINE: usize = 16;
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     x86_64::prefetch(value);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    aarch64::prefetch(value);
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = value;
 }
 
@@ -120,6 +124,8 @@ enum Level {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Cpu {
@@ -143,10 +149,12 @@ impl Cpu {
                 all.push(Self(Level::Avx512));
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        all.push(Self(Level::Neon));
         all
     }
 
-    /// A name for reports: `plain`, `avx2` or `avx512`.
+    /// A name for reports: `plain`, `avx2`, `avx512` or `neon`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Plain => "plain",
@@ -154,6 +162,8 @@ impl Cpu {
             Level::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => "neon",
         }
     }
 
@@ -168,6 +178,8 @@ impl Cpu {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { x86_64::run_avx512(kernel) },
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => aarch64::run_neon(kernel),
         }
     }
 }

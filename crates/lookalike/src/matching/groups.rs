@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use crate::arch::prefetch;
+
 /// A document's place in the total order of a run.
 pub(super) type Rank = u32;
 
@@ -75,6 +77,19 @@ impl Groups {
     pub(super) fn ahead(&self, group: u32) -> &[Rank] {
         let group = self.groups[group as usize];
         &self.members[group.start as usize..][group.passed as usize..group.length as usize]
+    }
+
+    /// Asks the memory for the groups of a document, ahead of a look-up.
+    pub(super) fn fetch_heads(&self, rank: Rank) {
+        let own = self.of(rank).iter();
+        own.for_each(|&group| prefetch(&self.groups[group as usize]));
+    }
+
+    /// Asks the memory for the first members of its groups.
+    pub(super) fn fetch_members(&self, rank: Rank) {
+        for &group in self.of(rank) {
+            prefetch(&self.members[self.groups[group as usize].start as usize]);
+        }
     }
 
     /// Passes a document in all its groups. Documents must be passed in ascending order.

@@ -302,6 +302,12 @@ impl<'a> Judge<'a> {
         self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
+    /// Asks the memory for what decides at a glance whether a document is a candidate.
+    #[inline]
+    pub(super) fn fetch(&self, rank: Rank) {
+        self.corpus.sketches.fetch(self.corpus.document(rank));
+    }
+
     /// Makes sure that [`check`](Self::check) has at hand what a document is compared by first.
     pub(super) fn prepare(&self, rank: Rank) -> Result<()> {
         let document = self.corpus.document(rank);

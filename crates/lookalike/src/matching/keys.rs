@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank};
 use super::judge::Judge;
 use super::walk::{Corpus, Nodes};
+use crate::arch::prefetch;
 use crate::error::Result;
 use crate::hamming::Code;
 use crate::hamming::join::{Distinct, Near, near_values};
@@ -285,7 +286,7 @@ fn by_rare_features(
     let mut parts = 1;
     let first = loop {
         let most = if parts < MOST_PARTS {
-            judge.portions.keys
+            judge.portions.keys.max(ranks.len() * judge.portions.rare)
         } else {
             usize::MAX
         };
@@ -315,39 +316,41 @@ struct RareKeys<'a> {
 impl RareKeys<'_> {
     /// The keys that fall into a part, or None if they are more than `most`.
     fn part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<Keyed>>> {
-        let threshold = self.corpus.plan.candidate_threshold();
         let collected = AtomicUsize::new(0);
         let too_many = || collected.load(Ordering::Relaxed) > most;
-        let batches: Vec<Vec<Keyed>> =
-            self.ranks
-                .par_chunks(1024)
-                .filter(|_| !too_many())
-                .map(|ranks| {
-                    let (mut buffer, mut order, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
-                    for &rank in ranks {
-                        let document = self.corpus.document(rank);
-                        self.judge
-                            .material
-                            .features_once(document, &mut buffer, |features| {
-                                self.frequencies.rarest(features, threshold, &mut order);
-                            })?;
-                        let keys = order.iter().map(|&(_, feature)| feature_key(feature));
-                        keyed.extend(keys.filter(|key| (key >> 32) % parts == part).map(|key| {
-                            Keyed {
-                                key: self.corpus.parted(key, rank),
-                                rank,
-                            }
-                        }));
-                    }
-                    collected.fetch_add(keyed.len(), Ordering::Relaxed);
-                    Ok(keyed)
-                })
-                .collect::<Result<_>>()?;
-        Ok(if too_many() {
-            None
-        } else {
-            Some(batches.concat())
-        })
+        let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
+        let keyed: Vec<Vec<Keyed>> = chunks
+            .map(|ranks| {
+                let keyed = self.of(ranks, part, parts)?;
+                collected.fetch_add(keyed.len(), Ordering::Relaxed);
+                Ok(keyed)
+            })
+            .collect::<Result<_>>()?;
+        Ok((!too_many()).then(|| keyed.concat()))
+    }
+
+    /// The keys of these documents that fall into a part.
+    fn of(&self, ranks: &[Rank], part: u64, parts: u64) -> Result<Vec<Keyed>> {
+        let threshold = self.corpus.plan.candidate_threshold();
+        let (mut buffer, mut order, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, &rank) in ranks.iter().enumerate() {
+            if let Some(&soon) = ranks.get(at + 2) {
+                let features = self.corpus.sketches.features(self.corpus.document(soon));
+                self.frequencies.fetch(features.unwrap_or_default());
+            }
+            let document = self.corpus.document(rank);
+            let material = &self.judge.material;
+            material.features_once(document, &mut buffer, |features| {
+                self.frequencies.rarest(features, threshold, &mut order);
+            })?;
+            let keys = order.iter().map(|&(_, feature)| feature_key(feature));
+            let keys = keys.filter(|key| (key >> 32) % parts == part);
+            keyed.extend(keys.map(|key| Keyed {
+                key: self.corpus.parted(key, rank),
+                rank,
+            }));
+        }
+        Ok(keyed)
     }
 }
 
@@ -396,8 +399,16 @@ impl Frequencies {
         Self { counts }
     }
 
+    /// Asks the memory for the counters of features.
+    fn fetch(&self, features: &[u64]) {
+        let counters = features.iter().map(|&feature| self.counter(feature));
+        counters.for_each(prefetch);
+    }
+
     /// Counts the features of a document.
     pub(crate) fn add(&self, features: &[u64]) {
+        // An atomic addition waits for its line, and all behind it wait with it.
+        self.fetch(features);
         for &feature in features {
             self.counter(feature).fetch_add(1, Ordering::Relaxed);
         }

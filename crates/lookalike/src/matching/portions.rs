@@ -7,6 +7,9 @@ pub(super) struct Portions {
     /// Keys that are sorted at a time: bounds the memory besides the groups to some tens of MiB, or
     /// to one key a document where that is more.
     pub(super) keys: usize,
+    /// Keys of rare features that are sorted at a time for every document, where that is more: each
+    /// further portion makes all features again.
+    pub(super) rare: usize,
     /// A group of more members than this is refined by the features of its members.
     pub(super) hot: usize,
     /// Documents in the first block of a walk: until something is kept, every pair of a block may
@@ -34,6 +37,7 @@ impl Default for Portions {
     fn default() -> Self {
         Self {
             keys: 2 << 20,
+            rare: 3,
             hot: 512,
             first_block: 32,
             block: 2048,

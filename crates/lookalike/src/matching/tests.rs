@@ -664,6 +664,7 @@ fn found(outcome: &Outcome) -> Vec<Found> {
 /// Every portion so small that nothing fits into one.
 const TINY: Portions = Portions {
     keys: 300,
+    rare: 0,
     hot: 2,
     first_block: 1,
     block: 9,
@@ -676,6 +677,7 @@ const TINY: Portions = Portions {
 
 const SMALL: Portions = Portions {
     keys: 1500,
+    rare: 1,
     hot: 6,
     first_block: 5,
     block: 40,

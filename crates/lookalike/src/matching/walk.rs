@@ -243,6 +243,10 @@ struct Walk<'a> {
 /// Fewer pairs are not worth waking a thread for.
 const FEW_PAIRS: usize = 16;
 
+/// So many documents before they are looked up, their groups are asked for, and then the members.
+const HEADS_AHEAD: Rank = 16;
+const MEMBERS_AHEAD: Rank = 8;
+
 /// What is known of a document of the block before its verdict.
 #[derive(Default)]
 struct Finding {
@@ -322,6 +326,7 @@ impl Walk<'_> {
     /// Compares a document with those kept before the block, and finds its candidates inside.
     fn look_up(&self, rank: Rank, start: Rank, seen: &mut Seen) -> Result<Finding> {
         let mut finding = Finding::default();
+        self.fetch_ahead(rank);
         let first = self.nodes.first(rank);
         if self.is_given(rank) {
             return Ok(finding);
@@ -337,31 +342,38 @@ impl Walk<'_> {
         }
         seen.begin();
         for group in self.groups.around(first) {
-            for &other in self
-                .groups
-                .kept(group)
-                .iter()
-                .take_while(|&&other| other < below)
-            {
-                if let Some(route) = seen.candidates(&self.judge, rank, other) {
+            for members in [self.groups.kept(group), self.groups.ahead(group)] {
+                let before = members.iter().take_while(|&&other| other < below);
+                before.for_each(|&other| seen.meet(&self.judge, other));
+            }
+        }
+        for &other in seen.met() {
+            match self.judge.candidates(rank, other) {
+                None => {}
+                Some(route) if other < start => {
                     finding.offer(other, route, self.judge.check(rank, other, route)?);
                 }
-            }
-            for &other in self
-                .groups
-                .ahead(group)
-                .iter()
-                .take_while(|&&other| other < below)
-            {
-                if let Some(route) = seen.candidates(&self.judge, rank, other) {
-                    finding.inner.push((other, route, None));
-                }
+                Some(route) => finding.inner.push((other, route, None)),
             }
         }
         if first >= start && first < rank && seen.is_new(first) {
             finding.inner.push((first, Route::Exact, None));
         }
         Ok(finding)
+    }
+
+    /// Asks for the groups of documents that are looked up soon: they stand anywhere in memory.
+    fn fetch_ahead(&self, rank: Rank) {
+        let soon = |steps: Rank| {
+            let later = (rank + steps) as usize;
+            (later < self.corpus.len()).then(|| self.nodes.first(later as Rank))
+        };
+        if let Some(first) = soon(HEADS_AHEAD) {
+            self.groups.fetch_heads(first);
+        }
+        if let Some(first) = soon(MEMBERS_AHEAD) {
+            self.groups.fetch_members(first);
+        }
     }
 
     /// Compares documents of the block, from `start` on, with those before them in the block: with
@@ -443,6 +455,18 @@ impl Seen {
             self.met.push(rank);
         }
         new
+    }
+
+    /// Meets a document, of which what decides whether it is a candidate is asked for.
+    fn meet(&mut self, judge: &Judge<'_>, other: Rank) {
+        if self.is_new(other) {
+            judge.fetch(other);
+        }
+    }
+
+    /// The documents met, in the order in which they were.
+    fn met(&self) -> &[Rank] {
+        &self.met
     }
 
     fn candidates(&mut self, judge: &Judge<'_>, rank: Rank, other: Rank) -> Option<Route> {
@@ -566,10 +590,12 @@ impl<'a> PairFinder<'a> {
         seen.begin();
         let mut others = Vec::new();
         for group in self.groups.around(rank) {
-            for &other in self.later(group, rank) {
-                let route = seen.candidates(&self.judge, rank, other);
-                others.extend(route.map(|route| (other, route)));
-            }
+            let later = self.later(group, rank).iter();
+            later.for_each(|&other| seen.meet(&self.judge, other));
+        }
+        for &other in seen.met() {
+            let route = self.judge.candidates(rank, other);
+            others.extend(route.map(|route| (other, route)));
         }
         others.sort_unstable_by_key(|&(other, _)| other);
         others

@@ -262,22 +262,36 @@ where
     decided(&counters, rehash(unshuffle(first), half))
 }
 
-/// For every bit, how many hashes had it.
+/// For every bit, how many hashes had it, as digits: bit i of a word of power p says whether 2^p is part
+/// of the count of bit i (Harley and Seal). So 64 counts are added to and compared by a few operations
+/// on whole words, and hashes by the vector.
 struct OneCounts {
-    counts: [u64; 64],
+    /// Digits of eight counts apart, one a lane.
+    planes: [Lanes; PLANES],
+    /// Rounds that the planes hold.
+    rounds: u32,
+    /// The digits of all that the planes do not hold.
+    digits: [u64; 64],
     total: u64,
 }
 
 impl Default for OneCounts {
     fn default() -> Self {
         Self {
-            counts: [0; 64],
+            planes: [[0; LANES]; PLANES],
+            rounds: 0,
+            digits: [0; 64],
             total: 0,
         }
     }
 }
 
 type Lanes = [u64; LANES];
+
+const PLANES: usize = 10;
+
+/// Rounds that the planes can hold: each adds at most 16 to a count.
+const MOST_ROUNDS: u32 = (1 << (PLANES - 4)) - 1;
 
 impl OneCounts {
     #[inline(always)]
@@ -287,64 +301,90 @@ impl OneCounts {
         for round in rounds {
             self.add_round(round);
         }
-        if rest.len() > 2 * LANES {
+        if rest.len() > LANES {
             // Zeros change no count of ones.
             let mut padded = [0; ROUND];
             padded[..rest.len()].copy_from_slice(rest);
             self.add_round(&padded);
         } else {
-            rest.iter().for_each(|&hash| self.spread(hash, 1));
+            rest.iter().for_each(|&hash| self.add_word(hash, 0));
         }
     }
 
-    /// Sixteen vectors of hashes become five vectors of weights 1, 2, 4, 8 and 16.
+    /// Sixteen vectors of hashes become one carry into the plane of 16, and it into those above.
     #[inline(always)]
     fn add_round(&mut self, round: &[u64; ROUND]) {
+        if self.rounds == MOST_ROUNDS {
+            self.settle();
+        }
+        self.rounds += 1;
         let vector = |at: usize| -> Lanes { std::array::from_fn(|lane| round[at * LANES + lane]) };
-        let mut ones = [0; LANES];
-        let mut fours_pair = [[0; LANES]; 2];
-        let mut twos = [0; LANES];
-        let mut fours = [0; LANES];
+        let [ones, twos, fours, eights, higher @ ..] = &mut self.planes;
         let mut eights_pair = [[0; LANES]; 2];
+        let mut fours_pair = [[0; LANES]; 2];
         for (half, eight) in eights_pair.iter_mut().enumerate() {
             for (quarter, four) in fours_pair.iter_mut().enumerate() {
                 let at = half * 8 + quarter * 4;
-                let first = full_add(&mut ones, vector(at), vector(at + 1));
-                let second = full_add(&mut ones, vector(at + 2), vector(at + 3));
-                *four = full_add(&mut twos, first, second);
+                let first = full_add(ones, vector(at), vector(at + 1));
+                let second = full_add(ones, vector(at + 2), vector(at + 3));
+                *four = full_add(twos, first, second);
             }
-            *eight = full_add(&mut fours, fours_pair[0], fours_pair[1]);
+            *eight = full_add(fours, fours_pair[0], fours_pair[1]);
         }
-        let mut eights = [0; LANES];
-        let sixteens = full_add(&mut eights, eights_pair[0], eights_pair[1]);
-        for (weight, lanes) in [
-            (1, ones),
-            (2, twos),
-            (4, fours),
-            (8, eights),
-            (16, sixteens),
-        ] {
-            lanes.iter().for_each(|&lane| self.spread(lane, weight));
+        let mut carry = full_add(eights, eights_pair[0], eights_pair[1]);
+        for plane in higher.iter_mut().take(highest_plane(self.rounds) - 3) {
+            carry = full_add(plane, carry, [0; LANES]);
         }
     }
 
+    /// Adds what the planes hold to the digits. The eight words of a plane and the carries of the plane
+    /// below become one word, and seven carries: above the highest plane, eight lanes are three digits.
     #[inline(always)]
-    fn spread(&mut self, hash: u64, weight: u64) {
-        for (bit, count) in self.counts.iter_mut().enumerate() {
-            *count += (hash >> bit & 1) * weight;
+    fn settle(&mut self) {
+        let mut carries = [0; LANES - 1];
+        for power in 0..highest_plane(self.rounds) + 4 {
+            let plane = self.planes.get_mut(power).map(std::mem::take);
+            let [mut sum, plane @ ..] = plane.unwrap_or_default();
+            let mut others = [0; 2 * LANES - 2];
+            others[..LANES - 1].copy_from_slice(&plane);
+            others[LANES - 1..].copy_from_slice(&carries);
+            for (carry, &[a, b]) in carries.iter_mut().zip(others.as_chunks().0) {
+                let mut word = [sum];
+                [*carry] = full_add(&mut word, [a], [b]);
+                [sum] = word;
+            }
+            self.add_word(sum, power);
+        }
+        self.rounds = 0;
+    }
+
+    /// Adds two to the power of `power` for every bit of a word.
+    #[inline(always)]
+    fn add_word(&mut self, word: u64, power: usize) {
+        let mut carry = word;
+        for digit in &mut self.digits[power..] {
+            if carry == 0 {
+                break;
+            }
+            [carry] = full_add(std::array::from_mut(digit), [carry], [0]);
         }
     }
 
     /// Bit i is set iff more than half of the hashes had it; at exactly half, `tie` decides.
     #[inline(always)]
-    fn majority(&self, tie: impl FnOnce() -> u64) -> u64 {
-        let mut above = 0;
-        let mut equal = 0;
-        for (bit, &count) in self.counts.iter().enumerate() {
-            above |= u64::from(2 * count > self.total) << bit;
-            equal |= u64::from(2 * count == self.total) << bit;
+    fn majority(mut self, tie: impl FnOnce() -> u64) -> u64 {
+        if self.rounds > 0 {
+            self.settle();
         }
-        if equal == 0 {
+        let half = self.total / 2;
+        let (mut above, mut equal) = (0, u64::MAX);
+        let powers = self.total.checked_ilog2().map_or(0, |highest| highest + 1);
+        for (power, &digit) in self.digits[..powers as usize].iter().enumerate().rev() {
+            let of_half = (half >> power & 1).wrapping_neg();
+            above |= equal & digit & !of_half;
+            equal &= !(digit ^ of_half);
+        }
+        if self.total % 2 == 1 || equal == 0 {
             above
         } else {
             above | equal & tie()
@@ -352,9 +392,15 @@ impl OneCounts {
     }
 }
 
+/// The highest plane that is not all 0 after so many rounds.
+#[inline(always)]
+fn highest_plane(rounds: u32) -> usize {
+    (16 * rounds).ilog2() as usize
+}
+
 /// Adds two vectors to `sum` bit by bit and returns the carries.
 #[inline(always)]
-fn full_add(sum: &mut Lanes, a: Lanes, b: Lanes) -> Lanes {
+fn full_add<const N: usize>(sum: &mut [u64; N], a: [u64; N], b: [u64; N]) -> [u64; N] {
     std::array::from_fn(|lane| {
         let half = sum[lane] ^ a[lane];
         let carry = sum[lane] & a[lane] | half & b[lane];

@@ -180,6 +180,25 @@ fn fingerprints_are_the_vote() {
     }
 }
 
+/// More than the counts of one lane hold before they are added up, and bits that all features have.
+#[test]
+fn many_features_are_the_vote() {
+    let mut made = Features::new();
+    for distinct in [1, 3, 1 << 40] {
+        let analysis = made.of((0..20_000).map(|number| number % distinct));
+        let expected = plain_simhash(64, Weights::Frequency, &all_features(&analysis));
+        for cpu in Cpu::all() {
+            let hasher = SimHasher::new(&SimHashRecipe::default(), cpu);
+            assert_eq!(
+                hasher.fingerprint(&analysis),
+                Some(expected),
+                "{}",
+                cpu.name()
+            );
+        }
+    }
+}
+
 #[test]
 fn weights_that_came_with_features_vote() {
     let analyzer = Analyzer::new(&Recipe::default());

@@ -611,11 +611,20 @@ impl Analysis<'_> {
 
     #[inline(always)]
     fn chunks_while(&self, most: usize, mut visit: impl FnMut(&[u64]) -> bool) {
-        let mut buffer = [0; CHUNK];
+        // Clearing a buffer takes longer than a title.
+        if self.feature_count() <= SHORT_CHUNK {
+            self.chunks_in(&mut [0; SHORT_CHUNK], most, &mut visit);
+        } else {
+            self.chunks_in(&mut [0; CHUNK], most, &mut visit);
+        }
+    }
+
+    #[inline(always)]
+    fn chunks_in(&self, buffer: &mut [u64], most: usize, visit: &mut impl FnMut(&[u64]) -> bool) {
         let count = self.feature_count();
         let mut at = 0;
         while at < count {
-            let length = most.min(CHUNK).min(count - at);
+            let length = most.min(buffer.len()).min(count - at);
             let tokens = &self.tokens[at..at + length + self.ngram - 1];
             shingle::shingle(self.ngram, tokens, &mut buffer[..length]);
             if !visit(&buffer[..length]) {
@@ -628,3 +637,6 @@ impl Analysis<'_> {
 
 /// Features that are made at a time: they stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1024;
+
+/// The same of a short text.
+const SHORT_CHUNK: usize = 64;
