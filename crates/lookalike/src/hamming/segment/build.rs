@@ -1,9 +1,9 @@
 //! Building: fingerprints are parted by their bucket until a part fits the cache, sorted there, and
 //! written where they belong.
 //!
-//! The fingerprints are gone through twice for every table and slice of buckets: to count, and to
-//! part. There is one slice unless the parted copy would be large; so a billion fingerprints are
-//! built in the memory of the result and little more. Everything is sorted at the end, so the bytes
+//! The fingerprints are gone through once for every table, to count, and once for every slice of
+//! buckets, to part. There is one slice unless the parted copy would be large; so a billion fingerprints
+//! are built in the memory of the result and 4 GiB more. Everything is sorted at the end, so the bytes
 //! do not depend on the number of threads.
 
 use std::ops::Range;
@@ -38,8 +38,8 @@ impl<C: Code> Codes<C> for [C] {
     }
 }
 
-/// Fingerprints that are parted at once.
-const SLICE_BYTES: usize = 1 << 31;
+/// Bytes of a parted copy.
+const SLICE_BYTES: usize = 1 << 32;
 
 /// Entries of a part, about: they are sorted in the second-level cache.
 const PART: usize = 8 << 10;
@@ -104,8 +104,9 @@ fn build_first<C: Code>(
     let mut lists: Vec<u32> = Vec::new();
     let parting = Parting::new(&key, rows);
     let entry_of = |code: C, row: u32, _: Bucket| code.entry(row);
+    let counts = parting.count(&key, codes);
     for slice in parting.slices::<C::Entry>() {
-        let parted = parting.part(&slice, &key, codes, entry_of)?;
+        let parted = parting.part(&slice, &counts, &key, codes, entry_of)?;
         for some in batches(&slice) {
             let sorted: Vec<_> = some
                 .clone()
@@ -176,8 +177,9 @@ fn build_other<C: Code>(
     let entry_of = |code: C, _: u32, bucket: Bucket| {
         u64::from(bucket) << 32 | u64::from(anatomy.word(table, code))
     };
+    let counts = parting.count(&key, codes);
     for slice in parting.slices::<u64>() {
-        let parted = parting.part(&slice, &key, codes, entry_of)?;
+        let parted = parting.part(&slice, &counts, &key, codes, entry_of)?;
         for some in batches(&slice) {
             let sorted: Vec<_> = some
                 .clone()
@@ -246,55 +248,66 @@ impl Parting {
         1 << self.local_bits
     }
 
+    /// The rows of every thread.
+    fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
+        let (rows, tasks) = (self.rows, rayon::current_num_threads());
+        let length = rows.div_ceil(tasks).max(1);
+        let start = move |task: usize| (task * length).min(rows);
+        (0..tasks)
+            .into_par_iter()
+            .map(move |task| start(task)..start(task + 1))
+    }
+
+    fn part_of(&self, bucket: Bucket) -> usize {
+        (bucket >> self.local_bits) as usize
+    }
+
+    /// How many rows every thread has for every part.
+    fn count<C: Code>(&self, key: &Key, codes: &(impl Codes<C> + ?Sized)) -> Vec<Vec<u32>> {
+        let of_rows = |rows| {
+            let mut counts = vec![0; self.parts];
+            each_bucket(rows, key, codes, |_, _, bucket| {
+                counts[self.part_of(bucket)] += 1;
+            });
+            counts
+        };
+        self.tasks().map(of_rows).collect()
+    }
+
     fn part<C: Code, E: bytemuck::Pod + Send + Sync>(
         &self,
         slice: &Range<usize>,
+        counts: &[Vec<u32>],
         key: &Key,
         codes: &(impl Codes<C> + ?Sized),
         entry_of: impl Fn(C, u32, Bucket) -> E + Copy + Sync,
     ) -> Result<Vec<Parted<E>>> {
-        let tasks = rayon::current_num_threads();
-        let length = self.rows.div_ceil(tasks).max(1);
-        (0..tasks)
-            .into_par_iter()
-            .map(|task| {
-                let rows = (task * length).min(self.rows)..((task + 1) * length).min(self.rows);
-                self.part_rows(rows, slice, key, codes, entry_of)
+        let tasks = self.tasks().zip(counts);
+        tasks
+            .map(|(rows, counts)| {
+                let mut starts = Vec::with_capacity(slice.len() + 1);
+                let mut end = 0;
+                starts.push(end);
+                for &count in &counts[slice.clone()] {
+                    end += count as usize;
+                    starts.push(end);
+                }
+                let mut entries = ColumnMut::zeroed(end)?;
+                let mut next = starts.clone();
+                let places = &mut entries[..];
+                each_bucket(rows, key, codes, |row, code, bucket| {
+                    if let Some(next) = self
+                        .part_of(bucket)
+                        .checked_sub(slice.start)
+                        .and_then(|part| next[..slice.len()].get_mut(part))
+                    {
+                        places[*next] = entry_of(code, row as u32, bucket);
+                        *next += 1;
+                    }
+                });
+                Ok(Parted { entries, starts })
             })
             .collect()
-    }
-
-    fn part_rows<C: Code, E: bytemuck::Pod>(
-        &self,
-        rows: Range<usize>,
-        slice: &Range<usize>,
-        key: &Key,
-        codes: &(impl Codes<C> + ?Sized),
-        entry_of: impl Fn(C, u32, Bucket) -> E,
-    ) -> Result<Parted<E>> {
-        let mut starts = vec![0; slice.len() + 1];
-        let part_of = |bucket: Bucket| {
-            let part = (bucket >> self.local_bits) as usize;
-            slice.contains(&part).then(|| part - slice.start)
-        };
-        each_bucket(rows.clone(), key, codes, |_, _, bucket| {
-            if let Some(part) = part_of(bucket) {
-                starts[part + 1] += 1;
-            }
-        });
-        for part in 1..starts.len() {
-            starts[part] += starts[part - 1];
-        }
-        let mut entries = ColumnMut::zeroed(starts[slice.len()])?;
-        let mut next = starts.clone();
-        let places = &mut entries[..];
-        each_bucket(rows, key, codes, |row, code, bucket| {
-            if let Some(part) = part_of(bucket) {
-                places[next[part]] = entry_of(code, row as u32, bucket);
-                next[part] += 1;
-            }
-        });
-        Ok(Parted { entries, starts })
     }
 }
 
