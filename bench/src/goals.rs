@@ -295,7 +295,7 @@ fn live(what: &str) -> Result<f64> {
     of("live", &[("what", what)], "figure")
 }
 
-const HAMMING: [Goal; 22] = [
+const HAMMING: [Goal; 25] = [
     at_most(
         "50 M, k = 3, batched, at most 24 B each (lines)",
         0.6,
@@ -351,6 +351,22 @@ const HAMMING: [Goal; 22] = [
             "batched_microseconds",
         )
     }),
+    at_most("the same without AVX-512", 2.5, "µs", || {
+        let row = [("distance", "3")];
+        of("hamming_large_avx2", &row, "batched_microseconds")
+    }),
+    at_most("a billion, build, without AVX-512", 120.0, "s", || {
+        of("hamming_large_avx2", &[("distance", "3")], "build_seconds")
+    }),
+    at_most(
+        "a million queries of 50 M from the command line, one thread, without AVX-512, each",
+        0.6,
+        "µs",
+        || {
+            let row = [("what", "search"), ("threads", "1")];
+            of("search", &row, "microseconds_each")
+        },
+    ),
     at_most("all pairs, 50 M, k = 3, both cores", 4.0, "s", || {
         join("50000000")
     }),

@@ -85,6 +85,8 @@ fn table(name: &str) -> Result<String> {
         "machine chinese" => machine("chinese"),
         "hamming" => rows("hamming", &HAMMING, |_| true),
         "hamming large" => rows("hamming_large", &HAMMING, |_| true),
+        "hamming large avx2" => rows("hamming_large_avx2", &HAMMING, |_| true),
+        "machine hamming large avx2" => machine("hamming_large_avx2"),
         "join" => rows("join", &JOIN, |_| true),
         "quality" => rows("quality", &QUALITY, |_| true),
         "quality classes" => rows("quality_classes", &QUALITY_CLASSES, |_| true),

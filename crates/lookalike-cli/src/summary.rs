@@ -327,8 +327,8 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs) -> String {
     line(&mut text, "matches", &matches);
     if done.truncated > 0 {
         let more = format!(
-            "{} have more matches than the {} listed",
-            plural(done.truncated, "query", "queries"),
+            "{} more matches than the {} listed",
+            plural(done.truncated, "query has", "queries have"),
             args.limit.unwrap_or_default()
         );
         line(&mut text, "truncated", &more);

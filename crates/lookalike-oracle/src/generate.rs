@@ -49,7 +49,7 @@ pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> 
 }
 
 /// `documents` texts of one template of 100 words, in each of which the fraction `changed` of the
-/// words, at places of its own, is replaced by others: one bucket for any fingerprint.
+/// words, at places of its own, is replaced by others.
 ///
 /// # Panics
 /// If `changed` is not between 0 and 1.

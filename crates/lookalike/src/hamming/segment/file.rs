@@ -221,6 +221,9 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
         return Err("this is not an index file".to_owned());
     }
     let version = preamble.u32()?;
+    if version == VERSION.swap_bytes() {
+        return Err("the index file has the other byte order: build it again".to_owned());
+    }
     if version != VERSION {
         return Err(format!(
             "the index file is of version {version}, and this program reads version {VERSION}: build it again"

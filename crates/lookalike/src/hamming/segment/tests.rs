@@ -150,6 +150,9 @@ fn every_plan_equals_the_scan_at_128_bits() {
     for distance in [3, 7] {
         check_all(128, distance, 200);
     }
+    for distance in [0, 1, 2, 4, 5, 6, 8, 9, 12, 16] {
+        check_all(128, distance, 50);
+    }
 }
 
 #[test]
@@ -161,8 +164,8 @@ fn every_plan_equals_the_scan_at_odd_widths() {
 
 #[test]
 fn great_distances_equal_the_scan() {
-    for distance in [8, 16] {
-        check_all(64, distance, 60);
+    for distance in 8..=16 {
+        check_all(64, distance, 20);
     }
 }
 
@@ -250,7 +253,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let mut other = file.clone();
     other[8..12].reverse();
     file::mend(&mut other);
-    assert!(why(&other).contains("version 16777216"));
+    assert!(why(&other).contains("byte order"));
     assert!(why(&file[..file.len() - 1]).contains("cut short"));
     let narrow = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(narrow.path(), &file).unwrap();
