@@ -12,9 +12,9 @@
 //! included.
 //!
 //! **What it costs.** A look-up is a random cache line per bucket visited (31 at 64 bits and
-//! distance 3): queries are handled in groups whose
-//! lines are asked for ahead. Building goes through the fingerprints twice per table and slice of
-//! buckets, and takes at most 2 GiB for a slice beside the result.
+//! distance 3): queries are handled in groups whose lines are asked for ahead. Building goes through
+//! the fingerprints once per table and once more per slice of buckets, and takes at most 4 GiB for a
+//! slice beside the result.
 //!
 //! **What it does not do.** It never changes: a [live](crate::hamming::live) index does. It knows
 //! rows, not ids.
