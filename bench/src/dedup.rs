@@ -192,14 +192,19 @@ fn bound(texts: &[String]) -> f64 {
     (256_000_000 + all + 12 * longest) as f64 / 1e6
 }
 
-struct Run {
-    seconds: f64,
-    documents: u64,
-    kept: u64,
+/// A run of the command.
+pub struct Run {
+    /// By the clock.
+    pub seconds: f64,
+    /// Documents read.
+    pub documents: u64,
+    /// Documents kept.
+    pub kept: u64,
     peak_megabytes: f64,
 }
 
-fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<Run> {
+/// The fastest of some runs after one to warm up, and the most memory of any.
+pub fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<Run> {
     let mut best = once(input, threads, threshold)?;
     for _ in 0..rounds {
         let run = once(input, threads, threshold)?;

@@ -3,7 +3,7 @@
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
 //! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `planted`,
 //!   `audit`, `serve`, `http`: the figures on real corpora (`--data DIRECTORY`), each written to
-//!   `bench/results/NAME.json`, and so is `measures`, which needs none;
+//!   `bench/results/NAME.json`, and so are `measures` and `siblings`, which need none;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
 //!
@@ -27,6 +27,7 @@ mod quality;
 mod search;
 mod serve;
 mod settings;
+mod siblings;
 mod sketch;
 mod tables;
 
@@ -66,6 +67,8 @@ enum Command {
     Dedup,
     /// The most memory that it takes.
     Memory,
+    /// Documents of one template that are a little less similar than the threshold.
+    Siblings,
     /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
     Search,
     /// Look-ups by Hamming distance.
@@ -117,6 +120,7 @@ fn main() -> Result<()> {
             | Command::Compat
             | Command::Chinese
             | Command::Dedup
+            | Command::Siblings
             | Command::Search
             | Command::Hamming { .. }
             | Command::Join
@@ -136,6 +140,7 @@ fn main() -> Result<()> {
             chinese::smoke()?;
             join::smoke()?;
             dedup::smoke()?;
+            siblings::smoke()?;
             hamming::smoke()?;
             search::smoke()?;
             live::smoke()?;
@@ -152,6 +157,7 @@ fn main() -> Result<()> {
         Command::Join => join::run(&data),
         Command::Dedup => dedup::run(&data),
         Command::Memory => dedup::memory(&data),
+        Command::Siblings => siblings::run(),
         Command::Search => search::run(),
         Command::Hamming { large } => hamming::run(&data, large),
         Command::Live => live::run(&data),

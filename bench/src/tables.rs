@@ -69,6 +69,8 @@ fn table(name: &str) -> Result<String> {
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
         "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
+        "siblings" => rows("siblings", &SIBLINGS, |_| true),
+        "machine siblings" => machine("siblings"),
         "memory" => rows("memory", &MEMORY, |_| true),
         "machine memory" => machine("memory"),
         "search" => rows("search", &SEARCH, |_| true),
@@ -188,6 +190,15 @@ const AUDIT: Columns<9> = [
     ("that held it", "held", 0),
     ("dedup, s", "seconds", 2),
     ("audited, s", "audited_seconds", 2),
+];
+
+const SIBLINGS: Columns<6> = [
+    ("words of their own, of 100", "own", 0),
+    ("their places", "places", 0),
+    ("documents", "documents", 0),
+    ("kept", "kept", 0),
+    ("seconds", "seconds", 2),
+    ("µs a document", "microseconds_a_document", 0),
 ];
 
 const SPARK: Columns<8> = [

@@ -54,11 +54,36 @@ pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> 
 /// # Panics
 /// If `changed` is not between 0 and 1.
 pub fn template(documents: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
+    siblings(documents, seed, changed, |at, _, random| {
+        at + random.below(WORDS - at)
+    })
+}
+
+/// The same with the other words at the same places in all texts, as in a form that is filled in.
+///
+/// # Panics
+/// If `changed` is not between 0 and 1.
+pub fn form(documents: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
+    siblings(documents, seed, changed, |at, replaced, _| {
+        at * WORDS / replaced
+    })
+}
+
+/// Words of a template.
+const WORDS: usize = 100;
+
+/// `place` says which of the places that are left, in their order from the given one on, the next of
+/// so many words takes.
+fn siblings(
+    documents: usize,
+    seed: u64,
+    changed: f64,
+    place: impl Fn(usize, usize, &mut Random) -> usize,
+) -> Vec<(String, String)> {
     assert!(
         (0.0..=1.0).contains(&changed),
         "changed is {changed}, but must be 0 to 1"
     );
-    const WORDS: usize = 100;
     let replaced = (changed * WORDS as f64).round() as usize;
     let mut random = Random::new(seed);
     let words: Vec<String> = (0..WORDS).map(|_| word(&mut random)).collect();
@@ -66,7 +91,7 @@ pub fn template(documents: usize, seed: u64, changed: f64) -> Vec<(String, Strin
         let mut text = words.clone();
         let mut places: Vec<usize> = (0..WORDS).collect();
         for at in 0..replaced {
-            places.swap(at, at + random.below(WORDS - at));
+            places.swap(at, place(at, replaced, &mut random));
             text[places[at]] = format!("{}{}", rare_word(&mut random), random.below(1_000_000));
         }
         text.join(" ")
@@ -419,6 +444,7 @@ mod tests {
             [0x23194af9ac3fb634, 0x30d9f2fc68c7d241, 0x2e097a290bf5fe5]
         );
         assert_eq!(checksum(&template(100, 1, 0.05)), 0xdf89bfeabf0ee9f2);
+        assert_eq!(checksum(&form(100, 1, 0.05)), 0xd9dc593fd7857060);
     }
 
     fn texts_of(corpus: &[(String, String)]) -> Vec<&str> {
@@ -478,6 +504,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_form_has_the_words_of_all_at_the_same_places() {
+        let texts = form(20, 2, 0.3);
+        let words: Vec<Vec<&str>> = texts
+            .iter()
+            .map(|(_, text)| text.split(' ').collect())
+            .collect();
+        let same = |at: &usize| words.iter().all(|text| text[*at] == words[0][*at]);
+        assert_eq!((0..100).filter(same).count(), 70);
     }
 
     #[test]

@@ -103,6 +103,21 @@ impl Threshold {
         }
         part
     }
+
+    /// The least number of features that two sets of `both` together share if their Jaccard index
+    /// reaches the threshold: ⌈t / (1 + t) · both⌉, exact under the same division that
+    /// [`admits`](Self::admits) uses; more than half of `both` if none do. `both` must not be 0.
+    pub fn least_shared(self, both: usize) -> usize {
+        let reaches = |shared: usize| 2 * shared >= both || self.admits(shared, both - shared);
+        let mut shared = ((self.0 / (1.0 + self.0) * both as f64) as usize).min(both / 2);
+        while shared > 0 && reaches(shared - 1) {
+            shared -= 1;
+        }
+        while !reaches(shared) {
+            shared += 1;
+        }
+        shared
+    }
 }
 
 /// A number of differing bits.
@@ -144,6 +159,10 @@ mod tests {
                 let least = threshold.least_part(whole);
                 assert!(threshold.admits(least, whole));
                 assert!(least == 0 || !threshold.admits(least - 1, whole));
+                let shared = threshold.least_shared(whole);
+                assert!(shared <= whole.div_ceil(2));
+                assert!(2 * shared > whole || threshold.admits(shared, whole - shared));
+                assert!(shared == 0 || !threshold.admits(shared - 1, whole - shared + 1));
             }
         }
     }

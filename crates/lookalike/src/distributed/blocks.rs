@@ -6,6 +6,7 @@
 use super::glance::{Glances, Layout};
 use super::{Node, Setup, TextName};
 use crate::error::{Error, Result};
+use crate::matching::Side;
 use crate::sketches::Reader;
 
 /// What is done with a key that too many different documents share.
@@ -32,9 +33,47 @@ pub(super) struct Keys {
     pub(super) crowd: Crowd,
     pub(super) nodes: Vec<Node>,
     pub(super) glances: Glances,
-    /// A key and the place of its document.
-    pub(super) entries: Vec<(u64, u32)>,
+    pub(super) entries: Vec<Keyed>,
 }
+
+/// A key of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keyed {
+    pub(super) key: u64,
+    pub(super) side: Side,
+    /// The place of the document.
+    pub(super) at: u32,
+}
+
+impl Keyed {
+    /// A key under which a document meets all that have it.
+    pub(super) fn full(key: u64, at: u32) -> Self {
+        let side = Side::Full;
+        Self { key, side, at }
+    }
+
+    /// The place, and above it the side.
+    fn sided_place(&self) -> u32 {
+        self.at
+            | if self.side == Side::Probing {
+                PROBING
+            } else {
+                0
+            }
+    }
+
+    fn with_sided_place(key: u64, place: u32) -> Self {
+        let probing = place & PROBING != 0;
+        Self {
+            key,
+            side: if probing { Side::Probing } else { Side::Full },
+            at: place & !PROBING,
+        }
+    }
+}
+
+/// A block has fewer documents than this.
+const PROBING: u32 = 1 << 31;
 
 /// Sets of features.
 #[derive(Clone, Debug)]
@@ -84,11 +123,16 @@ impl Keys {
     }
 
     /// Appends a document, with its place among glances of the same layout, and its keys.
-    pub(super) fn push(&mut self, node: Node, glances: &Glances, at: usize, keys: &[u64]) {
+    pub(super) fn push(&mut self, node: Node, glances: &Glances, at: usize, keys: &[(u64, Side)]) {
         let place = self.nodes.len() as u32;
         self.nodes.push(node);
         self.glances.copy(glances, at);
-        self.entries.extend(keys.iter().map(|&key| (key, place)));
+        let entry = |&(key, side): &(u64, Side)| Keyed {
+            key,
+            side,
+            at: place,
+        };
+        self.entries.extend(keys.iter().map(entry));
     }
 
     /// Appends the documents and keys of others.
@@ -99,8 +143,10 @@ impl Keys {
         }
         self.nodes.extend_from_slice(&other.nodes);
         let entries = other.entries.iter();
-        self.entries
-            .extend(entries.map(|&(key, at)| (key, base + at)));
+        self.entries.extend(entries.map(|entry| Keyed {
+            at: base + entry.at,
+            ..*entry
+        }));
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
@@ -110,11 +156,12 @@ impl Keys {
         put_length(self.entries.len(), &mut into);
         put_nodes(&self.nodes, &mut into);
         self.glances.write(&mut into);
-        let entries = self.entries.iter();
-        entries
-            .clone()
-            .for_each(|(key, _)| into.extend(key.to_le_bytes()));
-        entries.for_each(|(_, at)| into.extend(at.to_le_bytes()));
+        for entry in &self.entries {
+            into.extend(entry.key.to_le_bytes());
+        }
+        for entry in &self.entries {
+            into.extend(entry.sided_place().to_le_bytes());
+        }
         into
     }
 }
@@ -238,11 +285,12 @@ fn read_keys(setup: &Setup, reader: &mut Reader<'_>) -> Option<Keys> {
     keys.glances.read(reader, documents)?;
     let of_entries = reader.list(entries, u64::from_le_bytes)?;
     let places = reader.list(entries, u32::from_le_bytes)?;
-    if places.iter().any(|&at| at as usize >= documents) {
-        return None;
-    }
-    keys.entries = of_entries.into_iter().zip(places).collect();
-    Some(keys)
+    let entries = of_entries.into_iter().zip(places);
+    keys.entries = entries
+        .map(|(key, place)| Keyed::with_sided_place(key, place))
+        .collect();
+    let inside = |entry: &Keyed| (entry.at as usize) < documents;
+    keys.entries.iter().all(inside).then_some(keys)
 }
 
 fn read_features(setup: &Setup, reader: &mut Reader<'_>) -> Option<Features> {

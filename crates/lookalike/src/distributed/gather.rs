@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::blocks::{self, Block, Crowd, Keys, TextRecord};
+use super::blocks::{self, Block, Crowd, Keyed, Keys, TextRecord};
 use super::glance::Sight;
 use super::scatter::{Parcel, ParcelKind};
 use super::{Node, Setup, TextName, part_of};
 use crate::error::{Error, Result};
 use crate::hash::mix;
-use crate::matching::Union;
+use crate::matching::{Side, Union};
 
 /// What a part has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,10 +173,11 @@ impl Gather {
     }
 }
 
-/// A member of a group.
+/// A member of a group; those of the full side come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Member {
     key: u64,
+    side: Side,
     /// The rank of its node.
     node: u32,
     /// Its place in the block.
@@ -202,8 +203,9 @@ impl Linking<'_> {
         let mut members: Vec<Member> = keys
             .entries
             .iter()
-            .map(|&(key, at)| Member {
+            .map(|&Keyed { key, side, at }| Member {
                 key,
+                side,
                 node: rank_of[at as usize],
                 at,
             })
@@ -211,7 +213,8 @@ impl Linking<'_> {
         members.sort_unstable();
         members.dedup_by_key(|member| (member.key, member.node));
         for group in members.chunk_by(|a, b| a.key == b.key) {
-            if group.len() > 1 && !self.link(keys, group) {
+            let meets = group.len() > 1 && group[0].side == Side::Full;
+            if meets && !self.link(keys, group) {
                 too_large(keys, group);
             }
         }
@@ -225,7 +228,8 @@ impl Linking<'_> {
             Crowd::Refine if group.len() > self.limits.members => return false,
             _ => self.limits.comparisons * group.len(),
         };
-        // The sets that are connected so far, each with its members before this one.
+        // The sets that are connected so far, each with those of its members before this one that
+        // later ones meet.
         let mut sets: Vec<(u32, Vec<u32>)> = Vec::new();
         for member in group {
             let root = self.union.root(member.node);
@@ -264,7 +268,11 @@ impl Linking<'_> {
                 sets[own].1.extend(joined);
             }
             sets[own].0 = self.union.root(member.node);
-            sets[own].1.push(member.at);
+            if member.side == Side::Full {
+                sets[own].1.push(member.at);
+            } else if sets[own].1.is_empty() {
+                sets.swap_remove(own);
+            }
         }
         true
     }
@@ -291,16 +299,23 @@ impl Squares {
     fn add(&mut self, keys: &Keys, members: &[Member]) {
         let portions: Vec<_> = members.chunks(self.portion).collect();
         for (one, first) in portions.iter().enumerate() {
+            if first[0].side == Side::Probing {
+                // All that follow are of that side too.
+                break;
+            }
             for (other, second) in portions.iter().enumerate().skip(one) {
                 let square = mix((one as u64) << 32 | other as u64);
                 let key = mix(first[0].key ^ square);
                 let to = &mut self.to[part_of(key, self.parts) as usize];
                 let second = second.iter().filter(|_| one != other);
                 for member in first.iter().chain(second) {
-                    let at = to.nodes.len() as u32;
-                    to.nodes.push(keys.nodes[member.at as usize]);
-                    to.glances.copy(&keys.glances, member.at as usize);
-                    to.entries.push((key, at));
+                    let node = keys.nodes[member.at as usize];
+                    to.push(
+                        node,
+                        &keys.glances,
+                        member.at as usize,
+                        &[(key, member.side)],
+                    );
                 }
             }
         }

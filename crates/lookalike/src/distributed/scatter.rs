@@ -4,13 +4,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::blocks::{self, Block, Crowd, Features, Keys};
+use super::blocks::{self, Block, Crowd, Features, Keyed, Keys};
 use super::glance::Layout;
 use super::spread::{refuse_no_parts, send};
 use super::{Document, Setup, TextName};
 use crate::error::{Error, Result};
 use crate::hash::mix;
-use crate::matching::{Frequencies, band_key, block_key, feature_key, smallest_key, text_key};
+use crate::matching::{Frequencies, Rarest, band_key, block_key, smallest_key, text_key};
 use crate::sketches::Sketches;
 use crate::text::{Analysis, Scratch, State};
 use crate::types::DocId;
@@ -242,7 +242,8 @@ impl Scatter {
         to.nodes.push(name.node());
         to.glances.push(sketches, document);
         let at = to.nodes.len() as u32 - 1;
-        to.entries.extend(keys.iter().map(|&key| (key, at)));
+        to.entries
+            .extend(keys.iter().map(|&key| Keyed::full(key, at)));
         parcels.bytes += 84 + 12 * keys.len();
     }
 
@@ -358,13 +359,13 @@ impl FeatureOrder {
             .map(|_| Keys::new(setup, layout, Crowd::Split))
             .collect();
         let threshold = setup.plan.candidate_threshold();
-        let (mut rarest, mut keys) = (Vec::new(), Vec::new());
+        let (mut rarest, mut keys) = (Rarest::default(), Vec::new());
         features.each(|document, set| {
             self.frequencies.rarest(set, threshold, &mut rarest);
             keys.clear();
             let part = features.parts.get(document).copied().unwrap_or(0);
-            let key = |&(_, feature): &(u32, u64)| setup.parted(feature_key(feature), part);
-            keys.extend(rarest.iter().map(key));
+            let parted = |(key, side)| (setup.parted(key, part), side);
+            keys.extend(rarest.keys().map(parted));
             send(&mut keys, &mut to, |to, keys| {
                 to.push(features.nodes[document], &features.glances, document, keys);
             });

@@ -5,6 +5,7 @@ use super::scatter::{Parcel, ParcelKind};
 use super::{Setup, part_of};
 use crate::error::{Error, Result};
 use crate::hash::value_hash;
+use crate::matching::Side;
 
 /// Cuts a block of [`Scatter`](super::Scatter) into parcels for so many parts. Of a long document its
 /// sketch goes to every part that it has a key in, so this is done when blocks are sent and not
@@ -67,9 +68,9 @@ fn spread_keys(setup: &Setup, keys: &Keys, parts: u32) -> Vec<(u32, Vec<u8>)> {
     let empty = |_| Keys::new(setup, keys.glances.layout(), keys.crowd);
     let mut to: Vec<Keys> = (0..parts).map(empty).collect();
     // The keys of a document follow one another.
-    for entries in keys.entries.chunk_by(|a, b| a.1 == b.1) {
-        let at = entries[0].1 as usize;
-        let mut of_document: Vec<u64> = entries.iter().map(|&(key, _)| key).collect();
+    for entries in keys.entries.chunk_by(|a, b| a.at == b.at) {
+        let at = entries[0].at as usize;
+        let mut of_document: Vec<_> = entries.iter().map(|it| (it.key, it.side)).collect();
         send(&mut of_document, &mut to, |to, keys_of_part| {
             to.push(keys.nodes[at], &keys.glances, at, keys_of_part);
         });
@@ -79,10 +80,14 @@ fn spread_keys(setup: &Setup, keys: &Keys, parts: u32) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// Sorts the keys of a document and hands those of one part to it together.
-pub(super) fn send(keys: &mut [u64], parts: &mut [Keys], mut add: impl FnMut(&mut Keys, &[u64])) {
+pub(super) fn send(
+    keys: &mut [(u64, Side)],
+    parts: &mut [Keys],
+    mut add: impl FnMut(&mut Keys, &[(u64, Side)]),
+) {
     let count = parts.len() as u32;
     keys.sort_unstable();
-    for keys in keys.chunk_by(|&a, &b| part_of(a, count) == part_of(b, count)) {
-        add(&mut parts[part_of(keys[0], count) as usize], keys);
+    for keys in keys.chunk_by(|a, b| part_of(a.0, count) == part_of(b.0, count)) {
+        add(&mut parts[part_of(keys[0].0, count) as usize], keys);
     }
 }

@@ -1,5 +1,7 @@
 //! Documents that share a key, as compressed rows.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::arch::prefetch;
@@ -11,7 +13,25 @@ pub(super) type Rank = u32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Keyed {
     pub(super) key: u64,
+    pub(super) side: Side,
     pub(super) rank: Rank,
+}
+
+impl Keyed {
+    /// A key under which a document meets all that have it.
+    pub(super) fn full(key: u64, rank: Rank) -> Self {
+        let side = Side::Full;
+        Self { key, side, rank }
+    }
+}
+
+/// On which side of the group of its key a document stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    /// It meets all of the group.
+    Full,
+    /// It meets those of the full side alone.
+    Probing,
 }
 
 /// Groups of documents, for every document its groups, and for every group its neighbours: groups
@@ -39,6 +59,18 @@ struct Group {
     /// How many members the walk has passed.
     passed: u32,
     length: u32,
+    meets: Meets,
+}
+
+/// Whom the members of a group meet.
+#[derive(Clone, Copy, Debug)]
+enum Meets {
+    /// One another.
+    Own,
+    /// One another, and the next group: they are the full side of a key, and it is the probing one.
+    OwnAndNext,
+    /// The group before, which is the full side of their key.
+    Previous,
 }
 
 impl Groups {
@@ -53,10 +85,19 @@ impl Groups {
         &self.of[self.of_start[at] as usize..self.of_start[at + 1] as usize]
     }
 
-    /// The groups in which a document's candidates are: its own and their neighbours.
+    /// The groups in which a document's candidates are: those that its own meet, and their
+    /// neighbours.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = u32> {
         let own = self.of(rank).iter();
-        own.flat_map(|&group| std::iter::once(group).chain(self.near(group).iter().copied()))
+        own.flat_map(|&group| self.met_by(group).chain(self.near(group).iter().copied()))
+    }
+
+    fn met_by(&self, group: u32) -> Range<u32> {
+        match self.groups[group as usize].meets {
+            Meets::Own => group..group + 1,
+            Meets::OwnAndNext => group..group + 2,
+            Meets::Previous => group - 1..group,
+        }
     }
 
     fn near(&self, group: u32) -> &[u32] {
@@ -87,7 +128,7 @@ impl Groups {
 
     /// Asks the memory for the first members of its groups.
     pub(super) fn fetch_members(&self, rank: Rank) {
-        for &group in self.of(rank) {
+        for group in self.of(rank).iter().flat_map(|&own| self.met_by(own)) {
             prefetch(&self.members[self.groups[group as usize].start as usize]);
         }
     }
@@ -135,9 +176,19 @@ impl GroupsBuilder {
     pub(super) fn add(&mut self, keyed: &mut Vec<Keyed>, mut take: impl FnMut(&[Keyed]) -> bool) {
         sort(keyed);
         for group in keyed.chunk_by(|a, b| a.key == b.key) {
-            if group.len() > 1 && take(group) {
-                self.push(group.iter().map(|member| member.rank));
+            let full = group.partition_point(|member| member.side == Side::Full);
+            if group.len() > 1 && full > 0 && take(group) {
+                self.push_sides(&group[..full], &group[full..]);
             }
+        }
+    }
+
+    fn push_sides(&mut self, full: &[Keyed], probing: &[Keyed]) {
+        let group = self.push(full.iter().map(|member| member.rank));
+        if !probing.is_empty() {
+            self.groups.groups[group as usize].meets = Meets::OwnAndNext;
+            let next = self.push(probing.iter().map(|member| member.rank));
+            self.groups.groups[next as usize].meets = Meets::Previous;
         }
     }
 
@@ -154,6 +205,7 @@ impl GroupsBuilder {
             kept: 0,
             passed: 0,
             length: 0,
+            meets: Meets::Own,
         };
         let start = all.len();
         for member in members {
@@ -224,7 +276,7 @@ impl Groups {
     }
 }
 
-/// Sorts by key, then rank.
+/// Sorts by key, then side, then rank.
 ///
 /// Keys are hashes: one pass by their upper bits leaves buckets of a few thousand, which threads
 /// sort side by side.
@@ -241,7 +293,7 @@ pub(super) fn sort(keyed: &mut Vec<Keyed>) {
     let mut end = 0;
     ends.iter_mut()
         .for_each(|count| end += std::mem::replace(count, end));
-    let mut sorted = vec![Keyed { key: 0, rank: 0 }; keyed.len()];
+    let mut sorted = vec![Keyed::full(0, 0); keyed.len()];
     for &keyed in keyed.iter() {
         let at = &mut ends[bucket(&keyed)];
         sorted[*at] = keyed;
@@ -266,7 +318,7 @@ mod tests {
         let mut builder = GroupsBuilder::new(documents);
         let mut keyed: Vec<_> = pairs
             .iter()
-            .map(|&(key, rank)| Keyed { key, rank })
+            .map(|&(key, rank)| Keyed::full(key, rank))
             .collect();
         builder.add(&mut keyed, |_| true);
         builder.build()
@@ -280,8 +332,8 @@ mod tests {
                 let mut keyed: Vec<_> = (0..length)
                     .rev()
                     .map(|rank| Keyed {
-                        key: key(rank),
-                        rank,
+                        side: [Side::Full, Side::Probing][rank as usize % 3 / 2],
+                        ..Keyed::full(key(rank), rank)
                     })
                     .collect();
                 let mut expected = keyed.clone();
@@ -308,5 +360,36 @@ mod tests {
         groups.pass(3, true);
         assert_eq!(groups.kept(seven), [1, 3]);
         assert!(groups.ahead(seven).is_empty());
+    }
+
+    #[test]
+    fn those_of_the_probing_side_do_not_meet_one_another() {
+        let mut builder = GroupsBuilder::new(6);
+        let sides = |key, full: &[Rank], probing: &[Rank]| {
+            let full = full.iter().map(move |&rank| Keyed::full(key, rank));
+            let probing = probing.iter().map(move |&rank| Keyed {
+                side: Side::Probing,
+                ..Keyed::full(key, rank)
+            });
+            full.chain(probing).collect::<Vec<_>>()
+        };
+        builder.add(&mut sides(7, &[1, 4], &[0, 3]), |_| true);
+        builder.add(&mut sides(8, &[], &[1, 2, 5]), |_| true);
+        builder.add(&mut sides(9, &[5], &[2]), |_| true);
+        let mut groups = builder.build();
+        let met = |groups: &Groups, rank| -> Vec<Rank> {
+            let around = groups.around(rank);
+            around
+                .flat_map(|group| groups.ahead(group))
+                .copied()
+                .collect()
+        };
+        assert_eq!(met(&groups, 1), [1, 4, 0, 3]);
+        assert_eq!(met(&groups, 3), [1, 4]);
+        assert_eq!(met(&groups, 2), [5]);
+        assert_eq!(met(&groups, 5), [5, 2]);
+        (0..4).for_each(|rank| groups.pass(rank, true));
+        let kept = groups.around(4).map(|group| groups.kept(group).to_vec());
+        assert_eq!(kept.collect::<Vec<_>>(), [vec![1], vec![0, 3]]);
     }
 }

@@ -1,5 +1,6 @@
 //! What is a candidate, and what matches: decided from two documents alone.
 
+use super::bitmaps::Bitmaps;
 use super::cache::{List, Material};
 use super::groups::Rank;
 use super::keys::band_key;
@@ -276,6 +277,8 @@ pub(super) struct Judge<'a> {
     rule: Rule<'a>,
     pub(super) portions: Portions,
     pub(super) material: Material<'a>,
+    /// Of documents of hot groups.
+    pub(super) bitmaps: Bitmaps,
 }
 
 impl<'a> Judge<'a> {
@@ -285,6 +288,7 @@ impl<'a> Judge<'a> {
             rule: Rule::new(corpus.plan),
             portions,
             material: Material::new(corpus.sketches, corpus.texts, portions.remembered),
+            bitmaps: Bitmaps::default(),
         }
     }
 
@@ -295,7 +299,8 @@ impl<'a> Judge<'a> {
 
     /// How the plan makes these two candidates, if it does, they may meet, and they may match.
     pub(super) fn candidates(&self, a: Rank, b: Rank) -> Option<Route> {
-        if !self.corpus.may_meet(a, b) {
+        let threshold = self.corpus.plan.candidate_threshold();
+        if !self.corpus.may_meet(a, b) || self.bitmaps.rule_out(a, b, threshold) {
             return None;
         }
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
@@ -305,6 +310,7 @@ impl<'a> Judge<'a> {
     /// Asks the memory for what decides at a glance whether a document is a candidate.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {
+        self.bitmaps.fetch(rank);
         self.corpus.sketches.fetch(self.corpus.document(rank));
     }
 

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank};
+use super::bitmaps::{Bitmaps, bitmap};
+use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank, Side};
 use super::judge::Judge;
 use super::walk::{Corpus, Nodes};
 use crate::arch::prefetch;
@@ -18,8 +19,8 @@ use crate::plan::{Bands, Blocks, Measure};
 use crate::text::State;
 use crate::types::{Distance, DocId, Threshold};
 
-/// The groups of all routes of the plan.
-pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> Result<Groups> {
+/// The groups of all routes of the plan. The judge learns what rules out pairs of hot groups.
+pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) -> Result<Groups> {
     let ranks_where = |takes: &(dyn Fn(DocId) -> bool + Sync)| -> Vec<Rank> {
         let all = (0..corpus.len() as Rank).into_par_iter();
         all.filter(|&rank| nodes.is_first(rank) && takes(corpus.document(rank)))
@@ -39,7 +40,8 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &Judge<'_>, nodes: &Nodes) -> R
             let size = sketches.brief(document).size as usize;
             size > 0 && size <= join.reach
         });
-        by_rare_features(corpus, judge, &joined, &mut builder)?;
+        let frequencies = Frequencies::count(corpus, judge, &joined, &|_, _| ())?;
+        by_rare_features(corpus, judge, &joined, frequencies, &mut builder)?;
     }
     if let Some(distance) = corpus.plan.distance() {
         let rich = ranks_where(&|document| sketches.state(document) == State::Rich);
@@ -70,10 +72,7 @@ fn keyed_by_text(corpus: &Corpus<'_>) -> Vec<Keyed> {
         .filter(|&rank| corpus.sketches.state(corpus.document(rank)) != State::Empty)
         .map(|rank| {
             let key = corpus.sketches.key(corpus.document(rank));
-            Keyed {
-                key: corpus.parted(text_key(key), rank),
-                rank,
-            }
+            Keyed::full(corpus.parted(text_key(key), rank), rank)
         })
         .collect()
 }
@@ -116,7 +115,7 @@ const BAND_FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
 fn by_bands(
     corpus: &Corpus<'_>,
-    judge: &Judge<'_>,
+    judge: &mut Judge<'_>,
     bands: Bands,
     signed: &[Rank],
     builder: &mut GroupsBuilder,
@@ -140,7 +139,7 @@ fn by_bands(
 /// of the hashes.
 fn by_smallest(
     corpus: &Corpus<'_>,
-    judge: &Judge<'_>,
+    judge: &mut Judge<'_>,
     meeting: usize,
     rich: &[Rank],
     builder: &mut GroupsBuilder,
@@ -178,7 +177,7 @@ type KeysOf<'a> = dyn Fn(DocId, usize, &mut dyn FnMut(u64)) + Sync + 'a;
 
 fn by_sketches(
     corpus: &Corpus<'_>,
-    judge: &Judge<'_>,
+    judge: &mut Judge<'_>,
     keys: &SketchKeys<'_>,
     ranks: &[Rank],
     builder: &mut GroupsBuilder,
@@ -190,8 +189,7 @@ fn by_sketches(
             let mut keyed = Vec::with_capacity(ranks.len() * keys.most);
             for &rank in ranks {
                 (keys.of)(corpus.document(rank), portion, &mut |key| {
-                    let key = corpus.parted(key, rank);
-                    keyed.push(Keyed { key, rank });
+                    keyed.push(Keyed::full(corpus.parted(key, rank), rank));
                 });
             }
             keyed
@@ -210,7 +208,14 @@ fn by_sketches(
     let hot: Vec<Rank> = (0..hot.len() as Rank)
         .filter(|&rank| hot[rank as usize])
         .collect();
-    by_rare_features(corpus, judge, &hot, builder)
+    let bitmaps = Mutex::new(Bitmaps::new(if hot.is_empty() { 0 } else { corpus.len() }));
+    let frequencies = Frequencies::count(corpus, judge, &hot, &|rank, features| {
+        let bitmap = bitmap(features);
+        let mut bitmaps = bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
+        bitmaps.insert(rank, features.len(), &bitmap);
+    })?;
+    judge.bitmaps = bitmaps.into_inner().unwrap_or_else(PoisonError::into_inner);
+    by_rare_features(corpus, judge, &hot, frequencies, builder)
 }
 
 /// The keys of `ranks` that may be shared, most of those that nobody shares left out: they need not
@@ -264,17 +269,17 @@ impl MetTwice {
     }
 }
 
-/// The prefix filter: of two sets with a Jaccard index of at least t, those n − ⌈t·n⌉ + 1 features
-/// of each that are rarest have one in common (Chaudhuri et al. 2006, Bayardo et al. 2007). Exact
-/// under any total order of features; by frequency it parts the documents of one template, since
-/// what they share is frequent. A feature that occurs once meets nobody.
+/// The prefix filter, by the [prefixes](Prefixes) of the rarest features. Exact under any total
+/// order of features; by frequency it parts the documents of one template, since what they share is
+/// frequent: those of n features each whose own ones are too many for the threshold never meet. A
+/// feature that occurs once meets nobody.
 fn by_rare_features(
     corpus: &Corpus<'_>,
     judge: &Judge<'_>,
     ranks: &[Rank],
+    frequencies: Frequencies,
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
-    let frequencies = Frequencies::count(corpus, judge, ranks)?;
     let keys = RareKeys {
         corpus,
         judge,
@@ -332,7 +337,7 @@ impl RareKeys<'_> {
     /// The keys of these documents that fall into a part.
     fn of(&self, ranks: &[Rank], part: u64, parts: u64) -> Result<Vec<Keyed>> {
         let threshold = self.corpus.plan.candidate_threshold();
-        let (mut buffer, mut order, mut keyed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut buffer, mut rarest, mut keyed) = (Vec::new(), Rarest::default(), Vec::new());
         for (at, &rank) in ranks.iter().enumerate() {
             if let Some(&soon) = ranks.get(at + 2) {
                 let features = self.corpus.sketches.features(self.corpus.document(soon));
@@ -341,12 +346,13 @@ impl RareKeys<'_> {
             let document = self.corpus.document(rank);
             let material = &self.judge.material;
             material.features_once(document, &mut buffer, |features| {
-                self.frequencies.rarest(features, threshold, &mut order);
+                self.frequencies.rarest(features, threshold, &mut rarest);
             })?;
-            let keys = order.iter().map(|&(_, feature)| feature_key(feature));
-            let keys = keys.filter(|key| (key >> 32) % parts == part);
-            keyed.extend(keys.map(|key| Keyed {
+            let keys = rarest.keys();
+            let keys = keys.filter(|(key, _)| (key >> 32) % parts == part);
+            keyed.extend(keys.map(|(key, side)| Keyed {
                 key: self.corpus.parted(key, rank),
+                side,
                 rank,
             }));
         }
@@ -361,10 +367,54 @@ pub(crate) fn feature_key(feature: u64) -> u64 {
 
 const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
 
-/// How many features of a set, the first in any total order, meet one of as many of every set whose
-/// Jaccard index with it reaches the threshold; `features` is not 0.
-pub(crate) fn prefix(features: usize, threshold: Threshold) -> usize {
-    features - threshold.least_part(features).max(1) + 1
+/// How many features of a set, the first in any total order, meet those of other sets.
+///
+/// Of two sets with a Jaccard index of at least t, the probing prefix of the larger one and the full
+/// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007;
+/// the two lengths: Xiao et al. 2008, where the full one is the indexing prefix).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Prefixes {
+    /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features: under these a set meets all others.
+    pub(crate) full: usize,
+    /// n − ⌈t · n⌉ + 1, not fewer: under these it meets full prefixes alone.
+    pub(crate) probing: usize,
+}
+
+impl Prefixes {
+    /// Of so many features, not 0.
+    pub(crate) fn of(features: usize, threshold: Threshold) -> Self {
+        let all_but = |least: usize| features - least.max(1) + 1;
+        Self {
+            full: all_but(threshold.least_shared(2 * features)),
+            probing: all_but(threshold.least_part(features)),
+        }
+    }
+}
+
+/// The features by which a document meets others, those of the full prefix first.
+#[derive(Debug, Default)]
+pub(crate) struct Rarest {
+    /// Frequencies and features.
+    features: Vec<(u32, u64)>,
+    /// How many of them are of the full prefix.
+    full: usize,
+}
+
+impl Rarest {
+    /// Their keys, and on which side the document stands there.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (u64, Side)> {
+        let full = self.full;
+        let keys = self.features.iter().enumerate();
+        keys.map(move |(at, &(_, feature))| {
+            let side = if at < full { Side::Full } else { Side::Probing };
+            (feature_key(feature), side)
+        })
+    }
+
+    fn clear(&mut self) {
+        self.features.clear();
+        self.full = 0;
+    }
 }
 
 /// How often features occur, counted in a table without collision handling: what shares a counter
@@ -374,7 +424,13 @@ pub(crate) struct Frequencies {
 }
 
 impl Frequencies {
-    fn count(corpus: &Corpus<'_>, judge: &Judge<'_>, ranks: &[Rank]) -> Result<Self> {
+    /// Counts the features of documents, and calls back with those of each.
+    fn count(
+        corpus: &Corpus<'_>,
+        judge: &Judge<'_>,
+        ranks: &[Rank],
+        visit: &(dyn Fn(Rank, &[u64]) + Sync),
+    ) -> Result<Self> {
         let size = (ranks.len() * 64)
             .next_power_of_two()
             .clamp(1 << 12, 1 << 23);
@@ -386,6 +442,7 @@ impl Frequencies {
                     .material
                     .features_once(corpus.document(rank), &mut buffer, |features| {
                         frequencies.add(features);
+                        visit(rank, features);
                     })?;
             }
             Ok(())
@@ -426,28 +483,27 @@ impl Frequencies {
     }
 
     /// The features by which a document meets others.
-    pub(crate) fn rarest(
-        &self,
-        features: &[u64],
-        threshold: Threshold,
-        order: &mut Vec<(u32, u64)>,
-    ) {
-        order.clear();
+    pub(crate) fn rarest(&self, features: &[u64], threshold: Threshold, rarest: &mut Rarest) {
+        rarest.clear();
         if features.is_empty() {
             return;
         }
+        let order = &mut rarest.features;
         let count = |&feature: &u64| (self.counter(feature).load(Ordering::Relaxed), feature);
         order.extend(features.iter().map(count));
-        let prefix = prefix(features.len(), threshold);
+        let prefixes = Prefixes::of(features.len(), threshold);
         let alone = order.iter().filter(|(count, _)| *count <= 1).count();
-        if alone >= prefix {
-            return order.clear();
+        if alone >= prefixes.probing {
+            return rarest.clear();
         }
-        if prefix < order.len() {
-            order.select_nth_unstable(prefix - 1);
-            order.truncate(prefix);
+        for prefix in [prefixes.probing, prefixes.full] {
+            if prefix < order.len() {
+                order.select_nth_unstable(prefix - 1);
+            }
+            order.truncate(prefixes.probing);
         }
         order.retain(|&(count, _)| count > 1);
+        rarest.full = prefixes.full.saturating_sub(alone);
     }
 }
 
@@ -591,10 +647,7 @@ fn by_blocks(corpus: &Corpus<'_>, blocks: Blocks, rich: &[Rank], builder: &mut G
             .filter_map(|&rank| {
                 let fingerprint = corpus.sketches.fingerprint(corpus.document(rank))?;
                 let key = block_key(block, fingerprint & mask);
-                Some(Keyed {
-                    key: corpus.parted(key, rank),
-                    rank,
-                })
+                Some(Keyed::full(corpus.parted(key, rank), rank))
             })
             .collect();
         builder.add(&mut keyed, |_| true);
@@ -607,10 +660,7 @@ fn by_sentences(corpus: &Corpus<'_>, rich: &[Rank], builder: &mut GroupsBuilder)
         .par_iter()
         .filter_map(|&rank| {
             let key = corpus.sketches.sentences(corpus.document(rank))?;
-            Some(Keyed {
-                key: corpus.parted(key, rank),
-                rank,
-            })
+            Some(Keyed::full(corpus.parted(key, rank), rank))
         })
         .collect();
     builder.add(&mut keyed, |_| true);

@@ -6,6 +6,7 @@
 //! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
 //! decided by `judge` from the two documents alone.
 
+mod bitmaps;
 mod cache;
 mod decide;
 mod groups;
@@ -16,9 +17,10 @@ mod survey;
 mod walk;
 
 pub(crate) use cache::{Cache, List};
+pub(crate) use groups::Side;
 pub(crate) use judge::{Compared, Rule, Sketched};
 pub(crate) use keys::{
-    Frequencies, band_key, block_key, feature_key, prefix, smallest_key, text_key,
+    Frequencies, Prefixes, Rarest, band_key, block_key, feature_key, smallest_key, text_key,
 };
 
 pub use cache::Texts;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
+use super::keys::Prefixes;
 use super::portions::Portions;
 use super::walk::{components_in, pairs_in, verdicts_in};
 use super::*;
@@ -993,6 +994,65 @@ fn hot_groups_lose_no_pair() {
         let pairs = run.model_pairs(false);
         assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
         assert_eq!(run.pairs(hot, &sketches, false), pairs, "{settings:?}");
+    }
+}
+
+/// Of every two sizes, with as few features shared as the threshold asks for, all of them last in
+/// the order: the first of them is still in both prefixes. One feature fewer, and it need not be.
+#[test]
+fn prefixes_meet_at_the_threshold_and_hardly_below() {
+    for hundredths in (5..=100).step_by(5).chain([1, 33, 67, 99]) {
+        let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
+        for smaller in 1..80 {
+            let of_smaller = Prefixes::of(smaller, threshold);
+            assert!(of_smaller.full <= of_smaller.probing);
+            for larger in smaller..80 {
+                let shared = threshold.least_shared(smaller + larger).max(1);
+                if shared > smaller {
+                    continue;
+                }
+                let of_larger = Prefixes::of(larger, threshold);
+                assert!(smaller - shared < of_smaller.full, "{smaller} {larger}");
+                assert!(larger - shared < of_larger.probing, "{smaller} {larger}");
+                if smaller == larger && shared > 1 {
+                    assert_eq!(of_smaller.full, smaller - shared + 1);
+                }
+                if smaller == shared {
+                    let largest = !threshold.admits(smaller, larger + 1);
+                    assert!(!largest || of_larger.probing == larger - shared + 1 || shared == 1);
+                }
+            }
+        }
+    }
+}
+
+/// Documents of one template a little below the threshold share bands or rare features, and few of four
+/// and a half million pairs are compared.
+#[test]
+fn siblings_below_the_threshold_are_hardly_compared() {
+    let mut random = Random(7);
+    for (method, anywhere, own, most) in [
+        (Method::Join, false, 29, 250_000),
+        (Method::MinHash, false, 35, 3000),
+        (Method::MinHash, true, 20, 60_000),
+        (Method::MinHash, true, 30, 30),
+    ] {
+        let mut number = 1000;
+        let texts = (0..3000).map(|_| {
+            let mut words: Vec<u64> = (0..200).collect();
+            for at in 0..own {
+                let place = if anywhere { random.below(200) } else { 5 * at };
+                words[place] = number;
+                number += 1;
+            }
+            sentence(&words)
+        });
+        let settings = settings(0.75, method, Measure::Jaccard, 3);
+        let run = Run::without_model(&ANALYZERS[0], settings, texts.collect());
+        let sketches = run.sketches(1 << 20, 100);
+        let survey = survey(&run.corpus(&sketches), u64::MAX).unwrap();
+        let compared: u64 = survey.by_route.iter().map(|(_, of)| of.pairs).sum();
+        assert!(compared <= most, "{method:?} {anywhere} {own}: {compared}");
     }
 }
 

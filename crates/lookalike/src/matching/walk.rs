@@ -3,10 +3,10 @@
 //! *x is kept iff no kept y before x matches it.* So a document is compared with kept ones only, a
 //! removed one always meets the threshold with the kept one that it names, and a hot bucket costs
 //! what its kept documents cost. The walk goes block by block: within a block, documents are first
-//! compared with all that was kept before it, in parallel; then the features of those of the block
-//! that may meet one another are made, in parallel; then those that may still be kept are compared
-//! with one another; then the verdicts fall in order. The result is that of
-//! the plain loop over all documents, whatever the number of threads.
+//! compared with all that was kept before it, in parallel; then the candidates among those of the
+//! block that may still be kept are found and their features made, in parallel; then these are
+//! compared with one another; then the verdicts fall in order. The result is that of the plain loop
+//! over all documents, whatever the number of threads.
 
 use rayon::prelude::*;
 
@@ -151,9 +151,9 @@ pub(super) fn verdicts_in(
     corpus: &Corpus<'_>,
     told: &(dyn Fn(usize, &[Removal]) + Sync),
 ) -> Result<Outcome> {
-    let judge = Judge::new(corpus, portions);
+    let mut judge = Judge::new(corpus, portions);
     let nodes = Nodes::alike(corpus);
-    let groups = keys::groups(corpus, &judge, &nodes)?;
+    let groups = keys::groups(corpus, &mut judge, &nodes)?;
     let kept = vec![false; corpus.len()];
     told(0, &[]);
     let mut walk = Walk {
@@ -252,7 +252,9 @@ const MEMBERS_AHEAD: Rank = 8;
 struct Finding {
     /// The best match among the documents kept before the block.
     best: Option<Best>,
-    /// Candidates inside the block, with their similarity if they were compared and match.
+    /// Documents of the block before it that share a key.
+    met: Vec<Rank>,
+    /// Candidates among them, with their similarity if they were compared and match.
     inner: Vec<(Rank, Route, Option<Similarity>)>,
 }
 
@@ -289,6 +291,7 @@ impl Walk<'_> {
                 self.look_up(rank, block.start, seen)
             })
             .collect::<Result<_>>()?;
+        self.find_inner(&mut findings, block.start);
         self.make_features(&findings, block.start)?;
         let mut start = block.start;
         for few in findings.chunks_mut(self.judge.portions.few) {
@@ -299,6 +302,29 @@ impl Walk<'_> {
             start += few.len() as Rank;
         }
         Ok(())
+    }
+
+    /// Finds the candidates inside the block: those that match an earlier one are not kept, so
+    /// nobody needs to be compared with them.
+    fn find_inner(&self, findings: &mut [Finding], start: Rank) {
+        let undecided: Vec<bool> = findings.iter().map(|it| it.best.is_none()).collect();
+        let at = |other: Rank| (other - start) as usize;
+        let find = |(finding, rank): (&mut Finding, Rank)| {
+            finding.met.retain(|&other| undecided[at(other)]);
+            finding.met.iter().for_each(|&it| self.judge.fetch(it));
+            for &other in &finding.met {
+                let route = match self.nodes.first(rank) == other {
+                    true => Some(Route::Exact),
+                    false => self.judge.candidates(rank, other),
+                };
+                finding
+                    .inner
+                    .extend(route.map(|route| (other, route, None)));
+            }
+            finding.met = Vec::new();
+        };
+        let ranks = start..start + findings.len() as Rank;
+        findings.par_iter_mut().zip(ranks).for_each(find);
     }
 
     /// Makes the features that comparing inside the block will ask for, so that all threads share
@@ -323,7 +349,7 @@ impl Walk<'_> {
             .try_for_each(|rank| self.judge.prepare(rank))
     }
 
-    /// Compares a document with those kept before the block, and finds its candidates inside.
+    /// Compares a document with those kept before the block, and finds whom it meets inside.
     fn look_up(&self, rank: Rank, start: Rank, seen: &mut Seen) -> Result<Finding> {
         let mut finding = Finding::default();
         self.fetch_ahead(rank);
@@ -344,20 +370,21 @@ impl Walk<'_> {
         for group in self.groups.around(first) {
             for members in [self.groups.kept(group), self.groups.ahead(group)] {
                 let before = members.iter().take_while(|&&other| other < below);
-                before.for_each(|&other| seen.meet(&self.judge, other));
+                before.for_each(|&other| match other < start {
+                    true => seen.meet(&self.judge, other),
+                    false => _ = seen.is_new(other),
+                });
             }
+        }
+        if first >= start && first < rank {
+            seen.is_new(first);
         }
         for &other in seen.met() {
-            match self.judge.candidates(rank, other) {
-                None => {}
-                Some(route) if other < start => {
-                    finding.offer(other, route, self.judge.check(rank, other, route)?);
-                }
-                Some(route) => finding.inner.push((other, route, None)),
+            if other >= start {
+                finding.met.push(other);
+            } else if let Some(route) = self.judge.candidates(rank, other) {
+                finding.offer(other, route, self.judge.check(rank, other, route)?);
             }
-        }
-        if first >= start && first < rank && seen.is_new(first) {
-            finding.inner.push((first, Route::Exact, None));
         }
         Ok(finding)
     }
@@ -531,13 +558,13 @@ pub(super) struct PairFinder<'a> {
 
 impl<'a> PairFinder<'a> {
     pub(super) fn new(portions: Portions, corpus: &'a Corpus<'a>, all: bool) -> Result<Self> {
-        let judge = Judge::new(corpus, portions);
+        let mut judge = Judge::new(corpus, portions);
         let nodes = if all || corpus.given > 0 {
             Nodes::apart(corpus)
         } else {
             Nodes::new(corpus)
         };
-        let groups = keys::groups(corpus, &judge, &nodes)?;
+        let groups = keys::groups(corpus, &mut judge, &nodes)?;
         Ok(Self {
             corpus,
             judge,
@@ -645,9 +672,9 @@ pub(super) fn components_in(
     corpus: &Corpus<'_>,
     outcome: &Outcome,
 ) -> Result<Vec<DocId>> {
-    let judge = Judge::new(corpus, portions);
+    let mut judge = Judge::new(corpus, portions);
     let nodes = Nodes::alike(corpus);
-    let groups = keys::groups(corpus, &judge, &nodes)?;
+    let groups = keys::groups(corpus, &mut judge, &nodes)?;
     let mut rank_of = vec![0; corpus.sketches.len()];
     (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
     let mut union = Union::of(corpus.len());

@@ -15,7 +15,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use crate::matching::{feature_key, prefix};
+use crate::matching::{Prefixes, feature_key};
 use crate::types::Threshold;
 
 /// What is rare.
@@ -186,7 +186,7 @@ impl Order {
             let class = self.classes[place(feature, size)];
             (class, feature_key(feature))
         }));
-        let prefix = prefix(features.len(), threshold);
+        let prefix = Prefixes::of(features.len(), threshold).probing;
         if prefix < ranked.len() {
             ranked.select_nth_unstable(prefix - 1);
         }

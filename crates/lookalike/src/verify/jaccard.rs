@@ -7,15 +7,30 @@ use crate::types::Similarity;
 
 /// How many features two ascending lists of distinct features share.
 pub fn intersection(a: &[u64], b: &[u64]) -> usize {
+    intersection_of_at_least(a, b, 0).unwrap_or(0)
+}
+
+/// The same if it is at least `least`. What cannot reach it any more is looked at no further.
+pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Option<usize> {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
-        let (x, y) = (a[i], b[j]);
-        shared += usize::from(x == y);
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
+        if shared + (a.len() - i).min(b.len() - j) < least {
+            return None;
+        }
+        let mut steps = STEPS;
+        while steps > 0 && i < a.len() && j < b.len() {
+            let (x, y) = (a[i], b[j]);
+            shared += usize::from(x == y);
+            i += usize::from(x <= y);
+            j += usize::from(y <= x);
+            steps -= 1;
+        }
     }
-    shared
+    (shared >= least).then_some(shared)
 }
+
+/// Steps between two looks at what can still be reached.
+const STEPS: usize = 32;
 
 /// |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
 pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
@@ -39,14 +54,18 @@ mod tests {
     proptest! {
         #[test]
         fn equals_the_textbook(
-            a in proptest::collection::btree_set(0u64..60, 0..40),
-            b in proptest::collection::btree_set(0u64..60, 0..40),
+            a in proptest::collection::btree_set(0u64..300, 0..200),
+            b in proptest::collection::btree_set(0u64..300, 0..200),
         ) {
             let list = |set: &BTreeSet<u64>| set.iter().copied().collect::<Vec<_>>();
             let shared = a.intersection(&b).count();
             let union = a.union(&b).count();
             let (a, b) = (list(&a), list(&b));
             prop_assert_eq!(intersection(&a, &b), shared);
+            for least in shared.saturating_sub(1)..shared + 2 {
+                let expected = (shared >= least).then_some(shared);
+                prop_assert_eq!(intersection_of_at_least(&a, &b, least), expected);
+            }
             let expected = if union == 0 { 0.0 } else { shared as f64 / union as f64 };
             prop_assert_eq!(jaccard(&a, &b).get(), expected);
             prop_assert_eq!(jaccard(&b, &a), jaccard(&a, &b));

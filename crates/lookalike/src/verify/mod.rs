@@ -107,14 +107,12 @@ pub(crate) fn check(plan: &Plan, a: &[u64], b: &[u64]) -> Option<Similarity> {
 
 /// The Jaccard index if it is at least the threshold; the first list is not the longer one.
 fn reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similarity> {
-    if !threshold.admits(less.len(), more.len()) {
+    if more.is_empty() || !threshold.admits(less.len(), more.len()) {
         return None;
     }
-    let shared = intersection(less, more);
-    let union = less.len() + more.len() - shared;
-    threshold
-        .admits(shared, union)
-        .then(|| Similarity::ratio(shared, union))
+    let both = less.len() + more.len();
+    let shared = jaccard::intersection_of_at_least(less, more, threshold.least_shared(both))?;
+    Some(Similarity::ratio(shared, both - shared))
 }
 
 /// Whether two sets are near enough to be candidates of a measure that is not one of sets.

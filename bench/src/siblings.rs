@@ -1,0 +1,111 @@
+//! Documents of one template that are a little less similar than the threshold: all are kept, and the
+//! time must not grow with the square of their number.
+//!
+//! The answer is checked in the short form, against the verdicts of the oracle.
+
+use anyhow::{Result, ensure};
+use lookalike::Threshold;
+use lookalike_oracle::{Verdict, all_pairs, generate, verdicts_from_pairs};
+use serde::Serialize;
+
+use crate::corpora::Corpus;
+use crate::{dedup, machine};
+
+#[derive(Serialize)]
+struct Row {
+    /// Words of their own, of a hundred.
+    own: u32,
+    places: &'static str,
+    documents: u64,
+    kept: u64,
+    #[serde(serialize_with = "machine::rounded")]
+    seconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    microseconds_a_document: f64,
+}
+
+/// Where the words of their own stand.
+#[derive(Clone, Copy)]
+enum Places {
+    Own,
+    Same,
+}
+
+impl Places {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Own => "anywhere",
+            Self::Same => "the same in all",
+        }
+    }
+}
+
+/// Words of their own, of a hundred, and where they stand.
+const TEMPLATES: [(Places, u32); 6] = [
+    (Places::Own, 4),
+    (Places::Own, 5),
+    (Places::Own, 7),
+    (Places::Own, 10),
+    (Places::Same, 8),
+    (Places::Same, 12),
+];
+
+/// Measures on two threads.
+pub fn run() -> Result<()> {
+    let mut rows = Vec::new();
+    for (places, own) in TEMPLATES {
+        for documents in [10_000, 20_000, 40_000] {
+            rows.push(measure(places, own, documents, 2)?);
+        }
+    }
+    machine::write("siblings", rows)
+}
+
+/// More than a group that is used as it is.
+const SHORT: usize = 800;
+
+/// A short form, as a test.
+pub fn smoke() -> Result<()> {
+    for (places, own) in TEMPLATES {
+        let row = measure(places, own, SHORT, 0)?;
+        let made = made(places, own, SHORT);
+        let texts: Vec<&str> = made.iter().map(|(_, text)| text.as_str()).collect();
+        let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
+        let order: Vec<usize> = (0..texts.len()).collect();
+        let verdicts = verdicts_from_pairs(&order, 0, &pairs);
+        let kept = verdicts.iter().filter(|&it| *it == Verdict::Kept).count();
+        ensure!(
+            row.kept == kept as u64,
+            "{} with {own} words of their own kept, not {kept}",
+            row.kept
+        );
+    }
+    Ok(())
+}
+
+fn made(places: Places, own: u32, documents: usize) -> Vec<(String, String)> {
+    let make = match places {
+        Places::Own => generate::template,
+        Places::Same => generate::form,
+    };
+    make(documents, 11, f64::from(own) / 100.0)
+}
+
+fn measure(places: Places, own: u32, documents: usize, rounds: u32) -> Result<Row> {
+    let folder = tempfile::tempdir()?;
+    let corpus = Corpus::made("siblings", &made(places, own, documents), folder.path())?;
+    let run = dedup::best(&corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
+    let row = Row {
+        own,
+        places: places.name(),
+        documents: run.documents,
+        kept: run.kept,
+        seconds: run.seconds,
+        microseconds_a_document: run.seconds * 1e6 / run.documents as f64,
+    };
+    println!(
+        "{own:2} words of their own, {:16} {documents:6} documents {:6.3} s {:5.0} µs a document, kept {}",
+        row.places, row.seconds, row.microseconds_a_document, row.kept
+    );
+    Ok(row)
+}
