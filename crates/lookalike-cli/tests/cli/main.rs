@@ -22,6 +22,7 @@ mod killed;
 mod libraries;
 mod matching;
 mod measures;
+mod oracle;
 mod outputs;
 mod plain;
 mod planting;

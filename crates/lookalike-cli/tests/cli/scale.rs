@@ -51,6 +51,12 @@ fn a_document_of_a_hundred_megabytes() {
         (&summary["documents"], &summary["kept"]),
         (&4.into(), &3.into())
     );
+    let peak = place.peak_of("dedup in.txt -o again.txt --quiet");
+    let bound = 256_000_000 + 12 * written as u64;
+    assert!(
+        peak > written as u64 && peak <= bound,
+        "{peak} bytes of {bound}"
+    );
     assert_eq!(
         place.bytes("out.txt").len(),
         written + "\nshort\n短文\n".len()

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::Place;
+use crate::support::{self, Place};
 
 /// How long a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -147,11 +147,7 @@ impl Service {
 
     /// The most bytes of memory that it has had so far.
     pub(crate) fn peak_memory(&self) -> u64 {
-        let status = format!("/proc/{}/status", self.child.id());
-        let status = std::fs::read_to_string(status).unwrap();
-        let peak = status.lines().find_map(|it| it.strip_prefix("VmHWM:"));
-        let kibibytes = peak.unwrap().trim().strip_suffix(" kB").unwrap();
-        kibibytes.parse::<u64>().unwrap() << 10
+        support::peak_memory(self.child.id()).unwrap()
     }
 
     /// Kills it as the system would, at once.

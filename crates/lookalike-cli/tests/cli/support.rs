@@ -82,6 +82,22 @@ impl Place {
         self.command(line).stdin(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Runs, expects success, and gives the most bytes of memory that it had, within some
+    /// milliseconds of its end.
+    pub(crate) fn peak_of(&self, line: &str) -> u64 {
+        let mut child = self.spawn(line);
+        let mut most = 0;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            most = most.max(peak_memory(child.id()).unwrap_or(0));
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        };
+        assert!(status.success(), "{line}");
+        most
+    }
+
     pub(crate) fn run_with(&self, line: &str, input: &[u8]) -> Ran {
         let mut child = self.spawn(line);
         let mut stdin = child.stdin.take().unwrap();
@@ -151,6 +167,14 @@ impl From<std::process::Output> for Ran {
             err,
         }
     }
+}
+
+/// The most bytes of memory that a process has had so far; None once it has ended.
+pub(crate) fn peak_memory(process: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let peak = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
+    let kibibytes = peak.trim().strip_suffix(" kB")?;
+    Some(kibibytes.parse::<u64>().ok()? << 10)
 }
 
 /// The rows of a TSV table behind its header.

@@ -1,0 +1,91 @@
+//! Whole runs against the definition in strings, which shares no code with the engine.
+
+use std::collections::HashMap;
+
+use lookalike_oracle::generate::{self, Kind};
+use lookalike_oracle::{Document, Verdict, all_pairs, verdicts_from_pairs};
+
+use crate::support::{Place, jsonl};
+
+type Texts = Vec<(String, String)>;
+
+/// Texts of every kind, long and short, and siblings of one template a little below the threshold.
+fn corpora() -> [(&'static str, Texts); 5] {
+    [
+        ("english", generate::corpus(Kind::English, 800, 21)),
+        ("chinese", generate::corpus(Kind::Chinese, 800, 22)),
+        ("short", generate::corpus(Kind::Short, 2500, 23)),
+        ("template", generate::template(900, 24, 0.05)),
+        ("form", generate::form(900, 25, 0.08)),
+    ]
+}
+
+fn written(place: &Place, documents: &Texts) {
+    let rows = documents.iter().map(|(id, text)| (&id[..], &text[..]));
+    place.write("in.jsonl", jsonl(rows));
+}
+
+/// What is removed, and for every removed one the kept one and the similarity.
+fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
+    place.ok(&format!("dedup in.jsonl {options} --removed removed.tsv"));
+    let rows = place.table("removed.tsv").into_iter();
+    rows.map(|row| (row[0].clone(), (row[1].clone(), row[2].parse().unwrap())))
+        .collect()
+}
+
+#[test]
+fn the_exact_join_gives_the_verdicts_of_the_definition() {
+    let mut all = 0;
+    for (name, documents) in corpora() {
+        let place = Place::new();
+        written(&place, &documents);
+        let texts: Vec<&str> = documents.iter().map(|(_, text)| &text[..]).collect();
+        let order: Vec<usize> = (0..texts.len()).collect();
+        for threshold in [0.5, 0.75, 0.9] {
+            let pairs = all_pairs(&texts, 2, threshold);
+            let verdicts = verdicts_from_pairs(&order, 0, &pairs);
+            let expected: HashMap<_, _> = verdicts
+                .iter()
+                .enumerate()
+                .filter_map(|(at, verdict)| match *verdict {
+                    Verdict::Kept => None,
+                    Verdict::Removed { kept, similarity } => {
+                        let id = |at: usize| documents[at].0.clone();
+                        Some((id(at), (id(kept), similarity)))
+                    }
+                })
+                .collect();
+            let found = removed(&place, &format!("--method join --threshold {threshold}"));
+            assert_eq!(found, expected, "{name} at {threshold}");
+            all += found.len();
+        }
+    }
+    assert!(all > 2000, "{all}");
+}
+
+/// By default candidates of long texts are found by sketches: hardly any is missed, and what is
+/// reported is true.
+#[test]
+fn by_default_what_is_removed_is_as_similar_as_it_says() {
+    for (name, documents) in corpora() {
+        let place = Place::new();
+        written(&place, &documents);
+        let text_of: HashMap<_, _> = documents.iter().map(|(id, text)| (id, text)).collect();
+        let document = |id: &String| Document::new(text_of[id], 2);
+        let found = removed(&place, "");
+        for (id, (kept, similarity)) in &found {
+            assert_eq!(document(id).similarity(&document(kept)), *similarity);
+            assert!(
+                *similarity >= 0.75 && !found.contains_key(kept),
+                "{id} {kept}"
+            );
+        }
+        let exactly = removed(&place, "--method join").len();
+        let share = found.len() as f64 / exactly.max(1) as f64;
+        let near = |share: f64| (0.99..=1.01).contains(&share);
+        assert!(
+            exactly == 0 && found.is_empty() || near(share),
+            "{name}: {share}"
+        );
+    }
+}
