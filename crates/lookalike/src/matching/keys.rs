@@ -183,7 +183,7 @@ fn by_sketches(
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
     let refines = corpus.plan.settings().measure != Measure::Sketch;
-    let mut hot = vec![false; if refines { corpus.len() } else { 0 }];
+    let mut crowds: Vec<Vec<Rank>> = Vec::new();
     for portion in 0..keys.portions {
         let keyed = |ranks: &[Rank]| {
             let mut keyed = Vec::with_capacity(ranks.len() * keys.most);
@@ -198,24 +198,50 @@ fn by_sketches(
         builder.add(&mut keyed, |members| {
             let is_hot = refines && members.len() > judge.portions.hot;
             if is_hot {
-                members
-                    .iter()
-                    .for_each(|member| hot[member.rank as usize] = true);
+                crowds.push(members.iter().map(|member| member.rank).collect());
             }
             !is_hot
         });
     }
-    let hot: Vec<Rank> = (0..hot.len() as Rank)
+    by_crowds(corpus, judge, crowds, builder)
+}
+
+/// Large groups, as they are or by the rarest features of their members: whatever goes through fewer.
+fn by_crowds(
+    corpus: &Corpus<'_>,
+    judge: &mut Judge<'_>,
+    crowds: Vec<Vec<Rank>>,
+    builder: &mut GroupsBuilder,
+) -> Result<()> {
+    if crowds.is_empty() {
+        return Ok(());
+    }
+    let mut hot = vec![false; corpus.len()];
+    crowds
+        .iter()
+        .flatten()
+        .for_each(|&rank| hot[rank as usize] = true);
+    let ranks: Vec<Rank> = (0..hot.len() as Rank)
         .filter(|&rank| hot[rank as usize])
         .collect();
-    let bitmaps = Mutex::new(Bitmaps::new(if hot.is_empty() { 0 } else { corpus.len() }));
-    let frequencies = Frequencies::count(corpus, judge, &hot, &|rank, features| {
+    drop(hot);
+    let bitmaps = Mutex::new(Bitmaps::new(corpus.len()));
+    let frequencies = Frequencies::count(corpus, judge, &ranks, &|rank, features| {
         let bitmap = bitmap(features);
         let mut bitmaps = bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
         bitmaps.insert(rank, features.len(), &bitmap);
     })?;
     judge.bitmaps = bitmaps.into_inner().unwrap_or_else(PoisonError::into_inner);
-    by_rare_features(corpus, judge, &hot, frequencies, builder)
+    let met = crowds.iter().map(|crowd| (crowd.len() as f64).powi(2));
+    let met_by_features = frequencies.met(corpus, judge, &ranks)?;
+    if met.sum::<f64>() > judge.portions.refining * met_by_features {
+        drop(crowds);
+        return by_rare_features(corpus, judge, &ranks, frequencies, builder);
+    }
+    for crowd in crowds {
+        builder.push(crowd);
+    }
+    Ok(())
 }
 
 /// The keys of `ranks` that may be shared, most of those that nobody shares left out: they need not
@@ -448,6 +474,27 @@ impl Frequencies {
             Ok(())
         })?;
         Ok(frequencies)
+    }
+
+    /// How many others documents may meet by their rarest features, all together, by a sample: those
+    /// that have one of a document's full prefix anywhere.
+    fn met(&self, corpus: &Corpus<'_>, judge: &Judge<'_>, ranks: &[Rank]) -> Result<f64> {
+        const SAMPLE: usize = 256;
+        let threshold = corpus.plan.candidate_threshold();
+        let (mut buffer, mut rarest) = (Vec::new(), Rarest::default());
+        let (mut met, mut drawn) = (0.0, 0);
+        for &rank in ranks.iter().step_by(ranks.len().div_ceil(SAMPLE).max(1)) {
+            let document = corpus.document(rank);
+            judge
+                .material
+                .features_once(document, &mut buffer, |features| {
+                    self.rarest(features, threshold, &mut rarest);
+                })?;
+            let full = &rarest.features[..rarest.full];
+            met += full.iter().map(|&(count, _)| f64::from(count)).sum::<f64>();
+            drawn += 1;
+        }
+        Ok(met / f64::from(drawn.max(1)) * ranks.len() as f64)
     }
 
     /// A table of these counts, a power of two of them.

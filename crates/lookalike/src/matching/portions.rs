@@ -10,8 +10,11 @@ pub(super) struct Portions {
     /// Keys of rare features that are sorted at a time for every document, where that is more: each
     /// further portion makes all features again.
     pub(super) rare: usize,
-    /// A group of more members than this is refined by the features of its members.
+    /// A group of more members than this may be refined by the features of its members.
     pub(super) hot: usize,
+    /// Groups of more members are refined if going through them takes more than this many times what
+    /// going through those of the rarest features is thought to take.
+    pub(super) refining: f64,
     /// Documents in the first block of a walk: until something is kept, every pair of a block may
     /// have to be compared.
     pub(super) first_block: usize,
@@ -39,6 +42,7 @@ impl Default for Portions {
             keys: 2 << 20,
             rare: 3,
             hot: 512,
+            refining: 1.0,
             first_block: 32,
             block: 2048,
             few: 64,

@@ -674,6 +674,7 @@ const TINY: Portions = Portions {
     near: 0,
     neighbours: 0,
     remembered: 0,
+    refining: 0.0,
 };
 
 const SMALL: Portions = Portions {
@@ -687,6 +688,7 @@ const SMALL: Portions = Portions {
     near: 500,
     neighbours: 1,
     remembered: 900,
+    refining: 1.0,
 };
 
 /// A text as a list of words, and changes to it.
@@ -972,6 +974,7 @@ fn hot_groups_lose_no_pair() {
             .max();
         let hot = Portions {
             hot: 80,
+            refining: 0.0,
             ..Portions::default()
         };
         assert!(
@@ -985,6 +988,14 @@ fn hot_groups_lose_no_pair() {
             hot,
             Portions { keys: 500, ..hot },
             Portions {
+                refining: f64::INFINITY,
+                ..hot
+            },
+            Portions {
+                refining: 1.0,
+                ..hot
+            },
+            Portions {
                 hot: usize::MAX,
                 ..hot
             },
@@ -993,7 +1004,10 @@ fn hot_groups_lose_no_pair() {
         }
         let pairs = run.model_pairs(false);
         assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
-        assert_eq!(run.pairs(hot, &sketches, false), pairs, "{settings:?}");
+        for refining in [0.0, 1.0, f64::INFINITY] {
+            let portions = Portions { refining, ..hot };
+            assert_eq!(run.pairs(portions, &sketches, false), pairs, "{settings:?}");
+        }
     }
 }
 

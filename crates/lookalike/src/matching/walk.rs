@@ -252,9 +252,9 @@ const MEMBERS_AHEAD: Rank = 8;
 struct Finding {
     /// The best match among the documents kept before the block.
     best: Option<Best>,
-    /// Documents of the block before it that share a key.
-    met: Vec<Rank>,
-    /// Candidates among them, with their similarity if they were compared and match.
+    /// Candidates inside the block are before this one.
+    below: Rank,
+    /// These candidates, with their similarity if they were compared and match.
     inner: Vec<(Rank, Route, Option<Similarity>)>,
 }
 
@@ -308,23 +308,37 @@ impl Walk<'_> {
     /// nobody needs to be compared with them.
     fn find_inner(&self, findings: &mut [Finding], start: Rank) {
         let undecided: Vec<bool> = findings.iter().map(|it| it.best.is_none()).collect();
-        let at = |other: Rank| (other - start) as usize;
-        let find = |(finding, rank): (&mut Finding, Rank)| {
-            finding.met.retain(|&other| undecided[at(other)]);
-            finding.met.iter().for_each(|&it| self.judge.fetch(it));
-            for &other in &finding.met {
-                let route = match self.nodes.first(rank) == other {
-                    true => Some(Route::Exact),
-                    false => self.judge.candidates(rank, other),
-                };
+        let Some(earliest) = undecided.iter().position(|&it| it) else {
+            return;
+        };
+        let may_be_kept = |other: Rank| undecided[(other - start) as usize];
+        let find = |seen: &mut Seen, (finding, rank): (&mut Finding, Rank)| {
+            if finding.below <= start + earliest as Rank {
+                return;
+            }
+            let first = self.nodes.first(rank);
+            seen.begin();
+            if first >= start && first < rank && may_be_kept(first) {
+                seen.is_new(first);
+                finding.inner.push((first, Route::Exact, None));
+            }
+            for group in self.groups.around(first) {
+                let before = self.groups.ahead(group).iter();
+                let before = before.take_while(|&&other| other < finding.below);
+                before
+                    .filter(|&&other| may_be_kept(other))
+                    .for_each(|&other| seen.meet(&self.judge, other));
+            }
+            for &other in seen.met().iter().filter(|&&other| other != first) {
+                let route = self.judge.candidates(rank, other);
                 finding
                     .inner
                     .extend(route.map(|route| (other, route, None)));
             }
-            finding.met = Vec::new();
         };
         let ranks = start..start + findings.len() as Rank;
-        findings.par_iter_mut().zip(ranks).for_each(find);
+        let findings = findings.par_iter_mut().zip(ranks);
+        findings.for_each_init(Seen::default, find);
     }
 
     /// Makes the features that comparing inside the block will ask for, so that all threads share
@@ -349,7 +363,7 @@ impl Walk<'_> {
             .try_for_each(|rank| self.judge.prepare(rank))
     }
 
-    /// Compares a document with those kept before the block, and finds whom it meets inside.
+    /// Compares a document with those kept before the block.
     fn look_up(&self, rank: Rank, start: Rank, seen: &mut Seen) -> Result<Finding> {
         let mut finding = Finding::default();
         self.fetch_ahead(rank);
@@ -357,32 +371,24 @@ impl Walk<'_> {
         if self.is_given(rank) {
             return Ok(finding);
         }
-        let mut below = rank;
+        finding.below = rank;
         if first < start && self.kept[first as usize] {
             finding.offer(first, Route::Exact, Some(Similarity::ONE));
             if !self.is_given(first) {
+                finding.below = 0;
                 return Ok(finding);
             }
             // One given before it may be as similar: given ones are kept whatever they match.
-            below = first;
+            finding.below = first;
         }
         seen.begin();
         for group in self.groups.around(first) {
-            for members in [self.groups.kept(group), self.groups.ahead(group)] {
-                let before = members.iter().take_while(|&&other| other < below);
-                before.for_each(|&other| match other < start {
-                    true => seen.meet(&self.judge, other),
-                    false => _ = seen.is_new(other),
-                });
-            }
-        }
-        if first >= start && first < rank {
-            seen.is_new(first);
+            let kept = self.groups.kept(group).iter();
+            let before = kept.take_while(|&&other| other < finding.below);
+            before.for_each(|&other| seen.meet(&self.judge, other));
         }
         for &other in seen.met() {
-            if other >= start {
-                finding.met.push(other);
-            } else if let Some(route) = self.judge.candidates(rank, other) {
+            if let Some(route) = self.judge.candidates(rank, other) {
                 finding.offer(other, route, self.judge.check(rank, other, route)?);
             }
         }

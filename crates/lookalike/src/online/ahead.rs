@@ -5,8 +5,10 @@
 //! is enough to look at those; after any other change, and for another arrival, all is checked again.
 
 use super::material::Texts;
+use super::rarity::Asked;
 use super::{Arrival, Found, Matcher, Prepared, Slot, Time, better};
 use crate::error::Result;
+use crate::matching::Side;
 use crate::text::State;
 
 /// What a check has found at some moment; see [`Matcher::look_ahead`].
@@ -16,9 +18,10 @@ pub struct Ahead {
     arrival: Arrival,
     /// An equal text was found that nothing can beat which is added later; keys were not made.
     settled: bool,
-    /// The document's keys, of which the first `added` are those under which it is added.
-    keys: Vec<u64>,
-    added: usize,
+    /// The keys under which the document looks for others.
+    asked: Vec<Asked>,
+    /// Those under which it is added; none if it has found an equal or similar one.
+    added: Vec<(u64, Side)>,
     /// Documents from this number on were not there.
     since: u64,
     changes: u64,
@@ -29,7 +32,7 @@ pub struct Ahead {
 /// A document's keys, made on any thread for [`Matcher::keep_with`].
 #[derive(Clone, Debug)]
 pub struct Keyed {
-    keys: Vec<u64>,
+    keys: Vec<(u64, Side)>,
     generation: u64,
 }
 
@@ -56,8 +59,8 @@ impl Matcher {
             found: None,
             arrival: *arrival,
             settled: false,
-            keys: Vec::new(),
-            added: 0,
+            asked: Vec::new(),
+            added: Vec::new(),
             since: self.sections.next(),
             changes: self.changes,
             generation: self.keys.generation(),
@@ -68,9 +71,12 @@ impl Matcher {
         ahead.found = self.equal(document, arrival);
         ahead.settled = ahead.found.is_some();
         if !ahead.settled {
-            (ahead.keys, ahead.added) = self.keys.of(document);
-            let candidates = self.candidates(document, arrival, &ahead.keys)?;
+            ahead.asked = self.keys.to_ask(document);
+            let candidates = self.candidates(document, arrival, &ahead.asked)?;
             ahead.found = self.best(document, candidates, texts)?;
+            if ahead.found.is_none() {
+                ahead.added = self.keys.to_add(document);
+            }
         }
         Ok(ahead)
     }
@@ -112,14 +118,15 @@ impl Matcher {
             return;
         }
         let from = self.glances.from(self.glances.of(document.brief()));
-        for &key in &ahead.keys {
-            if self.recent.may_have(key, since) {
+        for &asked in &ahead.asked {
+            if self.recent.may_have(asked.key, since) {
                 // The newest come first, and those before `since` end it.
-                self.buckets.visit(key, since, |number, glance| {
-                    if !from.rules_out(glance) {
-                        visit(number);
-                    }
-                });
+                self.buckets
+                    .visit(asked.key, since, |number, glance, side| {
+                        if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
+                            visit(number);
+                        }
+                    });
             }
         }
         if let (Some(_), Some(distance), Some(code)) =
@@ -145,10 +152,10 @@ impl Matcher {
         order: u64,
         time: Time,
     ) -> Result<Slot> {
-        if ahead.generation != self.keys.generation() || ahead.settled {
+        if ahead.generation != self.keys.generation() || ahead.added.is_empty() {
             return self.keep(document, order, time);
         }
-        self.add(document, &ahead.keys[..ahead.added], order, time)
+        self.add(document, &ahead.added, order, time)
     }
 
     /// Makes what takes longest when a document is kept that was not checked.
@@ -164,7 +171,7 @@ impl Matcher {
         keyed
             .keys
             .iter()
-            .for_each(|&key| self.buckets.prefetch(key));
+            .for_each(|&(key, _)| self.buckets.prefetch(key));
     }
 
     /// As [`keep`](Self::keep), with keys that were made before.

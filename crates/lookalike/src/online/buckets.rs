@@ -12,6 +12,7 @@
 
 use super::glance::Glance;
 use crate::arch;
+use crate::matching::Side;
 
 /// Keys to the numbers of what has them; see the [module](super).
 #[derive(Debug)]
@@ -36,7 +37,7 @@ struct Shard {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The lower half of the key.
+    /// The lower half of the key, but for the highest bit: whether the document is on the probing side.
     tag: u32,
     /// The lower half of the document's number.
     number: u32,
@@ -44,6 +45,9 @@ struct Entry {
     next: u32,
     glance: Glance,
 }
+
+/// The bit of a tag that tells the side.
+const PROBING: u32 = 1 << 31;
 
 /// Shards, as a power of two: some tens of thousands of entries each when there are fifty million
 /// documents.
@@ -84,10 +88,10 @@ impl Buckets {
         }
     }
 
-    /// Calls back with the number and the glance of every document with the key, and of few others
-    /// with a key that is like it, the newest first. All before `low` are gone.
+    /// Calls back with the number, the glance and the side of every document with the key, and of few
+    /// others with a key that is like it, the newest first. All before `low` are gone.
     #[inline]
-    pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance)) {
+    pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance, Side)) {
         let shard = &self.shards[Self::shard(key)];
         let mut next = shard.newest(key);
         while let Some(at) = next {
@@ -95,8 +99,10 @@ impl Buckets {
             let Some(number) = whole(entry.number, low) else {
                 return;
             };
-            if entry.tag == key as u32 {
-                visit(number, entry.glance);
+            if (entry.tag ^ key as u32) & !PROBING == 0 {
+                let probing = entry.tag & PROBING != 0;
+                let side = if probing { Side::Probing } else { Side::Full };
+                visit(number, entry.glance, side);
             }
             next = (entry.next as usize).checked_sub(1);
         }
@@ -107,7 +113,7 @@ impl Buckets {
     pub(super) fn insert(
         &mut self,
         key: u64,
-        (number, glance): (u64, Glance),
+        (number, glance, side): (u64, Glance, Side),
         low: u64,
         dead: impl Fn(u64) -> bool,
     ) {
@@ -115,7 +121,8 @@ impl Buckets {
         if shard.entries.len() == shard.entries.capacity() {
             shard.make_room(low, dead);
         }
-        shard.push(key as u32, number as u32, glance);
+        let probing = if side == Side::Probing { PROBING } else { 0 };
+        shard.push(key as u32 & !PROBING | probing, number as u32, glance);
     }
 
     /// Moves the hand, once for each document that was added.
@@ -253,7 +260,10 @@ mod tests {
 
     fn found(buckets: &Buckets, key: u64, low: u64) -> Vec<u64> {
         let mut found = Vec::new();
-        buckets.visit(key, low, |number, _| found.push(number));
+        buckets.visit(key, low, |number, _, side| {
+            assert_eq!(side == Side::Probing, number % 3 == 0);
+            found.push(number);
+        });
         found
     }
 
@@ -268,7 +278,8 @@ mod tests {
             for step in 0..20_000u64 {
                 let number = start + step;
                 let key = mix(mix(step) % if step < 10_000 { 700 } else { 90 });
-                buckets.insert(key, (number, Glance::NOTHING), low, dead);
+                let side = [Side::Probing, Side::Full, Side::Full][number as usize % 3];
+                buckets.insert(key, (number, Glance::NOTHING, side), low, dead);
                 buckets.sweep(low, dead);
                 list.push((key, number));
                 if step % 500 == 499 {
@@ -319,7 +330,8 @@ mod tests {
         let mut most = 0;
         for number in 0..400_000u64 {
             let low = number.saturating_sub(50_000);
-            buckets.insert(mix(number), (number, Glance::NOTHING), low, |_| false);
+            let entry = (number, Glance::NOTHING, Side::Full);
+            buckets.insert(mix(number), entry, low, |_| false);
             most = most.max(buckets.bytes() - empty);
         }
         assert!(most < 50_000 * 50, "{most}");

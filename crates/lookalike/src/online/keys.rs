@@ -4,9 +4,9 @@
 //! [`rarity`](super::rarity).
 
 use super::prepared::Prepared;
-use super::rarity::Rarity;
+use super::rarity::{Asked, Rarity};
 use super::sections::Sections;
-use crate::matching::{band_key, block_key, smallest_key, text_key};
+use crate::matching::{Side, band_key, block_key, smallest_key, text_key};
 use crate::plan::{Blocks, Plan};
 use crate::text::State;
 
@@ -42,20 +42,26 @@ impl Keys {
         (document.state() != State::Empty && !by_code).then(|| text_key(document.key()))
     }
 
-    /// The keys under which a document looks for others, of which the first ones, as many as are
-    /// returned beside them, are those under which it is found once it is added.
-    pub(super) fn of(&self, document: &Prepared) -> (Vec<u64>, usize) {
-        let mut keys = self.of_sketches(document);
-        let mut added = keys.len();
+    /// The keys under which a document looks for others.
+    pub(super) fn to_ask(&self, document: &Prepared) -> Vec<Asked> {
+        let of_sketches = self.of_sketches(document).into_iter();
+        let mut keys: Vec<_> = of_sketches.map(Asked::full).collect();
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            added = rarity.keys(features, &mut keys);
+            rarity.keys_to_ask(features, &mut keys);
         }
-        (keys, added)
+        keys
     }
 
-    /// The first ones of them alone.
-    pub(super) fn to_add(&self, document: &Prepared) -> Vec<u64> {
-        let mut keys = self.of_sketches(document);
+    /// Whether who asks under a key finds the document with a number, which stands on a side there.
+    pub(super) fn finds(&self, asked: Asked, number: u64, side: Side) -> bool {
+        let full = |rarity: &Rarity| rarity.is_full(asked, number);
+        side == Side::Full || self.rarity.as_ref().is_none_or(full)
+    }
+
+    /// The keys under which a document is found once it is added, and on which side it stands there.
+    pub(super) fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
+        let of_sketches = self.of_sketches(document).into_iter();
+        let mut keys: Vec<_> = of_sketches.map(|key| (key, Side::Full)).collect();
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
             rarity.keys_to_add(features, &mut keys);
         }

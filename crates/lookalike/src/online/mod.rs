@@ -52,7 +52,7 @@ pub use window::{Arrival, Time, Window};
 
 use crate::error::Result;
 use crate::hamming::live::{Live, Seq};
-use crate::matching::{Route, Rule, Sketched};
+use crate::matching::{Route, Rule, Side, Sketched};
 use crate::plan::Plan;
 use crate::recipe::Recipe;
 use crate::types::{Distance, DocId, Similarity};
@@ -60,6 +60,7 @@ use buckets::Buckets;
 use glance::Glances;
 use keys::Keys;
 use material::Material;
+use rarity::Asked;
 use recent::Recent;
 use sections::Sections;
 
@@ -396,7 +397,7 @@ impl Matcher {
         self.buckets.prefetch(key);
         let from = self.glances.from(self.glances.of(document.brief()));
         self.buckets
-            .visit(key, self.sections.low(), |number, glance| {
+            .visit(key, self.sections.low(), |number, glance, _| {
                 if from.rules_out(glance) {
                     return;
                 }
@@ -431,16 +432,17 @@ impl Matcher {
         &self,
         document: &Prepared,
         arrival: &Arrival,
-        keys: &[u64],
+        keys: &[Asked],
     ) -> Result<Vec<Candidate>> {
-        keys.iter().for_each(|&key| self.buckets.prefetch(key));
         keys.iter()
-            .for_each(|&key| self.buckets.prefetch_chain(key));
+            .for_each(|asked| self.buckets.prefetch(asked.key));
+        keys.iter()
+            .for_each(|asked| self.buckets.prefetch_chain(asked.key));
         let from = self.glances.from(self.glances.of(document.brief()));
         let (low, mut numbers) = (self.sections.low(), Vec::new());
-        for &key in keys {
-            self.buckets.visit(key, low, |number, glance| {
-                if !from.rules_out(glance) {
+        for &asked in keys {
+            self.buckets.visit(asked.key, low, |number, glance, side| {
+                if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
                     numbers.push(number);
                 }
             });
@@ -485,7 +487,13 @@ impl Matcher {
     }
 
     /// Adds a document under its keys.
-    fn add(&mut self, document: &Prepared, keys: &[u64], order: u64, time: Time) -> Result<Slot> {
+    fn add(
+        &mut self,
+        document: &Prepared,
+        keys: &[(u64, Side)],
+        order: u64,
+        time: Time,
+    ) -> Result<Slot> {
         let number = self.sections.next();
         let slot = self.sections.next_slot(order)?;
         if let Some(codes) = &self.codes {
@@ -501,9 +509,9 @@ impl Matcher {
         let dead = |number: u64| sections.is_dead(number);
         let glance = self.glances.of(document.brief());
         self.recent.begin(number);
-        for &key in keys {
-            self.buckets
-                .insert(key, (number, glance), sections.low(), dead);
+        for &(key, side) in keys {
+            let entry = (number, glance, side);
+            self.buckets.insert(key, entry, sections.low(), dead);
             self.recent.add(key);
         }
         self.buckets.sweep(sections.low(), dead);

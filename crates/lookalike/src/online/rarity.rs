@@ -1,7 +1,9 @@
 //! Which features are rare: orders of features for the prefix filter.
 //!
 //! The filter loses no pair under any total order of features, if both documents use the same one; by
-//! rarity it meets the fewest others. What is rare is learned from the documents that are kept. From
+//! rarity it meets the fewest others. Documents stand under a feature on a [`Side`]: those on the
+//! probing side do not meet one another, so that documents which share a template and too little else
+//! pass one another by (see [`Prefixes`]). What is rare is learned from the documents that are kept. From
 //! time to time what was learned becomes a new order, under which documents are added from then on.
 //! A document is looked up under every order that live documents were added under; the features
 //! that these choose are mostly the same.
@@ -15,8 +17,29 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use crate::matching::{Prefixes, feature_key};
+use crate::matching::{Prefixes, Side, feature_key};
 use crate::types::Threshold;
+
+/// A key under which a document looks for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) key: u64,
+    /// Under which orders the document is on the full side here: a bit for each, the oldest lowest.
+    full: u32,
+}
+
+impl Asked {
+    /// A key whose documents are all on the full side.
+    pub(super) fn full(key: u64) -> Self {
+        let full = u32::MAX;
+        Self { key, full }
+    }
+}
+
+/// The bit of an order; the last one is shared by all behind it.
+fn bit(order: u32) -> u32 {
+    1 << order.min(u32::BITS - 1)
+}
 
 /// What is rare.
 #[derive(Debug)]
@@ -39,8 +62,9 @@ struct Order {
     classes: Box<[u8]>,
 }
 
-/// Documents before the first order that was learned, and between any two.
-const LEAST: u64 = 4096;
+/// Documents before the first order that was learned, and between any two. Those before it are found
+/// by features that are not rare, for as long as they live.
+const LEAST: u64 = 1024;
 
 /// The most counters: 16 MiB.
 const MOST_COUNTERS: usize = 1 << 22;
@@ -61,27 +85,55 @@ impl Rarity {
         }
     }
 
-    /// Appends the keys under which a set is looked up, each once. The first ones are those under which
-    /// it would be added; returns how many keys there are with them.
-    pub(super) fn keys(&self, features: &[u64], keys: &mut Vec<u64>) -> usize {
+    /// Appends the keys under which a set looks for others, each once.
+    pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<Asked>) {
+        let mut ranked = RANKED.take();
         let start = keys.len();
-        self.keys_to_add(features, keys);
-        let added = keys.len();
-        let mut ranked = RANKED.take();
-        let older = self.orders.iter().rev().skip(1);
-        older.for_each(|order| order.rarest(features, self.threshold, &mut ranked, keys));
-        RANKED.set(ranked);
-        drop_repeats(keys, start, added);
-        added
-    }
-
-    /// Appends those under which it would be added alone.
-    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<u64>) {
-        let mut ranked = RANKED.take();
-        if let Some(newest) = self.orders.back() {
-            newest.rarest(features, self.threshold, &mut ranked, keys);
+        for (order, at) in self.orders.iter().zip(0..) {
+            let full = order.rank(features, self.threshold, &mut ranked);
+            let asked = |(place, &(_, key)): (usize, &(u8, u64))| Asked {
+                key,
+                full: if place < full { bit(at) } else { 0 },
+            };
+            keys.extend(ranked.iter().enumerate().map(asked));
         }
         RANKED.set(ranked);
+        if self.orders.len() > 1 {
+            keys[start..].sort_unstable_by_key(|asked| asked.key);
+            keys.dedup_by(|asked, kept| {
+                let same = asked.key == kept.key;
+                kept.full |= if same { asked.full } else { 0 };
+                same
+            });
+        }
+    }
+
+    /// Appends those under which it would be added.
+    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, Side)>) {
+        let mut ranked = RANKED.take();
+        if let Some(newest) = self.orders.back() {
+            let full = newest.rank(features, self.threshold, &mut ranked);
+            let sided = |(place, &(_, key)): (usize, &(u8, u64))| {
+                let side = if place < full {
+                    Side::Full
+                } else {
+                    Side::Probing
+                };
+                (key, side)
+            };
+            keys.extend(ranked.iter().enumerate().map(sided));
+        }
+        RANKED.set(ranked);
+    }
+
+    /// Whether who asks is on the full side under the order that the document with a number was
+    /// added under.
+    pub(super) fn is_full(&self, asked: Asked, number: u64) -> bool {
+        if asked.full == 0 {
+            return false;
+        }
+        let behind = self.orders.partition_point(|order| order.first <= number);
+        asked.full & bit(behind as u32 - 1) != 0
     }
 
     /// How many orders have begun.
@@ -148,49 +200,27 @@ thread_local! {
     static RANKED: Cell<Vec<(u8, u64)>> = const { Cell::new(Vec::new()) };
 }
 
-/// Leaves out keys from `added` on that were there before, from `start` on or from `added` on.
-fn drop_repeats(keys: &mut Vec<u64>, start: usize, added: usize) {
-    if keys.len() == added {
-        return;
-    }
-    keys[start..added].sort_unstable();
-    keys[added..].sort_unstable();
-    let mut end = added;
-    for at in added..keys.len() {
-        let key = keys[at];
-        let last = keys[end - 1];
-        let repeats = end > added && key == last || keys[start..added].binary_search(&key).is_ok();
-        if !repeats {
-            keys[end] = key;
-            end += 1;
-        }
-    }
-    keys.truncate(end);
-}
-
 impl Order {
-    /// Appends the keys of the features of a set's prefix.
-    fn rarest(
-        &self,
-        features: &[u64],
-        threshold: Threshold,
-        ranked: &mut Vec<(u8, u64)>,
-        keys: &mut Vec<u64>,
-    ) {
+    /// Ranks the features of a set's probing prefix by their classes, those of the full prefix first;
+    /// returns how many these are.
+    fn rank(&self, features: &[u64], threshold: Threshold, ranked: &mut Vec<(u8, u64)>) -> usize {
+        ranked.clear();
         if features.is_empty() {
-            return;
+            return 0;
         }
         let size = self.classes.len();
-        ranked.clear();
         ranked.extend(features.iter().map(|&feature| {
             let class = self.classes[place(feature, size)];
             (class, feature_key(feature))
         }));
-        let prefix = Prefixes::of(features.len(), threshold).probing;
-        if prefix < ranked.len() {
-            ranked.select_nth_unstable(prefix - 1);
+        let prefixes = Prefixes::of(features.len(), threshold);
+        for prefix in [prefixes.probing, prefixes.full] {
+            if prefix < ranked.len() {
+                ranked.select_nth_unstable(prefix - 1);
+            }
+            ranked.truncate(prefixes.probing);
         }
-        keys.extend(ranked[..prefix].iter().map(|&(_, key)| key));
+        prefixes.full
     }
 }
 
@@ -212,12 +242,21 @@ mod tests {
     use super::*;
     use crate::hash::mix;
 
+    type Sided = Vec<(u64, Side)>;
+
     #[test]
     fn classes_ascend_with_counts() {
         let classes: Vec<u8> = (0..5000).map(class).collect();
         assert!(classes.is_sorted());
         assert_eq!((class(0), class(1), class(u32::MAX)), (0, 4, 128));
         assert!(classes[1023] < classes[1300] && classes[1300] < classes[1600]);
+    }
+
+    /// Whether who asks finds a document of these keys and this number.
+    fn meets(rarity: &Rarity, asked: &Asked, keys: &[(u64, Side)], number: u64) -> bool {
+        let sides = keys.iter().filter(|(key, _)| *key == asked.key);
+        let mut sides = sides.map(|&(_, side)| side);
+        sides.any(|side| side == Side::Full || rarity.is_full(*asked, number))
     }
 
     /// Two sets at the threshold share a key, whichever orders they were added and asked under.
@@ -231,7 +270,7 @@ mod tests {
                 random = mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
                 random % limit
             };
-            let mut added: Vec<(Vec<u64>, Vec<u64>)> = Vec::new();
+            let mut added: Vec<(Vec<u64>, Sided, u64)> = Vec::new();
             let (mut met, mut orders) = (0, 0);
             for number in 0..30_000u64 {
                 let size = 1 + below(20);
@@ -246,27 +285,64 @@ mod tests {
                 }
                 if number % 1000 < 30 {
                     let mut asked = Vec::new();
-                    rarity.keys(&set, &mut asked);
-                    let distinct: std::collections::BTreeSet<_> = asked.iter().collect();
+                    rarity.keys_to_ask(&set, &mut asked);
+                    let distinct: std::collections::BTreeSet<_> =
+                        asked.iter().map(|asked| asked.key).collect();
                     assert_eq!(distinct.len(), asked.len());
-                    for (other, keys) in &added {
+                    for (other, keys, number) in &added {
                         let shared = crate::verify::intersection(&set, other);
                         if threshold.admits(shared, set.len() + other.len() - shared) {
-                            assert!(asked.iter().any(|key| keys.contains(key)));
+                            assert!(
+                                asked
+                                    .iter()
+                                    .any(|asked| meets(&rarity, asked, keys, *number))
+                            );
                             met += 1;
                         }
                     }
                 }
                 if number % 100 == 0 {
                     let mut keys = Vec::new();
-                    let count = rarity.keys(&set, &mut keys);
-                    keys.truncate(count);
-                    added.push((set.clone(), keys));
+                    rarity.keys_to_add(&set, &mut keys);
+                    added.push((set.clone(), keys, number));
                 }
                 rarity.learn(&set, number, 0, number);
                 orders = orders.max(rarity.orders.len());
             }
             assert!(met > 0 && orders > 2, "{met} {orders}");
+        }
+    }
+
+    /// Sets of one template whose own features are too many for the threshold find hardly any that was
+    /// added under an order that was learned.
+    #[test]
+    fn siblings_below_the_threshold_do_not_meet() {
+        let mut rarity = Rarity::new(Threshold::new(0.75).unwrap());
+        let mut added: Vec<Sided> = Vec::new();
+        for number in 0..4 * LEAST {
+            let own = (0..4).map(|at| mix(1000 + 4 * number + at));
+            let mut set: Vec<u64> = (0..20).map(mix).chain(own).collect();
+            set.sort_unstable();
+            if number == LEAST / 2 || number == 4 * LEAST - 1 {
+                let mut asked = Vec::new();
+                rarity.keys_to_ask(&set, &mut asked);
+                let met = |&number: &u64| {
+                    let keys = &added[number as usize];
+                    asked
+                        .iter()
+                        .any(|asked| meets(&rarity, asked, keys, number))
+                };
+                let met = |range: std::ops::Range<u64>| range.filter(|number| met(number)).count();
+                if number < LEAST {
+                    assert!(met(0..number) > 400);
+                } else {
+                    assert!(met(LEAST..number) < 150, "{}", met(LEAST..number));
+                }
+            }
+            let mut keys = Vec::new();
+            rarity.keys_to_add(&set, &mut keys);
+            added.push(keys);
+            rarity.learn(&set, number, 0, number);
         }
     }
 
