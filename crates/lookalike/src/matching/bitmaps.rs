@@ -4,8 +4,9 @@
 //! Documents of one template meet whatever their keys are, and to compare their features takes long.
 //! Bit i of a bitmap says whether the number of features whose hash leads to bit i is odd, so every
 //! bit in which two differ is a feature that only one of them has: what that rules out cannot reach
-//! the threshold (Sandes, Teodoro and Melo, "Bitmap Filter", 2020). Cost: 4 to 8 bits a feature, 256 bytes at the most, some
-//! nanoseconds a pair where to compare the features takes a microsecond.
+//! the threshold (Sandes, Teodoro and Melo, "Bitmap Filter", 2020). Cost: 4 to 8 bits a feature, 256
+//! bytes at the most, and a look at as many bits for a pair, where to compare the features is a look
+//! at every one.
 
 use super::groups::Rank;
 use crate::arch::{Arch, Cpu, Kernel, prefetch};
