@@ -203,7 +203,6 @@ pub(crate) struct PairsArgs {
         long,
         value_name = "IN",
         num_args = 1..,
-        conflicts_with = "all",
         help_heading = "Input"
     )]
     pub(crate) against: Vec<PathBuf>,
@@ -213,7 +212,8 @@ pub(crate) struct PairsArgs {
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Every pair of documents, not one document for each equal text
+    /// Every pair of documents, not one document for each equal text; with --against that is so in
+    /// any case
     #[arg(long, help_heading = "Output")]
     pub(crate) all: bool,
 
@@ -1290,6 +1290,8 @@ pub(crate) struct Matching {
     pub(crate) rule: Rule,
 
     /// Match only documents with equal values of this field
+    ///
+    /// Rows where the field is missing or null are compared with one another.
     #[arg(long, value_name = "FIELD")]
     pub(crate) within: Option<String>,
 

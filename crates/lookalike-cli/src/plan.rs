@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use lookalike::Recipe;
+use lookalike::matching::Surveyed;
 use lookalike::plan::{Bands, LEAST_CANDIDATES, Measure, Plan, Smallest, Unit};
 use lookalike_batch::run::{self, Forecast, measure_name};
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ pub(crate) fn explain(of: ForecastOf<'_>, printer: &Printer) -> Result<Outcome> 
     } else {
         let mut text = in_words(&recipe, &plan, printer);
         if let Some(forecast) = forecast {
-            text.push_str(&forecast_in_words(&forecast, printer));
+            text.push_str(&forecast_in_words(&forecast, of.followed, printer));
         }
         text
     };
@@ -56,12 +57,12 @@ fn forecast(of: ForecastOf<'_>, printer: Printer) -> Result<Option<Forecast>> {
         return Ok(None);
     };
     let reporter = Reporter::new(printer, false);
-    let forecast = run::forecast(&inputs, &settings, &reporter);
+    let forecast = run::forecast(&inputs, &settings, of.followed, &reporter);
     reporter.finish("");
     Ok(Some(forecast?))
 }
 
-fn forecast_in_words(forecast: &Forecast, printer: &Printer) -> String {
+fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer) -> String {
     let mut text = String::new();
     let heading = format!(
         "Predicted for {} documents from {} of them, of different texts",
@@ -89,8 +90,12 @@ fn forecast_in_words(forecast: &Forecast, printer: &Printer) -> String {
         "memory",
         &format!("about {} besides buffers", bytes(forecast.memory)),
     );
+    let compare = match followed {
+        Surveyed::Pairs => "compare all pairs",
+        Surveyed::Verdicts => "decide",
+    };
     let time = format!(
-        "about {:.1} s to read and to compare all pairs with {} thread{}, without writing",
+        "about {:.1} s to read and to {compare} with {} thread{}, without writing",
         forecast.seconds,
         forecast.threads,
         if forecast.threads == 1 { "" } else { "s" }

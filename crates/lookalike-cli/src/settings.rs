@@ -7,6 +7,7 @@ mod evaluation;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use lookalike::matching::Surveyed;
 use lookalike::plan::{self, Plan, SENTENCES};
 use lookalike::plant::Edit;
 use lookalike::verify::OfSequences;
@@ -52,6 +53,8 @@ pub(crate) struct ForecastOf<'a> {
     pub(crate) reading: &'a Reading,
     pub(crate) running: &'a Running,
     pub(crate) keep: &'a Keep,
+    /// What the run compares documents for.
+    pub(crate) followed: Surveyed,
 }
 
 /// Everything about one pairs run.

@@ -2,13 +2,14 @@
 //!
 //! Rows are chosen by their numbers, so the sample of an input is always the same. It goes through
 //! the reading and the matching of a run; counts of documents are scaled by the share that was
-//! chosen, counts of pairs by its square.
+//! chosen, counts of pairs by its square, and where documents are compared with kept ones alone by
+//! the power that the sample shows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::{ComparedPairs, Route, Survey, survey};
+use lookalike::matching::{ComparedPairs, Route, Survey, Surveyed, survey};
 use lookalike::plan::Plan;
 use serde::Serialize;
 
@@ -40,7 +41,7 @@ pub struct Forecast {
     pub compared: Vec<ForecastPairs>,
     /// Bytes of memory at the end of reading, without buffers and what finding candidates takes.
     pub memory: u64,
-    /// Seconds of reading, finding and comparing all pairs, without writing.
+    /// Seconds of reading, finding and comparing, without writing.
     pub seconds: f64,
     /// Threads that are reckoned with.
     pub threads: usize,
@@ -152,12 +153,20 @@ impl Sampling {
 pub fn forecast(
     paths: &RunInputs,
     settings: &Settings,
+    followed: Surveyed,
     progress: &dyn Progress,
 ) -> Result<Forecast> {
-    super::in_pool(settings.threads, || run(paths, settings, progress))
+    super::in_pool(settings.threads, || {
+        run(paths, settings, followed, progress)
+    })
 }
 
-fn run(paths: &RunInputs, settings: &Settings, progress: &dyn Progress) -> Result<Forecast> {
+fn run(
+    paths: &RunInputs,
+    settings: &Settings,
+    followed: Surveyed,
+    progress: &dyn Progress,
+) -> Result<Forecast> {
     let plan = Plan::new(&settings.recipe, settings.matching)?;
     let opened = Opened::new(paths, settings)?;
     let Some(bytes) = opened.bytes() else {
@@ -172,7 +181,7 @@ fn run(paths: &RunInputs, settings: &Settings, progress: &dyn Progress) -> Resul
     let reading = begun.elapsed().as_secs_f64();
     progress.begin(Stage::Candidates, None);
     let begun = Instant::now();
-    let survey = survey(&corpus.corpus(), MOST_COMPARED)?;
+    let survey = survey(&corpus.corpus(), followed, MOST_COMPARED)?;
     let matching = begun.elapsed().as_secs_f64();
     Ok(Scale {
         sampling: &sampling,
@@ -196,7 +205,7 @@ impl Scale<'_> {
     ) -> Forecast {
         let share = self.sampling.read_share() * self.sampling.chosen_share();
         let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
-        let of_pairs = of_documents * of_documents / survey.share.max(f64::MIN_POSITIVE);
+        let of_pairs = survey.scale(of_documents);
         let rows = self.sampling.rows.load(Ordering::Relaxed) as f64;
         let documents = rows / self.sampling.read_share().max(f64::MIN_POSITIVE);
         // Comparing grows with pairs, all else with documents.

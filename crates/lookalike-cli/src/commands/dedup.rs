@@ -1,6 +1,7 @@
 //! `lookalike dedup`.
 
 use anyhow::Result;
+use lookalike::matching::Surveyed;
 use lookalike_batch::run;
 
 use crate::Outcome;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
             reading: &args.reading,
             running: &args.running,
             keep: &args.keep,
+            followed: Surveyed::Verdicts,
         };
         return plan::explain(of, &printer);
     }

@@ -1,6 +1,7 @@
 //! `lookalike pairs`.
 
 use anyhow::Result;
+use lookalike::matching::Surveyed;
 use lookalike_batch::run::{self, Keep};
 
 use crate::Outcome;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
             reading: &args.reading,
             running: &args.running,
             keep: &Keep::First,
+            followed: Surveyed::Pairs,
         };
         return plan::explain(of, &printer);
     }

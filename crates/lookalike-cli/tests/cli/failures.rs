@@ -60,10 +60,6 @@ fn contradictions_and_options_without_effect_are_refused() {
             &["nothing"],
         ),
         ("pairs", &["IN"]),
-        (
-            "pairs in.jsonl --against in.jsonl --all",
-            &["--against", "--all"],
-        ),
         ("explain", &["REMOVED"]),
         ("explode", &["explode"]),
         ("recipe nothing", &["nothing", "default-1"]),

@@ -352,6 +352,8 @@ fn documents_that_are_known_already() {
     place.ok(kept_last);
     assert_eq!(place.ids("out.jsonl"), ["b"]);
     let pairs = place.ok("pairs new.jsonl --against old.jsonl");
+    let all = place.ok("pairs new.jsonl --against old.jsonl --all");
+    assert_eq!(all.text(), pairs.text());
     assert_eq!(pairs.text(), "a\tb\tsimilarity\nx\tx\t1\ny\tx\t1\n");
 }
 

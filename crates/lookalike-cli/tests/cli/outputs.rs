@@ -346,6 +346,23 @@ fn a_plan_predicts_what_a_run_will_compare() {
     assert!((45_000.0..75_000.0).contains(&pairs), "{pairs}");
     assert!(forecast["memory"].as_u64().unwrap() > 60_000 * 45);
 
+    // A run that keeps few compares each document with these, not with all that match it.
+    let alike = |to: u32| -> String {
+        let template: String = (0..90).map(|word| format!("t{word} ")).collect();
+        let row = |at| format!("{{\"id\":\"{at}\",\"text\":\"{template}w{at}\"}}\n");
+        (0..to).map(row).collect()
+    };
+    place.write("alike.jsonl", alike(20_000));
+    let compared = |command: &str| {
+        let plan = place.summary(&format!("{command} alike.jsonl --explain-plan"));
+        let compared = plan["forecast"]["compared"].as_array().unwrap().clone();
+        let pairs = compared.iter().map(|it| it["pairs"].as_f64().unwrap());
+        pairs.sum::<f64>()
+    };
+    let (all, to_decide) = (compared("pairs"), compared("dedup"));
+    assert!((1.5e8..2.5e8).contains(&all), "{all}");
+    assert!((15_000.0..40_000.0).contains(&to_decide), "{to_decide}");
+
     let ran = place.ok("dedup in.jsonl --explain-plan");
     assert!(
         ran.text().contains("Predicted for 300 documents from 300"),

@@ -62,6 +62,13 @@ impl Bitmaps {
         }
     }
 
+    /// Gives every document the bitmap of the first one with the same text.
+    pub(super) fn stand_for(&mut self, first: impl Fn(Rank) -> Rank) {
+        for rank in 0..self.starts.len() {
+            self.starts[rank] = self.starts[first(rank as Rank) as usize];
+        }
+    }
+
     fn of(&self, rank: Rank) -> Option<(usize, &[u64])> {
         let start = *self.starts.get(rank as usize)?;
         let (&features, rest) = self.words.get(start as usize..)?.split_first()?;
@@ -190,6 +197,16 @@ mod tests {
             let (bitmaps, ..) = pair(shared / 2, shared / 2, shared / 2 + 1);
             assert!(bitmaps.rule_out(0, 1, threshold));
         }
+    }
+
+    #[test]
+    fn equal_texts_have_one_bitmap() {
+        let (mut bitmaps, ..) = pair(10, 5, 5);
+        let threshold = Threshold::new(1.0).unwrap();
+        assert!(!bitmaps.rule_out(0, 2, threshold));
+        bitmaps.stand_for(|rank| rank.min(1));
+        assert!(bitmaps.rule_out(0, 2, threshold));
+        assert!(!bitmaps.rule_out(1, 2, threshold));
     }
 
     #[test]

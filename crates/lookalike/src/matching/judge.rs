@@ -5,6 +5,7 @@ use super::cache::{List, Material};
 use super::groups::Rank;
 use super::keys::band_key;
 use super::portions::Portions;
+use super::survey::Tally;
 use super::walk::Corpus;
 use crate::error::Result;
 use crate::plan::{Blocks, Measure, Plan, Smallest, Unit};
@@ -29,6 +30,16 @@ pub enum Route {
     /// By one of the smallest hashes of their features.
     BottomK,
 }
+
+/// All routes, in the order of their declaration.
+pub(super) const ROUTES: [Route; 6] = [
+    Route::Exact,
+    Route::Join,
+    Route::MinHash,
+    Route::SimHash,
+    Route::Sentences,
+    Route::BottomK,
+];
 
 impl Route {
     /// The name in reports.
@@ -279,6 +290,8 @@ pub(super) struct Judge<'a> {
     pub(super) material: Material<'a>,
     /// Of documents of hot groups.
     pub(super) bitmaps: Bitmaps,
+    /// Who counts what is compared.
+    tally: Option<&'a Tally>,
 }
 
 impl<'a> Judge<'a> {
@@ -289,6 +302,15 @@ impl<'a> Judge<'a> {
             portions,
             material: Material::new(corpus.sketches, corpus.texts, portions.remembered),
             bitmaps: Bitmaps::default(),
+            tally: None,
+        }
+    }
+
+    /// One whose comparisons are counted.
+    pub(super) fn counting(corpus: &'a Corpus<'a>, portions: Portions, tally: &'a Tally) -> Self {
+        Self {
+            tally: Some(tally),
+            ..Self::new(corpus, portions)
         }
     }
 
@@ -337,6 +359,13 @@ impl<'a> Judge<'a> {
 
     /// The similarity of two candidates, if it passes the check.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
+        match self.tally {
+            None => self.compare(a, b, route),
+            Some(tally) => tally.count(route, || self.compare(a, b, route)),
+        }
+    }
+
+    fn compare(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
         self.rule.check(
             route,

@@ -41,7 +41,8 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
             size > 0 && size <= join.reach
         });
         let frequencies = Frequencies::count(corpus, judge, &joined, &|_, _| ())?;
-        by_rare_features(corpus, judge, &joined, frequencies, &mut builder)?;
+        let rare = RareKeys::new(corpus, judge, &joined, frequencies)?;
+        by_rare_features(rare, &mut builder)?;
     }
     if let Some(distance) = corpus.plan.distance() {
         let rich = ranks_where(&|document| sketches.state(document) == State::Rich);
@@ -58,6 +59,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
         let rich = ranks_where(&|document| sketches.smallest(document).is_some());
         by_smallest(corpus, judge, smallest.meeting, &rich, &mut builder)?;
     }
+    judge.bitmaps.stand_for(|rank| nodes.first(rank));
     Ok(builder.build())
 }
 
@@ -233,10 +235,10 @@ fn by_crowds(
     })?;
     judge.bitmaps = bitmaps.into_inner().unwrap_or_else(PoisonError::into_inner);
     let met = crowds.iter().map(|crowd| (crowd.len() as f64).powi(2));
-    let met_by_features = frequencies.met(corpus, judge, &ranks)?;
-    if met.sum::<f64>() > judge.portions.refining * met_by_features {
+    let rare = RareKeys::new(corpus, judge, &ranks, frequencies)?;
+    if met.sum::<f64>() > judge.portions.refining * rare.expected.met {
         drop(crowds);
-        return by_rare_features(corpus, judge, &ranks, frequencies, builder);
+        return by_rare_features(rare, builder);
     }
     for crowd in crowds {
         builder.push(crowd);
@@ -262,7 +264,7 @@ fn shared(count: usize, ranks: &[Rank], keys: impl Fn(&[Rank]) -> Vec<Keyed> + S
     portions.concat()
 }
 
-/// Tells keys that were met twice from most that were met once, in about 16 bits a key.
+/// Tells keys that were met twice from most that were met once, in 16 to 32 bits a key.
 struct MetTwice {
     words: Vec<AtomicU64>,
 }
@@ -289,6 +291,11 @@ impl MetTwice {
         }
     }
 
+    fn may_be_met(&self, key: u64) -> bool {
+        let (word, once) = self.place(key);
+        word.load(Ordering::Relaxed) & once != 0
+    }
+
     fn may_be_shared(&self, key: u64) -> bool {
         let (word, once) = self.place(key);
         word.load(Ordering::Relaxed) & once << 1 != 0
@@ -299,31 +306,23 @@ impl MetTwice {
 /// order of features; by frequency it parts the documents of one template, since what they share is
 /// frequent: those of n features each whose own ones are too many for the threshold never meet. A
 /// feature that occurs once meets nobody.
-fn by_rare_features(
-    corpus: &Corpus<'_>,
-    judge: &Judge<'_>,
-    ranks: &[Rank],
-    frequencies: Frequencies,
-    builder: &mut GroupsBuilder,
-) -> Result<()> {
-    let keys = RareKeys {
-        corpus,
-        judge,
-        ranks,
-        frequencies,
-    };
+fn by_rare_features(mut keys: RareKeys<'_>, builder: &mut GroupsBuilder) -> Result<()> {
+    let portions = keys.judge.portions;
+    let room = portions.keys.max(keys.ranks.len() * portions.rare);
+    // Learning which keys somebody stands under with the full prefix makes the features once more,
+    // as a part does.
+    if keys.expected.keys > (FEW_PARTS * room) as f64 {
+        keys.learn_full()?;
+    }
+    let parts = (keys.expected.keys / room as f64).ceil();
+    let mut parts = parts.clamp(1.0, MOST_PARTS as f64) as u64;
     // Keys are spread evenly over the parts, so the first part tells whether they are enough; but
     // one key of very many documents stays in one part, however many there are.
-    let mut parts = 1;
     let first = loop {
-        let most = if parts < MOST_PARTS {
-            judge.portions.keys.max(ranks.len() * judge.portions.rare)
-        } else {
-            usize::MAX
-        };
+        let most = if parts < MOST_PARTS { room } else { usize::MAX };
         match keys.part(0, parts, most)? {
             Some(keyed) => break keyed,
-            None => parts *= 2,
+            None => parts = (2 * parts).min(MOST_PARTS),
         }
     };
     builder.add(&mut { first }, |_| true);
@@ -334,17 +333,93 @@ fn by_rare_features(
     Ok(())
 }
 
+/// Keys for which there is room in what tells features that occur once: 64 MiB.
+const MOST_MET: usize = 1 << 25;
+
 /// Every part makes the features of all documents again.
 const MOST_PARTS: u64 = 16;
 
+/// As many parts are made without further ado.
+const FEW_PARTS: usize = 2;
+
+/// The keys of the rarest features of documents.
 struct RareKeys<'a> {
     corpus: &'a Corpus<'a>,
     judge: &'a Judge<'a>,
     ranks: &'a [Rank],
     frequencies: Frequencies,
+    /// The keys under which somebody stands with the full prefix, if that was learned: under others
+    /// nobody meets.
+    full: Option<MetTwice>,
+    expected: Expected,
 }
 
-impl RareKeys<'_> {
+/// What is expected of the keys of all documents, by a sample.
+#[derive(Clone, Copy, Default)]
+struct Expected {
+    /// How many they are.
+    keys: f64,
+    /// How many of them are of full prefixes.
+    full: f64,
+    /// How many others documents may meet by them, all together: those that have one of a
+    /// document's full prefix anywhere.
+    met: f64,
+}
+
+/// Documents of such a sample.
+const SAMPLE: usize = 256;
+
+impl<'a> RareKeys<'a> {
+    fn new(
+        corpus: &'a Corpus<'a>,
+        judge: &'a Judge<'a>,
+        ranks: &'a [Rank],
+        frequencies: Frequencies,
+    ) -> Result<Self> {
+        let mut keys = Self {
+            corpus,
+            judge,
+            ranks,
+            frequencies,
+            full: None,
+            expected: Expected::default(),
+        };
+        keys.expected = keys.expect()?;
+        Ok(keys)
+    }
+
+    fn expect(&self) -> Result<Expected> {
+        let sample = self.ranks.iter();
+        let sample = sample.step_by(self.ranks.len().div_ceil(SAMPLE).max(1));
+        let scale = self.ranks.len() as f64 / sample.len().max(1) as f64;
+        let sample: Vec<Rank> = sample.copied().collect();
+        let mut expected = Expected::default();
+        self.of(&sample, |_, rarest| {
+            for (at, &(count, _)) in rarest.features.iter().enumerate() {
+                expected.keys += scale;
+                if at < rarest.full {
+                    expected.full += scale;
+                    expected.met += scale * f64::from(count);
+                }
+            }
+        })?;
+        Ok(expected)
+    }
+
+    /// Leaves out the keys under which nobody stands with the full prefix.
+    fn learn_full(&mut self) -> Result<()> {
+        let full = MetTwice::new((self.expected.full as usize).min(MOST_MET / 4));
+        self.ranks.par_chunks(1024).try_for_each(|ranks| {
+            self.of(ranks, |_, rarest| {
+                let keys = rarest.keys().filter(|&(_, side)| side == Side::Full);
+                keys.for_each(|(key, _)| full.meet(key));
+            })
+        })?;
+        self.full = Some(full);
+        self.expected = self.expect()?;
+        Ok(())
+    }
+
     /// The keys that fall into a part, or None if they are more than `most`.
     fn part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<Keyed>>> {
         let collected = AtomicUsize::new(0);
@@ -352,7 +427,16 @@ impl RareKeys<'_> {
         let chunks = self.ranks.par_chunks(1024).filter(|_| !too_many());
         let keyed: Vec<Vec<Keyed>> = chunks
             .map(|ranks| {
-                let keyed = self.of(ranks, part, parts)?;
+                let mut keyed = Vec::new();
+                self.of(ranks, |rank, rarest| {
+                    let keys = rarest.keys();
+                    let keys = keys.filter(|(key, _)| (key >> 32) % parts == part);
+                    keyed.extend(keys.map(|(key, side)| Keyed {
+                        key: self.corpus.parted(key, rank),
+                        side,
+                        rank,
+                    }));
+                })?;
                 collected.fetch_add(keyed.len(), Ordering::Relaxed);
                 Ok(keyed)
             })
@@ -360,10 +444,10 @@ impl RareKeys<'_> {
         Ok((!too_many()).then(|| keyed.concat()))
     }
 
-    /// The keys of these documents that fall into a part.
-    fn of(&self, ranks: &[Rank], part: u64, parts: u64) -> Result<Vec<Keyed>> {
+    /// Calls back with the features by which these documents meet others.
+    fn of(&self, ranks: &[Rank], mut visit: impl FnMut(Rank, &Rarest)) -> Result<()> {
         let threshold = self.corpus.plan.candidate_threshold();
-        let (mut buffer, mut rarest, mut keyed) = (Vec::new(), Rarest::default(), Vec::new());
+        let (mut buffer, mut rarest) = (Vec::new(), Rarest::default());
         for (at, &rank) in ranks.iter().enumerate() {
             if let Some(&soon) = ranks.get(at + 2) {
                 let features = self.corpus.sketches.features(self.corpus.document(soon));
@@ -374,15 +458,12 @@ impl RareKeys<'_> {
             material.features_once(document, &mut buffer, |features| {
                 self.frequencies.rarest(features, threshold, &mut rarest);
             })?;
-            let keys = rarest.keys();
-            let keys = keys.filter(|(key, _)| (key >> 32) % parts == part);
-            keyed.extend(keys.map(|(key, side)| Keyed {
-                key: self.corpus.parted(key, rank),
-                side,
-                rank,
-            }));
+            if let Some(full) = &self.full {
+                rarest.retain(|key| full.may_be_met(key));
+            }
+            visit(rank, &rarest);
         }
-        Ok(keyed)
+        Ok(())
     }
 }
 
@@ -437,6 +518,15 @@ impl Rarest {
         })
     }
 
+    /// Leaves out features of other keys that are not of the full prefix.
+    fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
+        let mut at = 0;
+        self.features.retain(|&(_, feature)| {
+            at += 1;
+            at <= self.full || keeps(feature_key(feature))
+        });
+    }
+
     fn clear(&mut self) {
         self.features.clear();
         self.full = 0;
@@ -447,6 +537,9 @@ impl Rarest {
 /// counts as more frequent than it is, which costs time and never a pair.
 pub(crate) struct Frequencies {
     counts: Vec<AtomicU32>,
+    /// Which features occur once, where documents are so long that their own features would fill the
+    /// table.
+    met: Option<MetTwice>,
 }
 
 impl Frequencies {
@@ -460,7 +553,14 @@ impl Frequencies {
         let size = (ranks.len() * 64)
             .next_power_of_two()
             .clamp(1 << 12, 1 << 23);
-        let frequencies = Self::of(vec![0; size]);
+        let remembered = |rank| corpus.sketches.features(corpus.document(rank)).is_some();
+        let short = ranks.iter().filter(|&&rank| remembered(rank)).count();
+        let met =
+            (2 * short < ranks.len()).then(|| MetTwice::new((64 * ranks.len()).min(MOST_MET)));
+        let frequencies = Self {
+            met,
+            ..Self::of(vec![0; size])
+        };
         ranks.par_chunks(1024).try_for_each(|ranks| {
             let mut buffer = Vec::new();
             for &rank in ranks {
@@ -476,37 +576,21 @@ impl Frequencies {
         Ok(frequencies)
     }
 
-    /// How many others documents may meet by their rarest features, all together, by a sample: those
-    /// that have one of a document's full prefix anywhere.
-    fn met(&self, corpus: &Corpus<'_>, judge: &Judge<'_>, ranks: &[Rank]) -> Result<f64> {
-        const SAMPLE: usize = 256;
-        let threshold = corpus.plan.candidate_threshold();
-        let (mut buffer, mut rarest) = (Vec::new(), Rarest::default());
-        let (mut met, mut drawn) = (0.0, 0);
-        for &rank in ranks.iter().step_by(ranks.len().div_ceil(SAMPLE).max(1)) {
-            let document = corpus.document(rank);
-            judge
-                .material
-                .features_once(document, &mut buffer, |features| {
-                    self.rarest(features, threshold, &mut rarest);
-                })?;
-            let full = &rarest.features[..rarest.full];
-            met += full.iter().map(|&(count, _)| f64::from(count)).sum::<f64>();
-            drawn += 1;
-        }
-        Ok(met / f64::from(drawn.max(1)) * ranks.len() as f64)
-    }
-
     /// A table of these counts, a power of two of them.
     pub(crate) fn of(counts: Vec<u32>) -> Self {
         let counts = counts.into_iter().map(AtomicU32::new).collect();
-        Self { counts }
+        Self { counts, met: None }
     }
 
     /// Asks the memory for the counters of features.
     fn fetch(&self, features: &[u64]) {
         let counters = features.iter().map(|&feature| self.counter(feature));
         counters.for_each(prefetch);
+        if let Some(met) = &self.met {
+            features
+                .iter()
+                .for_each(|&feature| prefetch(met.place(feature).0));
+        }
     }
 
     /// Counts the features of a document.
@@ -515,6 +599,17 @@ impl Frequencies {
         self.fetch(features);
         for &feature in features {
             self.counter(feature).fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(met) = &self.met {
+            features.iter().for_each(|&feature| met.meet(feature));
+        }
+    }
+
+    /// How often a feature occurs: no less than it does, and 1 for most that occur once.
+    fn count_of(&self, feature: u64) -> u32 {
+        match &self.met {
+            Some(met) if !met.may_be_shared(feature) => 1,
+            _ => self.counter(feature).load(Ordering::Relaxed),
         }
     }
 
@@ -535,8 +630,12 @@ impl Frequencies {
         if features.is_empty() {
             return;
         }
+        if self.met.is_some() {
+            // Those of long documents come as they are made, and nobody asked for their counters.
+            self.fetch(features);
+        }
         let order = &mut rarest.features;
-        let count = |&feature: &u64| (self.counter(feature).load(Ordering::Relaxed), feature);
+        let count = |&feature: &u64| (self.count_of(feature), feature);
         order.extend(features.iter().map(count));
         let prefixes = Prefixes::of(features.len(), threshold);
         let alone = order.iter().filter(|(count, _)| *count <= 1).count();

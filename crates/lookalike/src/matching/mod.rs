@@ -27,7 +27,7 @@ pub(crate) use keys::{
 pub use cache::Texts;
 pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
-pub use survey::{ComparedPairs, Survey, survey};
+pub use survey::{ComparedPairs, Survey, Surveyed, survey};
 pub(crate) use walk::Union;
 pub use walk::{
     Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,

@@ -1,13 +1,14 @@
 //! How much a plan compares, counted on a sample.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::groups::Rank;
-use super::judge::Route;
+use super::judge::{Judge, ROUTES, Route};
 use super::portions::Portions;
-use super::walk::{Corpus, PairFinder, Seen};
+use super::walk::{Corpus, PairFinder, Seen, Walk};
 use crate::error::Result;
 
 /// Pairs of a route.
@@ -19,33 +20,32 @@ pub struct ComparedPairs {
     pub matching: u64,
 }
 
-/// What finding the pairs of a corpus takes; of equal texts the first stands for all.
-#[derive(Clone, Debug, Default)]
+/// What a survey follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surveyed {
+    /// Every pair that matches is looked for.
+    Pairs,
+    /// It is decided which documents are kept, so each is compared with kept ones alone.
+    Verdicts,
+}
+
+/// What comparing the documents of a corpus takes; pairs of equal texts are not counted.
+#[derive(Clone, Debug)]
 pub struct Survey {
-    /// Documents that an earlier one with an equal text stands for.
-    pub equal: usize,
-    /// The share of all pairs that was gone through: below 1 if there were too many to compare.
-    pub share: f64,
     /// What was compared, by the routes that pairs were found by.
     pub by_route: Vec<(Route, ComparedPairs)>,
     /// How long threads compared pairs, all together.
     pub comparing: Duration,
+    /// The share of the work that was done, below 1 if there was too much to compare.
+    share: f64,
+    /// The power of the number of documents with which the pairs grow.
+    growth: f64,
 }
 
 impl Survey {
-    fn take(&mut self, route: Route, matches: bool) {
-        let at = self.by_route.iter().position(|&(of, _)| of == route);
-        let at = at.unwrap_or_else(|| {
-            self.by_route.push((route, ComparedPairs::default()));
-            self.by_route.len() - 1
-        });
-        let compared = &mut self.by_route[at].1;
-        compared.pairs += 1;
-        compared.matching += u64::from(matches);
-    }
-
-    fn pairs(&self) -> u64 {
-        self.by_route.iter().map(|(_, of)| of.pairs).sum()
+    /// How many times as many pairs a corpus has that is like this one, so many times as large.
+    pub fn scale(&self, times: f64) -> f64 {
+        times.powf(self.growth) / self.share.max(f64::MIN_POSITIVE)
     }
 }
 
@@ -53,48 +53,31 @@ impl Survey {
 ///
 /// # Errors
 /// If what a document is compared by cannot be had again.
-pub fn survey(corpus: &Corpus<'_>, most: u64) -> Result<Survey> {
-    let finder = PairFinder::new(Portions::default(), corpus, false)?;
-    let ends = finder.firsts();
-    let mut survey = Survey {
-        equal: finder.equal(),
-        ..Survey::default()
+pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, most: u64) -> Result<Survey> {
+    let tally = Tally::default();
+    let (share, growth) = match followed {
+        Surveyed::Pairs => (pairs(corpus, &tally, most)?, 2.0),
+        Surveyed::Verdicts => verdicts(corpus, &tally, most)?,
     };
-    let mut start = 0;
-    while start < ends && survey.pairs() < most {
-        let block = finder.block(start, ends);
-        start = block.end as usize;
-        let compared: Vec<(Vec<(Route, bool)>, Duration)> = block
-            .into_par_iter()
-            .map_init(Seen::default, |seen, rank| compare(&finder, rank, seen))
-            .collect::<Result<_>>()?;
-        for (pairs, time) in compared {
-            survey.comparing += time;
-            for (route, matches) in pairs {
-                survey.take(route, matches);
-            }
-        }
-    }
-    survey.share = share_of_pairs(corpus, start, ends);
-    survey.by_route.sort_by_key(|(route, _)| route.name());
-    Ok(survey)
+    Ok(tally.survey(share, growth))
 }
 
-fn compare(
-    finder: &PairFinder<'_>,
-    rank: Rank,
-    seen: &mut Seen,
-) -> Result<(Vec<(Route, bool)>, Duration)> {
-    let candidates = finder.candidates_of(rank, seen);
-    if candidates.is_empty() {
-        return Ok((Vec::new(), Duration::ZERO));
+/// The share of all pairs that was gone through.
+fn pairs(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
+    let judge = Judge::counting(corpus, Portions::default(), tally);
+    let finder = PairFinder::new(judge, corpus, false)?;
+    let ends = finder.firsts();
+    let mut start = 0;
+    while start < ends && tally.pairs() < most {
+        let block = finder.block(start, ends);
+        start = block.end as usize;
+        block
+            .into_par_iter()
+            .try_for_each_init(Seen::default, |seen, rank| {
+                finder.pairs_of(rank, seen).map(drop)
+            })?;
     }
-    let begun = Instant::now();
-    let compared = candidates.into_iter().map(|(other, route)| {
-        let similarity = finder.similarity(rank, other, route)?;
-        Ok((route, similarity.is_some()))
-    });
-    Ok((compared.collect::<Result<_>>()?, begun.elapsed()))
+    Ok(share_of_pairs(corpus, start, ends))
 }
 
 /// The share of all pairs whose earlier document is among the first `done` of `ends`.
@@ -107,4 +90,122 @@ fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
         return done / ends;
     }
     1.0 - ((ends - done) / ends).powi(2)
+}
+
+/// The share of the work that was done, and how it grows.
+fn verdicts(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<(f64, f64)> {
+    let judge = Judge::counting(corpus, Portions::default(), tally);
+    // Documents that were decided, and the pairs that were compared for it.
+    let mut course = vec![(0, 0)];
+    Walk::new(judge, corpus)?.go(|decided, _| {
+        course.push((decided, tally.pairs()));
+        if tally.pairs() < most {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    let &(done, _) = course.last().expect("it has a start");
+    let growth = growth(&course);
+    let share = done.max(1) as f64 / corpus.len().max(1) as f64;
+    Ok((share.powf(growth), growth))
+}
+
+/// The power with which counts grow along a course, between half of the way and its end: 1 where
+/// every document is compared with a few kept ones, 2 where with all that came before.
+fn growth(course: &[(usize, u64)]) -> f64 {
+    let Some(&(done, all)) = course.last() else {
+        return MOST_GROWTH;
+    };
+    let half = done as f64 / 2.0;
+    let after = course.partition_point(|&(decided, _)| (decided as f64) < half);
+    let (Some(&(from, before)), Some(&(to, behind))) =
+        (course.get(after.wrapping_sub(1)), course.get(after))
+    else {
+        return MOST_GROWTH;
+    };
+    let way = (half - from as f64) / (to - from) as f64;
+    let at_half = before as f64 + way * (behind - before) as f64;
+    if at_half < FEWEST {
+        return MOST_GROWTH;
+    }
+    (all as f64 / at_half).log2().clamp(1.0, MOST_GROWTH)
+}
+
+const MOST_GROWTH: f64 = 2.0;
+
+/// Fewer pairs say nothing of how they grow.
+const FEWEST: f64 = 100.0;
+
+/// Counts what is compared, by all threads.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pairs: [AtomicU64; ROUTES.len()],
+    matching: [AtomicU64; ROUTES.len()],
+    nanoseconds: AtomicU64,
+}
+
+impl Tally {
+    /// Counts a comparison of texts that are not equal.
+    pub(super) fn count<T>(
+        &self,
+        route: Route,
+        compare: impl FnOnce() -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        if route == Route::Exact {
+            return compare();
+        }
+        let begun = Instant::now();
+        let found = compare()?;
+        let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
+        add(&self.nanoseconds, nanoseconds);
+        add(&self.pairs[route as usize], 1);
+        add(&self.matching[route as usize], u64::from(found.is_some()));
+        Ok(found)
+    }
+
+    fn pairs(&self) -> u64 {
+        let pairs = self.pairs.iter();
+        pairs.map(|pairs| pairs.load(Ordering::Relaxed)).sum()
+    }
+
+    fn survey(self, share: f64, growth: f64) -> Survey {
+        let counts = self.pairs.into_iter().zip(self.matching);
+        let counts = counts.map(|(pairs, matching)| ComparedPairs {
+            pairs: pairs.into_inner(),
+            matching: matching.into_inner(),
+        });
+        let mut by_route: Vec<_> = ROUTES.into_iter().zip(counts).collect();
+        by_route.retain(|(_, counts)| counts.pairs > 0);
+        by_route.sort_by_key(|(route, _)| route.name());
+        Survey {
+            by_route,
+            comparing: Duration::from_nanos(self.nanoseconds.into_inner()),
+            share,
+            growth,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_read_off_the_second_half() {
+        let course = |of: &dyn Fn(u64) -> u64| -> Vec<(usize, u64)> {
+            let ends = [0, 32, 96, 224, 1000, 3000, 5000, 10_000];
+            ends.iter().map(|&at| (at as usize, of(at))).collect()
+        };
+        let close = |found: f64, expected: f64| (found - expected).abs() < 0.1;
+        assert!(close(growth(&course(&|at| 3 * at)), 1.0));
+        assert!(close(growth(&course(&|at| at * at / 2)), 2.0));
+        assert!(close(growth(&course(&|at| at.pow(3) / 1000)), 2.0));
+        assert!(close(growth(&course(&|_| 500)), 1.0));
+        // Too few to tell, or nothing.
+        assert!(close(growth(&course(&|at| at / 100)), 2.0));
+        assert!(close(growth(&[(0, 0)]), 2.0));
+        assert!(close(growth(&[]), 2.0));
+    }
 }

@@ -1011,6 +1011,46 @@ fn hot_groups_lose_no_pair() {
     }
 }
 
+/// More than a thousand features each, many of them a document's own, some texts twice: what occurs
+/// once, who stands with the full prefix and what bitmaps rule out is learned in parts.
+#[test]
+fn long_siblings_and_their_copies_are_the_model() {
+    let mut random = Random(8);
+    let mut number = 10_000;
+    let mut texts: Vec<String> = Vec::new();
+    for at in 0..240 {
+        if at % 5 == 4 {
+            texts.push(texts[random.below(texts.len())].clone());
+            continue;
+        }
+        let mut words: Vec<u64> = (0..1100).collect();
+        for _ in 0..30 + random.below(160) {
+            words[random.below(1100)] = number;
+            number += 1;
+        }
+        texts.push(sentence(&words));
+    }
+    let settings = settings(0.75, Method::MinHash, Measure::Jaccard, 3);
+    let run = Run::new(&ANALYZERS[0], settings, texts);
+    let sizes = run.documents.iter().map(|it| it.features.len());
+    assert!(sizes.min() > Some(1000));
+    let (expected, pairs) = (run.model_verdicts(), run.model_pairs(false));
+    let equal = expected.iter().filter(|it| it.3 == Route::Exact).count();
+    assert!(equal > 10 && expected.len() > equal + 50, "{equal}");
+    let sketches = run.sketches(1 << 20, 1000);
+    for keys in [200, 3000, 1 << 20] {
+        let portions = Portions {
+            hot: 20,
+            rare: 0,
+            refining: 0.0,
+            keys,
+            ..Portions::default()
+        };
+        assert_eq!(run.verdicts(portions, &sketches), expected, "{keys}");
+        assert_eq!(run.pairs(portions, &sketches, false), pairs, "{keys}");
+    }
+}
+
 /// Of every two sizes, with as few features shared as the threshold asks for, all of them last in
 /// the order: the first of them is still in both prefixes. One feature fewer, and it need not be.
 #[test]
@@ -1064,9 +1104,12 @@ fn siblings_below_the_threshold_are_hardly_compared() {
         let settings = settings(0.75, method, Measure::Jaccard, 3);
         let run = Run::without_model(&ANALYZERS[0], settings, texts.collect());
         let sketches = run.sketches(1 << 20, 100);
-        let survey = survey(&run.corpus(&sketches), u64::MAX).unwrap();
-        let compared: u64 = survey.by_route.iter().map(|(_, of)| of.pairs).sum();
-        assert!(compared <= most, "{method:?} {anywhere} {own}: {compared}");
+        for followed in [Surveyed::Pairs, Surveyed::Verdicts] {
+            let survey = survey(&run.corpus(&sketches), followed, u64::MAX).unwrap();
+            let compared: u64 = survey.by_route.iter().map(|(_, of)| of.pairs).sum();
+            let of = format!("{method:?} {anywhere} {own} {followed:?}");
+            assert!(compared <= most, "{of}: {compared}");
+        }
     }
 }
 

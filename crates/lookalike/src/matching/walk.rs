@@ -8,6 +8,8 @@
 //! compared with one another; then the verdicts fall in order. The result is that of the plain loop
 //! over all documents, whatever the number of threads.
 
+use std::ops::ControlFlow;
+
 use rayon::prelude::*;
 
 use super::cache::Texts;
@@ -151,31 +153,11 @@ pub(super) fn verdicts_in(
     corpus: &Corpus<'_>,
     told: &(dyn Fn(usize, &[Removal]) + Sync),
 ) -> Result<Outcome> {
-    let mut judge = Judge::new(corpus, portions);
-    let nodes = Nodes::alike(corpus);
-    let groups = keys::groups(corpus, &mut judge, &nodes)?;
-    let kept = vec![false; corpus.len()];
+    let walk = Walk::new(Judge::new(corpus, portions), corpus)?;
     told(0, &[]);
-    let mut walk = Walk {
-        corpus,
-        judge,
-        nodes,
-        groups,
-        kept,
-        removals: Vec::new(),
-    };
-    let mut start = 0;
-    let mut length = portions.first_block;
-    while start < corpus.len() {
-        let end = (start + length).min(corpus.len());
-        let removed_before = walk.removals.len();
-        walk.block(start as Rank..end as Rank)?;
-        told(end, &walk.removals[removed_before..]);
-        start = end;
-        length = (2 * length).min(portions.block);
-    }
-    Ok(Outcome {
-        removals: walk.removals,
+    walk.go(|decided, removals| {
+        told(decided, removals);
+        ControlFlow::Continue(())
     })
 }
 
@@ -231,7 +213,7 @@ impl Nodes {
     }
 }
 
-struct Walk<'a> {
+pub(super) struct Walk<'a> {
     corpus: &'a Corpus<'a>,
     judge: Judge<'a>,
     nodes: Nodes,
@@ -282,7 +264,46 @@ impl Finding {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// With all candidates known and nothing decided.
+    pub(super) fn new(mut judge: Judge<'a>, corpus: &'a Corpus<'a>) -> Result<Self> {
+        let nodes = Nodes::alike(corpus);
+        let groups = keys::groups(corpus, &mut judge, &nodes)?;
+        Ok(Self {
+            corpus,
+            judge,
+            nodes,
+            groups,
+            kept: vec![false; corpus.len()],
+            removals: Vec::new(),
+        })
+    }
+
+    /// Goes block by block; after each it tells how many documents are decided and which of the
+    /// block are removed, and stops where it is told to.
+    pub(super) fn go(
+        mut self,
+        mut told: impl FnMut(usize, &[Removal]) -> ControlFlow<()>,
+    ) -> Result<Outcome> {
+        let Portions {
+            first_block, block, ..
+        } = self.judge.portions;
+        let (mut start, mut length) = (0, first_block);
+        while start < self.corpus.len() {
+            let end = (start + length).min(self.corpus.len());
+            let removed_before = self.removals.len();
+            self.block(start as Rank..end as Rank)?;
+            if told(end, &self.removals[removed_before..]).is_break() {
+                break;
+            }
+            start = end;
+            length = (2 * length).min(block);
+        }
+        Ok(Outcome {
+            removals: self.removals,
+        })
+    }
+
     fn block(&mut self, block: std::ops::Range<Rank>) -> Result<()> {
         let mut findings: Vec<Finding> = block
             .clone()
@@ -538,7 +559,7 @@ pub(super) fn pairs_in<E: From<Error>>(
     mut visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    let finder = PairFinder::new(portions, corpus, all)?;
+    let finder = PairFinder::new(Judge::new(corpus, portions), corpus, all)?;
     let ends = finder.firsts();
     progress(0);
     let mut start = 0;
@@ -563,8 +584,7 @@ pub(super) struct PairFinder<'a> {
 }
 
 impl<'a> PairFinder<'a> {
-    pub(super) fn new(portions: Portions, corpus: &'a Corpus<'a>, all: bool) -> Result<Self> {
-        let mut judge = Judge::new(corpus, portions);
+    pub(super) fn new(mut judge: Judge<'a>, corpus: &'a Corpus<'a>, all: bool) -> Result<Self> {
         let nodes = if all || corpus.given > 0 {
             Nodes::apart(corpus)
         } else {
@@ -589,7 +609,7 @@ impl<'a> PairFinder<'a> {
     }
 
     /// How many documents are represented by an equal one.
-    pub(super) fn equal(&self) -> usize {
+    fn equal(&self) -> usize {
         let ranks = 0..self.corpus.len() as Rank;
         ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
     }
@@ -619,7 +639,7 @@ impl<'a> PairFinder<'a> {
     }
 
     /// The later documents that are candidates, ascending.
-    pub(super) fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
+    fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         seen.begin();
         let mut others = Vec::new();
         for group in self.groups.around(rank) {
@@ -634,20 +654,11 @@ impl<'a> PairFinder<'a> {
         others
     }
 
-    /// The similarity of two candidates, if they match.
-    pub(super) fn similarity(
-        &self,
-        rank: Rank,
-        other: Rank,
-        route: Route,
-    ) -> Result<Option<Similarity>> {
-        self.judge.check(rank, other, route)
-    }
-
-    fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
+    /// The pairs of a document and a later one, ascending.
+    pub(super) fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
         let mut pairs = Vec::new();
         for (other, route) in self.candidates_of(rank, seen) {
-            if let Some(similarity) = self.similarity(rank, other, route)? {
+            if let Some(similarity) = self.judge.check(rank, other, route)? {
                 let (a, b) = (self.corpus.document(rank), self.corpus.document(other));
                 pairs.push(Pair {
                     a,
