@@ -60,7 +60,7 @@ pub fn run(data: &Path) -> Result<()> {
         let corpus = Corpus::real(data, name, folder.path())?;
         measure(&corpus, &[1, 2], 5, &mut rows)?;
     }
-    let template = generate::template(100_000, 7, 0.3);
+    let template = generate::template(100_000, 100, 7, 0.3);
     let corpus = Corpus::made("template", &template, folder.path())?;
     measure(&corpus, &[2], 2, &mut rows)?;
     machine::write("dedup", rows)
@@ -74,9 +74,14 @@ pub fn memory(data: &Path) -> Result<()> {
         let corpus = Corpus::real(data, name, folder.path())?;
         watch(&corpus, 5, &mut peaks)?;
     }
-    let template = generate::template(100_000, 7, 0.3);
-    let corpus = Corpus::made("template", &template, folder.path())?;
-    watch(&corpus, 2, &mut peaks)?;
+    for (name, documents, words, changed) in [
+        ("template", 100_000, 100, 0.3),
+        ("long template", 20_000, 1100, 0.1),
+    ] {
+        let template = generate::template(documents, words, 7, changed);
+        let corpus = Corpus::made(name, &template, folder.path())?;
+        watch(&corpus, 2, &mut peaks)?;
+    }
     machine::write("memory", peaks)
 }
 

@@ -13,6 +13,7 @@ use crate::{dedup, machine};
 
 #[derive(Serialize)]
 struct Row {
+    words: usize,
     /// Words of their own, of a hundred.
     own: u32,
     places: &'static str,
@@ -40,22 +41,47 @@ impl Places {
     }
 }
 
-/// Words of their own, of a hundred, and where they stand.
-const TEMPLATES: [(Places, u32); 6] = [
-    (Places::Own, 4),
-    (Places::Own, 5),
-    (Places::Own, 7),
-    (Places::Own, 10),
-    (Places::Same, 8),
-    (Places::Same, 12),
+/// A template.
+#[derive(Clone, Copy)]
+struct Template {
+    words: usize,
+    places: Places,
+    /// Words of their own, of a hundred.
+    own: u32,
+}
+
+impl Template {
+    const fn new(words: usize, places: Places, own: u32) -> Self {
+        Self { words, places, own }
+    }
+
+    fn texts(self, documents: usize) -> Vec<(String, String)> {
+        let make = match self.places {
+            Places::Own => generate::template,
+            Places::Same => generate::form,
+        };
+        make(documents, self.words, 11, f64::from(self.own) / 100.0)
+    }
+}
+
+const TEMPLATES: [Template; 9] = [
+    Template::new(100, Places::Own, 4),
+    Template::new(100, Places::Own, 5),
+    Template::new(100, Places::Own, 7),
+    Template::new(100, Places::Own, 10),
+    Template::new(100, Places::Same, 8),
+    Template::new(100, Places::Same, 12),
+    Template::new(1100, Places::Own, 6),
+    Template::new(1100, Places::Own, 10),
+    Template::new(1100, Places::Same, 10),
 ];
 
 /// Measures on two threads.
 pub fn run() -> Result<()> {
     let mut rows = Vec::new();
-    for (places, own) in TEMPLATES {
+    for template in TEMPLATES {
         for documents in [10_000, 20_000, 40_000] {
-            rows.push(measure(places, own, documents, 2)?);
+            rows.push(measure(template, documents, 2)?);
         }
     }
     machine::write("siblings", rows)
@@ -66,9 +92,9 @@ const SHORT: usize = 800;
 
 /// A short form, as a test.
 pub fn smoke() -> Result<()> {
-    for (places, own) in TEMPLATES {
-        let row = measure(places, own, SHORT, 0)?;
-        let made = made(places, own, SHORT);
+    for template in TEMPLATES {
+        let row = measure(template, SHORT, 0)?;
+        let made = template.texts(SHORT);
         let texts: Vec<&str> = made.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
         let order: Vec<usize> = (0..texts.len()).collect();
@@ -76,36 +102,31 @@ pub fn smoke() -> Result<()> {
         let kept = verdicts.iter().filter(|&it| *it == Verdict::Kept).count();
         ensure!(
             row.kept == kept as u64,
-            "{} with {own} words of their own kept, not {kept}",
-            row.kept
+            "{} with {} words of {} their own kept, not {kept}",
+            row.kept,
+            row.own,
+            row.words
         );
     }
     Ok(())
 }
 
-fn made(places: Places, own: u32, documents: usize) -> Vec<(String, String)> {
-    let make = match places {
-        Places::Own => generate::template,
-        Places::Same => generate::form,
-    };
-    make(documents, 11, f64::from(own) / 100.0)
-}
-
-fn measure(places: Places, own: u32, documents: usize, rounds: u32) -> Result<Row> {
+fn measure(template: Template, documents: usize, rounds: u32) -> Result<Row> {
     let folder = tempfile::tempdir()?;
-    let corpus = Corpus::made("siblings", &made(places, own, documents), folder.path())?;
+    let corpus = Corpus::made("siblings", &template.texts(documents), folder.path())?;
     let run = dedup::best(&corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
     let row = Row {
-        own,
-        places: places.name(),
+        words: template.words,
+        own: template.own,
+        places: template.places.name(),
         documents: run.documents,
         kept: run.kept,
         seconds: run.seconds,
         microseconds_a_document: run.seconds * 1e6 / run.documents as f64,
     };
     println!(
-        "{own:2} words of their own, {:16} {documents:6} documents {:6.3} s {:5.0} µs a document, kept {}",
-        row.places, row.seconds, row.microseconds_a_document, row.kept
+        "{:4} words, {:2} % their own, {:16} {documents:6} documents {:6.3} s {:5.0} µs a document, kept {}",
+        row.words, row.own, row.places, row.seconds, row.microseconds_a_document, row.kept
     );
     Ok(row)
 }

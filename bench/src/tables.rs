@@ -192,8 +192,9 @@ const AUDIT: Columns<9> = [
     ("audited, s", "audited_seconds", 2),
 ];
 
-const SIBLINGS: Columns<6> = [
-    ("words of their own, of 100", "own", 0),
+const SIBLINGS: Columns<7> = [
+    ("words", "words", 0),
+    ("of their own, of 100", "own", 0),
     ("their places", "places", 0),
     ("documents", "documents", 0),
     ("kept", "kept", 0),

@@ -48,14 +48,14 @@ pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> 
     named(texts)
 }
 
-/// `documents` texts of one template of 100 words, in each of which the fraction `changed` of the
-/// words, at places of its own, is replaced by others.
+/// `documents` texts of one template of so many words, in each of which the fraction `changed` of
+/// the words, at places of its own, is replaced by others.
 ///
 /// # Panics
 /// If `changed` is not between 0 and 1.
-pub fn template(documents: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
-    siblings(documents, seed, changed, |at, _, random| {
-        at + random.below(WORDS - at)
+pub fn template(documents: usize, words: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
+    siblings(documents, words, seed, changed, |at, _, random| {
+        at + random.below(words - at)
     })
 }
 
@@ -63,19 +63,17 @@ pub fn template(documents: usize, seed: u64, changed: f64) -> Vec<(String, Strin
 ///
 /// # Panics
 /// If `changed` is not between 0 and 1.
-pub fn form(documents: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
-    siblings(documents, seed, changed, |at, replaced, _| {
-        at * WORDS / replaced
+pub fn form(documents: usize, words: usize, seed: u64, changed: f64) -> Vec<(String, String)> {
+    siblings(documents, words, seed, changed, |at, replaced, _| {
+        at * words / replaced
     })
 }
-
-/// Words of a template.
-const WORDS: usize = 100;
 
 /// `place` says which of the places that are left, in their order from the given one on, the next of
 /// so many words takes.
 fn siblings(
     documents: usize,
+    words: usize,
     seed: u64,
     changed: f64,
     place: impl Fn(usize, usize, &mut Random) -> usize,
@@ -84,12 +82,12 @@ fn siblings(
         (0.0..=1.0).contains(&changed),
         "changed is {changed}, but must be 0 to 1"
     );
-    let replaced = (changed * WORDS as f64).round() as usize;
+    let replaced = (changed * words as f64).round() as usize;
     let mut random = Random::new(seed);
-    let words: Vec<String> = (0..WORDS).map(|_| word(&mut random)).collect();
+    let template: Vec<String> = (0..words).map(|_| word(&mut random)).collect();
     let texts = (0..documents).map(|_| {
-        let mut text = words.clone();
-        let mut places: Vec<usize> = (0..WORDS).collect();
+        let mut text = template.clone();
+        let mut places: Vec<usize> = (0..words).collect();
         for at in 0..replaced {
             places.swap(at, place(at, replaced, &mut random));
             text[places[at]] = format!("{}{}", rare_word(&mut random), random.below(1_000_000));
@@ -443,8 +441,8 @@ mod tests {
             sums,
             [0x23194af9ac3fb634, 0x30d9f2fc68c7d241, 0x2e097a290bf5fe5]
         );
-        assert_eq!(checksum(&template(100, 1, 0.05)), 0xdf89bfeabf0ee9f2);
-        assert_eq!(checksum(&form(100, 1, 0.05)), 0xd9dc593fd7857060);
+        assert_eq!(checksum(&template(100, 100, 1, 0.05)), 0xdf89bfeabf0ee9f2);
+        assert_eq!(checksum(&form(100, 100, 1, 0.05)), 0xd9dc593fd7857060);
     }
 
     fn texts_of(corpus: &[(String, String)]) -> Vec<&str> {
@@ -491,7 +489,7 @@ mod tests {
     #[test]
     fn a_template_changes_the_fraction_asked_for() {
         for (changed, least, most) in [(0.0, 1.0, 1.0), (0.03, 0.85, 0.98), (1.0, 0.0, 0.0)] {
-            let texts = template(50, 2, changed);
+            let texts = template(50, 100, 2, changed);
             let documents: Vec<_> = texts
                 .iter()
                 .map(|(_, text)| Document::new(text, 1))
@@ -508,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_form_has_the_words_of_all_at_the_same_places() {
-        let texts = form(20, 2, 0.3);
+        let texts = form(20, 100, 2, 0.3);
         let words: Vec<Vec<&str>> = texts
             .iter()
             .map(|(_, text)| text.split(' ').collect())

@@ -15,8 +15,8 @@ fn corpora() -> [(&'static str, Texts); 5] {
         ("english", generate::corpus(Kind::English, 800, 21)),
         ("chinese", generate::corpus(Kind::Chinese, 800, 22)),
         ("short", generate::corpus(Kind::Short, 2500, 23)),
-        ("template", generate::template(900, 24, 0.05)),
-        ("form", generate::form(900, 25, 0.08)),
+        ("template", generate::template(900, 100, 24, 0.05)),
+        ("form", generate::form(900, 100, 25, 0.08)),
     ]
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Bitmaps {
     starts: Vec<u32>,
     /// The number of features of each document, and its bitmap.
     words: Vec<u64>,
+    /// Whether a bitmap found no place.
+    lacks_some: bool,
 }
 
 const NONE: u32 = u32::MAX;
@@ -49,7 +51,7 @@ impl Bitmaps {
     pub(super) fn new(documents: usize) -> Self {
         Self {
             starts: vec![NONE; documents],
-            words: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -59,7 +61,19 @@ impl Bitmaps {
             self.starts[rank as usize] = start;
             self.words.push(features as u64);
             self.words.extend_from_slice(bitmap);
+        } else {
+            self.lacks_some = true;
         }
+    }
+
+    /// Whether a document has a bitmap, as all others have that ever met one in a hot group.
+    #[inline]
+    pub(super) fn hold(&self, rank: Rank) -> bool {
+        !self.lacks_some
+            && self
+                .starts
+                .get(rank as usize)
+                .is_some_and(|&start| start != NONE)
     }
 
     /// Gives every document the bitmap of the first one with the same text.
@@ -92,20 +106,68 @@ impl Bitmaps {
         let (Some((in_a, a)), Some((in_b, b))) = (self.of(a), self.of(b)) else {
             return false;
         };
-        let differing = if a.len() == b.len() {
-            Cpu::best().run(Differing(a, b))
-        } else {
-            Cpu::best().run(DifferingFolded(a, b))
-        };
-        let both = in_a + in_b;
-        let shared = ((both - differing as usize) / 2).min(in_a).min(in_b);
-        // A division would take longer than the rest. Rounding errors are far below the margin.
-        let threshold = threshold.get();
-        (shared as f64 + 0.001) * (1.0 + threshold) < threshold * both as f64
+        let differing = Cpu::best().run(Differing(a, b));
+        share_too_few(in_a, in_b, differing, threshold)
+    }
+
+    /// Calls back with those of other documents that are not ruled out. All have bitmaps.
+    pub(super) fn scan(
+        &self,
+        rank: Rank,
+        others: &[Rank],
+        threshold: Threshold,
+        visit: impl FnMut(Rank),
+    ) {
+        if let Some(of) = self.of(rank) {
+            Cpu::best().run(Scan {
+                bitmaps: self,
+                of,
+                others,
+                threshold,
+                visit,
+            });
+        }
     }
 }
 
-/// Counts the bits in which two bitmaps of one length differ.
+/// Whether so many differing bits leave too few shared features for the threshold.
+#[inline(always)]
+fn share_too_few(in_a: usize, in_b: usize, differing: u32, threshold: Threshold) -> bool {
+    let both = in_a + in_b;
+    let shared = ((both - differing as usize) / 2).min(in_a).min(in_b);
+    // A division would take longer than the rest. Rounding errors are far below the margin.
+    let threshold = threshold.get();
+    (shared as f64 + 0.001) * (1.0 + threshold) < threshold * both as f64
+}
+
+/// Looks at the bitmaps of many documents.
+struct Scan<'a, F> {
+    bitmaps: &'a Bitmaps,
+    of: (usize, &'a [u64]),
+    others: &'a [Rank],
+    threshold: Threshold,
+    visit: F,
+}
+
+impl<F: FnMut(Rank)> Kernel for Scan<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<A: Arch>(mut self, arch: A) {
+        let (in_this, bitmap) = self.of;
+        for &other in self.others {
+            let Some((in_other, of_other)) = self.bitmaps.of(other) else {
+                continue;
+            };
+            let differing = Differing(bitmap, of_other).run(arch);
+            if !share_too_few(in_this, in_other, differing, self.threshold) {
+                (self.visit)(other);
+            }
+        }
+    }
+}
+
+/// Counts the bits in which two bitmaps differ, the longer one folded to the length of the other.
 struct Differing<'a>(&'a [u64], &'a [u64]);
 
 impl Kernel for Differing<'_> {
@@ -113,31 +175,30 @@ impl Kernel for Differing<'_> {
 
     #[inline(always)]
     fn run<A: Arch>(self, _arch: A) -> u32 {
-        let words = self.0.iter().zip(self.1);
-        words.map(|(a, b)| (a ^ b).count_ones()).sum()
+        let Self(a, b) = self;
+        if a.len() != b.len() {
+            return differing_folded(a, b);
+        }
+        let ((a, rest_of_a), (b, rest_of_b)) = (a.as_chunks::<LINE>(), b.as_chunks::<LINE>());
+        let differ = |(a, b): (&u64, &u64)| (a ^ b).count_ones();
+        let lines = a.iter().zip(b);
+        let lines = lines.map(|(a, b)| a.iter().zip(b).map(differ).sum::<u32>());
+        lines.sum::<u32>() + rest_of_a.iter().zip(rest_of_b).map(differ).sum::<u32>()
     }
 }
 
-/// The same with the longer one folded to the length of the other.
-struct DifferingFolded<'a>(&'a [u64], &'a [u64]);
+/// Words that are compared at a time.
+const LINE: usize = 8;
 
-impl Kernel for DifferingFolded<'_> {
-    type Output = u32;
-
-    #[inline(always)]
-    fn run<A: Arch>(self, _arch: A) -> u32 {
-        let (less, more) = if self.0.len() <= self.1.len() {
-            (self.0, self.1)
-        } else {
-            (self.1, self.0)
-        };
-        let mut differing = 0;
-        for (at, &word) in less.iter().enumerate() {
-            let folded = more[at..].iter().step_by(less.len());
-            differing += folded.fold(word, |word, other| word ^ other).count_ones();
-        }
-        differing
+#[inline(always)]
+fn differing_folded(a: &[u64], b: &[u64]) -> u32 {
+    let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let mut differing = 0;
+    for (at, &word) in less.iter().enumerate() {
+        let folded = more[at..].iter().step_by(less.len());
+        differing += folded.fold(word, |word, other| word ^ other).count_ones();
     }
+    differing
 }
 
 #[cfg(test)]
@@ -197,6 +258,43 @@ mod tests {
             let (bitmaps, ..) = pair(shared / 2, shared / 2, shared / 2 + 1);
             assert!(bitmaps.rule_out(0, 1, threshold));
         }
+    }
+
+    /// Documents of every length of a bitmap, with all instructions that are there.
+    #[test]
+    fn a_scan_leaves_what_is_not_ruled_out() {
+        let mut bitmaps = Bitmaps::new(400);
+        for rank in 0..400u64 {
+            let (shared, own) = (3 + rank % 40 * (rank % 7), rank % 11 * (rank % 5));
+            let own = (0..own).map(|at| mix(rank << 32 | at | 1 << 60));
+            let set: BTreeSet<u64> = (0..shared).map(mix).chain(own).collect();
+            let set: Vec<u64> = set.into_iter().collect();
+            bitmaps.insert(rank as Rank, set.len(), &bitmap(&set));
+        }
+        let threshold = Threshold::new(0.8).unwrap();
+        let others: Vec<Rank> = (0..400).filter(|rank| rank % 3 != 0).collect();
+        let mut left = 0;
+        for rank in 0..400 {
+            let ruled_out = |other| bitmaps.rule_out(rank, other, threshold);
+            let expected: Vec<Rank> = others
+                .iter()
+                .copied()
+                .filter(|&it| !ruled_out(it))
+                .collect();
+            for cpu in Cpu::all() {
+                let mut found = Vec::new();
+                cpu.run(Scan {
+                    bitmaps: &bitmaps,
+                    of: bitmaps.of(rank).unwrap(),
+                    others: &others,
+                    threshold,
+                    visit: |other| found.push(other),
+                });
+                assert_eq!(found, expected, "{cpu:?} {rank}");
+            }
+            left += expected.len();
+        }
+        assert!((2000..80_000).contains(&left), "{left}");
     }
 
     #[test]

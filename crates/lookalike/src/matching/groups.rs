@@ -49,6 +49,7 @@ pub(super) struct Groups {
     /// Where the neighbours of a group start; empty if no group has any.
     near_start: Vec<u32>,
     near: Vec<u32>,
+    crowded: Range<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +99,18 @@ impl Groups {
             Meets::OwnAndNext => group..group + 2,
             Meets::Previous => group - 1..group,
         }
+    }
+
+    /// Whether a group is of the crowds: those of documents that may have very many candidates.
+    pub(super) fn is_crowded(&self, group: u32) -> bool {
+        self.crowded.contains(&group)
+    }
+
+    /// The groups of the crowds around a document.
+    pub(super) fn crowded_around(&self, rank: Rank) -> impl Iterator<Item = u32> {
+        let around = (!self.crowded.is_empty()).then(|| self.around(rank));
+        let around = around.into_iter().flatten();
+        around.filter(|group| self.is_crowded(*group))
     }
 
     fn near(&self, group: u32) -> &[u32] {
@@ -219,6 +232,16 @@ impl GroupsBuilder {
         let length = (all.len() - start) as u32;
         groups.push(Group { length, ..group });
         groups.len() as u32 - 1
+    }
+
+    /// How many groups there are so far.
+    pub(super) fn count(&self) -> u32 {
+        self.groups.groups.len() as u32
+    }
+
+    /// Says that all groups from this one on are of the crowds.
+    pub(super) fn crowd_from(&mut self, group: u32) {
+        self.groups.crowded = group..self.count();
     }
 
     /// Makes the members of two groups candidates of one another.

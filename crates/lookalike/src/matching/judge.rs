@@ -329,6 +329,19 @@ impl<'a> Judge<'a> {
         self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
+    /// Whether documents of the crowds are looked for by the bitmap of this one, instead of among
+    /// `met` members of groups.
+    pub(super) fn scans(&self, rank: Rank, crowd: &[Rank], met: usize) -> bool {
+        let few = met.saturating_mul(self.portions.scanned);
+        met > 0 && crowd.len() <= few && self.bitmaps.hold(rank)
+    }
+
+    /// Calls back with the documents of a crowd that the bitmaps leave as candidates.
+    pub(super) fn scan(&self, rank: Rank, crowd: &[Rank], visit: impl FnMut(Rank)) {
+        let threshold = self.corpus.plan.candidate_threshold();
+        self.bitmaps.scan(rank, crowd, threshold, visit);
+    }
+
     /// Asks the memory for what decides at a glance whether a document is a candidate.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {

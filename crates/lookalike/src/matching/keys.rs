@@ -236,13 +236,16 @@ fn by_crowds(
     judge.bitmaps = bitmaps.into_inner().unwrap_or_else(PoisonError::into_inner);
     let met = crowds.iter().map(|crowd| (crowd.len() as f64).powi(2));
     let rare = RareKeys::new(corpus, judge, &ranks, frequencies)?;
+    let first = builder.count();
     if met.sum::<f64>() > judge.portions.refining * rare.expected.met {
         drop(crowds);
-        return by_rare_features(rare, builder);
+        by_rare_features(rare, builder)?;
+    } else {
+        for crowd in crowds {
+            builder.push(crowd);
+        }
     }
-    for crowd in crowds {
-        builder.push(crowd);
-    }
+    builder.crowd_from(first);
     Ok(())
 }
 

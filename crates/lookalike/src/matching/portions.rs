@@ -15,6 +15,9 @@ pub(super) struct Portions {
     /// Groups of more members are refined if going through them takes more than this many times what
     /// going through those of the rarest features is thought to take.
     pub(super) refining: f64,
+    /// Documents of the crowds are gone through by their bitmaps instead of by groups if these are
+    /// not more than so many times the members of the groups.
+    pub(super) scanned: usize,
     /// Documents in the first block of a walk: until something is kept, every pair of a block may
     /// have to be compared.
     pub(super) first_block: usize,
@@ -43,6 +46,7 @@ impl Default for Portions {
             rare: 3,
             hot: 512,
             refining: 1.0,
+            scanned: 8,
             first_block: 32,
             block: 2048,
             few: 64,

@@ -675,6 +675,7 @@ const TINY: Portions = Portions {
     neighbours: 0,
     remembered: 0,
     refining: 0.0,
+    scanned: usize::MAX,
 };
 
 const SMALL: Portions = Portions {
@@ -689,6 +690,7 @@ const SMALL: Portions = Portions {
     neighbours: 1,
     remembered: 900,
     refining: 1.0,
+    scanned: 0,
 };
 
 /// A text as a list of words, and changes to it.
@@ -1046,8 +1048,14 @@ fn long_siblings_and_their_copies_are_the_model() {
             keys,
             ..Portions::default()
         };
-        assert_eq!(run.verdicts(portions, &sketches), expected, "{keys}");
-        assert_eq!(run.pairs(portions, &sketches, false), pairs, "{keys}");
+        for scanned in [0, 8, usize::MAX] {
+            let portions = Portions {
+                scanned,
+                ..portions
+            };
+            assert_eq!(run.verdicts(portions, &sketches), expected, "{keys}");
+            assert_eq!(run.pairs(portions, &sketches, false), pairs, "{keys}");
+        }
     }
 }
 

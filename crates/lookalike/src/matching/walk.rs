@@ -219,6 +219,8 @@ pub(super) struct Walk<'a> {
     nodes: Nodes,
     groups: Groups,
     kept: Vec<bool>,
+    /// The kept documents of the crowds.
+    kept_crowd: Vec<Rank>,
     removals: Vec<Removal>,
 }
 
@@ -275,6 +277,7 @@ impl<'a> Walk<'a> {
             nodes,
             groups,
             kept: vec![false; corpus.len()],
+            kept_crowd: Vec::new(),
             removals: Vec::new(),
         })
     }
@@ -333,6 +336,9 @@ impl<'a> Walk<'a> {
             return;
         };
         let may_be_kept = |other: Rank| undecided[(other - start) as usize];
+        let crowd: Vec<Rank> = (start..start + findings.len() as Rank)
+            .filter(|&rank| may_be_kept(rank) && self.is_of_crowd(rank))
+            .collect();
         let find = |seen: &mut Seen, (finding, rank): (&mut Finding, Rank)| {
             if finding.below <= start + earliest as Rank {
                 return;
@@ -343,13 +349,13 @@ impl<'a> Walk<'a> {
                 seen.is_new(first);
                 finding.inner.push((first, Route::Exact, None));
             }
-            for group in self.groups.around(first) {
-                let before = self.groups.ahead(group).iter();
-                let before = before.take_while(|&&other| other < finding.below);
-                before
-                    .filter(|&&other| may_be_kept(other))
-                    .for_each(|&other| seen.meet(&self.judge, other));
-            }
+            let below = finding.below;
+            let ahead = |group| before(self.groups.ahead(group), below);
+            self.candidates(first, before(&crowd, below), ahead, |other| {
+                if may_be_kept(other) {
+                    seen.meet(&self.judge, other);
+                }
+            });
             for &other in seen.met().iter().filter(|&&other| other != first) {
                 let route = self.judge.candidates(rank, other);
                 finding
@@ -403,17 +409,33 @@ impl<'a> Walk<'a> {
             finding.below = first;
         }
         seen.begin();
-        for group in self.groups.around(first) {
-            let kept = self.groups.kept(group).iter();
-            let before = kept.take_while(|&&other| other < finding.below);
-            before.for_each(|&other| seen.meet(&self.judge, other));
-        }
+        let below = finding.below;
+        let kept = |group| before(self.groups.kept(group), below);
+        self.candidates(first, before(&self.kept_crowd, below), kept, |other| {
+            seen.meet(&self.judge, other);
+        });
         for &other in seen.met() {
             if let Some(route) = self.judge.candidates(rank, other) {
                 finding.offer(other, route, self.judge.check(rank, other, route)?);
             }
         }
         Ok(finding)
+    }
+
+    /// Calls back with those that may be candidates of a document, of the members of its groups and
+    /// of the crowd.
+    fn candidates<'m>(
+        &self,
+        first: Rank,
+        crowd: &[Rank],
+        members: impl Fn(u32) -> &'m [Rank],
+        visit: impl FnMut(Rank),
+    ) {
+        candidates((&self.groups, &self.judge), first, crowd, members, visit);
+    }
+
+    fn is_of_crowd(&self, rank: Rank) -> bool {
+        self.nodes.is_first(rank) && self.judge.bitmaps.hold(rank)
     }
 
     /// Asks for the groups of documents that are looked up soon: they stand anywhere in memory.
@@ -474,6 +496,9 @@ impl<'a> Walk<'a> {
         }
         let kept = finding.best.is_none();
         self.kept[rank as usize] = kept;
+        if kept && self.is_of_crowd(rank) {
+            self.kept_crowd.push(rank);
+        }
         if self.nodes.is_first(rank) {
             self.groups.pass(rank, kept);
         }
@@ -481,6 +506,38 @@ impl<'a> Walk<'a> {
 
     fn is_given(&self, rank: Rank) -> bool {
         (rank as usize) < self.corpus.given
+    }
+}
+
+/// Those of ascending ranks that come before one.
+#[inline]
+fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
+    match ranks.last() {
+        Some(&last) if last >= below => &ranks[..ranks.partition_point(|&rank| rank < below)],
+        _ => ranks,
+    }
+}
+
+/// Calls back with the members of the groups around a document; where those of the crowds are many,
+/// with what bitmaps leave of the crowd instead. Some come more than once.
+#[inline]
+fn candidates<'m>(
+    (groups, judge): (&Groups, &Judge<'_>),
+    first: Rank,
+    crowd: &[Rank],
+    members: impl Fn(u32) -> &'m [Rank],
+    mut visit: impl FnMut(Rank),
+) {
+    let crowded = groups.crowded_around(first);
+    let met = crowded.map(|group| members(group).len()).sum();
+    let scans = judge.scans(first, crowd, met);
+    for group in groups.around(first) {
+        if !(scans && groups.is_crowded(group)) {
+            members(group).iter().for_each(|&other| visit(other));
+        }
+    }
+    if scans {
+        judge.scan(first, crowd, visit);
     }
 }
 
@@ -581,6 +638,8 @@ pub(super) struct PairFinder<'a> {
     judge: Judge<'a>,
     nodes: Nodes,
     groups: Groups,
+    /// The documents of the crowds.
+    crowd: Vec<Rank>,
 }
 
 impl<'a> PairFinder<'a> {
@@ -591,11 +650,15 @@ impl<'a> PairFinder<'a> {
             Nodes::new(corpus)
         };
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
+        let ranks = 0..corpus.len() as Rank;
+        let is_of_crowd = |&rank: &Rank| nodes.is_first(rank) && judge.bitmaps.hold(rank);
+        let crowd = ranks.filter(is_of_crowd).collect();
         Ok(Self {
             corpus,
             judge,
             nodes,
             groups,
+            crowd,
         })
     }
 
@@ -614,9 +677,8 @@ impl<'a> PairFinder<'a> {
         ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
     }
 
-    /// The members of a group that come after a document, where given documents meet others only.
-    fn later(&self, group: u32, rank: Rank) -> &[Rank] {
-        let members = self.groups.ahead(group);
+    /// Those of ascending ranks that come after a document, where given documents meet others only.
+    fn later<'m>(&self, members: &'m [Rank], rank: Rank) -> &'m [Rank] {
         let from = rank.max((self.corpus.given as Rank).saturating_sub(1));
         &members[members.partition_point(|&other| other <= from)..]
     }
@@ -628,10 +690,9 @@ impl<'a> PairFinder<'a> {
         let Portions { block, pairs, .. } = self.judge.portions;
         while stop < end && stop < start + block && (stop == start || candidates < pairs) {
             let rank = stop as Rank;
-            candidates += self
-                .groups
-                .around(rank)
-                .map(|group| self.later(group, rank).len())
+            let groups = self.groups.around(rank);
+            candidates += groups
+                .map(|group| self.later(self.groups.ahead(group), rank).len())
                 .sum::<usize>();
             stop += 1;
         }
@@ -642,10 +703,13 @@ impl<'a> PairFinder<'a> {
     fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         seen.begin();
         let mut others = Vec::new();
-        for group in self.groups.around(rank) {
-            let later = self.later(group, rank).iter();
-            later.for_each(|&other| seen.meet(&self.judge, other));
-        }
+        candidates(
+            (&self.groups, &self.judge),
+            rank,
+            self.later(&self.crowd, rank),
+            |group| self.later(self.groups.ahead(group), rank),
+            |other| seen.meet(&self.judge, other),
+        );
         for &other in seen.met() {
             let route = self.judge.candidates(rank, other);
             others.extend(route.map(|route| (other, route)));
