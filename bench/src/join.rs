@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use lookalike::hamming::Code;
-use lookalike::hamming::join::{Distinct, Near, near_values};
+use lookalike::hamming::join::{Distinct, Equal, Near, near_rows, near_values, near_values_across};
 use lookalike::hamming::scan::scan;
 use lookalike::sketch::SimHasher;
 use lookalike::text::{Analyzer, Scratch};
@@ -129,6 +129,7 @@ impl<C: Code> Made<C> {
             distance: self.distance,
         };
         join.measure(scanned, rows)?;
+        join.measure_across(rows)?;
         self.all_planted_are_found()
     }
 
@@ -241,7 +242,7 @@ impl<C: Code> Join<'_, C> {
                 }
             }
             if let Some(best) = best {
-                self.row("join", threads, &distinct, &best, rows);
+                self.row("join", threads, distinct.len(), &best, rows);
             }
         }
         if scanned {
@@ -251,16 +252,76 @@ impl<C: Code> Join<'_, C> {
                 "a scan finds {:?}",
                 timed.answer
             );
-            self.row("scan", 1, &distinct, &timed, rows);
+            self.row("scan", 1, distinct.len(), &timed, rows);
         }
         Ok(())
+    }
+
+    /// The last tenth, which has the copies, against the others. Together with the pairs within each
+    /// that is all.
+    fn measure_across(&self, rows: &mut Vec<Row>) -> Result<()> {
+        let (others, last) = self.codes.split_at(self.codes.len() / 10 * 9);
+        let within = [self.codes, others, last].map(|codes| self.pairs_of_rows(codes));
+        let [all, in_others, in_last] = within;
+        let expected = all? - in_others? - in_last?;
+        for threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()?;
+            let (timed, values) = pool.install(|| self.across(others, last))?;
+            let found = timed.answer.pairs;
+            ensure!(found == expected, "{found} pairs across, not {expected}");
+            self.row("across", threads, values, &timed, rows);
+        }
+        Ok(())
+    }
+
+    fn pairs_of_rows(&self, codes: &[C]) -> Result<u64> {
+        let pairs = AtomicU64::new(0);
+        let distance = distance::<C>(self.distance)?;
+        let _ = near_rows(
+            codes,
+            C::BITS,
+            distance,
+            Equal::Expanded,
+            &|near: &[Near]| {
+                pairs.fetch_add(near.len() as u64, Ordering::Relaxed);
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(pairs.into_inner())
+    }
+
+    /// The pairs of rows across, and how many values both lists have.
+    fn across(&self, left: &[C], right: &[C]) -> Result<(Timed, usize)> {
+        let started = Instant::now();
+        let left = Distinct::new(left, C::BITS)?;
+        let right = Distinct::new(right, C::BITS)?;
+        let sorting = started.elapsed().as_secs_f64();
+        let pairs = AtomicU64::new(0);
+        let distance = distance::<C>(self.distance)?;
+        let _ = near_values_across(&left, &right, distance, &|near: &[Near]| {
+            let rows = |near: &Near| left.rows(near.a).len() * right.rows(near.b).len();
+            let of_rows: usize = near.iter().map(rows).sum();
+            pairs.fetch_add(of_rows as u64, Ordering::Relaxed);
+            ControlFlow::Continue(())
+        })?;
+        let timed = Timed {
+            answer: Answer {
+                pairs: pairs.into_inner(),
+                checksum: 0,
+            },
+            sorting,
+            seconds: started.elapsed().as_secs_f64(),
+        };
+        Ok((timed, left.len() + right.len()))
     }
 
     fn row(
         &self,
         way: &'static str,
         threads: usize,
-        distinct: &Distinct<C>,
+        values: usize,
         timed: &Timed,
         rows: &mut Vec<Row>,
     ) {
@@ -271,7 +332,7 @@ impl<C: Code> Join<'_, C> {
             way,
             threads,
             rows: self.codes.len(),
-            values: distinct.len(),
+            values,
             pairs: timed.answer.pairs,
             sorting_seconds: timed.sorting,
             seconds: timed.seconds,

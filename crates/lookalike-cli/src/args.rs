@@ -805,7 +805,8 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) bits: Option<u32>,
 
     /// How fingerprints are found: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted
-    /// tables for choices of blocks) or scan; all find the same
+    /// tables for choices of blocks) or scan, or a plan as "index plan" shows it, such as
+    /// "22,21,21; 1,0,0"; all find the same
     #[arg(
         long,
         value_name = "PLAN",
@@ -951,6 +952,7 @@ pub(crate) struct IndexVerifyArgs {
 #[command(after_help = "\
 Examples:
   lookalike index plan --count 50M --distance 3 --memory 1Gi
+  lookalike index plan --count 50M --plan \"22,21,21; 1,0,0\"
   lookalike index plan --count 50M --live")]
 pub(crate) struct IndexPlanArgs {
     /// How many fingerprints: a number, or with the unit K, M or G
@@ -983,7 +985,8 @@ pub(crate) struct IndexPlanArgs {
     )]
     pub(crate) memory: Option<u64>,
 
-    /// The plan to show first: auto, blocks, 4x16, permuted or scan
+    /// The plan to show first: auto, blocks, 4x16, permuted or scan, or a plan as it is shown, such as
+    /// "22,21,21; 1,0,0"
     #[arg(
         long,
         value_name = "PLAN",

@@ -10,6 +10,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, Prog
 use lookalike_batch::run::{Progress, Stage};
 use lookalike_batch::source::BadRow;
 
+use crate::memory;
 use crate::output::{Printer, count, visible};
 
 /// A run that ends sooner shows no bar.
@@ -93,6 +94,9 @@ fn appear_later(bar: Arc<ProgressBar>) -> (mpsc::Sender<()>, JoinHandle<()>) {
 
 impl Progress for Reporter {
     fn begin(&self, stage: Stage, total: Option<u64>) {
+        if stage == Stage::Candidates {
+            memory::give_back();
+        }
         let (message, style) = match (stage, total) {
             (Stage::Read, Some(_)) => ("reading", BYTES),
             (Stage::Read, None) => ("reading", BYTES_WITHOUT_END),

@@ -35,7 +35,7 @@ use crate::source::{InputFile, PositionedFile};
 const TASK_BYTES: u64 = 16 << 20;
 
 /// Rows decoded at a time.
-const BATCH_ROWS: usize = 1024;
+const BATCH_ROWS: usize = 256;
 
 /// An input, opened.
 struct Opened<'a> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use lookalike::Distance;
 use lookalike::hamming::live::LivePlan;
-use lookalike::hamming::{Plan, Prediction, Request};
+use lookalike::hamming::{Permutation, Plan, Prediction, Request};
 use lookalike_batch::library::{self, AddSummary};
 use serde_json::{Value, json};
 
@@ -167,8 +167,12 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
         distance: Distance::new(args.distance, args.bits)?,
         memory: args.memory,
     };
-    let (chosen, others) = match args.live {
-        true => (live_plan(&request)?, Vec::new()),
+    let Offered {
+        chosen,
+        tables,
+        others,
+    } = match args.live {
+        true => live_plan(&request)?,
         false => static_plans(&args.plan, &request)?,
     };
     let printer = Printer::new(false);
@@ -180,11 +184,13 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
             "memory": args.memory,
             "live": args.live,
             "plan": as_json(&chosen),
+            "tables": tables.iter().map(table_as_json).collect::<Vec<_>>(),
             "alternatives": others.iter().map(as_json).collect::<Vec<_>>(),
         });
         format!("{value}\n")
     } else {
-        in_words(args, &chosen, &others, &printer)
+        let tables = tables_in_words(&tables, &printer);
+        in_words(args, &chosen, &others, &printer) + &tables
     };
     printer.data(&text)?;
     Ok(Outcome::Done)
@@ -193,20 +199,30 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
 /// A plan by its name, and what it costs.
 type Planned = (String, Prediction);
 
-/// The plan chosen, and all others, the fastest first.
-fn static_plans(name: &str, request: &Request) -> Result<(Planned, Vec<Planned>)> {
-    let chosen = Plan::named(name, request)?;
-    let mut others: Vec<_> = Plan::all(request)?
-        .into_iter()
-        .map(|plan| (plan.to_string(), plan.predict(request.count)))
-        .filter(|(name, _)| *name != chosen.to_string())
-        .collect();
-    others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
-    let cost = chosen.predict(request.count);
-    Ok(((chosen.to_string(), cost), others))
+/// The plans that there are.
+struct Offered {
+    chosen: Planned,
+    /// The permuted tables of the one chosen, if it has such.
+    tables: Vec<Permutation>,
+    /// The fastest first.
+    others: Vec<Planned>,
 }
 
-fn live_plan(request: &Request) -> Result<Planned> {
+fn static_plans(name: &str, request: &Request) -> Result<Offered> {
+    let planned = |plan: &Plan| (plan.to_string(), plan.predict(request.count));
+    let plan = Plan::named(name, request)?;
+    let chosen = planned(&plan);
+    let mut others: Vec<_> = Plan::all(request)?.iter().map(planned).collect();
+    others.retain(|(name, _)| *name != chosen.0);
+    others.sort_by(|(_, a), (_, b)| a.nanoseconds.total_cmp(&b.nanoseconds));
+    Ok(Offered {
+        chosen,
+        tables: plan.permutations(),
+        others,
+    })
+}
+
+fn live_plan(request: &Request) -> Result<Offered> {
     let plan = LivePlan::new(request.bits, request.distance)?;
     let cost = plan.predict(request.count);
     if let Some(memory) = request.memory.filter(|&memory| cost.bytes > memory as f64) {
@@ -217,7 +233,11 @@ fn live_plan(request: &Request) -> Result<Planned> {
             bytes(memory)
         );
     }
-    Ok((plan.to_string(), cost))
+    Ok(Offered {
+        chosen: (plan.to_string(), cost),
+        tables: Vec::new(),
+        others: Vec::new(),
+    })
 }
 
 fn as_json((name, cost): &Planned) -> Value {
@@ -228,6 +248,36 @@ fn as_json((name, cost): &Planned) -> Value {
         "bytes": cost.bytes,
         "nanoseconds": cost.nanoseconds,
     })
+}
+
+fn table_as_json(table: &Permutation) -> Value {
+    json!({
+        "order": table.order,
+        "leading": table.leading,
+        "leading_bits": table.leading_bits,
+    })
+}
+
+fn tables_in_words(tables: &[Permutation], printer: &Printer) -> String {
+    if tables.is_empty() {
+        return String::new();
+    }
+    let heading = "Tables: how blocks are permuted, from that of the lowest bits (0) on, and the bits \
+                   before the stroke, which are equal";
+    let mut text = format!("{}\n", printer.in_output(Tone::Heading, heading));
+    for (number, table) in tables.iter().enumerate() {
+        let blocks: Vec<String> = table.order.iter().map(u32::to_string).collect();
+        let (leading, behind) = blocks.split_at(table.leading as usize);
+        let _ = writeln!(
+            text,
+            "{:>12}  {} | {}  {} bits",
+            number + 1,
+            leading.join(" "),
+            behind.join(" "),
+            table.leading_bits
+        );
+    }
+    text
 }
 
 fn in_words(

@@ -113,7 +113,8 @@ fn bare_fingerprints_of_every_width_plan_and_notation() {
         let table = planted(&mut Numbers::new(bits.into()), 1500, bits);
         place.write("codes.tsv", lines(&table));
         let expected = scan(&table, &table, distance);
-        for plan in ["auto", "blocks", "permuted", "scan"] {
+        let halves = format!("{},{}", bits / 2, bits - bits / 2);
+        for plan in ["auto", "blocks", "permuted", "scan", &halves] {
             let build = format!(
                 "index build lib codes.tsv --fingerprints --bits {bits} --distance {distance} \
                  --plan {plan} --force"
@@ -831,6 +832,27 @@ fn plans_are_shown_and_refused() {
     place.refused("index plan --count 10 --distance 17", &["17", "16"]);
     place.refused("index plan --count 10 --bits 7", &["7"]);
     place.refused("index plan --count 10 --plan best", &["best", "permuted"]);
+    place.refused(
+        "index plan --count 10 --plan 22,21,21;0,0,0",
+        &["miss pairs"],
+    );
+    let said: Value =
+        serde_json::from_slice(&place.ok("index plan --count 1M --plan 22,21,21 --json").out)
+            .unwrap();
+    let plan = said["plan"]["plan"].as_str().unwrap();
+    assert!(plan.starts_with("22,21,21; 1,0,0 "), "{plan}");
+    assert_eq!(said["tables"], serde_json::json!([]));
+    let permuted = place.ok("index plan --count 1M --plan permuted");
+    let tables = permuted
+        .text()
+        .lines()
+        .filter(|line| line.ends_with(" bits"));
+    assert_eq!(tables.count(), 10);
+    assert!(
+        permuted.text().contains("  0 2 | 1 3 4  26 bits"),
+        "{}",
+        permuted.text()
+    );
     place.refused("index plan --count 0", &["0"]);
     place.write("in", "1\n");
     place.refused("index build lib in --fingerprints --plan best", &["best"]);

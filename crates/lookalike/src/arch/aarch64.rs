@@ -3,7 +3,7 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, Kinds, LINE, Line, Plain, TRIPLES};
+use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line, Plain};
 
 /// Runs a kernel with NEON.
 #[inline]
@@ -114,40 +114,6 @@ impl Arch for Neon {
     #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
         Plain.gather(word, mask)
-    }
-
-    #[inline(always)]
-    fn triples(
-        self,
-        entries: &[u32; 0x1_0000],
-        kinds: Kinds,
-        block: &[u8; BLOCK],
-        values: &mut [u64; TRIPLES],
-    ) -> (usize, usize) {
-        let mut points = [0; TRIPLES];
-        // SAFETY: NEON is there; three times 16 of the block's 64 bytes are read, and 16 points
-        // written.
-        let triple = unsafe {
-            let uint8x16x3_t(first, second, third) = vld3q_u8(block.as_ptr());
-            // The upper byte of a point is made of the first two bytes, the lower one of the last two.
-            let upper = vsriq_n_u8::<4>(vshlq_n_u8::<4>(first), vshlq_n_u8::<2>(second));
-            let pairs = uint8x16x2_t(vsliq_n_u8::<6>(third, second), upper);
-            vst2q_u8(std::ptr::from_mut(&mut points).cast(), pairs);
-            let lead = vandq_u8(first, vdupq_n_u8(0xf0));
-            vceqq_u8(lead, vdupq_n_u8(0xe0))
-        };
-        let triple = bits([triple, none(), none(), none()]);
-        let (mut read, mut written) = (0, 0);
-        for &point in &points[..triple.trailing_ones() as usize] {
-            let entry = entries[usize::from(u16::from_le(point))];
-            if kinds.admitted >> (entry >> 24) & 1 == 0 {
-                break;
-            }
-            values[written] = u64::from(entry & 0x00ff_ffff);
-            written += usize::from(entry >> 24 == kinds.kept);
-            read += 1;
-        }
-        (read, written)
     }
 }
 

@@ -59,30 +59,6 @@ pub(crate) trait Arch: Copy {
 
     /// The bits of `word` where `mask` has ones, side by side at the lower end.
     fn gather(self, word: u64, mask: u64) -> u64;
-
-    /// Looks up the characters of three bytes at the head of a block of valid UTF-8, at most
-    /// [`TRIPLES`], until one has another length or an entry whose kind `kinds` does not admit. The
-    /// values of those of the kind `kinds.kept` are written, in order. Returns how many characters
-    /// were read and how many written; what is written behind them does not matter.
-    fn triples(
-        self,
-        entries: &[u32; 0x1_0000],
-        kinds: Kinds,
-        block: &[u8; BLOCK],
-        values: &mut [u64; TRIPLES],
-    ) -> (usize, usize);
-}
-
-/// Characters that [`Arch::triples`] reads.
-pub(crate) const TRIPLES: usize = 16;
-
-/// Kinds of entries: the upper byte of an entry is its kind, the rest its value.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kinds {
-    /// Bit i says whether kind i is admitted.
-    pub(crate) admitted: u32,
-    /// The kind whose values are wanted.
-    pub(crate) kept: u32,
 }
 
 /// One cache line of words.
@@ -318,79 +294,6 @@ mod tests {
             for cpu in Cpu::all() {
                 assert_eq!(cpu.run(Gather(word, mask)), expected, "{}", cpu.name());
             }
-        }
-    }
-
-    struct Triples<'a>(&'a [u32; 0x1_0000], &'a [u8; BLOCK]);
-
-    impl Kernel for Triples<'_> {
-        type Output = (usize, Vec<u64>);
-
-        fn run<A: Arch>(self, arch: A) -> Self::Output {
-            let kinds = Kinds {
-                admitted: 0b1101,
-                kept: 2,
-            };
-            let mut values = [0; TRIPLES];
-            let (read, written) = arch.triples(self.0, kinds, self.1, &mut values);
-            (read, values[..written].to_vec())
-        }
-    }
-
-    #[test]
-    fn every_instruction_set_looks_up_the_same_characters() {
-        let mix = crate::hash::mix;
-        let entries: Vec<u32> = (0..0x1_0000u64)
-            .map(|point| {
-                let kind = [2, 2, 2, 0, 3, 2, 2, 1][mix(point) as usize % 8];
-                // Half of the plane has no kind that stops, so that long runs come up.
-                let kind = if point < 0x8000 || kind != 1 { kind } else { 2 };
-                kind << 24 | (mix(!point) as u32 & 0x00ff_ffff)
-            })
-            .collect();
-        let entries: &[u32; 0x1_0000] = entries.as_slice().try_into().unwrap();
-        for round in 0..3000u64 {
-            let stop = (mix(round) % 30) as usize;
-            let text: String = (0..64)
-                .map(|at| {
-                    let random = mix(round << 8 | at as u64) as u32;
-                    match random % 64 {
-                        0 if at > stop => 'a',
-                        1 if at > stop => 'é',
-                        2 if at > stop => '\u{1f600}',
-                        _ if round % 2 == 0 => char::from_u32(0x9000 + random % 0x4000).unwrap(),
-                        _ => char::from_u32(0x0800 + random % 0xc000).unwrap(),
-                    }
-                })
-                .collect();
-            let block = text.as_bytes().first_chunk().unwrap();
-            let expected = Plain.run_triples(entries, block);
-            for cpu in Cpu::all() {
-                assert_eq!(cpu.run(Triples(entries, block)), expected, "{}", cpu.name());
-            }
-            assert!(expected.0 <= TRIPLES && (stop == 0 || expected.0 > 0 || round % 2 == 1));
-        }
-    }
-
-    impl Plain {
-        /// The definition once more, by characters.
-        fn run_triples(self, entries: &[u32; 0x1_0000], block: &[u8; BLOCK]) -> (usize, Vec<u64>) {
-            let whole = match std::str::from_utf8(block) {
-                Ok(whole) => whole,
-                Err(error) => std::str::from_utf8(&block[..error.valid_up_to()]).unwrap(),
-            };
-            let mut values = Vec::new();
-            let mut read = 0;
-            for point in whole.chars().take(TRIPLES) {
-                if point.len_utf8() != 3 || entries[point as usize] >> 24 == 1 {
-                    break;
-                }
-                read += 1;
-                if entries[point as usize] >> 24 == 2 {
-                    values.push(u64::from(entries[point as usize] & 0x00ff_ffff));
-                }
-            }
-            (read, values)
         }
     }
 

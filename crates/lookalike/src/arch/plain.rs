@@ -1,6 +1,6 @@
 //! The definition, for every CPU.
 
-use super::{Arch, BLOCK, BlockMasks, Kinds, Line, TRIPLES};
+use super::{Arch, BLOCK, BlockMasks, Line};
 
 /// Plain Rust.
 #[derive(Clone, Copy, Debug)]
@@ -78,30 +78,6 @@ impl Arch for Plain {
             at += 1;
         }
         bits
-    }
-
-    #[inline(always)]
-    fn triples(
-        self,
-        entries: &[u32; 0x1_0000],
-        kinds: Kinds,
-        block: &[u8; BLOCK],
-        values: &mut [u64; TRIPLES],
-    ) -> (usize, usize) {
-        let (mut read, mut written) = (0, 0);
-        for &[first, second, third] in block.as_chunks::<3>().0.iter().take(TRIPLES) {
-            let point = (usize::from(first) & 0x0f) << 12
-                | (usize::from(second) & 0x3f) << 6
-                | usize::from(third) & 0x3f;
-            let entry = entries[point];
-            if first & 0xf0 != 0xe0 || kinds.admitted >> (entry >> 24) & 1 == 0 {
-                break;
-            }
-            values[written % TRIPLES] = u64::from(entry & 0x00ff_ffff);
-            written += usize::from(entry >> 24 == kinds.kept);
-            read += 1;
-        }
-        (read, written)
     }
 }
 

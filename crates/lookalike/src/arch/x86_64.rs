@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, Kinds, LINE, Line, Plain, TRIPLES};
+use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line};
 
 /// Whether the CPU and the operating system have all that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -186,17 +186,6 @@ impl Arch for Avx2 {
         // SAFETY: `self` proves that BMI2 is there.
         unsafe { _pext_u64(word, mask) }
     }
-
-    #[inline(always)]
-    fn triples(
-        self,
-        entries: &[u32; 0x1_0000],
-        kinds: Kinds,
-        block: &[u8; BLOCK],
-        values: &mut [u64; TRIPLES],
-    ) -> (usize, usize) {
-        Plain.triples(entries, kinds, block, values)
-    }
 }
 
 /// The order of 32-bit words that exchanges the halves of 128 bits.
@@ -343,43 +332,6 @@ impl Arch for Avx512 {
     fn gather(self, word: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that BMI2 is there.
         unsafe { _pext_u64(word, mask) }
-    }
-
-    #[inline(always)]
-    fn triples(
-        self,
-        entries: &[u32; 0x1_0000],
-        kinds: Kinds,
-        block: &[u8; BLOCK],
-        values: &mut [u64; TRIPLES],
-    ) -> (usize, usize) {
-        // SAFETY: `self` proves that AVX-512 VBMI2 is there; the block's 64 bytes are read,
-        // unaligned; the numbers gathered by have 16 bits; 16 values are written, unaligned.
-        unsafe {
-            let bytes = _mm512_loadu_si512(block.as_ptr().cast());
-            // Three bytes in every four.
-            let lanes = _mm512_maskz_expand_epi8(0x7777_7777_7777_7777, bytes);
-            let bits = |mask: i32| _mm512_and_si512(lanes, _mm512_set1_epi32(mask));
-            let first = _mm512_slli_epi32::<12>(bits(0x00_000f));
-            let second = _mm512_srli_epi32::<2>(bits(0x00_3f00));
-            let third = _mm512_srli_epi32::<16>(bits(0x3f_0000));
-            let points = _mm512_or_si512(_mm512_or_si512(first, second), third);
-            let entries = _mm512_i32gather_epi32::<4>(points, entries.as_ptr().cast());
-            let kind = _mm512_srli_epi32::<24>(entries);
-            let admitted = _mm512_srlv_epi32(_mm512_set1_epi32(kinds.admitted as i32), kind);
-            let admitted = _mm512_test_epi32_mask(admitted, _mm512_set1_epi32(1));
-            let triple = _mm512_cmpeq_epi32_mask(bits(0xf0), _mm512_set1_epi32(0xe0));
-            let read = (admitted & triple).trailing_ones();
-            let kept = _mm512_cmpeq_epi32_mask(kind, _mm512_set1_epi32(kinds.kept as i32));
-            let kept = kept & ((1u32 << read) - 1) as u16;
-            let wanted = _mm512_and_si512(entries, _mm512_set1_epi32(0x00ff_ffff));
-            let packed = _mm512_maskz_compress_epi32(kept, wanted);
-            let low = _mm512_cvtepu32_epi64(_mm512_castsi512_si256(packed));
-            let high = _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64::<1>(packed));
-            _mm512_storeu_si512(values.as_mut_ptr().cast(), low);
-            _mm512_storeu_si512(values.as_mut_ptr().add(8).cast(), high);
-            (read as usize, kept.count_ones() as usize)
-        }
     }
 }
 

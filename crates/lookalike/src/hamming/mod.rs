@@ -16,6 +16,6 @@ pub mod scan;
 mod segment;
 
 pub use code::Code;
-pub use plan::{Layout, MOST_DISTANCE, Plan, Prediction, Request, Shape};
+pub use plan::{Layout, MOST_DISTANCE, Permutation, Plan, Prediction, Request, Shape};
 pub use scan::distances;
 pub use segment::{Codes, Match, Search, Segment};

@@ -113,6 +113,17 @@ pub struct Prediction {
     pub nanoseconds: f64,
 }
 
+/// One table of permuted fingerprints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permutation {
+    /// π: the blocks in the order in which the table has them, counted from the lowest bits.
+    pub order: Vec<u32>,
+    /// How many blocks, the first of the order, must be equal.
+    pub leading: u32,
+    /// p: the bits of these.
+    pub leading_bits: u32,
+}
+
 /// The most bits of a bucket's number.
 pub(crate) const MOST_KEY_BITS: u32 = 26;
 
@@ -210,11 +221,14 @@ impl Plan {
     }
 
     /// A plan by its name: `auto`, `scan`, `blocks` (distance + 1 equal blocks; `4x16` for 64 bits
-    /// and distance 3 is the same), `permuted` (all choices of two blocks out of distance + 2).
+    /// and distance 3 is the same), `permuted` (all choices of two blocks out of distance + 2). Or by
+    /// its [shape](Shape), as it is displayed: the widths of blocks from the lowest bit on, and behind
+    /// a semicolon in how many bits each may differ or how many must be equal: `32,32; 1,1`,
+    /// `13,13,13,13,12; any 2 equal`. Widths alone are given the smallest radii that miss nothing.
     ///
     /// # Errors
-    /// If there is no such name, the plan does not fit the request, or as for
-    /// [`choose`](Self::choose).
+    /// If there is no such name or shape, the plan does not fit the request or would miss pairs, or as
+    /// for [`choose`](Self::choose).
     pub fn named(name: &str, request: &Request) -> Result<Self> {
         check(request)?;
         let (bits, distance) = (request.bits, request.distance.get());
@@ -230,11 +244,13 @@ impl Plan {
                 )));
             }
             "permuted" => combination_shape(bits, distance, distance + 2),
-            _ => {
-                return Err(Error::setting(format!(
-                    "there is no plan `{name}`: take auto, blocks, 4x16, permuted or scan"
-                )));
-            }
+            _ => Shape::parse(name, distance).ok_or_else(|| {
+                Error::setting(format!(
+                    "there is no plan `{name}`: take auto, blocks, 4x16, permuted or scan, or widths \
+                     of blocks such as `22,21,21`, with what may differ in each behind a semicolon, \
+                     as in `22,21,21; 1,0,0` or `13,13,13,13,12; any 2 equal`"
+                ))
+            })?,
         };
         let fits = |plan: &Self| {
             let bytes = plan.predict(request.count).bytes;
@@ -335,6 +351,31 @@ impl Plan {
         self.key_bits
     }
 
+    /// The permuted tables of a plan whose tables ask for equal blocks (Manku, Jain and Das Sarma
+    /// 2007); none if it has others.
+    pub fn permutations(&self) -> Vec<Permutation> {
+        let (widths, chosen) = match &self.shape {
+            Shape::Combinations { widths, chosen } => (widths, *chosen),
+            Shape::Blocks { widths, radii } if radii.iter().all(|&radius| radius == 0) => {
+                (widths, 1)
+            }
+            Shape::Blocks { .. } => return Vec::new(),
+        };
+        let blocks = widths.len() as u32;
+        subsets(blocks, chosen)
+            .map(|subset| {
+                let first = |block: &u32| subset >> block & 1 == 1;
+                let (leading, behind): (Vec<u32>, Vec<u32>) = (0..blocks).partition(first);
+                let leading_bits = leading.iter().map(|&block| widths[block as usize]).sum();
+                Permutation {
+                    order: [leading, behind].concat(),
+                    leading: chosen,
+                    leading_bits,
+                }
+            })
+            .collect()
+    }
+
     pub(crate) fn tables(&self) -> &[Table] {
         &self.tables
     }
@@ -393,6 +434,37 @@ impl Plan {
 }
 
 impl Shape {
+    /// What displays as this text, blanks aside; of widths alone, with the smallest radii that miss
+    /// nothing at the distance. None if no shape does. Whether it is complete is not checked.
+    fn parse(text: &str, distance: u32) -> Option<Self> {
+        let list = |text: &str| -> Option<Vec<u32>> {
+            let numbers = text.split(',').map(|number| number.trim().parse().ok());
+            numbers.collect()
+        };
+        let Some((widths, rule)) = text.split_once(';') else {
+            let widths = list(text)?;
+            let blocks = u32::try_from(widths.len()).ok()?;
+            let Self::Blocks { radii, .. } = block_shape(0, distance, blocks) else {
+                return None;
+            };
+            return Some(Self::Blocks { widths, radii });
+        };
+        let (widths, rule) = (list(widths)?, rule.trim());
+        let chosen = rule
+            .strip_prefix("any ")
+            .and_then(|rest| rest.strip_suffix(" equal"));
+        Some(match chosen {
+            Some(chosen) => Self::Combinations {
+                widths,
+                chosen: chosen.trim().parse().ok()?,
+            },
+            None => Self::Blocks {
+                widths,
+                radii: list(rule)?,
+            },
+        })
+    }
+
     /// Whether no pair within `distance` is missed, and all parts make sense.
     fn check(&self, bits: u32, distance: u32) -> Result<()> {
         let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self;
@@ -738,6 +810,56 @@ mod tests {
         assert_eq!(permuted.tables().len(), 10);
         assert_eq!(named("scan").unwrap().shape().to_string(), "scan");
         assert!(named("best").unwrap_err().to_string().contains("`best`"));
+        let pairs: Vec<_> = permuted.permutations();
+        let bits: Vec<u32> = pairs.iter().map(|table| table.leading_bits).collect();
+        assert_eq!(bits, [26, 26, 26, 26, 26, 26, 25, 25, 25, 25]);
+        assert_eq!(pairs[1].order, [0, 2, 1, 3, 4]);
+        assert_eq!(pairs[1].leading, 2);
+        assert_eq!(four.permutations()[3].order, [3, 0, 1, 2]);
+        assert_eq!(four.permutations()[3].leading_bits, 16);
+        assert!(named("32,32").unwrap().permutations().is_empty());
+    }
+
+    #[test]
+    fn every_plan_is_named_by_its_shape() {
+        for (bits, distance) in [(64, 3), (64, 6), (128, 7), (32, 0), (24, 2)] {
+            let request = request(1_000_000, bits, distance);
+            for plan in Plan::all(&request).unwrap() {
+                let named = Plan::named(&plan.shape().to_string(), &request).unwrap();
+                assert_eq!(named.shape(), plan.shape());
+                if let Shape::Blocks { widths, .. } = plan.shape()
+                    && widths != &[0]
+                {
+                    let widths: Vec<String> = widths.iter().map(u32::to_string).collect();
+                    let named = Plan::named(&widths.join(" , "), &request).unwrap();
+                    assert_eq!(named.shape(), plan.shape());
+                }
+            }
+        }
+        let refused = |name: &str| {
+            let refused = Plan::named(name, &request(1000, 64, 3));
+            refused.unwrap_err().to_string()
+        };
+        for name in [
+            "",
+            "22,21,x",
+            "22;",
+            "22,21,21; any",
+            "22,21,21; any 2",
+            ";",
+            "-3,67",
+        ] {
+            assert!(refused(name).contains("there is no plan"), "{name}");
+        }
+        for name in [
+            "22,21,21; 0,0,0",
+            "13,13,13,13,12; any 3 equal",
+            "22,21,21; 1,0",
+        ] {
+            assert!(refused(name).contains("would miss pairs"), "{name}");
+        }
+        assert!(refused("40,40").contains("80 bits"));
+        assert!(refused("99999999999").contains("there is no plan"));
         assert!(Plan::named("4x16", &request(1000, 32, 3)).is_err());
     }
 

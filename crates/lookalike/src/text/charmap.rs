@@ -115,10 +115,10 @@ impl CharMap {
         self.basic[(point & 0xffff) as usize]
     }
 
-    /// The entries of all characters of the Basic Multilingual Plane, as numbers.
+    /// The entries of all characters of the Basic Multilingual Plane.
     #[inline(always)]
-    pub(super) fn entries(&self) -> &[u32; 0x1_0000] {
-        bytemuck::cast_ref(&*self.basic)
+    pub(super) fn entries(&self) -> &[Entry; 0x1_0000] {
+        &self.basic
     }
 
     /// What an [`Entry::EXPAND`] stands for.

@@ -8,7 +8,7 @@
 //! Texts in which a character depends on its neighbours are left to the definition.
 
 use super::charmap::{Ascii, AsciiTokens, CharMap, Entry};
-use crate::arch::{Arch, BLOCK, Kernel, Kinds, TRIPLES};
+use crate::arch::{Arch, BLOCK, Kernel};
 use crate::hash;
 
 /// Buffers that are used again from text to text.
@@ -214,34 +214,36 @@ impl<A: Arch> Run<'_, A> {
     /// many bytes it has read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
-        const SINGLES: Kinds = Kinds {
-            admitted: 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE,
-            kept: Entry::CHARACTER,
-        };
+        const SINGLES: u32 = 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE;
+        const AT_ONCE: usize = 16;
+        let entries = self.map.entries();
         let mut at = 0;
-        loop {
+        for characters in bytes.as_chunks::<3>().0.chunks(AT_ONCE) {
             let start = self.tokens.len();
-            self.tokens.resize(start + TRIPLES, 0);
-            let tokens = self.tokens[start..].first_chunk_mut::<TRIPLES>();
+            self.tokens.resize(start + AT_ONCE, 0);
+            let tokens = self.tokens[start..].first_chunk_mut::<AT_ONCE>();
             let tokens = tokens.expect("the room was just made");
-            let rest = &bytes[at..];
-            let (read, written) = match rest.first_chunk::<BLOCK>() {
-                Some(block) => self
-                    .arch
-                    .triples(self.map.entries(), SINGLES, block, tokens),
-                None => {
-                    let mut block = [0; BLOCK];
-                    block[..rest.len()].copy_from_slice(rest);
-                    self.arch
-                        .triples(self.map.entries(), SINGLES, &block, tokens)
+            let (mut read, mut written) = (0, 0);
+            for &[first, second, third] in characters {
+                let point = (usize::from(first) & 0x0f) << 12
+                    | (usize::from(second) & 0x3f) << 6
+                    | usize::from(third) & 0x3f;
+                let entry = entries[point];
+                if first & 0xf0 != 0xe0 || SINGLES >> entry.kind() & 1 == 0 {
+                    break;
                 }
-            };
+                // What is no token of its own is written over.
+                tokens[written % AT_ONCE] = u64::from(entry.value());
+                written += usize::from(entry.kind() == Entry::CHARACTER);
+                read += 1;
+            }
             self.tokens.truncate(start + written);
             at += 3 * read;
-            if read < TRIPLES {
-                return at;
+            if read < characters.len() {
+                break;
             }
         }
+        at
     }
 
     /// Reads the ASCII characters at the head as far as they are tokens of their own, white space or
