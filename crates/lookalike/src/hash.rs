@@ -106,18 +106,20 @@ fn long_word(bytes: &[u8]) -> u64 {
     state
 }
 
-/// The 128-bit name of a sequence of 64-bit values, in `domain`.
+/// The 128-bit name of a sequence of values of up to 64 bits, in `domain`.
 ///
 /// Four independent chains, so that the cost is one multiplication a value and not its latency.
-pub(crate) fn sequence(domain: u64, values: &[u64]) -> u128 {
+pub(crate) fn sequence<T: Copy + Into<u64>>(domain: u64, values: &[T]) -> u128 {
     let mut chains = POSITION_SEEDS;
     let mut blocks = values.chunks_exact(4);
     for block in &mut blocks {
         for (chain, &value) in chains.iter_mut().zip(block) {
+            let value = value.into();
             *chain = fold(*chain ^ value, POSITION[0]).wrapping_add(value);
         }
     }
     for (chain, &value) in chains.iter_mut().zip(blocks.remainder()) {
+        let value = value.into();
         *chain = fold(*chain ^ value, POSITION[1]).wrapping_add(value);
     }
     let [a, b, c, d] = chains.map(mix);

@@ -352,6 +352,17 @@ impl Plan {
         self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
     }
 
+    /// The Jaccard index that all pairs which match and are not equal texts reach, if there is one
+    /// that does not come from sketches: [`candidate_threshold`](Self::candidate_threshold).
+    pub(crate) fn least_jaccard(&self) -> Option<Threshold> {
+        let reach = match self.settings.measure {
+            Measure::Sketch => false,
+            Measure::Jaccard => true,
+            _ => self.finds_by_features(),
+        };
+        reach.then_some(self.candidate_threshold)
+    }
+
     /// Bits of the recipe's fingerprints.
     pub fn bits(&self) -> u32 {
         self.bits

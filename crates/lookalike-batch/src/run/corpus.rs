@@ -73,7 +73,13 @@ pub(super) struct ReadCorpus<'a> {
     width: Option<f64>,
     audit: Option<Audit>,
     scratch: Mutex<Vec<(ParseScratch, Scratch)>>,
+    /// Held by whoever makes features of a huge text.
+    huge: Mutex<()>,
 }
+
+/// Bytes of a text whose features are made by one thread at a time, as they take several times the
+/// room of the text.
+const HUGE: usize = 16 << 20;
 
 impl<'a> ReadCorpus<'a> {
     /// Reads all inputs. `reject` is told of every bad row, in order.
@@ -152,6 +158,7 @@ impl<'a> ReadCorpus<'a> {
             documents,
             audit,
             scratch: Mutex::default(),
+            huge: Mutex::default(),
         })
     }
 
@@ -248,12 +255,21 @@ impl<'a> ReadCorpus<'a> {
         let mut scratch = pool().pop().unwrap_or_default();
         let (inputs, documents, index) = self.home(document);
         let (parse, text) = (&mut scratch.0, &mut scratch.1);
-        let key = inputs.reread(documents.place(index), parse, |row| {
+        let (key, is_huge) = inputs.reread(documents.place(index), parse, |row| {
+            let is_huge = row.text.len() > HUGE;
+            let one = || self.huge.lock().unwrap_or_else(PoisonError::into_inner);
+            let _one = is_huge.then(one);
             let analysis = analyze(&self.analyzer, row, text);
             visit(&analysis);
-            analysis.key
+            let key = analysis.key;
+            if is_huge {
+                *text = Scratch::default();
+            }
+            (key, is_huge)
         })?;
-        pool().push(scratch);
+        if !is_huge {
+            pool().push(scratch);
+        }
         if key != self.sketches.key(document) {
             return Err(Error::input(format!(
                 "row {} has changed while the run was under way: let the input rest, or copy it \

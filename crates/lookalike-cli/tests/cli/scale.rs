@@ -30,35 +30,71 @@ fn a_million_identical_rows() {
     assert_eq!(summary["pairs"], 0);
 }
 
-#[test]
-fn a_document_of_a_hundred_megabytes() {
-    let place = Place::new();
-    let mut file = BufWriter::new(File::create(place.path("in.txt")).unwrap());
-    let mut written = 0;
-    for word in 0u64.. {
-        let word = format!("w{} ", word.wrapping_mul(0x9e37_79b9) % 100_000_007);
-        file.write_all(word.as_bytes()).unwrap();
-        written += word.len();
-        if written > 100_000_000 {
+/// Bytes of one document.
+const LONG: usize = 100_000_000;
+
+/// A text of some more bytes, of all these pieces in turn.
+fn long_text(piece: impl Fn(u64) -> String) -> String {
+    let mut text = String::new();
+    for at in 0u64.. {
+        text.push_str(&piece(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        if text.len() > LONG {
             break;
         }
     }
-    file.write_all("\nshort\n短文\nshort!\n".as_bytes())
-        .unwrap();
+    text
+}
+
+fn word(number: u64) -> String {
+    format!("w{} ", number % 100_000_007)
+}
+
+fn character(number: u64) -> String {
+    char::from_u32(0x4e00 + (number >> 40) as u32 % 20_000)
+        .unwrap()
+        .to_string()
+}
+
+/// Runs with these documents and a few short ones, and holds the memory against its bound.
+fn peak_is_bounded(texts: &[String], arguments: &str, kept: u64) {
+    let place = Place::new();
+    let mut file = BufWriter::new(File::create(place.path("in.txt")).unwrap());
+    for text in texts
+        .iter()
+        .map(String::as_str)
+        .chain(["short", "短文", "short!"])
+    {
+        file.write_all(text.as_bytes()).unwrap();
+        file.write_all(b"\n").unwrap();
+    }
     file.flush().unwrap();
-    let summary = place.summary("dedup in.txt -o out.txt");
+    let longest = texts.iter().map(String::len).max().unwrap();
+    let bound = 256_000_000 + 12 * longest as u64;
+    let peak = place.peak_of(&format!("dedup in.txt -o out.txt --quiet {arguments}"));
+    assert!(
+        peak > longest as u64 && peak <= bound,
+        "{arguments}: {peak} bytes of {bound}"
+    );
+    let summary = place.summary(&format!("dedup in.txt -o again.txt {arguments}"));
+    let documents = texts.len() as u64 + 3;
     assert_eq!(
         (&summary["documents"], &summary["kept"]),
-        (&4.into(), &3.into())
+        (&documents.into(), &kept.into())
     );
-    let peak = place.peak_of("dedup in.txt -o again.txt --quiet");
-    let bound = 256_000_000 + 12 * written as u64;
-    assert!(
-        peak > written as u64 && peak <= bound,
-        "{peak} bytes of {bound}"
-    );
-    assert_eq!(
-        place.bytes("out.txt").len(),
-        written + "\nshort\n短文\n".len()
-    );
+    assert_eq!(place.bytes("out.txt"), place.bytes("again.txt"));
+}
+
+#[test]
+fn documents_of_a_hundred_megabytes() {
+    peak_is_bounded(&[long_text(word)], "", 3);
+    peak_is_bounded(&[long_text(|_| "a ".to_owned())], "", 3);
+    peak_is_bounded(&[long_text(word)], "--method sentences", 3);
+}
+
+/// Each has some thirty million features, and they have to be compared.
+#[test]
+fn two_documents_of_a_hundred_megabytes() {
+    let text = long_text(character);
+    let similar = format!("{}尾", &text[..text.len() / 3 / 20 * 57]);
+    peak_is_bounded(&[text, similar], "", 3);
 }

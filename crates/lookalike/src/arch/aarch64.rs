@@ -112,6 +112,11 @@ impl Arch for Neon {
     }
 
     #[inline(always)]
+    fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64 {
+        Plain.differing(a, b)
+    }
+
+    #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
         Plain.gather(word, mask)
     }

@@ -57,6 +57,9 @@ pub(crate) trait Arch: Copy {
     /// Which of four numbers differ from `query` in at most `limit` bits; bit i speaks of number i.
     fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32;
 
+    /// In how many bits blocks of eight numbers differ from others, as many as both have.
+    fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64;
+
     /// The bits of `word` where `mask` has ones, side by side at the lower end.
     fn gather(self, word: u64, mask: u64) -> u64;
 }
@@ -266,6 +269,36 @@ mod tests {
                 for cpu in Cpu::all() {
                     let found = cpu.run(NearNumbers(numbers, query, limit));
                     assert_eq!(found, (narrow, wide), "{} {limit}", cpu.name());
+                }
+            }
+        }
+    }
+
+    struct Differing<'a>(&'a [[u64; 8]], &'a [[u64; 8]]);
+
+    impl Kernel for Differing<'_> {
+        type Output = u64;
+
+        fn run<A: Arch>(self, arch: A) -> u64 {
+            arch.differing(self.0, self.1)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_counts_the_same_differing_bits() {
+        let numbers = |seed: u64, blocks: u64| -> Vec<[u64; 8]> {
+            let block =
+                |block| std::array::from_fn(|at| crate::hash::mix(seed ^ block << 8 ^ at as u64));
+            (0..blocks).map(block).collect()
+        };
+        for blocks in 0..12 {
+            for others in [blocks, 3, 0] {
+                let (a, b) = (numbers(1 << 40, blocks), numbers(1 << 50, others));
+                let pairs = a.as_flattened().iter().zip(b.as_flattened());
+                let expected: u64 = pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum();
+                for cpu in Cpu::all() {
+                    assert_eq!(cpu.run(Differing(&a, &b)), expected, "{}", cpu.name());
+                    assert_eq!(cpu.run(Differing(&a, &a)), 0, "{}", cpu.name());
                 }
             }
         }

@@ -70,6 +70,12 @@ impl Arch for Plain {
     }
 
     #[inline(always)]
+    fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64 {
+        let pairs = a.as_flattened().iter().zip(b.as_flattened());
+        pairs.map(|(a, b)| u64::from((a ^ b).count_ones())).sum()
+    }
+
+    #[inline(always)]
     fn gather(self, word: u64, mut mask: u64) -> u64 {
         let (mut bits, mut at) = (0, 0);
         while mask != 0 {

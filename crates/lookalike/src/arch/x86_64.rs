@@ -3,7 +3,7 @@
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
-use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line};
+use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line, Plain};
 
 /// Whether the CPU and the operating system have all that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
@@ -182,6 +182,11 @@ impl Arch for Avx2 {
     }
 
     #[inline(always)]
+    fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64 {
+        Plain.differing(a, b)
+    }
+
+    #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
         // SAFETY: `self` proves that BMI2 is there.
         unsafe { _pext_u64(word, mask) }
@@ -325,6 +330,22 @@ impl Arch for Avx512 {
             let ones = _mm512_add_epi64(ones, _mm512_shuffle_epi32::<SWAPPED>(ones));
             let near = _mm512_cmple_epu64_mask(ones, _mm512_set1_epi64(limit.into()));
             _pext_u32(near.into(), 0b0101_0101)
+        }
+    }
+
+    #[inline(always)]
+    fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64 {
+        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; 64 bytes of each block are read,
+        // unaligned.
+        unsafe {
+            let mut counts = _mm512_setzero_si512();
+            for (a, b) in a.iter().zip(b) {
+                let a = _mm512_loadu_si512(a.as_ptr().cast());
+                let b = _mm512_loadu_si512(b.as_ptr().cast());
+                let ones = _mm512_popcnt_epi64(_mm512_xor_si512(a, b));
+                counts = _mm512_add_epi64(counts, ones);
+            }
+            _mm512_reduce_add_epi64(counts) as u64
         }
     }
 

@@ -68,7 +68,7 @@ pub(crate) struct Cache<K, T> {
 }
 
 struct Recent<K, T> {
-    lists: HashMap<K, Arc<[T]>>,
+    lists: HashMap<K, Arc<Vec<T>>>,
     held: usize,
 }
 
@@ -84,7 +84,7 @@ impl<K, T> Default for Recent<K, T> {
 /// A list of a document.
 pub(crate) enum List<'a, T> {
     Kept(&'a [T]),
-    Made(Arc<[T]>),
+    Made(Arc<Vec<T>>),
 }
 
 impl<T> std::ops::Deref for List<'_, T> {
@@ -127,12 +127,13 @@ impl<K: Copy + Eq + Hash, T: Clone> Cache<K, T> {
         }
         let mut list = Vec::new();
         make(&mut list)?;
-        let list: Arc<[T]> = list.into();
+        list.shrink_to_fit();
+        let list = Arc::new(list);
         self.remember(document, &list);
         Ok(List::Made(list))
     }
 
-    fn remember(&self, document: K, list: &Arc<[T]>) {
+    fn remember(&self, document: K, list: &Arc<Vec<T>>) {
         if list.len() > self.most / 4 {
             return;
         }

@@ -49,7 +49,8 @@ pub(super) struct Groups {
     /// Where the neighbours of a group start; empty if no group has any.
     near_start: Vec<u32>,
     near: Vec<u32>,
-    crowded: Range<u32>,
+    /// The groups whose members meet many, a bit each; empty if none do.
+    crowded: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,8 +90,12 @@ impl Groups {
     /// The groups in which a document's candidates are: those that its own meet, and their
     /// neighbours.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = u32> {
-        let own = self.of(rank).iter();
-        own.flat_map(|&group| self.met_by(group).chain(self.near(group).iter().copied()))
+        self.of(rank).iter().flat_map(|&group| self.reach(group))
+    }
+
+    /// The groups that the members of a group meet, and their neighbours.
+    pub(super) fn reach(&self, group: u32) -> impl Iterator<Item = u32> {
+        self.met_by(group).chain(self.near(group).iter().copied())
     }
 
     fn met_by(&self, group: u32) -> Range<u32> {
@@ -101,16 +106,37 @@ impl Groups {
         }
     }
 
-    /// Whether a group is of the crowds: those of documents that may have very many candidates.
-    pub(super) fn is_crowded(&self, group: u32) -> bool {
-        self.crowded.contains(&group)
+    /// Finds the groups by which a document meets more than `most` others, and says whether there
+    /// are any.
+    pub(super) fn find_crowded(&mut self, most: usize) -> bool {
+        let length = |group: u32| self.groups[group as usize].length as usize;
+        let is_crowded = |&group: &u32| self.reach(group).map(length).sum::<usize>() > most;
+        let found: Vec<u32> = (0..self.count() as u32).filter(is_crowded).collect();
+        if !found.is_empty() {
+            self.crowded = vec![0; self.count().div_ceil(64)];
+        }
+        for group in &found {
+            self.crowded[*group as usize / 64] |= 1 << (group % 64);
+        }
+        !found.is_empty()
     }
 
-    /// The groups of the crowds around a document.
-    pub(super) fn crowded_around(&self, rank: Rank) -> impl Iterator<Item = u32> {
-        let around = (!self.crowded.is_empty()).then(|| self.around(rank));
-        let around = around.into_iter().flatten();
-        around.filter(|group| self.is_crowded(*group))
+    /// The groups that were found to be crowded.
+    pub(super) fn crowded(&self) -> impl Iterator<Item = u32> {
+        (0..self.count() as u32).filter(|&group| self.is_crowded(group))
+    }
+
+    /// Whether its members meet many.
+    #[inline]
+    pub(super) fn is_crowded(&self, group: u32) -> bool {
+        let word = self.crowded.get(group as usize / 64);
+        word.is_some_and(|word| word >> (group % 64) & 1 == 1)
+    }
+
+    /// All members of a group as long as none is passed.
+    pub(super) fn members(&self, group: u32) -> &[Rank] {
+        let group = self.groups[group as usize];
+        &self.members[group.start as usize..][..group.length as usize]
     }
 
     fn near(&self, group: u32) -> &[u32] {
@@ -232,16 +258,6 @@ impl GroupsBuilder {
         let length = (all.len() - start) as u32;
         groups.push(Group { length, ..group });
         groups.len() as u32 - 1
-    }
-
-    /// How many groups there are so far.
-    pub(super) fn count(&self) -> u32 {
-        self.groups.groups.len() as u32
-    }
-
-    /// Says that all groups from this one on are of the crowds.
-    pub(super) fn crowd_from(&mut self, group: u32) {
-        self.groups.crowded = group..self.count();
     }
 
     /// Makes the members of two groups candidates of one another.

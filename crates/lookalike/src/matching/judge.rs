@@ -1,8 +1,8 @@
 //! What is a candidate, and what matches: decided from two documents alone.
 
-use super::bitmaps::Bitmaps;
 use super::cache::{List, Material};
-use super::groups::Rank;
+use super::crowds::{Crowds, FeaturesOf};
+use super::groups::{Groups, Rank};
 use super::keys::band_key;
 use super::portions::Portions;
 use super::survey::Tally;
@@ -288,8 +288,8 @@ pub(super) struct Judge<'a> {
     rule: Rule<'a>,
     pub(super) portions: Portions,
     pub(super) material: Material<'a>,
-    /// Of documents of hot groups.
-    pub(super) bitmaps: Bitmaps,
+    /// Documents that share so many keys that they are looked for by their bitmaps.
+    pub(super) crowds: Crowds,
     /// Who counts what is compared.
     tally: Option<&'a Tally>,
 }
@@ -301,7 +301,7 @@ impl<'a> Judge<'a> {
             rule: Rule::new(corpus.plan),
             portions,
             material: Material::new(corpus.sketches, corpus.texts, portions.remembered),
-            bitmaps: Bitmaps::default(),
+            crowds: Crowds::default(),
             tally: None,
         }
     }
@@ -321,31 +321,52 @@ impl<'a> Judge<'a> {
 
     /// How the plan makes these two candidates, if it does, they may meet, and they may match.
     pub(super) fn candidates(&self, a: Rank, b: Rank) -> Option<Route> {
-        let threshold = self.corpus.plan.candidate_threshold();
-        if !self.corpus.may_meet(a, b) || self.bitmaps.rule_out(a, b, threshold) {
+        if !self.corpus.may_meet(a, b) || self.crowds.rule_out(a, b) {
             return None;
         }
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
         self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
-    /// Whether documents of the crowds are looked for by the bitmap of this one, instead of among
-    /// `met` members of groups.
-    pub(super) fn scans(&self, rank: Rank, crowd: &[Rank], met: usize) -> bool {
-        let few = met.saturating_mul(self.portions.scanned);
-        met > 0 && crowd.len() <= few && self.bitmaps.hold(rank)
+    /// Learns what rules out pairs of crowded groups, where `first` is the first document with the
+    /// text of another.
+    pub(super) fn learn_crowds(
+        &mut self,
+        groups: &mut Groups,
+        first: impl Fn(Rank) -> Rank,
+    ) -> Result<()> {
+        let Some(threshold) = self.corpus.plan.least_jaccard() else {
+            return Ok(());
+        };
+        let (documents, most) = (self.corpus.len(), self.portions.crowd);
+        let features: &FeaturesOf<'_> =
+            &|rank, buffer, visit| self.features_once(rank, buffer, visit);
+        self.crowds = Crowds::form(groups, documents, most, threshold, features)?;
+        self.crowds.stand_for(first);
+        Ok(())
     }
 
-    /// Calls back with the documents of a crowd that the bitmaps leave as candidates.
-    pub(super) fn scan(&self, rank: Rank, crowd: &[Rank], visit: impl FnMut(Rank)) {
-        let threshold = self.corpus.plan.candidate_threshold();
-        self.bitmaps.scan(rank, crowd, threshold, visit);
+    /// Whether so many documents of a crowd are gone through instead of `met` members of groups.
+    #[inline]
+    pub(super) fn scans(&self, met: usize, crowd: usize) -> bool {
+        met > 0 && crowd <= met.saturating_mul(self.portions.scanned)
+    }
+
+    /// Calls back with the features of a document without remembering them.
+    pub(super) fn features_once(
+        &self,
+        rank: Rank,
+        buffer: &mut Vec<u64>,
+        visit: impl FnOnce(&[u64]),
+    ) -> Result<()> {
+        let document = self.corpus.document(rank);
+        self.material.features_once(document, buffer, visit)
     }
 
     /// Asks the memory for what decides at a glance whether a document is a candidate.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {
-        self.bitmaps.fetch(rank);
+        self.crowds.fetch(rank);
         self.corpus.sketches.fetch(self.corpus.document(rank));
     }
 

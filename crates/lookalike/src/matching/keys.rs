@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::bitmaps::{Bitmaps, bitmap};
 use super::groups::{self, Groups, GroupsBuilder, Keyed, Rank, Side};
 use super::judge::Judge;
 use super::walk::{Corpus, Nodes};
@@ -15,7 +14,7 @@ use crate::error::Result;
 use crate::hamming::Code;
 use crate::hamming::join::{Distinct, Near, near_values};
 use crate::hash::{fold, mix};
-use crate::plan::{Bands, Blocks, Measure};
+use crate::plan::{Bands, Blocks};
 use crate::text::State;
 use crate::types::{Distance, DocId, Threshold};
 
@@ -40,7 +39,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
             let size = sketches.brief(document).size as usize;
             size > 0 && size <= join.reach
         });
-        let frequencies = Frequencies::count(corpus, judge, &joined, &|_, _| ())?;
+        let frequencies = Frequencies::count(corpus, judge, &joined)?;
         let rare = RareKeys::new(corpus, judge, &joined, frequencies)?;
         by_rare_features(rare, &mut builder)?;
     }
@@ -53,14 +52,20 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
     }
     if corpus.plan.sentences().is_some() {
         let rich = ranks_where(&|document| sketches.sentences(document).is_some());
-        by_sentences(corpus, &rich, &mut builder);
+        let keys = SketchKeys {
+            portions: 1,
+            most: 1,
+            of: &|document, _, visit| sketches.sentences(document).into_iter().for_each(visit),
+        };
+        by_sketches(corpus, judge, &keys, &rich, &mut builder)?;
     }
     if let Some(smallest) = corpus.plan.smallest() {
         let rich = ranks_where(&|document| sketches.smallest(document).is_some());
         by_smallest(corpus, judge, smallest.meeting, &rich, &mut builder)?;
     }
-    judge.bitmaps.stand_for(|rank| nodes.first(rank));
-    Ok(builder.build())
+    let mut groups = builder.build();
+    judge.learn_crowds(&mut groups, |rank| nodes.first(rank))?;
+    Ok(groups)
 }
 
 /// Equal texts, where they are not one node.
@@ -117,7 +122,7 @@ const BAND_FACTOR: u64 = 0x9fb2_1c65_1e98_df25;
 
 fn by_bands(
     corpus: &Corpus<'_>,
-    judge: &mut Judge<'_>,
+    judge: &Judge<'_>,
     bands: Bands,
     signed: &[Rank],
     builder: &mut GroupsBuilder,
@@ -141,7 +146,7 @@ fn by_bands(
 /// of the hashes.
 fn by_smallest(
     corpus: &Corpus<'_>,
-    judge: &mut Judge<'_>,
+    judge: &Judge<'_>,
     meeting: usize,
     rich: &[Rank],
     builder: &mut GroupsBuilder,
@@ -179,13 +184,13 @@ type KeysOf<'a> = dyn Fn(DocId, usize, &mut dyn FnMut(u64)) + Sync + 'a;
 
 fn by_sketches(
     corpus: &Corpus<'_>,
-    judge: &mut Judge<'_>,
+    judge: &Judge<'_>,
     keys: &SketchKeys<'_>,
     ranks: &[Rank],
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
-    let refines = corpus.plan.settings().measure != Measure::Sketch;
-    let mut crowds: Vec<Vec<Rank>> = Vec::new();
+    let refines = corpus.plan.least_jaccard().is_some();
+    let mut hot: Vec<Vec<Rank>> = Vec::new();
     for portion in 0..keys.portions {
         let keyed = |ranks: &[Rank]| {
             let mut keyed = Vec::with_capacity(ranks.len() * keys.most);
@@ -200,52 +205,43 @@ fn by_sketches(
         builder.add(&mut keyed, |members| {
             let is_hot = refines && members.len() > judge.portions.hot;
             if is_hot {
-                crowds.push(members.iter().map(|member| member.rank).collect());
+                hot.push(members.iter().map(|member| member.rank).collect());
             }
             !is_hot
         });
     }
-    by_crowds(corpus, judge, crowds, builder)
+    by_hot_groups(corpus, judge, hot, builder)
 }
 
 /// Large groups, as they are or by the rarest features of their members: whatever goes through fewer.
-fn by_crowds(
+fn by_hot_groups(
     corpus: &Corpus<'_>,
-    judge: &mut Judge<'_>,
-    crowds: Vec<Vec<Rank>>,
+    judge: &Judge<'_>,
+    hot: Vec<Vec<Rank>>,
     builder: &mut GroupsBuilder,
 ) -> Result<()> {
-    if crowds.is_empty() {
+    if hot.is_empty() {
         return Ok(());
     }
-    let mut hot = vec![false; corpus.len()];
-    crowds
-        .iter()
+    let mut is_hot = vec![false; corpus.len()];
+    hot.iter()
         .flatten()
-        .for_each(|&rank| hot[rank as usize] = true);
-    let ranks: Vec<Rank> = (0..hot.len() as Rank)
-        .filter(|&rank| hot[rank as usize])
+        .for_each(|&rank| is_hot[rank as usize] = true);
+    let ranks: Vec<Rank> = (0..is_hot.len() as Rank)
+        .filter(|&rank| is_hot[rank as usize])
         .collect();
-    drop(hot);
-    let bitmaps = Mutex::new(Bitmaps::new(corpus.len()));
-    let frequencies = Frequencies::count(corpus, judge, &ranks, &|rank, features| {
-        let bitmap = bitmap(features);
-        let mut bitmaps = bitmaps.lock().unwrap_or_else(PoisonError::into_inner);
-        bitmaps.insert(rank, features.len(), &bitmap);
-    })?;
-    judge.bitmaps = bitmaps.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let met = crowds.iter().map(|crowd| (crowd.len() as f64).powi(2));
+    drop(is_hot);
+    let frequencies = Frequencies::count(corpus, judge, &ranks)?;
+    let met = hot.iter().map(|members| (members.len() as f64).powi(2));
     let rare = RareKeys::new(corpus, judge, &ranks, frequencies)?;
-    let first = builder.count();
     if met.sum::<f64>() > judge.portions.refining * rare.expected.met {
-        drop(crowds);
+        drop(hot);
         by_rare_features(rare, builder)?;
     } else {
-        for crowd in crowds {
-            builder.push(crowd);
+        for members in hot {
+            builder.push(members);
         }
     }
-    builder.crowd_from(first);
     Ok(())
 }
 
@@ -268,12 +264,12 @@ fn shared(count: usize, ranks: &[Rank], keys: impl Fn(&[Rank]) -> Vec<Keyed> + S
 }
 
 /// Tells keys that were met twice from most that were met once, in 16 to 32 bits a key.
-struct MetTwice {
+pub(super) struct MetTwice {
     words: Vec<AtomicU64>,
 }
 
 impl MetTwice {
-    fn new(keys: usize) -> Self {
+    pub(super) fn new(keys: usize) -> Self {
         let words = (keys / 4).next_power_of_two();
         Self {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -286,7 +282,12 @@ impl MetTwice {
         (word, 1 << (2 * (key % 32)))
     }
 
-    fn meet(&self, key: u64) {
+    /// Asks the memory for what is known of keys.
+    pub(super) fn fetch(&self, keys: &[u64]) {
+        keys.iter().for_each(|&key| prefetch(self.place(key).0));
+    }
+
+    pub(super) fn meet(&self, key: u64) {
         let (word, once) = self.place(key);
         let before = word.fetch_or(once, Ordering::Relaxed);
         if before & once != 0 && before & once << 1 == 0 {
@@ -299,7 +300,7 @@ impl MetTwice {
         word.load(Ordering::Relaxed) & once != 0
     }
 
-    fn may_be_shared(&self, key: u64) -> bool {
+    pub(super) fn may_be_shared(&self, key: u64) -> bool {
         let (word, once) = self.place(key);
         word.load(Ordering::Relaxed) & once << 1 != 0
     }
@@ -337,7 +338,7 @@ fn by_rare_features(mut keys: RareKeys<'_>, builder: &mut GroupsBuilder) -> Resu
 }
 
 /// Keys for which there is room in what tells features that occur once: 64 MiB.
-const MOST_MET: usize = 1 << 25;
+pub(super) const MOST_MET: usize = 1 << 25;
 
 /// Every part makes the features of all documents again.
 const MOST_PARTS: u64 = 16;
@@ -456,9 +457,7 @@ impl<'a> RareKeys<'a> {
                 let features = self.corpus.sketches.features(self.corpus.document(soon));
                 self.frequencies.fetch(features.unwrap_or_default());
             }
-            let document = self.corpus.document(rank);
-            let material = &self.judge.material;
-            material.features_once(document, &mut buffer, |features| {
+            self.judge.features_once(rank, &mut buffer, |features| {
                 self.frequencies.rarest(features, threshold, &mut rarest);
             })?;
             if let Some(full) = &self.full {
@@ -546,13 +545,8 @@ pub(crate) struct Frequencies {
 }
 
 impl Frequencies {
-    /// Counts the features of documents, and calls back with those of each.
-    fn count(
-        corpus: &Corpus<'_>,
-        judge: &Judge<'_>,
-        ranks: &[Rank],
-        visit: &(dyn Fn(Rank, &[u64]) + Sync),
-    ) -> Result<Self> {
+    /// Counts the features of documents.
+    fn count(corpus: &Corpus<'_>, judge: &Judge<'_>, ranks: &[Rank]) -> Result<Self> {
         let size = (ranks.len() * 64)
             .next_power_of_two()
             .clamp(1 << 12, 1 << 23);
@@ -567,12 +561,7 @@ impl Frequencies {
         ranks.par_chunks(1024).try_for_each(|ranks| {
             let mut buffer = Vec::new();
             for &rank in ranks {
-                judge
-                    .material
-                    .features_once(corpus.document(rank), &mut buffer, |features| {
-                        frequencies.add(features);
-                        visit(rank, features);
-                    })?;
+                judge.features_once(rank, &mut buffer, |features| frequencies.add(features))?;
             }
             Ok(())
         })?;
@@ -590,9 +579,7 @@ impl Frequencies {
         let counters = features.iter().map(|&feature| self.counter(feature));
         counters.for_each(prefetch);
         if let Some(met) = &self.met {
-            features
-                .iter()
-                .for_each(|&feature| prefetch(met.place(feature).0));
+            met.fetch(features);
         }
     }
 
@@ -801,16 +788,4 @@ fn by_blocks(corpus: &Corpus<'_>, blocks: Blocks, rich: &[Rank], builder: &mut G
             .collect();
         builder.add(&mut keyed, |_| true);
     }
-}
-
-/// Documents of the same longest sentences.
-fn by_sentences(corpus: &Corpus<'_>, rich: &[Rank], builder: &mut GroupsBuilder) {
-    let mut keyed: Vec<_> = rich
-        .par_iter()
-        .filter_map(|&rank| {
-            let key = corpus.sketches.sentences(corpus.document(rank))?;
-            Some(Keyed::full(corpus.parted(key, rank), rank))
-        })
-        .collect();
-    builder.add(&mut keyed, |_| true);
 }

@@ -7,8 +7,8 @@
 //! decided by `judge` from the two documents alone; `bitmaps` rule out most pairs of large groups
 //! before it looks.
 
-mod bitmaps;
 mod cache;
+mod crowds;
 mod decide;
 mod groups;
 mod judge;

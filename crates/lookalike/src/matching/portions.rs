@@ -15,7 +15,9 @@ pub(super) struct Portions {
     /// Groups of more members are refined if going through them takes more than this many times what
     /// going through those of the rarest features is thought to take.
     pub(super) refining: f64,
-    /// Documents of the crowds are gone through by their bitmaps instead of by groups if these are
+    /// A group whose members meet more than this is crowded.
+    pub(super) crowd: usize,
+    /// A crowd is gone through by its bitmaps instead of by groups if its documents in question are
     /// not more than so many times the members of the groups.
     pub(super) scanned: usize,
     /// Documents in the first block of a walk: until something is kept, every pair of a block may
@@ -23,6 +25,8 @@ pub(super) struct Portions {
     pub(super) first_block: usize,
     /// Documents in a block once the walk is under way: enough to keep all threads busy.
     pub(super) block: usize,
+    /// Documents whose crowds are gone through together.
+    pub(super) together: usize,
     /// Documents of a block that are decided together: few, so that hardly any are compared with
     /// one that is not kept.
     pub(super) few: usize,
@@ -46,9 +50,11 @@ impl Default for Portions {
             rare: 3,
             hot: 512,
             refining: 1.0,
+            crowd: 64,
             scanned: 8,
             first_block: 32,
             block: 2048,
+            together: 16,
             few: 64,
             pairs: 4 << 20,
             near: 1 << 20,

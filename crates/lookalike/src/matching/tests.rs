@@ -675,6 +675,8 @@ const TINY: Portions = Portions {
     neighbours: 0,
     remembered: 0,
     refining: 0.0,
+    crowd: 1,
+    together: 2,
     scanned: usize::MAX,
 };
 
@@ -690,6 +692,8 @@ const SMALL: Portions = Portions {
     neighbours: 1,
     remembered: 900,
     refining: 1.0,
+    crowd: 6,
+    together: 3,
     scanned: 0,
 };
 
@@ -842,10 +846,13 @@ fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
         run.parts = Some((0..count).map(|_| random.next() % 2).collect());
     }
     if random.chance(30) {
-        run.window = Some((
-            (0..count).map(|_| random.below(60) as f64 / 2.0).collect(),
-            7.5,
-        ));
+        let times: Vec<f64> = (0..count).map(|_| random.below(60) as f64 / 2.0).collect();
+        if random.chance(50) {
+            let mut order: Vec<_> = (0..count as u32).map(DocId).collect();
+            order.sort_by(|a, b| times[a.index()].total_cmp(&times[b.index()]));
+            run.order = Some(order);
+        }
+        run.window = Some((times, 7.5));
     }
     if random.chance(30) {
         run.given = random.below(count + 1);

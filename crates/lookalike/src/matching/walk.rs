@@ -8,11 +8,13 @@
 //! compared with one another; then the verdicts fall in order. The result is that of the plain loop
 //! over all documents, whatever the number of threads.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
 use super::cache::Texts;
+use super::crowds::Seat;
 use super::groups::{Groups, Rank};
 use super::judge::{Judge, Match, Route};
 use super::keys;
@@ -78,6 +80,16 @@ impl Corpus<'_> {
             && self
                 .window
                 .is_none_or(|Window { times, width }| (times[a] - times[b]).abs() <= width)
+    }
+
+    /// Whether the order is that of the times of a window, so that what a document reaches stands
+    /// side by side.
+    fn goes_by_time(&self) -> bool {
+        let time = |times: &[f64], rank: usize| times[self.document(rank as Rank).index()];
+        let in_order = |Window { times, .. }: Window<'_>| {
+            (1..self.len()).all(|rank| time(times, rank - 1) <= time(times, rank))
+        };
+        self.window.is_some_and(in_order)
     }
 
     /// The part of a document; the same for all if there are no parts.
@@ -213,14 +225,41 @@ impl Nodes {
     }
 }
 
+/// Which documents a window lets meet, where the order is that of time.
+struct Reach<'a> {
+    window: Option<(&'a Corpus<'a>, Window<'a>)>,
+}
+
+impl<'a> Reach<'a> {
+    fn of(corpus: &'a Corpus<'a>) -> Self {
+        let window = corpus.window.filter(|_| corpus.goes_by_time());
+        Self {
+            window: window.map(|window| (corpus, window)),
+        }
+    }
+
+    /// Leaves out, from both ends of ascending ranks, those that are too far from a document.
+    fn of_those<'m>(&self, rank: Rank, others: &'m [Rank]) -> &'m [Rank] {
+        let Some((corpus, Window { times, width })) = self.window else {
+            return others;
+        };
+        let time = |rank: Rank| times[corpus.document(rank).index()];
+        let at = time(rank);
+        let start = others.partition_point(|&other| at - time(other) > width);
+        let others = &others[start..];
+        &others[..others.partition_point(|&other| time(other) - at <= width)]
+    }
+}
+
 pub(super) struct Walk<'a> {
     corpus: &'a Corpus<'a>,
     judge: Judge<'a>,
     nodes: Nodes,
     groups: Groups,
+    reach: Reach<'a>,
     kept: Vec<bool>,
-    /// The kept documents of the crowds.
-    kept_crowd: Vec<Rank>,
+    /// The kept documents of every crowd, by their seats.
+    kept_seats: Vec<Vec<u32>>,
     removals: Vec<Removal>,
 }
 
@@ -240,6 +279,24 @@ struct Finding {
     below: Rank,
     /// These candidates, with their similarity if they were compared and match.
     inner: Vec<(Rank, Route, Option<Similarity>)>,
+}
+
+/// A document that is looked up.
+#[derive(Default)]
+struct LookUp<'w> {
+    rank: Rank,
+    finding: Finding,
+    /// What is gone through instead of crowded groups, if that is less work.
+    scanned: Option<Scanned<'w>>,
+}
+
+/// Kept documents of a crowd that are gone through by their bitmaps.
+struct Scanned<'w> {
+    seat: Seat,
+    /// The seats of these documents.
+    seats: &'w [u32],
+    /// Those that are not ruled out.
+    left: Vec<Rank>,
 }
 
 #[derive(Clone, Copy)]
@@ -273,11 +330,12 @@ impl<'a> Walk<'a> {
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
         Ok(Self {
             corpus,
-            judge,
             nodes,
             groups,
+            reach: Reach::of(corpus),
             kept: vec![false; corpus.len()],
-            kept_crowd: Vec::new(),
+            kept_seats: vec![Vec::new(); judge.crowds.count()],
+            judge,
             removals: Vec::new(),
         })
     }
@@ -308,13 +366,7 @@ impl<'a> Walk<'a> {
     }
 
     fn block(&mut self, block: std::ops::Range<Rank>) -> Result<()> {
-        let mut findings: Vec<Finding> = block
-            .clone()
-            .into_par_iter()
-            .map_init(Seen::default, |seen, rank| {
-                self.look_up(rank, block.start, seen)
-            })
-            .collect::<Result<_>>()?;
+        let mut findings = self.look_up(block.clone())?;
         self.find_inner(&mut findings, block.start);
         self.make_features(&findings, block.start)?;
         let mut start = block.start;
@@ -336,9 +388,12 @@ impl<'a> Walk<'a> {
             return;
         };
         let may_be_kept = |other: Rank| undecided[(other - start) as usize];
-        let crowd: Vec<Rank> = (start..start + findings.len() as Rank)
-            .filter(|&rank| may_be_kept(rank) && self.is_of_crowd(rank))
-            .collect();
+        let mut seats: HashMap<u32, Vec<u32>> = HashMap::new();
+        for rank in (start..start + findings.len() as Rank).filter(|&rank| may_be_kept(rank)) {
+            if let Some(Seat { crowd, at }) = self.own_seat(rank) {
+                seats.entry(crowd).or_default().push(at);
+            }
+        }
         let find = |seen: &mut Seen, (finding, rank): (&mut Finding, Rank)| {
             if finding.below <= start + earliest as Rank {
                 return;
@@ -351,11 +406,22 @@ impl<'a> Walk<'a> {
             }
             let below = finding.below;
             let ahead = |group| before(self.groups.ahead(group), below);
-            self.candidates(first, before(&crowd, below), ahead, |other| {
+            let mut meet = |other| {
                 if may_be_kept(other) {
                     seen.meet(&self.judge, other);
                 }
-            });
+            };
+            let met = crowded((&self.groups, &self.judge), first, ahead);
+            let seats = |crowd| {
+                seats
+                    .get(&crowd)
+                    .map_or(&[][..], |seats| self.seats_before(crowd, seats, below))
+            };
+            let scans = self.scans(first, met, seats);
+            visit_groups(&self.groups, first, scans.is_some(), ahead, &mut meet);
+            if let Some((seat, others)) = scans {
+                self.judge.crowds.scan(seat, others, meet);
+            }
             for &other in seen.met().iter().filter(|&&other| other != first) {
                 let route = self.judge.candidates(rank, other);
                 finding
@@ -390,30 +456,104 @@ impl<'a> Walk<'a> {
             .try_for_each(|rank| self.judge.prepare(rank))
     }
 
-    /// Compares a document with those kept before the block.
-    fn look_up(&self, rank: Rank, start: Rank, seen: &mut Seen) -> Result<Finding> {
-        let mut finding = Finding::default();
-        self.fetch_ahead(rank);
+    /// Compares the documents of a block with those kept before it.
+    fn look_up(&self, block: std::ops::Range<Rank>) -> Result<Vec<Finding>> {
+        let together = self.judge.portions.together as Rank;
+        let starts: Vec<Rank> = block.clone().step_by(together as usize).collect();
+        let found: Vec<Vec<Finding>> = starts
+            .into_par_iter()
+            .map_init(Seen::default, |seen, start| {
+                let ranks = start..block.end.min(start + together);
+                let mut begun: Vec<_> = ranks.map(|rank| self.begin(rank, block.start)).collect();
+                self.scan_crowds(&mut begun);
+                begun.into_iter().map(|it| self.finish(it, seen)).collect()
+            })
+            .collect::<Result<_>>()?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// What is known of a document before any other is looked at.
+    fn begin(&self, rank: Rank, start: Rank) -> LookUp<'_> {
         let first = self.nodes.first(rank);
+        let mut look_up = LookUp {
+            rank,
+            ..LookUp::default()
+        };
         if self.is_given(rank) {
-            return Ok(finding);
+            return look_up;
         }
+        let finding = &mut look_up.finding;
         finding.below = rank;
         if first < start && self.kept[first as usize] {
             finding.offer(first, Route::Exact, Some(Similarity::ONE));
-            if !self.is_given(first) {
-                finding.below = 0;
-                return Ok(finding);
-            }
             // One given before it may be as similar: given ones are kept whatever they match.
-            finding.below = first;
+            finding.below = if self.is_given(first) { first } else { 0 };
+        }
+        let below = finding.below;
+        if self.judge.crowds.seat(first).is_some() {
+            let met = crowded((&self.groups, &self.judge), first, |group| {
+                self.kept_in(group, rank, below)
+            });
+            let seats = |crowd| self.seats_before(crowd, &self.kept_seats[crowd as usize], below);
+            let scans = self.scans(first, met, seats);
+            look_up.scanned = scans.map(|(seat, seats)| Scanned {
+                seat,
+                seats,
+                left: Vec::new(),
+            });
+        }
+        look_up
+    }
+
+    /// The kept members of a group that come before some document and are within reach of another.
+    fn kept_in(&self, group: u32, rank: Rank, below: Rank) -> &[Rank] {
+        self.reach
+            .of_those(rank, before(self.groups.kept(group), below))
+    }
+
+    /// Goes through the crowds that documents need, a tile after another.
+    fn scan_crowds(&self, begun: &mut [LookUp<'_>]) {
+        let mut scanned: Vec<&mut Scanned<'_>> = begun
+            .iter_mut()
+            .filter_map(|it| it.scanned.as_mut())
+            .collect();
+        scanned.sort_by_key(|it| it.seat.crowd);
+        for scanned in scanned.chunk_by_mut(|a, b| a.seat.crowd == b.seat.crowd) {
+            let tile = self.judge.crowds.tile(scanned[0].seat.crowd);
+            let longest = scanned.iter().map(|it| it.seats.len()).max().unwrap_or(0);
+            for start in (0..longest).step_by(tile) {
+                for Scanned { seat, seats, left } in scanned.iter_mut() {
+                    let end = seats.len().min(start + tile);
+                    let seats = seats.get(start..end).unwrap_or_default();
+                    self.judge
+                        .crowds
+                        .scan(*seat, seats, |other| left.push(other));
+                }
+            }
+        }
+    }
+
+    /// Compares a document with the candidates among those kept before the block.
+    fn finish(&self, look_up: LookUp<'_>, seen: &mut Seen) -> Result<Finding> {
+        let LookUp {
+            rank,
+            mut finding,
+            scanned,
+        } = look_up;
+        self.fetch_ahead(rank);
+        let below = finding.below;
+        if below == 0 {
+            return Ok(finding);
         }
         seen.begin();
-        let below = finding.below;
-        let kept = |group| before(self.groups.kept(group), below);
-        self.candidates(first, before(&self.kept_crowd, below), kept, |other| {
-            seen.meet(&self.judge, other);
+        let kept = |group| self.kept_in(group, rank, below);
+        let first = self.nodes.first(rank);
+        visit_groups(&self.groups, first, scanned.is_some(), kept, |other| {
+            seen.meet(&self.judge, other)
         });
+        for other in scanned.into_iter().flat_map(|it| it.left) {
+            seen.meet(&self.judge, other);
+        }
         for &other in seen.met() {
             if let Some(route) = self.judge.candidates(rank, other) {
                 finding.offer(other, route, self.judge.check(rank, other, route)?);
@@ -422,20 +562,29 @@ impl<'a> Walk<'a> {
         Ok(finding)
     }
 
-    /// Calls back with those that may be candidates of a document, of the members of its groups and
-    /// of the crowd.
-    fn candidates<'m>(
+    /// Where a document stands in a crowd, and the seats there that are gone through instead of `met`
+    /// members of groups, if they are.
+    fn scans<'s>(
         &self,
         first: Rank,
-        crowd: &[Rank],
-        members: impl Fn(u32) -> &'m [Rank],
-        visit: impl FnMut(Rank),
-    ) {
-        candidates((&self.groups, &self.judge), first, crowd, members, visit);
+        met: usize,
+        seats: impl Fn(u32) -> &'s [u32],
+    ) -> Option<(Seat, &'s [u32])> {
+        let seat = self.judge.crowds.seat(first)?;
+        let seats = seats(seat.crowd);
+        self.judge.scans(met, seats.len()).then_some((seat, seats))
     }
 
-    fn is_of_crowd(&self, rank: Rank) -> bool {
-        self.nodes.is_first(rank) && self.judge.bitmaps.hold(rank)
+    /// Those of ascending seats whose documents come before one.
+    fn seats_before<'s>(&self, crowd: u32, seats: &'s [u32], below: Rank) -> &'s [u32] {
+        let members = self.judge.crowds.members(crowd);
+        &seats[..seats.partition_point(|&seat| members[seat as usize] < below)]
+    }
+
+    /// The seat of a document, unless an equal one before it has it.
+    fn own_seat(&self, rank: Rank) -> Option<Seat> {
+        let seat = self.judge.crowds.seat(rank);
+        seat.filter(|_| self.nodes.is_first(rank))
     }
 
     /// Asks for the groups of documents that are looked up soon: they stand anywhere in memory.
@@ -496,8 +645,8 @@ impl<'a> Walk<'a> {
         }
         let kept = finding.best.is_none();
         self.kept[rank as usize] = kept;
-        if kept && self.is_of_crowd(rank) {
-            self.kept_crowd.push(rank);
+        if let Some(seat) = self.own_seat(rank).filter(|_| kept) {
+            self.kept_seats[seat.crowd as usize].push(seat.at);
         }
         if self.nodes.is_first(rank) {
             self.groups.pass(rank, kept);
@@ -518,26 +667,38 @@ fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
     }
 }
 
-/// Calls back with the members of the groups around a document; where those of the crowds are many,
-/// with what bitmaps leave of the crowd instead. Some come more than once.
-#[inline]
-fn candidates<'m>(
+/// How many members of crowded groups a document meets, some counted more than once.
+fn crowded<'m>(
     (groups, judge): (&Groups, &Judge<'_>),
     first: Rank,
-    crowd: &[Rank],
+    members: impl Fn(u32) -> &'m [Rank],
+) -> usize {
+    if judge.crowds.seat(first).is_none() {
+        return 0;
+    }
+    let crowded = groups
+        .of(first)
+        .iter()
+        .filter(|&&group| groups.is_crowded(group));
+    let met = crowded.flat_map(|&group| groups.reach(group));
+    met.map(|group| members(group).len()).sum()
+}
+
+/// Calls back with the members of the groups that a document meets, but for crowded ones if these
+/// are looked for in another way. Some come more than once.
+#[inline]
+fn visit_groups<'m>(
+    groups: &Groups,
+    first: Rank,
+    but_crowded: bool,
     members: impl Fn(u32) -> &'m [Rank],
     mut visit: impl FnMut(Rank),
 ) {
-    let crowded = groups.crowded_around(first);
-    let met = crowded.map(|group| members(group).len()).sum();
-    let scans = judge.scans(first, crowd, met);
-    for group in groups.around(first) {
-        if !(scans && groups.is_crowded(group)) {
-            members(group).iter().for_each(|&other| visit(other));
+    for &own in groups.of(first) {
+        if !(but_crowded && groups.is_crowded(own)) {
+            let met = groups.reach(own).flat_map(|group| members(group));
+            met.for_each(|&other| visit(other));
         }
-    }
-    if scans {
-        judge.scan(first, crowd, visit);
     }
 }
 
@@ -638,8 +799,9 @@ pub(super) struct PairFinder<'a> {
     judge: Judge<'a>,
     nodes: Nodes,
     groups: Groups,
-    /// The documents of the crowds.
-    crowd: Vec<Rank>,
+    reach: Reach<'a>,
+    /// As many seats as the largest crowd has.
+    seats: Vec<u32>,
 }
 
 impl<'a> PairFinder<'a> {
@@ -650,15 +812,14 @@ impl<'a> PairFinder<'a> {
             Nodes::new(corpus)
         };
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
-        let ranks = 0..corpus.len() as Rank;
-        let is_of_crowd = |&rank: &Rank| nodes.is_first(rank) && judge.bitmaps.hold(rank);
-        let crowd = ranks.filter(is_of_crowd).collect();
+        let sizes = (0..judge.crowds.count()).map(|crowd| judge.crowds.members(crowd as u32).len());
         Ok(Self {
             corpus,
-            judge,
             nodes,
             groups,
-            crowd,
+            reach: Reach::of(corpus),
+            seats: (0..sizes.max().unwrap_or(0) as u32).collect(),
+            judge,
         })
     }
 
@@ -677,10 +838,17 @@ impl<'a> PairFinder<'a> {
         ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
     }
 
-    /// Those of ascending ranks that come after a document, where given documents meet others only.
+    /// Those of ascending ranks that come after a document and are within its reach, where given
+    /// documents meet others only.
     fn later<'m>(&self, members: &'m [Rank], rank: Rank) -> &'m [Rank] {
+        self.reach
+            .of_those(rank, &members[self.before(members, rank)..])
+    }
+
+    /// How many of ascending ranks come no later than a document, or are given like it.
+    fn before(&self, members: &[Rank], rank: Rank) -> usize {
         let from = rank.max((self.corpus.given as Rank).saturating_sub(1));
-        &members[members.partition_point(|&other| other <= from)..]
+        members.partition_point(|&other| other <= from)
     }
 
     /// A block of documents from `start` that have not too many candidates together.
@@ -703,13 +871,20 @@ impl<'a> PairFinder<'a> {
     fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         seen.begin();
         let mut others = Vec::new();
-        candidates(
-            (&self.groups, &self.judge),
-            rank,
-            self.later(&self.crowd, rank),
-            |group| self.later(self.groups.ahead(group), rank),
-            |other| seen.meet(&self.judge, other),
-        );
+        let later = |group| self.later(self.groups.ahead(group), rank);
+        let met = crowded((&self.groups, &self.judge), rank, later);
+        let scans = self.judge.crowds.seat(rank).and_then(|seat| {
+            let members = self.judge.crowds.members(seat.crowd);
+            let others = &self.seats[self.before(members, rank)..members.len()];
+            self.judge
+                .scans(met, others.len())
+                .then_some((seat, others))
+        });
+        let mut meet = |other| seen.meet(&self.judge, other);
+        visit_groups(&self.groups, rank, scans.is_some(), later, &mut meet);
+        if let Some((seat, others)) = scans {
+            self.judge.crowds.scan(seat, others, meet);
+        }
         for &other in seen.met() {
             let route = self.judge.candidates(rank, other);
             others.extend(route.map(|route| (other, route)));

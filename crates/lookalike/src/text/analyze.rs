@@ -319,7 +319,7 @@ impl Analyzer {
             && self.tool.is_none()
         {
             weighted = true;
-            sum_of_equal(weighed);
+            sum_of_equal(weighed, 0, i64::saturating_add);
             keep_heaviest(weighed, top as usize);
         }
         let analysis = self.analysis("", tokens);
@@ -423,16 +423,21 @@ impl Analyzer {
     }
 }
 
-/// One weight for each feature: the sum of those it has.
-fn sum_of_equal(weighed: &mut Vec<(u64, i64)>) {
-    weighed.sort_unstable();
-    weighed.dedup_by(|again, first| {
-        let same = again.0 == first.0;
-        if same {
-            first.1 = first.1.saturating_add(again.1);
+/// Sorts what stands from `start` on by feature, with one weight for each: what `sum` makes of those
+/// it has.
+fn sum_of_equal(weighed: &mut Vec<(u64, i64)>, start: usize, sum: impl Fn(i64, i64) -> i64) {
+    weighed[start..].sort_unstable_by_key(|&(feature, _)| feature);
+    let mut kept = start;
+    for at in start..weighed.len() {
+        let (feature, weight) = weighed[at];
+        if kept > start && weighed[kept - 1].0 == feature {
+            weighed[kept - 1].1 = sum(weighed[kept - 1].1, weight);
+        } else {
+            weighed[kept] = (feature, weight);
+            kept += 1;
         }
-        same
-    });
+    }
+    weighed.truncate(kept);
 }
 
 /// The features that terms of a table which was not learned stand for under a recipe.
@@ -511,24 +516,24 @@ impl Analysis<'_> {
     /// that were given, in steps of 1/65,536, or else the number of occurrences; 1 with binary weights.
     pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
         let start = into.len();
-        let once = self.binary && self.weighted.is_none();
-        match self.weighted() {
-            Some(weighted) => into.extend(weighted),
-            None => self.chunks(|features| into.extend(features.iter().map(|&it| (it, 1)))),
+        if let Some(weighted) = self.weighted() {
+            into.extend(weighted);
+            return sum_of_equal(into, start, i64::saturating_add);
         }
-        into[start..].sort_unstable_by_key(|&(feature, _)| feature);
-        let mut kept = start;
-        for at in start..into.len() {
-            let (feature, weight) = into[at];
-            if kept > start && into[kept - 1].0 == feature {
-                let more = if once { 0 } else { weight };
-                into[kept - 1].1 = into[kept - 1].1.saturating_add(more);
-            } else {
-                into[kept] = (feature, weight);
-                kept += 1;
+        let sum = if self.binary {
+            |one, _| one
+        } else {
+            i64::saturating_add
+        };
+        let mut most = AT_ONCE;
+        self.chunks(|features| {
+            into.extend(features.iter().map(|&it| (it, 1)));
+            if into.len() - start > most {
+                sum_of_equal(into, start, sum);
+                most = AT_ONCE.max(2 * (into.len() - start));
             }
-        }
-        into.truncate(kept);
+        });
+        sum_of_equal(into, start, sum);
     }
 
     /// The number of features, each counted as often as it occurs; 0 unless the text is rich.
@@ -550,9 +555,18 @@ impl Analysis<'_> {
     /// Appends the distinct features in ascending order.
     pub fn features(&self, into: &mut Vec<u64>) {
         let start = into.len();
-        into.resize(start + self.feature_count(), 0);
-        shingle::shingle(self.ngram, self.tokens, &mut into[start..]);
-        sort_distinct(into, start);
+        let count = self.feature_count();
+        let mut at = 0;
+        // Of a very long text no more stand there at a time than twice as many as are distinct.
+        while at < count {
+            let some = (count - at).min(AT_ONCE.max(into.len() - start));
+            let end = into.len();
+            into.resize(end + some, 0);
+            let tokens = &self.tokens[at..at + some + self.ngram - 1];
+            shingle::shingle(self.ngram, tokens, &mut into[end..]);
+            sort_distinct(into, start);
+            at += some;
+        }
     }
 
     /// Whether there are more than `limit` distinct features. Cost: proportional to the limit, or
@@ -634,6 +648,9 @@ impl Analysis<'_> {
         }
     }
 }
+
+/// Features of which equal ones are left out before more are made.
+const AT_ONCE: usize = 1 << 21;
 
 /// Features that are made at a time: they stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1024;

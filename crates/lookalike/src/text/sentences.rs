@@ -60,7 +60,7 @@ pub(super) fn longest(recipe: &Recipe, map: &CharMap, text: &str, count: usize) 
 
 fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize) -> Vec<Entry<'t>> {
     let mut longest: Vec<Entry<'t>> = Vec::new();
-    let (mut symbols, mut values) = (Vec::new(), Vec::new());
+    let mut symbols = Vec::new();
     for sentence in sentences(text) {
         symbols.clear();
         characters::append(recipe, map, sentence, &mut symbols);
@@ -68,9 +68,7 @@ fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize)
         if symbols.is_empty() || short {
             continue;
         }
-        values.clear();
-        values.extend(symbols.iter().map(|&symbol| u64::from(symbol)));
-        let hash = hash::sequence(SENTENCE_DOMAIN, &values) as u64;
+        let hash = hash::sequence(SENTENCE_DOMAIN, &symbols) as u64;
         let length = Reverse(symbols.len());
         let place =
             longest.binary_search_by_key(&(length, hash), |&(length, hash, _)| (length, hash));

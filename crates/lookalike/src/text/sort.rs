@@ -3,10 +3,14 @@
 //! Hashes are spread evenly, so a table of twice their number in which a value stands at the place
 //! that its upper bits name, or a little behind it, is sorted as it is filled: a larger value on the
 //! way makes room. Repeated values are met on the way and dropped, so it does not matter how many
-//! there are. Values that are not spread evenly fall back to a comparison sort.
+//! there are. Values that are not spread evenly, and so many that the table would take more memory
+//! than anything else, are sorted where they stand.
 
 /// Up to this many values a place is counted for each.
 const TINY: usize = 20;
+
+/// More values are sorted without a table, whose size is up to 32 bytes a value.
+const MOST: usize = 1 << 23;
 
 /// A value further from its place than this shows that the values are not spread evenly.
 const FAR: usize = 64;
@@ -35,8 +39,11 @@ pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
 const FREE: u64 = u64::MAX;
 
 /// Puts the distinct values to the front, ascending, and returns how many they are. None, with the
-/// values as they were, if they are not spread evenly.
+/// values as they were, if they are not spread evenly or too many.
 fn by_table(values: &mut [u64]) -> Option<usize> {
+    if values.len() > MOST {
+        return None;
+    }
     let bits = (2 * values.len()).next_power_of_two().ilog2();
     let mut table = vec![FREE; (1 << bits) + FAR];
     let mut has_greatest = false;
