@@ -210,9 +210,20 @@ pub struct Run {
 
 /// The fastest of some runs after one to warm up, and the most memory of any.
 pub fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<Run> {
-    let mut best = once(input, threads, threshold)?;
+    best_by("auto", input, threads, threshold, rounds)
+}
+
+/// The same by a method.
+pub fn best_by(
+    method: &str,
+    input: &Path,
+    threads: u32,
+    threshold: f64,
+    rounds: u32,
+) -> Result<Run> {
+    let mut best = once(method, input, threads, threshold)?;
     for _ in 0..rounds {
-        let run = once(input, threads, threshold)?;
+        let run = once(method, input, threads, threshold)?;
         let peak_megabytes = best.peak_megabytes.max(run.peak_megabytes);
         if run.seconds < best.seconds {
             best = run;
@@ -222,7 +233,7 @@ pub fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<R
     Ok(best)
 }
 
-fn once(input: &Path, threads: u32, threshold: f64) -> Result<Run> {
+fn once(method: &str, input: &Path, threads: u32, threshold: f64) -> Result<Run> {
     let name = input.file_name().unwrap_or_default().to_string_lossy();
     let output = input.with_file_name(format!("out-{name}"));
     let _ = std::fs::remove_file(&output);
@@ -233,7 +244,7 @@ fn once(input: &Path, threads: u32, threshold: f64) -> Result<Run> {
         .arg("-o")
         .arg(&output)
         .args(["--json", "--quiet", "--threads", &threads.to_string()])
-        .args(["--threshold", &threshold.to_string()])
+        .args(["--threshold", &threshold.to_string(), "--method", method])
         .stdout(Stdio::piped())
         .spawn()?;
     let mut peak_megabytes = 0.0f64;

@@ -17,6 +17,8 @@ struct Row {
     /// Words of their own, of a hundred.
     own: u32,
     places: &'static str,
+    templates: usize,
+    method: &'static str,
     documents: u64,
     kept: u64,
     #[serde(serialize_with = "machine::rounded")]
@@ -41,36 +43,63 @@ impl Places {
     }
 }
 
-/// A template.
+/// Documents of some templates.
 #[derive(Clone, Copy)]
 struct Template {
     words: usize,
     places: Places,
     /// Words of their own, of a hundred.
     own: u32,
+    /// How many templates there are.
+    templates: usize,
 }
 
 impl Template {
     const fn new(words: usize, places: Places, own: u32) -> Self {
-        Self { words, places, own }
+        let templates = 1;
+        Self {
+            words,
+            places,
+            own,
+            templates,
+        }
     }
 
+    const fn of(self, templates: usize) -> Self {
+        Self { templates, ..self }
+    }
+
+    /// One of each template in turn.
     fn texts(self, documents: usize) -> Vec<(String, String)> {
         let make = match self.places {
             Places::Own => generate::template,
             Places::Same => generate::form,
         };
-        make(documents, self.words, 11, f64::from(self.own) / 100.0)
+        let own = f64::from(self.own) / 100.0;
+        let each = documents.div_ceil(self.templates);
+        let of_one = |seed| make(each, self.words, seed, own);
+        let made: Vec<_> = (11..).take(self.templates).map(of_one).collect();
+        let mut texts = Vec::with_capacity(documents);
+        for at in 0..documents {
+            let (_, text) = &made[at % self.templates][at / self.templates];
+            texts.push((at.to_string(), text.clone()));
+        }
+        texts
     }
 }
 
-const TEMPLATES: [Template; 9] = [
+const TEMPLATES: [Template; 14] = [
+    Template::new(60, Places::Own, 5),
+    Template::new(60, Places::Own, 6),
     Template::new(100, Places::Own, 4),
     Template::new(100, Places::Own, 5),
     Template::new(100, Places::Own, 7),
+    Template::new(100, Places::Own, 7).of(80),
     Template::new(100, Places::Own, 10),
     Template::new(100, Places::Same, 8),
     Template::new(100, Places::Same, 12),
+    Template::new(1100, Places::Own, 4),
+    Template::new(1100, Places::Own, 5),
     Template::new(1100, Places::Own, 6),
     Template::new(1100, Places::Own, 10),
     Template::new(1100, Places::Same, 10),
@@ -81,8 +110,11 @@ pub fn run() -> Result<()> {
     let mut rows = Vec::new();
     for template in TEMPLATES {
         for documents in [10_000, 20_000, 40_000] {
-            rows.push(measure(template, documents, 2)?);
+            rows.push(measure(template, "auto", documents, 2)?);
         }
+    }
+    for documents in [10_000, 20_000, 40_000] {
+        rows.push(measure(TEMPLATES[1], "bottomk", documents, 2)?);
     }
     machine::write("siblings", rows)
 }
@@ -93,7 +125,7 @@ const SHORT: usize = 800;
 /// A short form, as a test.
 pub fn smoke() -> Result<()> {
     for template in TEMPLATES {
-        let row = measure(template, SHORT, 0)?;
+        let row = measure(template, "auto", SHORT, 0)?;
         let made = template.texts(SHORT);
         let texts: Vec<&str> = made.iter().map(|(_, text)| text.as_str()).collect();
         let pairs = all_pairs(&texts, 2, Threshold::DEFAULT.get());
@@ -111,22 +143,31 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-fn measure(template: Template, documents: usize, rounds: u32) -> Result<Row> {
+fn measure(template: Template, method: &'static str, documents: usize, rounds: u32) -> Result<Row> {
     let folder = tempfile::tempdir()?;
     let corpus = Corpus::made("siblings", &template.texts(documents), folder.path())?;
-    let run = dedup::best(&corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
+    let run = dedup::best_by(method, &corpus.path, 2, Threshold::DEFAULT.get(), rounds)?;
     let row = Row {
         words: template.words,
         own: template.own,
         places: template.places.name(),
+        templates: template.templates,
+        method,
         documents: run.documents,
         kept: run.kept,
         seconds: run.seconds,
         microseconds_a_document: run.seconds * 1e6 / run.documents as f64,
     };
     println!(
-        "{:4} words, {:2} % their own, {:16} {documents:6} documents {:6.3} s {:5.0} µs a document, kept {}",
-        row.words, row.own, row.places, row.seconds, row.microseconds_a_document, row.kept
+        "{:4} words, {:2} % their own, {:16} {:2} templates {method:7} {documents:6} documents \
+         {:6.3} s {:5.0} µs a document, kept {}",
+        row.words,
+        row.own,
+        row.places,
+        row.templates,
+        row.seconds,
+        row.microseconds_a_document,
+        row.kept
     );
     Ok(row)
 }

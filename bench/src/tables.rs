@@ -192,10 +192,12 @@ const AUDIT: Columns<9> = [
     ("audited, s", "audited_seconds", 2),
 ];
 
-const SIBLINGS: Columns<7> = [
+const SIBLINGS: Columns<9> = [
     ("words", "words", 0),
     ("of their own, of 100", "own", 0),
     ("their places", "places", 0),
+    ("templates", "templates", 0),
+    ("method", "method", 0),
     ("documents", "documents", 0),
     ("kept", "kept", 0),
     ("seconds", "seconds", 2),

@@ -125,15 +125,37 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
         named.iter().map(|(_, place)| place.as_path()),
         args.running.json,
     )?;
+    let recipe = Path::new(&args.matching.rule.recipe);
     for (index, (what, place)) in named.iter().enumerate() {
-        if let Some((other, _)) = named[..index].iter().find(|(_, earlier)| earlier == place) {
+        let mut before = named[..index].iter();
+        if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
             bail!(
                 "{other} and {what} cannot both be written to {}",
                 place.display()
             );
         }
+        if recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place) {
+            bail!(
+                "{} is the recipe of --recipe, and {what} would overwrite it: write elsewhere",
+                place.display()
+            );
+        }
     }
     Ok(())
+}
+
+/// Whether two paths lead to one file, which need not exist.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let absolute = |path: &Path| -> Option<PathBuf> {
+        if let Ok(path) = path.canonicalize() {
+            return Some(path);
+        }
+        let parent = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        Some(parent.join(path.file_name()?))
+    };
+    let (one, other) = (absolute(one), absolute(other));
+    one.is_some() && one == other
 }
 
 /// What a run is predicted from: its inputs, if it has any, and its settings.

@@ -18,8 +18,8 @@ use super::summary::{ByRoute, LargeCluster, States, Summary, Suspicion};
 use crate::error::Result;
 use crate::rule::{measure_name, method_name};
 use crate::sink::{
-    Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_output,
-    prepare_kept, write_kept,
+    Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_kept,
+    check_output, commit_all, prepare_kept,
 };
 use crate::source::Place;
 
@@ -126,8 +126,13 @@ impl<'a> Run<'a> {
             Ok((outcome, components, prepared.transpose()?))
         })?;
         let verdicts = Verdicts::new(&corpus, &outcome, components);
-        verdicts.write(&opened, outputs, self.settings, prepared, progress)?;
-        let rejected = rejected.finish()?;
+        let kept = match prepared {
+            Some(kept) => Some(kept),
+            None => verdicts.write_kept(&opened, outputs, self.settings, progress)?,
+        };
+        let tables = verdicts.write_tables(outputs, &opened)?;
+        let (rejected, bad_rows) = rejected.prepare()?;
+        commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
         self.stage_done("write");
         self.summary(&corpus, &outcome, &verdicts, rejected)
     }
@@ -171,6 +176,9 @@ impl<'a> Run<'a> {
 }
 
 fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
+    if let Some(output) = &outputs.kept {
+        check_kept(&opened.inputs, output, outputs.annotate)?;
+    }
     let all = [
         &outputs.kept,
         &outputs.removed,
@@ -281,26 +289,24 @@ impl<'a> Verdicts<'a> {
         Some(firsts.len() as u64)
     }
 
-    fn write(
+    fn write_tables(&self, outputs: &DedupOutputs, opened: &Opened) -> Result<Vec<Prepared>> {
+        let removed = outputs.removed.as_ref();
+        let removed = removed.map(|output| self.write_removed(output, opened));
+        let removed = removed.transpose()?;
+        let clusters = outputs.clusters.as_ref();
+        let clusters = clusters.map(|output| self.write_clusters(output, opened));
+        Ok(removed.into_iter().chain(clusters.transpose()?).collect())
+    }
+
+    fn write_kept(
         &self,
         opened: &Opened,
         outputs: &DedupOutputs,
         settings: &Settings,
-        prepared: Option<Prepared>,
         progress: &dyn Progress,
-    ) -> Result<()> {
-        if let Some(output) = &outputs.removed {
-            self.write_removed(output, opened)?;
-        }
-        if let Some(output) = &outputs.clusters {
-            self.write_clusters(output, opened)?;
-        }
-        if let Some(prepared) = prepared {
-            prepared.commit()?;
-            return Ok(());
-        }
+    ) -> Result<Option<Prepared>> {
         let Some(output) = &outputs.kept else {
-            return Ok(());
+            return Ok(None);
         };
         progress.begin(Stage::Write, Some(self.corpus.documents.len() as u64));
         let annotate = |index: usize| self.annotation(index);
@@ -316,13 +322,11 @@ impl<'a> Verdicts<'a> {
             verdicts: self,
             all: outputs.annotate,
         };
-        write_kept(&opened.inputs, &rows, output, &options, &|done| {
-            progress.advance(done)
-        })?;
-        Ok(())
+        let advance = |done| progress.advance(done);
+        prepare_kept(&opened.inputs, &rows, output, &options, &advance).map(Some)
     }
 
-    fn write_removed(&self, output: &Output, opened: &Opened) -> Result<()> {
+    fn write_removed(&self, output: &Output, opened: &Opened) -> Result<Prepared> {
         let columns = [
             Column::Text("id"),
             Column::Text("kept"),
@@ -346,11 +350,10 @@ impl<'a> Verdicts<'a> {
                 Cell::Text(&kept),
             ])?;
         }
-        table.finish()?;
-        Ok(())
+        table.prepare()
     }
 
-    fn write_clusters(&self, output: &Output, opened: &Opened) -> Result<()> {
+    fn write_clusters(&self, output: &Output, opened: &Opened) -> Result<Prepared> {
         let mut columns = vec![
             Column::Text("id"),
             Column::Text("cluster"),
@@ -395,8 +398,7 @@ impl<'a> Verdicts<'a> {
             cells.extend(component.as_deref().map(Cell::Text));
             table.push(&cells)?;
         }
-        table.finish()?;
-        Ok(())
+        table.prepare()
     }
 
     fn annotation(&self, index: usize) -> Result<Annotation> {

@@ -13,7 +13,7 @@ use super::settings::{PairsOutputs, RunInputs, Settings};
 use super::summary::{Histogram, PairsSummary};
 use crate::error::Result;
 use crate::rule::{measure_name, method_name};
-use crate::sink::{Cell, Column, TableWriter, check_output};
+use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
 
 /// Finds all pairs of near-duplicates, ordered by position: by the earlier document of a pair, then
 /// by the later one. With documents to compare against, the pairs of one of these and another.
@@ -78,8 +78,9 @@ fn run(
         ])
     };
     let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding)?;
-    table.finish()?;
-    let rejected = rejected.finish()?;
+    let table = table.prepare()?;
+    let (rejected, bad_rows) = rejected.prepare()?;
+    commit_all([table].into_iter().chain(bad_rows))?;
     let audit = corpus.audited(reported, None)?;
     Ok(PairsSummary {
         documents: corpus.documents.len() as u64,

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::progress::Progress;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sink::{ByteWriter, Output};
+use crate::sink::{ByteWriter, Output, Prepared, commit_all};
 use crate::source::{BadRow, Inputs};
 
 /// Counts bad rows, and writes them if that is wanted.
@@ -53,14 +53,19 @@ impl Rejected {
 
     /// Puts the output in place; returns how many rows there were.
     pub(crate) fn finish(self) -> Result<u64> {
+        let (count, prepared) = self.prepare()?;
+        commit_all(prepared)?;
+        Ok(count)
+    }
+
+    /// Completes the output, if there is one; returns how many rows there were as well.
+    pub(crate) fn prepare(self) -> Result<(u64, Option<Prepared>)> {
         let state = self
             .state
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(output) = state.output {
-            output.finish()?;
-        }
-        Ok(state.count)
+        let prepared = state.output.map(ByteWriter::prepare).transpose()?;
+        Ok((state.count, prepared))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Outputs of plain bytes, and what may be checked of an output before a run begins.
 
+use super::prepared::Prepared;
 use super::stream::{OutputStream, Target, refuse_inputs};
 use super::{Output, Written};
 use crate::error::{Error, Result, shown};
@@ -38,12 +39,20 @@ impl ByteWriter {
     /// # Errors
     /// A failed write, sync or renaming.
     pub fn finish(self) -> Result<Written> {
+        self.prepare()?.commit()
+    }
+
+    /// Completes the output; what is left is to put it in place.
+    ///
+    /// # Errors
+    /// A failed write or sync.
+    pub(crate) fn prepare(self) -> Result<Prepared> {
         let (target, _) = self.stream.finish()?;
-        target.seal()?.commit()?;
-        Ok(Written {
+        let written = Written {
             rows: 0,
             bytes: self.bytes,
-        })
+        };
+        Prepared::of(target, written)
     }
 }
 

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, Annotator};
-use super::atomic::Sealed;
 use super::ordered::in_order;
 use super::parquet::write_parquet;
+use super::prepared::Prepared;
 use super::stream::{OutputStream, Target, compression};
 use super::table::{Cell, Column, TableWriter};
 use super::{Output, RowSet, WriteOptions, Written};
@@ -53,9 +53,6 @@ pub fn write_kept(
     options: &WriteOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Written> {
-    if let Output::Memory(_) = output {
-        return write_numbers(rows, output, options);
-    }
     prepare_kept(inputs, rows, output, options, progress)?.commit()
 }
 
@@ -64,7 +61,7 @@ fn write_numbers(
     rows: &dyn RowSet,
     output: &Output,
     options: &WriteOptions<'_>,
-) -> Result<Written> {
+) -> Result<Prepared> {
     let mut columns = vec![Column::Integer("row")];
     if options.annotate.is_some() {
         columns.extend([
@@ -90,29 +87,62 @@ fn write_numbers(
             ])?,
         }
     }
-    table.finish()
+    table.prepare()
 }
 
-/// Kept rows that are written and on disk, but not under their names yet. Dropped, they are gone.
-pub struct Prepared {
-    written: Written,
-    sealed: Vec<Sealed>,
-    /// A single output, which has not even a temporary name.
-    single: Option<Target>,
-}
-
-impl Prepared {
-    /// Puts all outputs under their names.
-    ///
-    /// # Errors
-    ///
-    /// A failed renaming.
-    pub fn commit(self) -> Result<Written> {
-        let single = self.single.map(Target::seal).transpose()?;
-        let mut sealed = self.sealed.into_iter().chain(single);
-        sealed.try_for_each(Sealed::commit)?;
-        Ok(self.written)
+/// Refuses, before any row is read, an output that cannot take rows as they are in the inputs: one of
+/// another format, or for inputs of several.
+///
+/// # Errors
+///
+/// As said.
+pub fn check_kept(inputs: &Inputs, output: &Output, annotates: bool) -> Result<()> {
+    let files = inputs.files();
+    match output {
+        Output::Memory(_) => Ok(()),
+        Output::Path(path) if is_directory(path) => files.chunks(1).try_for_each(|file| {
+            check_files(file, &Output::Path(path.join(file[0].below())), annotates)
+        }),
+        _ => check_files(files, output, annotates),
     }
+}
+
+/// Refuses what cannot be written as it was.
+fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<()> {
+    let Some(first) = files.first() else {
+        return Ok(());
+    };
+    let format = first.format();
+    if let Some(other) = files.iter().find(|file| file.format() != format) {
+        return Err(Error::usage(format!(
+            "{} and {} are of different formats and cannot go into one output, {}; a \
+                 directory as output keeps them apart",
+            first.name(),
+            other.name(),
+            output
+        )));
+    }
+    if format == Format::TextFile && files.len() > 1 {
+        return Err(Error::usage(format!(
+            "a file per document can only be written to a directory, which {} is not",
+            output
+        )));
+    }
+    if format == Format::Memory {
+        return Err(Error::usage(format!(
+            "rows of {}, a table in memory, cannot be written to {} as they are",
+            first.name(),
+            output
+        )));
+    }
+    let plain = matches!(format, Format::Text | Format::TextFile);
+    if plain && annotates {
+        return Err(Error::usage(format!(
+            "{} is plain text, to which nothing can be added",
+            first.name()
+        )));
+    }
+    check_format(first.name(), format, output)
 }
 
 /// Does all of [`write_kept`] but for giving the outputs their names.
@@ -130,6 +160,9 @@ pub fn prepare_kept(
     options: &WriteOptions<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Prepared> {
+    if let Output::Memory(_) = output {
+        return write_numbers(rows, output, options);
+    }
     let passed = AtomicU64::new(0);
     let progress = |rows: u64| progress(passed.fetch_add(rows, Ordering::Relaxed) + rows);
     let job = Job {
@@ -142,7 +175,10 @@ pub fn prepare_kept(
         Output::Path(path) if is_directory(path) => job.mirror(path)?,
         _ => vec![job.part(output.clone(), 0..inputs.files().len())],
     };
-    parts.iter().try_for_each(|part| job.check(part))?;
+    let annotates = options.annotate.is_some();
+    for part in &parts {
+        check_files(&inputs.files()[part.files.clone()], &part.output, annotates)?;
+    }
     let mut written = Written::default();
     let (mut sealed, mut single) = (Vec::new(), None);
     for part in &parts {
@@ -288,45 +324,6 @@ impl Job<'_> {
             }
         }
         Ok(parts)
-    }
-
-    /// Refuses what cannot be written as it was.
-    fn check(&self, part: &Part) -> Result<()> {
-        let files = &self.inputs.files()[part.files.clone()];
-        let Some(first) = files.first() else {
-            return Ok(());
-        };
-        let format = first.format();
-        if let Some(other) = files.iter().find(|file| file.format() != format) {
-            return Err(Error::usage(format!(
-                "{} and {} are of different formats and cannot go into one output, {}; a \
-                 directory as output keeps them apart",
-                first.name(),
-                other.name(),
-                part.output
-            )));
-        }
-        if format == Format::TextFile && files.len() > 1 {
-            return Err(Error::usage(format!(
-                "a file per document can only be written to a directory, which {} is not",
-                part.output
-            )));
-        }
-        if format == Format::Memory {
-            return Err(Error::usage(format!(
-                "rows of {}, a table in memory, cannot be written to {} as they are",
-                first.name(),
-                part.output
-            )));
-        }
-        let plain = matches!(format, Format::Text | Format::TextFile);
-        if plain && self.options.annotate.is_some() {
-            return Err(Error::usage(format!(
-                "{} is plain text, to which nothing can be added",
-                first.name()
-            )));
-        }
-        check_format(first.name(), format, &part.output)
     }
 
     fn write(&self, part: &Part) -> Result<(Target, u64)> {

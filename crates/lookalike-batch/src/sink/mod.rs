@@ -6,6 +6,7 @@ mod bytes;
 mod kept;
 mod ordered;
 mod parquet;
+mod prepared;
 mod stream;
 mod table;
 
@@ -22,7 +23,8 @@ use crate::error::Result;
 pub(crate) use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
-pub use kept::{Prepared, prepare_kept, write_kept};
+pub use kept::{check_kept, prepare_kept, write_kept};
+pub use prepared::{Prepared, commit_all};
 pub use table::{Cell, Column, TableRows, TableWriter};
 
 /// Where an output goes.

@@ -18,6 +18,7 @@ use parquet::basic::{Compression as ParquetCompression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::prepared::Prepared;
 use super::stream::{OutputStream, Target, compression};
 use super::{Collected, Output, Written};
 use crate::error::{Error, ErrorKind, Result};
@@ -252,27 +253,28 @@ impl TableWriter {
     /// # Errors
     ///
     /// A failed write, sync or rename; the output is then as it was.
-    pub fn finish(mut self) -> Result<Written> {
+    pub fn finish(self) -> Result<Written> {
+        self.prepare()?.commit()
+    }
+
+    /// Completes the table; what is left is to put it in place.
+    ///
+    /// # Errors
+    ///
+    /// A failed write or sync.
+    pub fn prepare(mut self) -> Result<Prepared> {
         self.flush()?;
+        let rows = self.written;
         let stream = match self.sink {
             Sink::Lines(stream) => *stream,
             Sink::Parquet(writer) => {
                 let stream = writer.into_inner();
                 stream.map_err(|error| unwritable(&self.name, error))?
             }
-            Sink::Memory(_) => {
-                return Ok(Written {
-                    rows: self.written,
-                    bytes: 0,
-                });
-            }
+            Sink::Memory(_) => return Ok(Prepared::nothing(Written { rows, bytes: 0 })),
         };
         let (target, bytes) = stream.finish()?;
-        target.seal()?.commit()?;
-        Ok(Written {
-            rows: self.written,
-            bytes,
-        })
+        Prepared::of(target, Written { rows, bytes })
     }
 }
 

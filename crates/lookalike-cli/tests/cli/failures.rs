@@ -297,36 +297,80 @@ fn a_full_disk_is_a_failure_that_says_so() {
     );
 }
 
-/// In a file system of 64 kB of its own, where the system lets a test have one.
+/// In a file system of 64 kB of its own, where the system lets a test have one: whatever is written
+/// first, all outputs are as they were.
 #[test]
 fn a_full_file_system_keeps_what_was_there() {
     let place = Place::new();
     place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(2000)));
-    place.write("small/.keep", "");
-    let script = format!(
-        "mount -t tmpfs -o size=64k none small && echo before > small/out.jsonl || exit 77\n\
-         '{}' dedup in.jsonl -o small/out.jsonl --removed small/removed.tsv\n\
-         echo code $?; ls -A small; cat small/out.jsonl",
-        env!("CARGO_BIN_EXE_lookalike")
-    );
-    let ran = Command::new("unshare")
-        .args(["--map-root-user", "--mount", "sh", "-c", &script])
-        .current_dir(place.path(""))
-        .output();
-    let Ok(ran) = ran else { return };
-    let said = String::from_utf8_lossy(&ran.stdout);
-    if !said.contains("code ") {
-        eprintln!("skipped: no file system for a test here");
-        return;
+    for options in ["", "--threads 1", "--keep last", "--annotate"] {
+        place.write("small/.keep", "");
+        let script = format!(
+            "mount -t tmpfs -o size=64k none small && cd small || exit 77\n\
+             for file in out.jsonl removed.tsv clusters.tsv; do echo before > $file; done\n\
+             '{}' dedup ../in.jsonl -o out.jsonl --removed removed.tsv --clusters clusters.tsv \
+             {options}\n\
+             echo code $?; ls -A; cat *",
+            env!("CARGO_BIN_EXE_lookalike")
+        );
+        let ran = Command::new("unshare")
+            .args(["--map-root-user", "--mount", "sh", "-c", &script])
+            .current_dir(place.path(""))
+            .output();
+        let Ok(ran) = ran else { return };
+        let said = String::from_utf8_lossy(&ran.stdout);
+        if !said.contains("code ") {
+            eprintln!("skipped: no file system for a test here");
+            return;
+        }
+        let error = String::from_utf8_lossy(&ran.stderr);
+        assert!(error.contains("No space left"), "{options}: {error}");
+        let left: Vec<&str> = said.lines().collect();
+        let files = ["clusters.tsv", "out.jsonl", "removed.tsv"];
+        let as_before = [&["code 2"][..], &files, &["before"; 3]].concat();
+        assert_eq!(left, as_before, "{options}: {error}");
     }
-    let error = String::from_utf8_lossy(&ran.stderr);
-    assert!(said.contains("code 2"), "{said}{error}");
-    assert!(error.contains("No space left"), "{error}");
-    let left = said
-        .lines()
-        .filter(|line| *line != "removed.tsv")
-        .collect::<Vec<_>>();
-    assert_eq!(left, ["code 2", "out.jsonl", "before"]);
+}
+
+/// A failure that is not one of the disk: the rows of one input cannot be annotated.
+#[test]
+fn outputs_appear_together_or_not_at_all() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        "{\"text\":\"one text\"}\n{\"text\":\"one text\",\"cluster\":1}\n",
+    );
+    for name in ["removed.tsv", "clusters.tsv", "rejected"] {
+        place.write(name, "before");
+    }
+    let outputs = "--removed removed.tsv --clusters clusters.tsv --rejected rejected";
+    place.refused(
+        &format!("dedup in.jsonl -o out.jsonl --annotate {outputs}"),
+        &["row 2", "cluster"],
+    );
+    for name in ["removed.tsv", "clusters.tsv", "rejected"] {
+        assert_eq!(place.read(name), "before", "{name}");
+    }
+    assert!(!place.path("out.jsonl").exists());
+}
+
+#[test]
+fn an_output_over_a_recipe_or_another_output_is_refused() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"text\":\"one text\"}\n");
+    place.write("my.toml", place.ok("recipe").out);
+    let before = place.read("my.toml");
+    place.refused(
+        "dedup in.jsonl --recipe my.toml -o ./my.toml",
+        &["my.toml", "recipe"],
+    );
+    assert_eq!(place.read("my.toml"), before);
+    place.refused(
+        "dedup in.jsonl -o out.jsonl --removed ./out.jsonl",
+        &["out.jsonl", "both"],
+    );
+    // Before any row is read.
+    place.refused("dedup in.jsonl -o out.parquet", &["out.parquet"]);
 }
 
 /// Whether this process was started with a signal ignored, which its children inherit.

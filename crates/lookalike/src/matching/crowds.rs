@@ -444,7 +444,7 @@ mod tests {
     fn crowd_of(sets: &[Vec<u64>], threshold: Threshold) -> Crowds {
         let mut builder = GroupsBuilder::new(sets.len());
         builder.push(0..sets.len() as Rank);
-        crowds(&mut builder.build(), sets, 1, threshold)
+        crowds(&mut builder.build().unwrap(), sets, 1, threshold)
     }
 
     fn crowds(groups: &mut Groups, sets: &[Vec<u64>], most: usize, threshold: Threshold) -> Crowds {
@@ -571,7 +571,7 @@ mod tests {
         builder.connect(one, crowded);
         builder.connect(other, one);
         let threshold = Threshold::new(0.8).unwrap();
-        let crowds = crowds(&mut builder.build(), &sets, 3, threshold);
+        let crowds = crowds(&mut builder.build().unwrap(), &sets, 3, threshold);
         let members: Vec<&[Rank]> = (0..crowds.count())
             .map(|it| crowds.members(it as u32))
             .collect();
@@ -587,7 +587,7 @@ mod tests {
         let mut builder = GroupsBuilder::new(4);
         builder.push(0..3);
         let threshold = Threshold::new(0.9).unwrap();
-        let mut crowds = crowds(&mut builder.build(), &sets, 2, threshold);
+        let mut crowds = crowds(&mut builder.build().unwrap(), &sets, 2, threshold);
         assert!(crowds.rule_out(0, 1) && crowds.seat(3).is_none() && !crowds.rule_out(1, 3));
         crowds.stand_for(|rank| rank % 3);
         assert!(crowds.rule_out(1, 3) && !crowds.rule_out(0, 3));

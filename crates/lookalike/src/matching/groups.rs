@@ -5,6 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::arch::prefetch;
+use crate::error::{Error, Result};
 
 /// A document's place in the total order of a run.
 pub(super) type Rank = u32;
@@ -266,7 +267,22 @@ impl GroupsBuilder {
     }
 
     /// The finished groups.
-    pub(super) fn build(self) -> Groups {
+    ///
+    /// # Errors
+    /// If documents stand in more groups, all together, than there are numbers of 32 bits.
+    pub(super) fn build(self) -> Result<Groups> {
+        if u32::try_from(self.memberships.len()).is_err() {
+            return Err(Error::setting(format!(
+                "{} keys that documents share are more than the {} that one run holds: split the \
+                 corpus, or give a higher threshold or a smaller distance",
+                self.memberships.len(),
+                u32::MAX
+            )));
+        }
+        Ok(self.built())
+    }
+
+    fn built(self) -> Groups {
         let Self {
             mut groups,
             memberships,
@@ -360,7 +376,7 @@ mod tests {
             .map(|&(key, rank)| Keyed::full(key, rank))
             .collect();
         builder.add(&mut keyed, |_| true);
-        builder.build()
+        builder.built()
     }
 
     #[test]
@@ -415,7 +431,7 @@ mod tests {
         builder.add(&mut sides(7, &[1, 4], &[0, 3]), |_| true);
         builder.add(&mut sides(8, &[], &[1, 2, 5]), |_| true);
         builder.add(&mut sides(9, &[5], &[2]), |_| true);
-        let mut groups = builder.build();
+        let mut groups = builder.built();
         let met = |groups: &Groups, rank| -> Vec<Rank> {
             let around = groups.around(rank);
             around

@@ -63,7 +63,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
         let rich = ranks_where(&|document| sketches.smallest(document).is_some());
         by_smallest(corpus, judge, smallest.meeting, &rich, &mut builder)?;
     }
-    let mut groups = builder.build();
+    let mut groups = builder.build()?;
     judge.learn_crowds(&mut groups, |rank| nodes.first(rank))?;
     Ok(groups)
 }

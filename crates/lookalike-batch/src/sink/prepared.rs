@@ -1,0 +1,61 @@
+//! Outputs that wait for their names, so that several appear together or not at all.
+
+use super::Written;
+use super::atomic::Sealed;
+use super::stream::Target;
+use crate::error::Result;
+
+/// An output that is written and on disk, but not under its name yet. Dropped, it is gone.
+pub struct Prepared {
+    pub(super) written: Written,
+    pub(super) sealed: Vec<Sealed>,
+    /// One that has not even a temporary name.
+    pub(super) single: Option<Target>,
+}
+
+impl Prepared {
+    /// Of what is written to a target, which is synced.
+    pub(super) fn of(mut target: Target, written: Written) -> Result<Self> {
+        target.sync()?;
+        Ok(Self {
+            written,
+            sealed: Vec::new(),
+            single: Some(target),
+        })
+    }
+
+    /// Of what needs no name.
+    pub(super) fn nothing(written: Written) -> Self {
+        Self {
+            written,
+            sealed: Vec::new(),
+            single: None,
+        }
+    }
+
+    /// Puts the output under its name, or all its files under theirs.
+    ///
+    /// # Errors
+    ///
+    /// A failed renaming.
+    pub fn commit(self) -> Result<Written> {
+        let written = self.written;
+        commit_all([self])?;
+        Ok(written)
+    }
+}
+
+/// Puts several outputs under their names, all of them or, unless it is the renaming itself that
+/// fails half-way, none.
+///
+/// # Errors
+///
+/// A failed renaming.
+pub fn commit_all(outputs: impl IntoIterator<Item = Prepared>) -> Result<()> {
+    let mut sealed = Vec::new();
+    for output in outputs {
+        sealed.extend(output.sealed);
+        sealed.extend(output.single.map(Target::seal).transpose()?);
+    }
+    sealed.into_iter().try_for_each(Sealed::commit)
+}
