@@ -9,11 +9,16 @@
 //! most of a crowd has stands in places of its own, and features that one document alone has are no
 //! bits but a number, as they differ from everybody's.
 //!
+//! Bitmaps are made once going through the groups of a crowd has taken about as long as making them
+//! will, so that they never cost much more than they save: whether the documents of a crowd match,
+//! and few of them are kept, shows only on the way.
+//!
 //! Guaranteed: no pair that may match is ruled out. Cost: the features of a crowd's documents twice,
 //! 2 bits a feature of its usual document, [`MOST_BITS`] at the most where crowds are large, and a
 //! look at as many bits for a pair, where to compare the features is a look at every one.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -29,9 +34,13 @@ pub(super) type FeaturesOf<'a> =
     dyn Fn(Rank, &mut Vec<u64>, &mut dyn FnMut(&[u64])) -> Result<()> + Sync + 'a;
 
 /// All crowds of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Crowds {
     crowds: Vec<Crowd>,
+    /// The Jaccard index that all who match reach.
+    threshold: Threshold,
+    /// Bits of a bitmap at the most.
+    most: usize,
     /// Where every document stands; empty if there are no crowds.
     seats: Vec<Seat>,
 }
@@ -49,17 +58,27 @@ const NOWHERE: Seat = Seat {
     at: 0,
 };
 
-/// The documents of a crowd and their bitmaps.
+/// The documents of a crowd.
 #[derive(Debug)]
 struct Crowd {
     /// Ascending.
     members: Vec<Rank>,
+    /// How often one of them has met another by a crowded group.
+    met: AtomicU64,
+    /// How often one of them was compared with another.
+    compared: AtomicU64,
+    bitmaps: Option<Bitmaps>,
+}
+
+/// The bitmaps of a crowd, by seats.
+#[derive(Debug)]
+struct Bitmaps {
     /// How many bits a document may have that another one has not, itself doing the same, less what
     /// it has alone; in parts of [`ONE`].
     slack: Vec<i64>,
     /// Words of a bitmap.
     length: usize,
-    bitmaps: Vec<u64>,
+    words: Vec<u64>,
 }
 
 /// Parts of a bit in which slack is counted.
@@ -78,25 +97,77 @@ const SAMPLE: usize = 64;
 const MOST_SAMPLED: usize = 1 << 20;
 
 impl Crowds {
-    /// Finds the crowds of so many documents, all of which have groups that meet more than `most`.
-    /// The Jaccard index of all that match reaches the threshold.
+    /// Finds the crowds of so many documents: a group is crowded if its members meet more than
+    /// `most`.
     pub(super) fn form(
         groups: &mut Groups,
         documents: usize,
         most: usize,
         threshold: Threshold,
-        features: &FeaturesOf<'_>,
-    ) -> Result<Self> {
-        if !groups.find_crowded(most) {
-            return Ok(Self::default());
+    ) -> Self {
+        let mut formed = Self {
+            threshold,
+            ..Self::default()
+        };
+        if groups.find_crowded(most) {
+            let (seats, members) = seated(groups, documents);
+            let seated: usize = members.iter().map(Vec::len).sum();
+            formed.most = (8 * ROOM / seated.max(1)).max(MOST_BITS);
+            formed.crowds = members.into_iter().map(Crowd::of).collect();
+            formed.seats = seats;
         }
-        let (seats, members) = seated(groups, documents);
-        let seated: usize = members.iter().map(Vec::len).sum();
-        let most = (8 * ROOM / seated.max(1)).max(MOST_BITS);
-        let crowds = members.into_iter();
-        let crowds = crowds.map(|members| Crowd::of(members, most, threshold, features));
-        let crowds = crowds.collect::<Result<_>>()?;
-        Ok(Self { crowds, seats })
+        formed
+    }
+
+    /// Counts members of a crowd that one of them meets by crowded groups.
+    pub(super) fn meet(&self, crowd: u32, members: usize) {
+        let met = &self.crowds[crowd as usize].met;
+        met.fetch_add(members as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a comparison of two documents, if bitmaps might have made it needless.
+    #[inline]
+    pub(super) fn compare(&self, a: Rank, b: Rank) {
+        let (Some(a), Some(b)) = (self.seat(a), self.seat(b)) else {
+            return;
+        };
+        if a.crowd == b.crowd && !self.can_scan(a.crowd) {
+            let compared = &self.crowds[a.crowd as usize].compared;
+            compared.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts all that meet where every pair is looked at.
+    pub(super) fn meet_all(&self, groups: &Groups) {
+        for group in groups.crowded() {
+            let members = groups.members(group);
+            let met: usize = groups.reach(group).map(|it| groups.members(it).len()).sum();
+            if let Some(seat) = self.seat(members[0]) {
+                self.meet(seat.crowd, members.len() * met / 2);
+            }
+        }
+    }
+
+    /// Makes the bitmaps of the crowds whose members have met and were compared so often that it pays;
+    /// `price` is how many features might be compared while one finds its place in a bitmap.
+    pub(super) fn learn(&mut self, price: usize, features: &FeaturesOf<'_>) -> Result<()> {
+        for crowd in &mut self.crowds {
+            if crowd.bitmaps.is_none() && crowd.is_worth(price, features)? {
+                let bitmaps = Bitmaps::of(&crowd.members, self.most, self.threshold, features)?;
+                crowd.bitmaps = Some(bitmaps);
+            }
+        }
+        Ok(())
+    }
+
+    fn bitmaps(&self, crowd: u32) -> Option<&Bitmaps> {
+        self.crowds[crowd as usize].bitmaps.as_ref()
+    }
+
+    /// Whether a crowd has bitmaps by now.
+    #[inline]
+    pub(super) fn can_scan(&self, crowd: u32) -> bool {
+        self.bitmaps(crowd).is_some()
     }
 
     /// Gives every document the seat of the first one with the same text.
@@ -126,21 +197,20 @@ impl Crowds {
     /// How many seats of a crowd are gone through at a time, for several documents one after another,
     /// while the cache holds them.
     pub(super) fn tile(&self, crowd: u32) -> usize {
-        (TILE / self.crowds[crowd as usize].length).max(LINE)
+        let length = self.bitmaps(crowd).map_or(1, |bitmaps| bitmaps.length);
+        (TILE / length).max(LINE)
     }
 
     /// Asks the memory for the first lines of a bitmap.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {
-        if let Some(Seat { crowd, at }) = self.seat(rank) {
-            let crowd = &self.crowds[crowd as usize];
-            prefetch(&crowd.slack[at as usize]);
-            crowd
-                .bitmap(at)
-                .iter()
-                .step_by(LINE)
-                .take(2)
-                .for_each(prefetch);
+        let Some(Seat { crowd, at }) = self.seat(rank) else {
+            return;
+        };
+        if let Some(bitmaps) = self.bitmaps(crowd) {
+            prefetch(&bitmaps.slack[at as usize]);
+            let lines = bitmaps.of_seat(at).iter().step_by(LINE);
+            lines.take(2).for_each(prefetch);
         }
     }
 
@@ -153,21 +223,41 @@ impl Crowds {
         if a.crowd != b.crowd || a.at == b.at {
             return false;
         }
-        let crowd = &self.crowds[a.crowd as usize];
+        let Some(bitmaps) = self.bitmaps(a.crowd) else {
+            return false;
+        };
         let (a, b) = (a.at, b.at);
-        let differing = Cpu::best().run(Differing(crowd.bitmap(a), crowd.bitmap(b)));
-        differing as i64 * ONE > crowd.slack[a as usize] + crowd.slack[b as usize]
+        let differing = Cpu::best().run(Differing(bitmaps.of_seat(a), bitmaps.of_seat(b)));
+        differing as i64 * ONE > bitmaps.slack[a as usize] + bitmaps.slack[b as usize]
     }
 
     /// Calls back with those of other documents of a crowd, given by their seats, that are not ruled
-    /// out.
-    pub(super) fn scan(&self, seat: Seat, others: &[u32], visit: impl FnMut(Rank)) {
-        Cpu::best().run(Scan {
-            crowd: &self.crowds[seat.crowd as usize],
-            at: seat.at,
-            others,
-            visit,
-        });
+    /// out: all of them as long as there are no bitmaps.
+    pub(super) fn scan(&self, seat: Seat, others: &[u32], mut visit: impl FnMut(Rank)) {
+        let members = self.members(seat.crowd);
+        match self.bitmaps(seat.crowd) {
+            None => others
+                .iter()
+                .for_each(|&other| visit(members[other as usize])),
+            Some(bitmaps) => Cpu::best().run(Scan {
+                bitmaps,
+                at: seat.at,
+                others,
+                visit: |other: u32| visit(members[other as usize]),
+            }),
+        }
+    }
+}
+
+impl Default for Crowds {
+    /// None.
+    fn default() -> Self {
+        Self {
+            crowds: Vec::new(),
+            threshold: Threshold::DEFAULT,
+            most: MOST_BITS,
+            seats: Vec::new(),
+        }
     }
 }
 
@@ -212,9 +302,37 @@ fn seated(groups: &Groups, documents: usize) -> (Vec<Seat>, Vec<Vec<Rank>>) {
 }
 
 impl Crowd {
-    /// With bitmaps of at most so many bits.
+    fn of(members: Vec<Rank>) -> Self {
+        Self {
+            members,
+            met: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
+            bitmaps: None,
+        }
+    }
+
+    /// Whether going through its groups has cost as much as bitmaps do.
+    fn is_worth(&mut self, price: usize, features_of: &FeaturesOf<'_>) -> Result<bool> {
+        let (met, compared) = (*self.met.get_mut(), *self.compared.get_mut());
+        let price = (self.members.len() * price) as u64;
+        if met + compared < price {
+            return Ok(false);
+        }
+        let mut size = 0;
+        features_of(self.members[0], &mut Vec::new(), &mut |of| {
+            size = of.len() as u64
+        })?;
+        Ok(MEETING * met + size * compared >= price * (size + MEETING))
+    }
+}
+
+/// How many features might be compared while one document meets another: it is found and looked at.
+const MEETING: u64 = 8;
+
+impl Bitmaps {
+    /// Of the documents of a crowd, with at most so many bits each.
     fn of(
-        members: Vec<Rank>,
+        members: &[Rank],
         most: usize,
         threshold: Threshold,
         features_of: &FeaturesOf<'_>,
@@ -238,15 +356,14 @@ impl Crowd {
                 })
             })?;
         let length = places.words();
-        let mut crowd = Self {
+        let mut made = Self {
             slack: vec![0; members.len()],
-            bitmaps: vec![0; members.len() * length],
+            words: vec![0; members.len() * length],
             length,
-            members,
         };
         let differing = (1.0 - threshold.get()) / (1.0 + threshold.get());
-        let bitmaps = crowd.bitmaps.par_chunks_mut(length);
-        let members = crowd.members.par_iter().zip(&mut crowd.slack).zip(bitmaps);
+        let bitmaps = made.words.par_chunks_mut(length);
+        let members = members.par_iter().zip(&mut made.slack).zip(bitmaps);
         members.try_for_each_init(Vec::new, |buffer, ((&rank, slack), bitmap)| {
             features_of(rank, buffer, &mut |features| {
                 met.fetch(features);
@@ -257,12 +374,12 @@ impl Crowd {
                 *slack = may_differ as i64 + 1 - alone as i64 * ONE;
             })
         })?;
-        Ok(crowd)
+        Ok(made)
     }
 
     #[inline(always)]
-    fn bitmap(&self, at: u32) -> &[u64] {
-        &self.bitmaps[at as usize * self.length..][..self.length]
+    fn of_seat(&self, at: u32) -> &[u64] {
+        &self.words[at as usize * self.length..][..self.length]
     }
 }
 
@@ -346,18 +463,18 @@ impl Places {
 
 /// Looks at the bitmaps of many documents.
 struct Scan<'a, F> {
-    crowd: &'a Crowd,
+    bitmaps: &'a Bitmaps,
     at: u32,
     others: &'a [u32],
     visit: F,
 }
 
-impl<F: FnMut(Rank)> Kernel for Scan<'_, F> {
+impl<F: FnMut(u32)> Kernel for Scan<'_, F> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arch>(self, arch: A) {
-        match self.crowd.length {
+        match self.bitmaps.length {
             1 => self.by(differing_of::<1>),
             2 => self.by(differing_of::<2>),
             4 => self.by(differing_of::<4>),
@@ -367,15 +484,15 @@ impl<F: FnMut(Rank)> Kernel for Scan<'_, F> {
     }
 }
 
-impl<F: FnMut(Rank)> Scan<'_, F> {
+impl<F: FnMut(u32)> Scan<'_, F> {
     #[inline(always)]
     fn by(mut self, differing: impl Fn(&[u64], &[u64]) -> u64) {
-        let crowd = self.crowd;
-        let (bitmap, slack) = (crowd.bitmap(self.at), crowd.slack[self.at as usize]);
+        let bitmaps = self.bitmaps;
+        let (bitmap, slack) = (bitmaps.of_seat(self.at), bitmaps.slack[self.at as usize]);
         for &other in self.others {
-            let differing = differing(bitmap, crowd.bitmap(other));
-            if differing as i64 * ONE <= slack + crowd.slack[other as usize] {
-                (self.visit)(crowd.members[other as usize]);
+            let differing = differing(bitmap, bitmaps.of_seat(other));
+            if differing as i64 * ONE <= slack + bitmaps.slack[other as usize] {
+                (self.visit)(other);
             }
         }
     }
@@ -448,11 +565,14 @@ mod tests {
     }
 
     fn crowds(groups: &mut Groups, sets: &[Vec<u64>], most: usize, threshold: Threshold) -> Crowds {
-        Crowds::form(groups, sets.len(), most, threshold, &|rank, _, visit| {
+        let mut crowds = Crowds::form(groups, sets.len(), most, threshold);
+        let features: &FeaturesOf<'_> = &|rank, _, visit| {
             visit(&sets[rank as usize]);
             Ok(())
-        })
-        .unwrap()
+        };
+        crowds.meet_all(groups);
+        crowds.learn(0, features).unwrap();
+        crowds
     }
 
     fn reaches(a: &[u64], b: &[u64], threshold: Threshold) -> bool {
@@ -533,12 +653,12 @@ mod tests {
                     .filter(|&at| at % 3 != 0 && at != rank)
                     .collect();
                 let expected = others.iter().copied();
-                let expected: Vec<Rank> =
+                let expected: Vec<u32> =
                     expected.filter(|&it| !crowds.rule_out(rank, it)).collect();
                 for cpu in Cpu::all() {
                     let mut found = Vec::new();
                     cpu.run(Scan {
-                        crowd: &crowds.crowds[0],
+                        bitmaps: crowds.bitmaps(0).unwrap(),
                         at: crowds.seat(rank).unwrap().at,
                         others: &others,
                         visit: |other| found.push(other),

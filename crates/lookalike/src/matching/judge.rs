@@ -328,22 +328,29 @@ impl<'a> Judge<'a> {
         self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
-    /// Learns what rules out pairs of crowded groups, where `first` is the first document with the
-    /// text of another.
-    pub(super) fn learn_crowds(
-        &mut self,
-        groups: &mut Groups,
-        first: impl Fn(Rank) -> Rank,
-    ) -> Result<()> {
-        let Some(threshold) = self.corpus.plan.least_jaccard() else {
-            return Ok(());
-        };
-        let (documents, most) = (self.corpus.len(), self.portions.crowd);
+    /// Finds the crowds of groups, where `first` is the first document with the text of another.
+    pub(super) fn form_crowds(&mut self, groups: &mut Groups, first: impl Fn(Rank) -> Rank) {
+        if let Some(threshold) = self.corpus.plan.least_jaccard() {
+            let (documents, most) = (self.corpus.len(), self.portions.crowd);
+            self.crowds = Crowds::form(groups, documents, most, threshold);
+            self.crowds.stand_for(first);
+        }
+    }
+
+    /// Makes the bitmaps of the crowds for which it pays by now.
+    pub(super) fn learn_crowds(&mut self) -> Result<()> {
+        let mut crowds = std::mem::take(&mut self.crowds);
         let features: &FeaturesOf<'_> =
             &|rank, buffer, visit| self.features_once(rank, buffer, visit);
-        self.crowds = Crowds::form(groups, documents, most, threshold, features)?;
-        self.crowds.stand_for(first);
+        crowds.learn(self.portions.price, features)?;
+        self.crowds = crowds;
         Ok(())
+    }
+
+    /// The same where every pair will be looked at.
+    pub(super) fn learn_all_crowds(&mut self, groups: &Groups) -> Result<()> {
+        self.crowds.meet_all(groups);
+        self.learn_crowds()
     }
 
     /// Whether so many documents of a crowd are gone through instead of `met` members of groups.
@@ -393,6 +400,7 @@ impl<'a> Judge<'a> {
 
     /// The similarity of two candidates, if it passes the check.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
+        self.crowds.compare(a, b);
         match self.tally {
             None => self.compare(a, b, route),
             Some(tally) => tally.count(route, || self.compare(a, b, route)),

@@ -64,7 +64,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
         by_smallest(corpus, judge, smallest.meeting, &rich, &mut builder)?;
     }
     let mut groups = builder.build()?;
-    judge.learn_crowds(&mut groups, |rank| nodes.first(rank))?;
+    judge.form_crowds(&mut groups, |rank| nodes.first(rank));
     Ok(groups)
 }
 

@@ -17,6 +17,9 @@ pub(super) struct Portions {
     pub(super) refining: f64,
     /// A group whose members meet more than this is crowded.
     pub(super) crowd: usize,
+    /// How many features might be compared while one finds its place in a bitmap: these are made once
+    /// going through groups has cost as much.
+    pub(super) price: usize,
     /// A crowd is gone through by its bitmaps instead of by groups if its documents in question are
     /// not more than so many times the members of the groups.
     pub(super) scanned: usize,
@@ -51,7 +54,8 @@ impl Default for Portions {
             hot: 512,
             refining: 1.0,
             crowd: 64,
-            scanned: 8,
+            price: 16,
+            scanned: 1,
             first_block: 32,
             block: 2048,
             together: 16,

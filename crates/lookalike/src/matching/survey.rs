@@ -65,7 +65,7 @@ pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, most: u64) -> Result<Surv
 /// The share of all pairs that was gone through.
 fn pairs(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
     let judge = Judge::counting(corpus, Portions::default(), tally);
-    let finder = PairFinder::new(judge, corpus, false)?;
+    let mut finder = PairFinder::new(judge, corpus, false)?;
     let ends = finder.firsts();
     let mut start = 0;
     while start < ends && tally.pairs() < most {
@@ -76,6 +76,7 @@ fn pairs(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
             .try_for_each_init(Seen::default, |seen, rank| {
                 finder.pairs_of(rank, seen).map(drop)
             })?;
+        finder.learn()?;
     }
     Ok(share_of_pairs(corpus, start, ends))
 }

@@ -676,6 +676,7 @@ const TINY: Portions = Portions {
     remembered: 0,
     refining: 0.0,
     crowd: 1,
+    price: 0,
     together: 2,
     scanned: usize::MAX,
 };
@@ -693,6 +694,7 @@ const SMALL: Portions = Portions {
     remembered: 900,
     refining: 1.0,
     crowd: 6,
+    price: 1,
     together: 3,
     scanned: 0,
 };
@@ -1102,9 +1104,9 @@ fn siblings_below_the_threshold_are_hardly_compared() {
     let mut random = Random(7);
     for (method, anywhere, own, most) in [
         (Method::Join, false, 29, 250_000),
-        (Method::MinHash, false, 35, 3000),
-        (Method::MinHash, true, 20, 60_000),
-        (Method::MinHash, true, 30, 30),
+        (Method::MinHash, false, 35, 400_000),
+        (Method::MinHash, true, 20, 250_000),
+        (Method::MinHash, true, 30, 200_000),
     ] {
         let mut number = 1000;
         let texts = (0..3000).map(|_| {

@@ -377,7 +377,7 @@ impl<'a> Walk<'a> {
             }
             start += few.len() as Rank;
         }
-        Ok(())
+        self.judge.learn_crowds()
     }
 
     /// Finds the candidates inside the block: those that match an earlier one are not kept, so
@@ -571,6 +571,10 @@ impl<'a> Walk<'a> {
         seats: impl Fn(u32) -> &'s [u32],
     ) -> Option<(Seat, &'s [u32])> {
         let seat = self.judge.crowds.seat(first)?;
+        if !self.judge.crowds.can_scan(seat.crowd) {
+            self.judge.crowds.meet(seat.crowd, met);
+            return None;
+        }
         let seats = seats(seat.crowd);
         self.judge.scans(met, seats.len()).then_some((seat, seats))
     }
@@ -777,7 +781,7 @@ pub(super) fn pairs_in<E: From<Error>>(
     mut visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    let finder = PairFinder::new(Judge::new(corpus, portions), corpus, all)?;
+    let mut finder = PairFinder::new(Judge::new(corpus, portions), corpus, all)?;
     let ends = finder.firsts();
     progress(0);
     let mut start = 0;
@@ -789,6 +793,7 @@ pub(super) fn pairs_in<E: From<Error>>(
             .map_init(Seen::default, |seen, rank| finder.pairs_of(rank, seen))
             .collect::<Result<_>>()?;
         found.into_iter().flatten().try_for_each(&mut visit)?;
+        finder.learn()?;
         progress(start);
     }
     Ok(finder.equal())
@@ -812,6 +817,7 @@ impl<'a> PairFinder<'a> {
             Nodes::new(corpus)
         };
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
+        judge.learn_all_crowds(&groups)?;
         let sizes = (0..judge.crowds.count()).map(|crowd| judge.crowds.members(crowd as u32).len());
         Ok(Self {
             corpus,
@@ -821,6 +827,11 @@ impl<'a> PairFinder<'a> {
             seats: (0..sizes.max().unwrap_or(0) as u32).collect(),
             judge,
         })
+    }
+
+    /// Makes use of what a block has shown.
+    pub(super) fn learn(&mut self) -> Result<()> {
+        self.judge.learn_crowds()
     }
 
     /// How many documents may be the earlier one of a pair: those that come first.
@@ -875,10 +886,10 @@ impl<'a> PairFinder<'a> {
         let met = crowded((&self.groups, &self.judge), rank, later);
         let scans = self.judge.crowds.seat(rank).and_then(|seat| {
             let members = self.judge.crowds.members(seat.crowd);
+            let can_scan = self.judge.crowds.can_scan(seat.crowd);
             let others = &self.seats[self.before(members, rank)..members.len()];
-            self.judge
-                .scans(met, others.len())
-                .then_some((seat, others))
+            let scans = can_scan && self.judge.scans(met, others.len());
+            scans.then_some((seat, others))
         });
         let mut meet = |other| seen.meet(&self.judge, other);
         visit_groups(&self.groups, rank, scans.is_some(), later, &mut meet);
@@ -931,6 +942,7 @@ pub(super) fn components_in(
     let mut judge = Judge::new(corpus, portions);
     let nodes = Nodes::alike(corpus);
     let groups = keys::groups(corpus, &mut judge, &nodes)?;
+    judge.learn_all_crowds(&groups)?;
     let mut rank_of = vec![0; corpus.sketches.len()];
     (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
     let mut union = Union::of(corpus.len());
