@@ -452,7 +452,7 @@ impl Places {
             let bit = if self.own.get(at) == Some(&feature) {
                 at
             } else {
-                self.own.len() + ((feature & u64::from(u32::MAX)) * others >> 32) as usize
+                self.own.len() + (((feature & u64::from(u32::MAX)) * others) >> 32) as usize
             };
             bitmap[bit / 64] ^= 1 << (bit % 64);
             marked += 1;

@@ -700,7 +700,7 @@ fn visit_groups<'m>(
 ) {
     for &own in groups.of(first) {
         if !(but_crowded && groups.is_crowded(own)) {
-            let met = groups.reach(own).flat_map(|group| members(group));
+            let met = groups.reach(own).flat_map(&members);
             met.for_each(|&other| visit(other));
         }
     }
