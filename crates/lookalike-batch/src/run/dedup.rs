@@ -126,12 +126,13 @@ impl<'a> Run<'a> {
             Ok((outcome, components, prepared.transpose()?))
         })?;
         let verdicts = Verdicts::new(&corpus, &outcome, components);
+        // Kept rows last: standard output and pipes take them back no more.
+        let tables = verdicts.write_tables(outputs, &opened)?;
+        let (rejected, bad_rows) = rejected.prepare()?;
         let kept = match prepared {
             Some(kept) => Some(kept),
             None => verdicts.write_kept(&opened, outputs, self.settings, progress)?,
         };
-        let tables = verdicts.write_tables(outputs, &opened)?;
-        let (rejected, bad_rows) = rejected.prepare()?;
         commit_all(tables.into_iter().chain(bad_rows).chain(kept))?;
         self.stage_done("write");
         self.summary(&corpus, &outcome, &verdicts, rejected)

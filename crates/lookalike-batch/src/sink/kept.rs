@@ -188,7 +188,7 @@ pub fn prepare_kept(
         inputs.files()[part.files.clone()]
             .iter()
             .try_for_each(InputFile::check_unchanged)?;
-        if parts.len() == 1 {
+        if parts.len() == 1 && target.is_regular() {
             target.sync()?;
             single = Some(target);
         } else {

@@ -14,8 +14,13 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Of what is written to a target, which is synced.
+    /// Of what is written to a target, which is synced. A pipe or a device is closed: who reads it
+    /// waits for its end.
     pub(super) fn of(mut target: Target, written: Written) -> Result<Self> {
+        if !target.is_regular() {
+            target.seal()?;
+            return Ok(Self::nothing(written));
+        }
         target.sync()?;
         Ok(Self {
             written,

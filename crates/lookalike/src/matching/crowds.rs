@@ -67,6 +67,8 @@ struct Crowd {
     met: AtomicU64,
     /// How often one of them was compared with another.
     compared: AtomicU64,
+    /// How many features the first of them has, once that was asked.
+    size: Option<u64>,
     bitmaps: Option<Bitmaps>,
 }
 
@@ -307,6 +309,7 @@ impl Crowd {
             members,
             met: AtomicU64::new(0),
             compared: AtomicU64::new(0),
+            size: None,
             bitmaps: None,
         }
     }
@@ -318,11 +321,18 @@ impl Crowd {
         if met + compared < price {
             return Ok(false);
         }
-        let mut size = 0;
-        features_of(self.members[0], &mut Vec::new(), &mut |of| {
-            size = of.len() as u64
-        })?;
-        Ok(MEETING * met + size * compared >= price * (size + MEETING))
+        let size = match self.size {
+            Some(size) => size,
+            None => {
+                let mut size = 0;
+                features_of(self.members[0], &mut Vec::new(), &mut |of| {
+                    size = of.len() as u64;
+                })?;
+                *self.size.insert(size)
+            }
+        };
+        let spent = (MEETING * met).saturating_add(size.saturating_mul(compared));
+        Ok(spent >= price.saturating_mul(size + MEETING))
     }
 }
 

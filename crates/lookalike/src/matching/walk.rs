@@ -411,7 +411,7 @@ impl<'a> Walk<'a> {
                     seen.meet(&self.judge, other);
                 }
             };
-            let met = crowded((&self.groups, &self.judge), first, ahead);
+            let met = || crowded(&self.groups, first, ahead);
             let seats = |crowd| {
                 seats
                     .get(&crowd)
@@ -422,6 +422,7 @@ impl<'a> Walk<'a> {
             if let Some((seat, others)) = scans {
                 self.judge.crowds.scan(seat, others, meet);
             }
+            self.count_met(first, seen);
             for &other in seen.met().iter().filter(|&&other| other != first) {
                 let route = self.judge.candidates(rank, other);
                 finding
@@ -491,9 +492,11 @@ impl<'a> Walk<'a> {
         }
         let below = finding.below;
         if self.judge.crowds.seat(first).is_some() {
-            let met = crowded((&self.groups, &self.judge), first, |group| {
-                self.kept_in(group, rank, below)
-            });
+            let met = || {
+                crowded(&self.groups, first, |group| {
+                    self.kept_in(group, rank, below)
+                })
+            };
             let seats = |crowd| self.seats_before(crowd, &self.kept_seats[crowd as usize], below);
             let scans = self.scans(first, met, seats);
             look_up.scanned = scans.map(|(seat, seats)| Scanned {
@@ -554,6 +557,7 @@ impl<'a> Walk<'a> {
         for other in scanned.into_iter().flat_map(|it| it.left) {
             seen.meet(&self.judge, other);
         }
+        self.count_met(first, seen);
         for &other in seen.met() {
             if let Some(route) = self.judge.candidates(rank, other) {
                 finding.offer(other, route, self.judge.check(rank, other, route)?);
@@ -567,16 +571,24 @@ impl<'a> Walk<'a> {
     fn scans<'s>(
         &self,
         first: Rank,
-        met: usize,
+        met: impl FnOnce() -> usize,
         seats: impl Fn(u32) -> &'s [u32],
     ) -> Option<(Seat, &'s [u32])> {
-        let seat = self.judge.crowds.seat(first)?;
-        if !self.judge.crowds.can_scan(seat.crowd) {
-            self.judge.crowds.meet(seat.crowd, met);
-            return None;
-        }
+        let crowds = &self.judge.crowds;
+        let seat = crowds.seat(first).filter(|it| crowds.can_scan(it.crowd))?;
         let seats = seats(seat.crowd);
-        self.judge.scans(met, seats.len()).then_some((seat, seats))
+        self.judge
+            .scans(met(), seats.len())
+            .then_some((seat, seats))
+    }
+
+    /// Counts whom a document has met, as long as its crowd is not gone through by bitmaps.
+    fn count_met(&self, first: Rank, seen: &Seen) {
+        let crowds = &self.judge.crowds;
+        let seat = crowds.seat(first).filter(|it| !crowds.can_scan(it.crowd));
+        if let Some(seat) = seat {
+            crowds.meet(seat.crowd, seen.met().len());
+        }
     }
 
     /// Those of ascending seats whose documents come before one.
@@ -672,18 +684,9 @@ fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
 }
 
 /// How many members of crowded groups a document meets, some counted more than once.
-fn crowded<'m>(
-    (groups, judge): (&Groups, &Judge<'_>),
-    first: Rank,
-    members: impl Fn(u32) -> &'m [Rank],
-) -> usize {
-    if judge.crowds.seat(first).is_none() {
-        return 0;
-    }
-    let crowded = groups
-        .of(first)
-        .iter()
-        .filter(|&&group| groups.is_crowded(group));
+fn crowded<'m>(groups: &Groups, first: Rank, members: impl Fn(u32) -> &'m [Rank]) -> usize {
+    let own = groups.of(first).iter();
+    let crowded = own.filter(|&&group| groups.is_crowded(group));
     let met = crowded.flat_map(|&group| groups.reach(group));
     met.map(|group| members(group).len()).sum()
 }
@@ -883,12 +886,12 @@ impl<'a> PairFinder<'a> {
         seen.begin();
         let mut others = Vec::new();
         let later = |group| self.later(self.groups.ahead(group), rank);
-        let met = crowded((&self.groups, &self.judge), rank, later);
+        let met = || crowded(&self.groups, rank, later);
         let scans = self.judge.crowds.seat(rank).and_then(|seat| {
             let members = self.judge.crowds.members(seat.crowd);
             let can_scan = self.judge.crowds.can_scan(seat.crowd);
             let others = &self.seats[self.before(members, rank)..members.len()];
-            let scans = can_scan && self.judge.scans(met, others.len());
+            let scans = can_scan && self.judge.scans(met(), others.len());
             scans.then_some((seat, others))
         });
         let mut meet = |other| seen.meet(&self.judge, other);
