@@ -4,8 +4,8 @@
 //! are candidates (`keys`). Sorting the keys of all documents gives groups, and keys that nobody
 //! shares vanish (`groups`). The walk then takes the documents in their total order, looks up the
 //! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
-//! decided by `judge` from the two documents alone; `bitmaps` rule out most pairs of large groups
-//! before it looks.
+//! decided by `judge` from the two documents alone; bitmaps of `crowds` rule out most pairs of large
+//! groups before it looks.
 
 mod cache;
 mod crowds;
