@@ -261,8 +261,10 @@ impl GroupsBuilder {
         groups.len() as u32 - 1
     }
 
-    /// Makes the members of two groups candidates of one another.
+    /// Makes the members of two groups, which are no sides of keys, candidates of one another.
     pub(super) fn connect(&mut self, one: u32, other: u32) {
+        let meets = [one, other].map(|group| self.groups.groups[group as usize].meets);
+        debug_assert!(meets.iter().all(|meets| matches!(meets, Meets::Own)));
         self.near.push((one, other));
     }
 

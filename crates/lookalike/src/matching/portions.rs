@@ -26,6 +26,8 @@ pub(super) struct Portions {
     /// Documents in the first block of a walk: until something is kept, every pair of a block may
     /// have to be compared.
     pub(super) first_block: usize,
+    /// Documents in the first block where all pairs are asked for: each may be compared with all.
+    pub(super) first_pairs: usize,
     /// Documents in a block once the walk is under way: enough to keep all threads busy.
     pub(super) block: usize,
     /// Documents whose crowds are gone through together.
@@ -57,6 +59,7 @@ impl Default for Portions {
             price: 16,
             scanned: 1,
             first_block: 32,
+            first_pairs: 8,
             block: 2048,
             together: 16,
             few: 64,

@@ -54,17 +54,26 @@ impl Survey {
 /// # Errors
 /// If what a document is compared by cannot be had again.
 pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, most: u64) -> Result<Survey> {
+    survey_in(Portions::default(), corpus, followed, most)
+}
+
+pub(super) fn survey_in(
+    portions: Portions,
+    corpus: &Corpus<'_>,
+    followed: Surveyed,
+    most: u64,
+) -> Result<Survey> {
     let tally = Tally::default();
+    let judge = Judge::counting(corpus, portions, &tally);
     let (share, growth) = match followed {
-        Surveyed::Pairs => (pairs(corpus, &tally, most)?, 2.0),
-        Surveyed::Verdicts => verdicts(corpus, &tally, most)?,
+        Surveyed::Pairs => (pairs(judge, corpus, &tally, most)?, 2.0),
+        Surveyed::Verdicts => verdicts(judge, corpus, &tally, most)?,
     };
     Ok(tally.survey(share, growth))
 }
 
 /// The share of all pairs that was gone through.
-fn pairs(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
-    let judge = Judge::counting(corpus, Portions::default(), tally);
+fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
     let mut finder = PairFinder::new(judge, corpus, false)?;
     let ends = finder.firsts();
     let mut start = 0;
@@ -94,8 +103,7 @@ fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
 }
 
 /// The share of the work that was done, and how it grows.
-fn verdicts(corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<(f64, f64)> {
-    let judge = Judge::counting(corpus, Portions::default(), tally);
+fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<(f64, f64)> {
     // Documents that were decided, and the pairs that were compared for it.
     let mut course = vec![(0, 0)];
     Walk::new(judge, corpus)?.go(|decided, _| {

@@ -366,6 +366,7 @@ impl<'a> Walk<'a> {
     }
 
     fn block(&mut self, block: std::ops::Range<Rank>) -> Result<()> {
+        self.judge.learn_crowds()?;
         let mut findings = self.look_up(block.clone())?;
         self.find_inner(&mut findings, block.start);
         self.make_features(&findings, block.start)?;
@@ -377,7 +378,7 @@ impl<'a> Walk<'a> {
             }
             start += few.len() as Rank;
         }
-        self.judge.learn_crowds()
+        Ok(())
     }
 
     /// Finds the candidates inside the block: those that match an earlier one are not kept, so
@@ -865,12 +866,19 @@ impl<'a> PairFinder<'a> {
         members.partition_point(|&other| other <= from)
     }
 
-    /// A block of documents from `start` that have not too many candidates together.
+    /// A block of documents from `start` that have not too many candidates together. Blocks double:
+    /// the first ones show what pays.
     pub(super) fn block(&self, start: usize, end: usize) -> std::ops::Range<Rank> {
         let mut candidates = 0;
         let mut stop = start;
-        let Portions { block, pairs, .. } = self.judge.portions;
-        while stop < end && stop < start + block && (stop == start || candidates < pairs) {
+        let Portions {
+            first_pairs,
+            block,
+            pairs,
+            ..
+        } = self.judge.portions;
+        let end = end.min(start + start.clamp(first_pairs, block.max(first_pairs)));
+        while stop < end && (stop == start || candidates < pairs) {
             let rank = stop as Rank;
             let groups = self.groups.around(rank);
             candidates += groups
