@@ -4,6 +4,7 @@
 
 mod evaluation;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
@@ -125,15 +126,13 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
         named.iter().map(|(_, place)| place.as_path()),
         args.running.json,
     )?;
+    let places: Vec<_> = named
+        .iter()
+        .map(|(what, place)| (*what, &**place))
+        .collect();
+    check_apart(&places)?;
     let recipe = Path::new(&args.matching.rule.recipe);
-    for (index, (what, place)) in named.iter().enumerate() {
-        let mut before = named[..index].iter();
-        if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
-            bail!(
-                "{other} and {what} cannot both be written to {}",
-                place.display()
-            );
-        }
+    for (what, place) in named {
         if recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place) {
             bail!(
                 "{} is the recipe of --recipe, and {what} would overwrite it: write elsewhere",
@@ -144,8 +143,29 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
     Ok(())
 }
 
-/// Whether two paths lead to one file, which need not exist.
+/// Outputs, each with what it is called, go to different places.
+fn check_apart(named: &[(&str, &Path)]) -> Result<()> {
+    for (index, (what, place)) in named.iter().enumerate() {
+        let mut before = named[..index].iter();
+        if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
+            bail!(
+                "{other} and {what} cannot both be written to {}",
+                place.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Whether two paths lead to one file, which need not exist. A terminal may show several outputs.
 fn is_one_file(one: &Path, other: &Path) -> bool {
+    let shows_several = |path: &Path| {
+        let metadata = path.metadata();
+        is_standard(path) || metadata.is_ok_and(|it| it.file_type().is_char_device())
+    };
+    if one != other && (shows_several(one) || shows_several(other)) {
+        return false;
+    }
     let absolute = |path: &Path| -> Option<PathBuf> {
         if let Ok(path) = path.canonicalize() {
             return Some(path);
@@ -188,14 +208,7 @@ impl PairsRun {
             &Keep::First,
         )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        let places = [Some(pairs.as_path()), args.rejected.as_deref()];
-        check_standard_output(places.into_iter().flatten(), running.json)?;
-        if args.rejected.as_ref() == Some(&pairs) {
-            bail!(
-                "pairs and rejected rows cannot both be written to {}",
-                pairs.display()
-            );
-        }
+        check_table("pairs", &pairs, args.rejected.as_deref(), running.json)?;
         let outputs = PairsOutputs {
             pairs: output(&pairs),
             all: args.all,
@@ -223,7 +236,12 @@ pub(crate) struct FingerprintRun {
 impl FingerprintRun {
     pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        check_table(
+            "the table",
+            &table,
+            args.rejected.as_deref(),
+            args.running.json,
+        )?;
         let recipe = load_recipe(&args.recipe, &args.changes)?;
         let method = args.method.unwrap_or_else(|| SketchMethod::usual(&recipe));
         let sketch = match (method, args.format) {
@@ -289,7 +307,12 @@ pub(crate) struct SegmentRun {
 impl SegmentRun {
     pub(crate) fn new(args: &SegmentArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        check_table(
+            "the table",
+            &table,
+            args.rejected.as_deref(),
+            args.running.json,
+        )?;
         refuse_features(&args.reading)?;
         let settings = SegmentSettings {
             recipe: load_recipe(&args.recipe, &args.changes)?,
@@ -326,7 +349,12 @@ pub(crate) struct IdfRun {
 impl IdfRun {
     pub(crate) fn new(args: &IdfArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        check_table(
+            "the table",
+            &table,
+            args.rejected.as_deref(),
+            args.running.json,
+        )?;
         refuse_features(&args.reading)?;
         let settings = IdfSettings {
             recipe: load_recipe(&args.recipe, &args.changes)?,
@@ -401,20 +429,12 @@ fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
     ];
     let named: Vec<_> = places
         .into_iter()
-        .filter_map(|(what, place)| place.map(|place| (what, place)))
+        .filter_map(|(what, place)| Some((what, place?.as_path())))
         .collect();
-    for (index, (what, place)) in named.iter().enumerate() {
-        if is_standard(place) {
-            bail!("{what} cannot go to standard output, which takes the table of effects");
-        }
-        if let Some((other, _)) = named[..index].iter().find(|(_, earlier)| earlier == place) {
-            bail!(
-                "{other} and {what} cannot both be written to {}",
-                place.display()
-            );
-        }
+    if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
+        bail!("{what} cannot go to standard output, which takes the table of effects");
     }
-    Ok(())
+    check_apart(&named)
 }
 
 /// Edits as typed.
@@ -558,7 +578,12 @@ pub(crate) struct SearchRun {
 impl SearchRun {
     pub(crate) fn new(args: &SearchArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(&table, args.rejected.as_deref(), args.running.json)?;
+        check_table(
+            "the table",
+            &table,
+            args.rejected.as_deref(),
+            args.running.json,
+        )?;
         let default = plan::Settings::default().threshold;
         let threshold = args.threshold.unwrap_or(default);
         let verify = args.verify.unwrap_or(Verify::Jaccard);
@@ -632,15 +657,14 @@ pub(crate) fn digits(notation: Option<Notation>) -> Digits {
 }
 
 /// A table and rejected rows go to different places.
-fn check_table(table: &Path, rejected: Option<&Path>, json: bool) -> Result<()> {
-    check_standard_output([Some(table), rejected].into_iter().flatten(), json)?;
-    if rejected == Some(table) {
-        bail!(
-            "the table and rejected rows cannot both be written to {}",
-            table.display()
-        );
-    }
-    Ok(())
+fn check_table(what: &str, table: &Path, rejected: Option<&Path>, json: bool) -> Result<()> {
+    let named = [
+        Some((what, table)),
+        rejected.map(|it| ("rejected rows", it)),
+    ];
+    let named: Vec<_> = named.into_iter().flatten().collect();
+    check_standard_output(named.iter().map(|&(_, place)| place), json)?;
+    check_apart(&named)
 }
 
 /// Standard output takes one thing only.

@@ -6,6 +6,7 @@
 //! beforehand, and threads write side by side; else chunks are made side by side and written in
 //! order. Writing to disk starts with the first bytes, so that little is left for the sync.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -18,7 +19,7 @@ use super::annotate::{self, Annotator};
 use super::ordered::in_order;
 use super::parquet::write_parquet;
 use super::prepared::Prepared;
-use super::stream::{OutputStream, Target, compression};
+use super::stream::{OutputStream, Target, compression, refuse_inputs};
 use super::table::{Cell, Column, TableWriter};
 use super::{Output, RowSet, WriteOptions, Written};
 use crate::error::{Error, Result, shown};
@@ -29,32 +30,6 @@ const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Bytes written between two requests to bring them to disk.
 const SYNC_BYTES: u64 = 16 << 20;
-
-/// Writes the kept rows of the inputs as they were: JSONL, CSV and text byte for byte (a last row
-/// without a line feed gets one if another row follows; blank lines and byte order marks go),
-/// Parquet column for column with all types and the file's own metadata.
-///
-/// A directory (one that exists, or a path with a trailing slash, which is then made) gets one
-/// output per input, under the input's name or its path below the directory that was given; a file
-/// per document can only be written so. `progress` is told how many rows of the set have been
-/// passed, in no particular steps.
-///
-/// # Errors
-///
-/// An output that is one of the inputs, or of another format than they are; inputs of different
-/// formats (or Parquet of different schemas) for one output; annotated text, or rows that have a
-/// field of an annotation already; inputs that were changed since they were read; a failed write.
-/// Nothing appears under any output's name then, unless it was the renaming itself that failed
-/// half-way through a directory.
-pub fn write_kept(
-    inputs: &Inputs,
-    rows: &dyn RowSet,
-    output: &Output,
-    options: &WriteOptions<'_>,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Written> {
-    prepare_kept(inputs, rows, output, options, progress)?.commit()
-}
 
 /// Writes which rows are kept, and what is added to them, to a table in memory.
 fn write_numbers(
@@ -91,7 +66,8 @@ fn write_numbers(
 }
 
 /// Refuses, before any row is read, an output that cannot take rows as they are in the inputs: one of
-/// another format, or for inputs of several.
+/// another format, or for inputs of several; a directory where two inputs have one name, or one has
+/// none.
 ///
 /// # Errors
 ///
@@ -100,9 +76,13 @@ pub fn check_kept(inputs: &Inputs, output: &Output, annotates: bool) -> Result<(
     let files = inputs.files();
     match output {
         Output::Memory(_) => Ok(()),
-        Output::Path(path) if is_directory(path) => files.chunks(1).try_for_each(|file| {
-            check_files(file, &Output::Path(path.join(file[0].below())), annotates)
-        }),
+        Output::Path(path) if is_directory(path) => {
+            let mirrored = mirrored(inputs, path)?;
+            files.chunks(1).zip(mirrored).try_for_each(|(file, path)| {
+                refuse_inputs(&path, Some(inputs))?;
+                check_files(file, &Output::Path(path), annotates)
+            })
+        }
         _ => check_files(files, output, annotates),
     }
 }
@@ -145,14 +125,22 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
     check_format(first.name(), format, output)
 }
 
-/// Does all of [`write_kept`] but for giving the outputs their names.
+/// Writes the kept rows of the inputs as they were, all but giving the outputs their names: JSONL,
+/// CSV and text byte for byte (a last row without a line feed gets one if another row follows; blank
+/// lines and byte order marks go), Parquet column for column with all types and the file's own
+/// metadata.
 ///
-/// Lines to a plain file are written as far as the rows say at once what is kept: see
-/// [`RowSet::kept`].
+/// A directory (one that exists, or a path with a trailing slash, which is then made) gets one
+/// output per input, under the input's name or its path below the directory that was given; a file
+/// per document can only be written so. Lines to a plain file are written as far as the rows say at
+/// once what is kept: see [`RowSet::kept`]. `progress` is told how many rows of the set have been
+/// passed, in no particular steps.
 ///
 /// # Errors
 ///
-/// Those of [`write_kept`] but for a failed renaming.
+/// An output that is one of the inputs, or of another format than they are; inputs of different
+/// formats (or Parquet of different schemas) for one output; annotated text, or rows that have a
+/// field of an annotation already; inputs that were changed since they were read; a failed write.
 pub fn prepare_kept(
     inputs: &Inputs,
     rows: &dyn RowSet,
@@ -204,6 +192,31 @@ pub fn prepare_kept(
 
 fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Where every input goes below a directory.
+fn mirrored(inputs: &Inputs, directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut names = BTreeMap::new();
+    let mut paths = Vec::new();
+    for file in inputs.files() {
+        if !file.is_regular() {
+            return Err(Error::usage(format!(
+                "{} has no file name under which it could be written to {}",
+                file.name(),
+                shown(directory)
+            )));
+        }
+        let path = directory.join(file.below());
+        if let Some(other) = names.insert(path.clone(), file.name()) {
+            return Err(Error::usage(format!(
+                "{other} and {} would both be written to {}",
+                file.name(),
+                shown(&path)
+            )));
+        }
+        paths.push(path);
+    }
+    Ok(paths)
 }
 
 /// One output and what goes into it.
@@ -292,24 +305,13 @@ impl Job<'_> {
 
     /// One output per input below a directory, which is made if need be.
     fn mirror(&self, directory: &Path) -> Result<Vec<Part>> {
-        let mut names = std::collections::BTreeMap::new();
         let mut parts = Vec::new();
-        for (index, file) in self.inputs.files().iter().enumerate() {
-            if !file.is_regular() {
-                return Err(Error::usage(format!(
-                    "{} has no file name under which it could be written to {}",
-                    file.name(),
-                    shown(directory)
-                )));
-            }
-            let path: PathBuf = directory.join(file.below());
-            if let Some(other) = names.insert(path.clone(), file.name()) {
-                return Err(Error::usage(format!(
-                    "{other} and {} would both be written to {}",
-                    file.name(),
-                    shown(&path)
-                )));
-            }
+        let files = self
+            .inputs
+            .files()
+            .iter()
+            .zip(mirrored(self.inputs, directory)?);
+        for (index, (file, path)) in files.enumerate() {
             let part = self.part(Output::Path(path), index..index + 1);
             let document = file.format() == Format::TextFile;
             if !document || part.rows.clone().any(|row| self.rows.kept(row)) {

@@ -23,7 +23,7 @@ use crate::error::Result;
 pub(crate) use atomic::ProvisionalDirectory;
 pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
-pub use kept::{check_kept, prepare_kept, write_kept};
+pub use kept::{check_kept, prepare_kept};
 pub use prepared::{Prepared, commit_all};
 pub use table::{Cell, Column, TableRows, TableWriter};
 

@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::*;
 use arrow::compute::concat_batches;
 use lookalike_batch::error::{ErrorKind, Result};
-use lookalike_batch::sink::{
-    Annotation, Output, RowSet, WriteOptions, Written, prepare_kept, write_kept,
-};
+use lookalike_batch::sink::{Annotation, Output, RowSet, WriteOptions, Written, prepare_kept};
 use lookalike_batch::source::{Inputs, Place, ReadOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -78,13 +76,8 @@ fn write_with(
     let progress = |rows: u64| {
         last.fetch_max(rows, Ordering::Relaxed);
     };
-    let written = write_kept(
-        inputs,
-        &rows,
-        &Output::Path(output.to_path_buf()),
-        &options,
-        &progress,
-    )?;
+    let output = Output::Path(output.to_path_buf());
+    let written = prepare_kept(inputs, &rows, &output, &options, &progress)?.commit()?;
     assert!(last.into_inner() <= rows.len() as u64);
     Ok(written)
 }
@@ -301,7 +294,10 @@ fn failures_leave_nothing() {
         annotate: None,
         threads: 1,
     };
-    let error = write_kept(&inputs, &rows, &output, &options, &|_| ()).unwrap_err();
+    let error = match prepare_kept(&inputs, &rows, &output, &options, &|_| ()) {
+        Ok(_) => panic!("rows that are no longer there were written"),
+        Err(error) => error,
+    };
     assert!(error.to_string().contains("was changed"), "{error}");
     assert_eq!(names(root), ["a.jsonl", "b.csv"]);
 }

@@ -369,8 +369,40 @@ fn an_output_over_a_recipe_or_another_output_is_refused() {
         "dedup in.jsonl -o out.jsonl --removed ./out.jsonl",
         &["out.jsonl", "both"],
     );
-    // Before any row is read.
-    place.refused("dedup in.jsonl -o out.parquet", &["out.parquet"]);
+    place.refused(
+        "pairs in.jsonl -o out.tsv --rejected ./out.tsv",
+        &["out.tsv", "both"],
+    );
+    place.refused(
+        "dedup in.jsonl -o /dev/stdout --removed /dev/stdout",
+        &["/dev/stdout", "both"],
+    );
+    // Standard output, and a file of that name.
+    place.ok("dedup in.jsonl -o - --removed ./-");
+    assert_eq!(place.read("-").lines().count(), 1);
+    // Where both go nowhere or to a terminal.
+    place.ok("dedup in.jsonl -o /dev/null --removed /dev/zero");
+}
+
+/// Before any row is read: the first one would be refused then.
+#[test]
+fn outputs_that_cannot_be_written_are_refused_at_once() {
+    let place = Place::new();
+    for name in ["in.jsonl", "a/x.jsonl", "b/x.jsonl", "data/in.jsonl"] {
+        place.write(name, "no JSON\n{\"text\":\"one text\"}\n");
+    }
+    let at_once = |line: &str, words: &[&str]| {
+        let ran = place.refused(&format!("dedup --strict {line}"), words);
+        assert!(!ran.err.contains("row 1"), "{line}: {}", ran.err);
+    };
+    at_once("in.jsonl -o out.parquet", &["out.parquet"]);
+    at_once(
+        "a/x.jsonl b/x.jsonl -o out/",
+        &["a/x.jsonl and b/x.jsonl", "out/x.jsonl"],
+    );
+    at_once("data/in.jsonl -o data/", &["data/in.jsonl", "overwritten"]);
+    at_once("- --input-format jsonl -o out/", &["no file name"]);
+    assert!(!place.has("out"));
 }
 
 /// Whether this process was started with a signal ignored, which its children inherit.
