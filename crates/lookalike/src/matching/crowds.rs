@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
+use super::components::Union;
 use super::groups::{Groups, Rank};
 use super::keys::{MOST_MET, MetTwice};
-use super::walk::Union;
 use crate::arch::{Arch, Cpu, Kernel, prefetch};
 use crate::error::Result;
 use crate::types::Threshold;

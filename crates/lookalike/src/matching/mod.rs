@@ -5,9 +5,10 @@
 //! shares vanish (`groups`). The walk then takes the documents in their total order, looks up the
 //! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
 //! decided by `judge` from the two documents alone; bitmaps of `crowds` rule out most pairs of large
-//! groups before it looks.
+//! groups before it looks. `components` are what all matching pairs connect.
 
 mod cache;
+mod components;
 mod crowds;
 mod decide;
 mod groups;
@@ -18,6 +19,7 @@ mod survey;
 mod walk;
 
 pub(crate) use cache::{Cache, List};
+pub(crate) use components::Union;
 pub(crate) use groups::Side;
 pub(crate) use judge::{Compared, Rule, Sketched};
 pub(crate) use keys::{
@@ -25,13 +27,12 @@ pub(crate) use keys::{
 };
 
 pub use cache::Texts;
+pub use components::find_components;
 pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
 pub use survey::{ComparedPairs, Survey, Surveyed, survey};
-pub(crate) use walk::Union;
 pub use walk::{
-    Corpus, Outcome, Pair, Removal, Window, find_components, find_pairs, find_verdicts,
-    follow_verdicts,
+    Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,
 };
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
+use super::components::components_in;
 use super::keys::Prefixes;
 use super::portions::Portions;
 use super::survey::survey_in;
-use super::walk::{components_in, pairs_in, verdicts_in};
+use super::walk::{pairs_in, verdicts_in};
 use super::*;
 use crate::arch::Cpu;
 use crate::error::{Error, ErrorKind, Result};

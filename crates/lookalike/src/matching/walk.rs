@@ -193,9 +193,18 @@ impl Nodes {
         nodes
     }
 
+    /// Of the documents whose pairs are looked for.
+    pub(super) fn of_pairs(corpus: &Corpus<'_>, all: bool) -> Self {
+        if all || corpus.given > 0 {
+            Self::apart(corpus)
+        } else {
+            Self::new(corpus)
+        }
+    }
+
     /// Equal documents are one only where they match the same others: what punctuation makes of
     /// sentences is not in the tokens.
-    fn alike(corpus: &Corpus<'_>) -> Self {
+    pub(super) fn alike(corpus: &Corpus<'_>) -> Self {
         if corpus.plan.sentences().is_some() {
             Self::apart(corpus)
         } else {
@@ -748,14 +757,6 @@ impl Seen {
     fn met(&self) -> &[Rank] {
         &self.met
     }
-
-    fn candidates(&mut self, judge: &Judge<'_>, rank: Rank, other: Rank) -> Option<Route> {
-        if self.is_new(other) {
-            judge.candidates(rank, other)
-        } else {
-            None
-        }
-    }
 }
 
 /// Finds every pair that matches, ordered by the earlier document, then the later one, in the total
@@ -785,7 +786,8 @@ pub(super) fn pairs_in<E: From<Error>>(
     mut visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    let mut finder = PairFinder::new(Judge::new(corpus, portions), corpus, all)?;
+    let nodes = Nodes::of_pairs(corpus, all);
+    let mut finder = PairFinder::new(Judge::new(corpus, portions), corpus, nodes)?;
     let ends = finder.firsts();
     progress(0);
     let mut start = 0;
@@ -814,12 +816,7 @@ pub(super) struct PairFinder<'a> {
 }
 
 impl<'a> PairFinder<'a> {
-    pub(super) fn new(mut judge: Judge<'a>, corpus: &'a Corpus<'a>, all: bool) -> Result<Self> {
-        let nodes = if all || corpus.given > 0 {
-            Nodes::apart(corpus)
-        } else {
-            Nodes::new(corpus)
-        };
+    pub(super) fn new(mut judge: Judge<'a>, corpus: &'a Corpus<'a>, nodes: Nodes) -> Result<Self> {
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
         judge.learn_all_crowds(&groups)?;
         let sizes = (0..judge.crowds.count()).map(|crowd| judge.crowds.members(crowd as u32).len());
@@ -889,30 +886,75 @@ impl<'a> PairFinder<'a> {
         start as Rank..stop as Rank
     }
 
+    pub(super) fn groups(&self) -> &Groups {
+        &self.groups
+    }
+
     /// The later documents that are candidates, ascending.
     fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
-        seen.begin();
-        let mut others = Vec::new();
         let later = |group| self.later(self.groups.ahead(group), rank);
-        let met = || crowded(&self.groups, rank, later);
-        let scans = self.judge.crowds.seat(rank).and_then(|seat| {
-            let members = self.judge.crowds.members(seat.crowd);
-            let can_scan = self.judge.crowds.can_scan(seat.crowd);
-            let others = &self.seats[self.before(members, rank)..members.len()];
-            let scans = can_scan && self.judge.scans(met(), others.len());
-            scans.then_some((seat, others))
-        });
-        let mut meet = |other| seen.meet(&self.judge, other);
-        visit_groups(&self.groups, rank, scans.is_some(), later, &mut meet);
-        if let Some((seat, others)) = scans {
-            self.judge.crowds.scan(seat, others, meet);
-        }
+        let from = |members: &[Rank]| self.before(members, rank)..members.len();
+        self.meet(rank, seen, later, from);
+        let mut others = Vec::new();
         for &other in seen.met() {
             let route = self.judge.candidates(rank, other);
             others.extend(route.map(|route| (other, route)));
         }
         others.sort_unstable_by_key(|&(other, _)| other);
         others
+    }
+
+    /// The earlier documents that match one and are not `joined` with it; groups that are done are
+    /// left out.
+    pub(super) fn apart_before(
+        &self,
+        rank: Rank,
+        seen: &mut Seen,
+        joined: impl Fn(Rank, Rank) -> bool,
+        is_done: impl Fn(u32) -> bool,
+    ) -> Result<Vec<Rank>> {
+        let earlier = |group| match is_done(group) {
+            true => &[][..],
+            false => self
+                .reach
+                .of_those(rank, before(self.groups.ahead(group), rank)),
+        };
+        let up_to = |members: &[Rank]| 0..before(members, rank).len();
+        self.meet(rank, seen, earlier, up_to);
+        let mut matching = Vec::new();
+        for &other in seen.met() {
+            if !joined(rank, other)
+                && let Some(route) = self.judge.candidates(rank, other)
+                && self.judge.check(rank, other, route)?.is_some()
+            {
+                matching.push(other);
+            }
+        }
+        Ok(matching)
+    }
+
+    /// Meets the members of groups that are in question, or instead of those of crowded groups what
+    /// is in question of the whole crowd.
+    fn meet<'m>(
+        &self,
+        rank: Rank,
+        seen: &mut Seen,
+        members: impl Fn(u32) -> &'m [Rank],
+        seats: impl Fn(&[Rank]) -> std::ops::Range<usize>,
+    ) {
+        seen.begin();
+        let met = || crowded(&self.groups, rank, &members);
+        let scans = self.judge.crowds.seat(rank).and_then(|seat| {
+            let can_scan = self.judge.crowds.can_scan(seat.crowd);
+            let others = &self.seats[seats(self.judge.crowds.members(seat.crowd))];
+            let scans = can_scan && self.judge.scans(met(), others.len());
+            scans.then_some((seat, others))
+        });
+        let mut meet = |other| seen.meet(&self.judge, other);
+        visit_groups(&self.groups, rank, scans.is_some(), members, &mut meet);
+        if let Some((seat, others)) = scans {
+            self.judge.crowds.scan(seat, others, meet);
+        }
     }
 
     /// The pairs of a document and a later one, ascending.
@@ -930,130 +972,5 @@ impl<'a> PairFinder<'a> {
             }
         }
         Ok(pairs)
-    }
-}
-
-/// The components of a run: documents connected by verified pairs, given the verdicts. For every
-/// document the first of its component in the total order.
-///
-/// The pairs of the verdicts connect most; what remains is compared only where it would connect two
-/// components.
-///
-/// # Errors
-/// If what a document is compared by cannot be had again.
-pub fn find_components(corpus: &Corpus<'_>, outcome: &Outcome) -> Result<Vec<DocId>> {
-    components_in(Portions::default(), corpus, outcome)
-}
-
-pub(super) fn components_in(
-    portions: Portions,
-    corpus: &Corpus<'_>,
-    outcome: &Outcome,
-) -> Result<Vec<DocId>> {
-    let mut judge = Judge::new(corpus, portions);
-    let nodes = Nodes::alike(corpus);
-    let groups = keys::groups(corpus, &mut judge, &nodes)?;
-    judge.learn_all_crowds(&groups)?;
-    let mut rank_of = vec![0; corpus.sketches.len()];
-    (0..corpus.len() as Rank).for_each(|rank| rank_of[corpus.document(rank).index()] = rank);
-    let mut union = Union::of(corpus.len());
-    (0..corpus.len() as Rank).for_each(|rank| union.join(rank, nodes.first(rank)));
-    for removal in &outcome.removals {
-        union.join(
-            rank_of[removal.document.index()],
-            rank_of[removal.kept.with.index()],
-        );
-    }
-    let mut done = vec![false; groups.count()];
-    for start in (0..corpus.len()).step_by(portions.block) {
-        let block = start as Rank..(start + portions.block).min(corpus.len()) as Rank;
-        // A group within one component has nothing left to connect.
-        for group in block.clone().flat_map(|rank| groups.around(rank)) {
-            if !done[group as usize] {
-                let members = groups.ahead(group);
-                done[group as usize] = members
-                    .windows(2)
-                    .all(|pair| union.joined(pair[0], pair[1]));
-            }
-        }
-        let found: Vec<Vec<Rank>> = block
-            .clone()
-            .into_par_iter()
-            .map_init(Seen::default, |seen, rank| {
-                let mut connected = Vec::new();
-                seen.begin();
-                for group in groups.around(rank) {
-                    if done[group as usize] && union.joined(rank, groups.ahead(group)[0]) {
-                        continue;
-                    }
-                    for &other in groups
-                        .ahead(group)
-                        .iter()
-                        .take_while(|&&other| other < rank)
-                    {
-                        if union.joined(rank, other) {
-                            continue;
-                        }
-                        if let Some(route) = seen.candidates(&judge, rank, other)
-                            && judge.check(rank, other, route)?.is_some()
-                        {
-                            connected.push(other);
-                        }
-                    }
-                }
-                Ok(connected)
-            })
-            .collect::<Result<_>>()?;
-        for (rank, others) in block.zip(found) {
-            others.into_iter().for_each(|other| union.join(rank, other));
-        }
-    }
-    let mut components = rank_of;
-    for rank in 0..corpus.len() as Rank {
-        components[corpus.document(rank).index()] = union.first(rank);
-    }
-    Ok(components
-        .into_iter()
-        .map(|rank| corpus.document(rank))
-        .collect())
-}
-
-/// Union-find; the root of a set is its smallest member.
-pub(crate) struct Union {
-    parent: Vec<Rank>,
-}
-
-impl Union {
-    /// So many sets of one member each.
-    pub(crate) fn of(members: usize) -> Self {
-        Self {
-            parent: (0..members as Rank).collect(),
-        }
-    }
-
-    fn first(&self, mut rank: Rank) -> Rank {
-        while self.parent[rank as usize] != rank {
-            rank = self.parent[rank as usize];
-        }
-        rank
-    }
-
-    fn joined(&self, a: Rank, b: Rank) -> bool {
-        self.first(a) == self.first(b)
-    }
-
-    pub(crate) fn join(&mut self, a: Rank, b: Rank) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parent[a.max(b) as usize] = a.min(b);
-    }
-
-    /// The first of a set, with every path on the way halved.
-    pub(crate) fn root(&mut self, mut rank: Rank) -> Rank {
-        while self.parent[rank as usize] != rank {
-            let grandparent = self.parent[self.parent[rank as usize] as usize];
-            self.parent[rank as usize] = grandparent;
-            rank = grandparent;
-        }
-        rank
     }
 }
