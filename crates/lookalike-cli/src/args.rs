@@ -157,7 +157,8 @@ pub(crate) struct DedupArgs {
     pub(crate) dry_run: bool,
 
     /// Which document of a group is kept: first, last, longest (most characters), max:FIELD or
-    /// min:FIELD (largest or smallest value; numbers come before strings). Ties go to the first
+    /// min:FIELD (largest or smallest value; numbers come before strings, and what is missing, empty
+    /// or NaN comes last). Ties go to the first
     #[arg(
         long,
         value_name = "RULE",
@@ -763,7 +764,7 @@ pub(crate) enum IndexCommand {
 /// Make a library of documents or fingerprints
 ///
 /// Documents get fingerprints under a recipe; bare fingerprints are taken as they are. A document
-/// with too little in it for a fingerprint is left out and counted.
+/// with too little in it for a fingerprint matches only what is equal; an empty one is left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -1010,7 +1011,7 @@ pub(crate) struct IndexPlanArgs {
 /// Writes a table with the columns query, match and distance, ordered by query, then by distance,
 /// then by row of the library. Queries are documents, or bare fingerprints with --fingerprints. With
 /// --verify or --threshold the texts are compared, and the last column is similarity, the highest
-/// first.
+/// first. A document with too little in it for a fingerprint matches only what is equal, at distance 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -1226,6 +1227,10 @@ pub(crate) struct Changes {
 pub(crate) struct Sources {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
     /// --format says otherwise)
+    ///
+    /// Known by their extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and
+    /// .text, all but Parquet also with .gz or .zst. In directories other files are left out and told,
+    /// hidden ones and those that begin with an underscore are not data.
     #[arg(value_name = "IN", required_unless_present = "explain_plan")]
     pub(crate) inputs: Vec<PathBuf>,
 }
@@ -1241,7 +1246,12 @@ pub(crate) struct Rule {
     /// The least similarity that matches (≥), above 0 and at most 1
     ///
     /// The default is 0.75.
-    #[arg(long, value_name = "T", value_parser = settings::parse_threshold)]
+    #[arg(
+        long,
+        value_name = "T",
+        value_parser = settings::parse_threshold,
+        allow_negative_numbers = true
+    )]
     pub(crate) threshold: Option<Threshold>,
 
     /// With --method simhash: the most bits by which fingerprints of a candidate pair differ (≤),
@@ -1304,6 +1314,7 @@ pub(crate) struct Matching {
         long,
         value_name = "DURATION",
         value_parser = settings::parse_duration,
+        allow_hyphen_values = true,
         requires = "time"
     )]
     pub(crate) window: Option<f64>,
@@ -1405,13 +1416,14 @@ pub(crate) struct Reading {
 
     /// The field with the text; several are joined by a line feed; a.b reaches into b of a
     ///
-    /// The default is `text`. Plain text needs none.
+    /// The default is `text`. Plain text needs none. Of several, some document must have each.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) text: Vec<String>,
 
     /// The field with the id of a document
     ///
-    /// The default is `id` if the first row has it, else the number of the row.
+    /// The default is `id` if the first row has it, else the number of the row: from 1 over all inputs,
+    /// bad rows counted and empty lines, which are no rows, not.
     #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
     pub(crate) id: Option<String>,
 

@@ -1,6 +1,8 @@
 //! What a run tells a person while it works: a bar with rate and time left, and the bad rows.
 
 use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -11,7 +13,7 @@ use lookalike_batch::run::{Progress, Stage};
 use lookalike_batch::source::BadRow;
 
 use crate::memory;
-use crate::output::{Printer, count, visible};
+use crate::output::{Printer, count, plural, visible};
 
 /// A run that ends sooner shows no bar.
 const DELAY: Duration = Duration::from_secs(1);
@@ -19,8 +21,11 @@ const DELAY: Duration = Duration::from_secs(1);
 /// How often the bar is drawn while nothing is reported.
 const TICK: Duration = Duration::from_millis(250);
 
-/// So many bad rows are told at once; the rest are counted.
-const TOLD_ROWS: u64 = 10;
+/// So many bad rows are told at once on a terminal, where more would hide the rest; others are counted.
+const SHOWN_ROWS: u64 = 10;
+
+/// So many where standard error goes to a file or a pipe.
+const LOGGED_ROWS: u64 = 1000;
 
 /// Tells about a run on standard error.
 pub(crate) struct Reporter {
@@ -28,6 +33,8 @@ pub(crate) struct Reporter {
     bar: Arc<ProgressBar>,
     /// Whether bad rows are told; a run that stops at the first one tells it as its error.
     tells_rows: bool,
+    /// So many at the most.
+    most_rows: u64,
     bad_rows: AtomicU64,
     /// Ends the wait for the bar to appear when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -46,6 +53,10 @@ impl Reporter {
             printer,
             bar,
             tells_rows: !strict,
+            most_rows: match io::stderr().is_terminal() {
+                true => SHOWN_ROWS,
+                false => LOGGED_ROWS,
+            },
             bad_rows: AtomicU64::new(0),
             appearance,
         }
@@ -57,7 +68,7 @@ impl Reporter {
         let rest = self
             .bad_rows
             .load(Ordering::Relaxed)
-            .saturating_sub(TOLD_ROWS);
+            .saturating_sub(self.most_rows);
         if rest > 0 {
             let rows = if rest == 1 { "bad row" } else { "bad rows" };
             self.printer
@@ -128,9 +139,21 @@ impl Progress for Reporter {
         self.bar.set_position(done);
     }
 
+    fn left_out(&self, files: &[PathBuf]) {
+        let first = files.first().map(|file| file.display().to_string());
+        let line = format!(
+            "{} in directories {} of no known format and left out, {} the first: name them by \
+             themselves, or say what all are with --input-format",
+            plural(files.len() as u64, "file", "files"),
+            if files.len() == 1 { "is" } else { "are" },
+            first.unwrap_or_default()
+        );
+        self.bar.suspend(|| self.printer.warn(visible(&line)));
+    }
+
     fn bad_row(&self, row: &BadRow) {
         let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
-        if self.tells_rows && told < TOLD_ROWS {
+        if self.tells_rows && told < self.most_rows {
             let line = format!("{}:{}: {}", row.file, row.line, row.reason);
             self.bar.suspend(|| self.printer.warn(visible(&line)));
         }

@@ -812,7 +812,7 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
     };
     let text = match &reading.text[..] {
         [] => defaults.fields.text,
-        fields => fields.to_vec(),
+        fields => fields.iter().map(|it| it.trim().to_owned()).collect(),
     };
     if text.iter().any(String::is_empty) {
         bail!("--text names an empty field: give names parted by commas, such as title,body");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use lookalike_batch::library::{AddSummary, Info, RemoveSummary, SearchSummary, Verified};
+use lookalike_batch::library::{AddSummary, Entries, Info, RemoveSummary, SearchSummary, Verified};
 use lookalike_batch::run::{
     AuditReport, ByEdit, ByLength, FingerprintSummary, Histogram, IdfSummary, PairsSummary,
     PlantSummary, SegmentSummary, Share, Summary,
@@ -186,13 +186,17 @@ pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
 }
 
 /// What building a library or adding to one has done, for a person.
-pub(crate) fn added(done: &AddSummary) -> String {
+pub(crate) fn added(done: &AddSummary, entries: &Entries) -> String {
     let mut text = String::new();
     let read = done.added + done.without;
     speed(&mut text, read, done.bytes, done.seconds);
     line(&mut text, "added", &count(done.added));
-    without(&mut text, done.without, "left out");
-    rejected(&mut text, done.rejected, read);
+    poor(&mut text, done.poor);
+    if done.without > 0 {
+        let without = format!("{} without text or fingerprint", count(done.without));
+        line(&mut text, "left out", &without);
+    }
+    bad_rows(&mut text, done.rejected, read, option_of(entries));
     in_library(&mut text, &done.library);
     text
 }
@@ -201,7 +205,7 @@ pub(crate) fn added(done: &AddSummary) -> String {
 pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
     let mut text = format!(
         "{} removed in {}\n",
-        plural(done.removed, "fingerprint", "fingerprints"),
+        plural(done.removed, "row", "rows"),
         duration(done.seconds)
     );
     if !done.missing.is_empty() {
@@ -211,9 +215,12 @@ pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
     text
 }
 
-fn without(text: &mut String, documents: u64, what: &str) {
+fn poor(text: &mut String, documents: u64) {
     if documents > 0 {
-        let poor = format!("{} too poor for a fingerprint: {what}", count(documents));
+        let poor = format!(
+            "{} too poor for a fingerprint: they match only what is equal",
+            count(documents)
+        );
         line(text, "poor texts", &poor);
     }
 }
@@ -222,7 +229,7 @@ fn in_library(text: &mut String, info: &Info) {
     let holds = format!(
         "{} holds {}, {}",
         visible(&info.path),
-        plural(info.fingerprints, "fingerprint", "fingerprints"),
+        plural(info.fingerprints, "row", "rows"),
         bytes(info.bytes)
     );
     line(text, "library", &holds);
@@ -234,6 +241,10 @@ pub(crate) fn library(info: &Info) -> String {
     line(&mut text, "library", &visible(&info.path));
     let fingerprints = format!("{} of {} bits", count(info.fingerprints), info.bits);
     line(&mut text, "fingerprints", &fingerprints);
+    if info.poor > 0 {
+        let poor = format!("{} of these rows have none", count(info.poor));
+        line(&mut text, "poor texts", &poor);
+    }
     if info.removed > 0 {
         let removed = format!("{} that still take room", count(info.removed));
         line(&mut text, "removed", &removed);
@@ -301,12 +312,12 @@ pub(crate) fn verified(done: &Verified) -> String {
 }
 
 /// A search, for a person.
-pub(crate) fn search(done: &SearchSummary, args: &SearchArgs) -> String {
+pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries) -> String {
     let mut text = format!(
         "{} in {} against {}",
         plural(done.queries, "query", "queries"),
         duration(done.seconds),
-        plural(done.fingerprints, "fingerprint", "fingerprints"),
+        plural(done.fingerprints, "row", "rows"),
     );
     let searching = done.seconds - done.opening;
     if done.queries >= MANY_QUERIES {
@@ -333,8 +344,8 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs) -> String {
         );
         line(&mut text, "truncated", &more);
     }
-    without(&mut text, done.without, "they match nothing");
-    rejected(&mut text, done.rejected, done.queries);
+    poor(&mut text, done.without);
+    bad_rows(&mut text, done.rejected, done.queries, option_of(entries));
     let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
     let by = format!("distance at most {}, recipe {recipe}", done.distance);
     line(&mut text, "matched by", &by);
@@ -561,16 +572,27 @@ fn poor_texts(text: &mut String, done: &Summary) {
 }
 
 fn rejected(text: &mut String, rows: u64, good: u64) {
+    bad_rows(text, rows, good, "--text FIELD");
+}
+
+/// The option may be the reason where no row was good.
+fn bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
     let remedy = match good {
-        0 => ", and there are no others: is --text FIELD the right one?",
-        _ => "",
+        0 => format!(", and there are no others: is {option} the right one?"),
+        _ => String::new(),
     };
     if rows > 0 {
-        line(
-            text,
-            "bad rows",
-            &format!("{} left out{remedy}", count(rows)),
-        );
+        let rows = format!("{} left out{remedy}", count(rows));
+        line(text, "bad rows", &rows);
+    }
+}
+
+/// The option that says where the fingerprints or texts of rows are.
+fn option_of(entries: &Entries) -> &'static str {
+    match entries {
+        Entries::Documents => "--text FIELD",
+        Entries::Lines(_) => "--digits",
+        Entries::Field(..) => "--fingerprint FIELD",
     }
 }
 

@@ -10,9 +10,11 @@ use lookalike::text::Scratch;
 use super::directory::{self, Kind, NewDirectory};
 use super::ids::{self, Ids, IdsWriter};
 use super::manifest::{Manifest, Seal, SegmentEntry, TableEntry, file_name};
+use super::numbers::Numbers;
+use super::poor::Poor;
 use super::removed::Removed;
-use super::rows::Fingerprinter;
-use super::segments::{MOST_ROWS, Names, Part, Source, merge, open_part};
+use super::rows::{Fingerprinter, Item, Print};
+use super::segments::{MOST_ROWS, Names, Part, Source, merge, open_part, write_poor};
 use super::texts::{self, Texts, TextsWriter};
 use super::{AddSummary, BuildSettings, Entries, Reading, by_width, inspect};
 use crate::error::{Error, Result, shown};
@@ -180,14 +182,18 @@ struct Change<'a> {
 /// What has been read of a block.
 struct Lot<C> {
     codes: Vec<C>,
+    /// Keys of the texts of poor rows, and which these are.
+    poor: Vec<(u128, u32)>,
     ids: ids::Lot,
     hashes: Vec<u64>,
     /// The numbers of the rows with ids.
     numbers: Vec<u32>,
     texts: texts::Lot,
     bad: Vec<BadRow>,
-    /// The first row that has no id.
-    unnamed: Option<u64>,
+    /// The numbers of the rows without ids.
+    unnamed: Numbers,
+    /// The number of the last row, whatever became of it.
+    last: u64,
     without: u64,
     bytes: u64,
 }
@@ -196,19 +202,48 @@ impl<C> Default for Lot<C> {
     fn default() -> Self {
         Self {
             codes: Vec::new(),
+            poor: Vec::new(),
             ids: ids::Lot::default(),
             hashes: Vec::new(),
             numbers: Vec::new(),
             texts: texts::Lot::default(),
             bad: Vec::new(),
-            unnamed: None,
+            unnamed: Numbers::default(),
+            last: 0,
             without: 0,
             bytes: 0,
         }
     }
 }
 
-impl<C> Lot<C> {
+impl<C: Code> Lot<C> {
+    /// Adds a row, with its text if texts are stored.
+    fn push(&mut self, item: &Item<'_>, number: u64, texts: bool) -> Result<()> {
+        let code = match item.print {
+            Print::Nothing => {
+                self.without += 1;
+                return Ok(());
+            }
+            Print::Code(fingerprint) => fingerprint,
+            Print::Text { key, code } => {
+                self.poor.push((key, self.codes.len() as u32));
+                code
+            }
+        };
+        self.codes.push(C::narrow(code));
+        if let Some(id) = item.id {
+            self.ids.push(id);
+            self.hashes.push(lookalike::value_hash(id.as_bytes()));
+            self.numbers.push(number.min(u32::MAX.into()) as u32);
+        } else {
+            self.unnamed.push(number);
+        }
+        if texts {
+            self.texts.push(item.text)?;
+        }
+        Ok(())
+    }
+
     fn room(&self) -> usize {
         self.codes.len() * size_of::<C>() + self.ids.bytes() + self.texts.bytes()
     }
@@ -217,6 +252,9 @@ impl<C> Lot<C> {
 /// Everything that has been read, its ids and texts in files already.
 struct New<C> {
     codes: Vec<C>,
+    poor: Vec<(u128, u32)>,
+    unnamed: Numbers,
+    last: u64,
     hashes: Vec<u64>,
     numbers: Vec<u32>,
     ids: Option<IdsWriter>,
@@ -246,17 +284,19 @@ fn add_rows<C: Code>(
     manifest.next_file += 1;
     let rejected = Rejected::create(change.rejected)?;
     let new = read_rows::<C>(change, &manifest, file, paths, &rejected)?;
-    let (added, without, bytes) = (new.codes.len() as u64, new.without, new.bytes);
+    let (added, poor) = (new.codes.len() as u64, new.poor.len() as u64);
+    let (without, bytes, last) = (new.without, new.bytes, new.last);
     change.progress.begin(Stage::Index, None);
     if added > 0 {
         manifest.ids = new.named;
         let source = finish(change, &manifest, file, new)?;
-        manifest.next_row += added;
+        manifest.next_row += last;
         place(library, &mut manifest, source)?;
     }
     directory::replace_manifest(library, &manifest)?;
     Ok(AddSummary {
         added,
+        poor,
         without,
         rejected: rejected.finish()?,
         bytes,
@@ -297,6 +337,9 @@ fn read_rows<C: Code>(
     let path = |extension| change.library.join(file_name(file, extension));
     let mut new = New {
         codes: Vec::new(),
+        poor: Vec::new(),
+        unnamed: Numbers::default(),
+        last: 0,
         hashes: Vec::new(),
         numbers: Vec::new(),
         ids: None,
@@ -318,30 +361,17 @@ fn read_rows<C: Code>(
                     Ok(row) => row,
                     Err(bad) => {
                         lot.bytes += u64::from(bad.place.length());
+                        lot.last = bad.number;
                         lot.bad.push(bad);
                         return Ok(());
                     }
                 };
                 lot.bytes += u64::from(row.place.length());
+                lot.last = row.number;
                 match fingerprinter.item(&inputs, &row, scratch) {
                     Err(reason) => lot.bad.push(bad_row(&inputs, &row, reason)),
                     Ok(None) => {}
-                    Ok(Some(item)) => match item.fingerprint {
-                        None => lot.without += 1,
-                        Some(fingerprint) => {
-                            lot.codes.push(C::narrow(fingerprint));
-                            if let Some(id) = item.id {
-                                lot.ids.push(id);
-                                lot.hashes.push(lookalike::value_hash(id.as_bytes()));
-                                lot.numbers.push(row.number.min(u32::MAX.into()) as u32);
-                            } else {
-                                lot.unnamed.get_or_insert(row.number);
-                            }
-                            if manifest.texts {
-                                lot.texts.push(item.text)?;
-                            }
-                        }
-                    },
+                    Ok(Some(item)) => lot.push(&item, row.number, manifest.texts)?,
                 }
                 if lot.room() >= PART_BYTES {
                     lot.texts.close()?;
@@ -364,6 +394,11 @@ fn read_rows<C: Code>(
             if let Some(texts) = &mut new.texts {
                 texts.put(&lot.texts)?;
             }
+            let base = new.codes.len() as u32;
+            let poor = lot.poor.iter().map(|&(key, row)| (key, base + row));
+            new.poor.extend(poor);
+            new.unnamed.append(&lot.unnamed);
+            new.last = lot.last.max(new.last);
             new.codes.append(&mut lot.codes);
             new.hashes.append(&mut lot.hashes);
             new.numbers.append(&mut lot.numbers);
@@ -385,7 +420,7 @@ fn read_rows<C: Code>(
 fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Result<()> {
     let library = shown(library);
     let has_names = !lot.numbers.is_empty();
-    if let (Some(row), true) = (lot.unnamed, has_names || *named == Some(true)) {
+    if let (Some(row), true) = (lot.unnamed.first(), has_names || *named == Some(true)) {
         return Err(Error::input(format!(
             "row {row} of the inputs has no id, but other rows of the library {library} have: name \
              the field with --id, or build the library with --id-row"
@@ -398,7 +433,7 @@ fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Res
             lot.numbers[0]
         )));
     }
-    if has_names || lot.unnamed.is_some() {
+    if has_names || lot.unnamed.first().is_some() {
         *named = Some(has_names);
     }
     Ok(())
@@ -421,13 +456,11 @@ fn finish<C: Code>(
         first: None,
         ids: None,
         texts: None,
+        poor: None,
         removed: None,
     };
     let names = match new.ids {
-        None => {
-            entry.first = Some(manifest.next_row);
-            Names::Numbered(manifest.next_row)
-        }
+        None => number(&path("ids"), manifest.next_row, &new.unnamed, &mut entry)?,
         Some(writer) => {
             entry.ids = Some(Seal(writer.finish()?));
             let ids = Ids::open(&path("ids"))?;
@@ -443,16 +476,41 @@ fn finish<C: Code>(
             Some(Texts::open(&path("texts"))?)
         }
     };
+    let poor = Poor::of(new.poor);
+    entry.poor = write_poor(library, file, &poor)?;
     let part = Part {
         entry,
         names,
         texts,
+        poor,
         removed: Removed::none(),
     };
     Ok(Source {
         codes: new.codes,
         part,
     })
+}
+
+/// The names of rows without ids: their numbers in the inputs, counted on from those of all rows that
+/// were read before.
+fn number(path: &Path, next: u64, numbers: &Numbers, entry: &mut SegmentEntry) -> Result<Names> {
+    let name = |number: u64| next - 1 + number;
+    if let Some(first) = numbers.without_gaps() {
+        entry.first = Some(name(first));
+        return Ok(Names::Numbered(name(first)));
+    }
+    let mut writer = IdsWriter::create(path)?;
+    let mut lot = ids::Lot::default();
+    for number in numbers.ranges().flatten() {
+        lot.push(&name(number).to_string());
+        if lot.bytes() >= PART_BYTES {
+            writer.put(&lot)?;
+            lot.clear();
+        }
+    }
+    writer.put(&lot)?;
+    entry.ids = Some(Seal(writer.finish()?));
+    Ok(Names::Stored(Ids::open(path)?))
 }
 
 fn refuse_repeats(ids: &Ids, hashes: &[u64], numbers: &[u32]) -> Result<()> {

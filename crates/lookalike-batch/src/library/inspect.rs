@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::by_width;
 use super::directory;
-use super::manifest::{Manifest, file_name};
+use super::manifest::{Manifest, SegmentEntry, file_name};
 use super::paged::damaged;
 use super::segments::{Names, Part, open_index, open_part, seal_of};
 use super::texts::Unpacked;
@@ -26,9 +26,9 @@ const SAMPLE: u64 = 1000;
 pub struct Info {
     /// The directory.
     pub path: String,
-    /// Fingerprints that can be found.
+    /// Rows that can be found: fingerprints, and texts too poor for one.
     pub fingerprints: u64,
-    /// Fingerprints that are removed and still take room.
+    /// Rows that are removed and still take room.
     pub removed: u64,
     /// Bits of a fingerprint.
     pub bits: u32,
@@ -42,6 +42,8 @@ pub struct Info {
     pub recipe: Option<String>,
     /// Identity of the recipe, if it is known.
     pub recipe_id: Option<String>,
+    /// Rows too poor for a fingerprint, those that are removed included.
+    pub poor: u64,
     /// Whether rows have ids of their own rather than numbers; nothing while there are no rows.
     pub ids: Option<bool>,
     /// Whether the texts are stored.
@@ -98,11 +100,7 @@ pub fn info(library: &Path) -> Result<Info> {
     })
 }
 
-fn plan_of<C: Code>(
-    library: &Path,
-    manifest: &Manifest,
-    entry: &super::manifest::SegmentEntry,
-) -> Result<String> {
+fn plan_of<C: Code>(library: &Path, manifest: &Manifest, entry: &SegmentEntry) -> Result<String> {
     Ok(open_index::<C>(library, manifest, entry)?
         .plan()
         .to_string())
@@ -130,6 +128,7 @@ pub(super) fn info_of(library: &Path, manifest: &Manifest) -> Info {
         memory: manifest.memory,
         recipe: recipe.as_ref().map(|recipe| recipe.name.clone()),
         recipe_id: recipe.as_ref().map(|recipe| recipe.id().to_string()),
+        poor: manifest.segments.iter().map(SegmentEntry::poor).sum(),
         ids: manifest.ids,
         texts: manifest.texts,
         bytes: sizes.map(size).sum(),
@@ -218,8 +217,12 @@ fn sample<C: Code>(
     let (mut scratch, mut unpacked) = (Scratch::default(), Unpacked::default());
     for &(row, code) in &chosen {
         let text = texts.get(row.into(), &mut unpacked)?;
-        let made = hasher.fingerprint(&analyzer.analyze(text, &mut scratch));
-        if made != Some(code.widen()) {
+        let analysis = analyzer.analyze(text, &mut scratch);
+        let is_of_text = match hasher.fingerprint(&analysis) {
+            Some(made) => !part.poor.contains(row) && made == code.widen(),
+            None => part.poor.rows_of(analysis.key).any(|it| it == row),
+        };
+        if !is_of_text {
             let id = part.names.get(row.into())?;
             let what = format!("the fingerprint of '{id}' is not that of its text");
             return Err(damaged(path, &what));

@@ -17,8 +17,11 @@ pub(super) const NAME: &str = "manifest";
 
 const MAGIC: &str = "lookalike-library";
 
-/// The version that this program writes, and the only one that it reads.
-const VERSION: &str = "1";
+/// The version that this program writes.
+const VERSION: &str = "2";
+
+/// The versions that it reads: before the second there were no poor documents.
+const READ: [&str; 2] = ["1", VERSION];
 
 /// A checksum, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,7 +113,17 @@ pub(super) struct SegmentEntry {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) texts: Option<Seal>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) poor: Option<PoorEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) removed: Option<RemovedEntry>,
+}
+
+/// The rows of a segment that are too poor for a fingerprint, those that are gone included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PoorEntry {
+    pub(super) rows: u64,
+    pub(super) seal: Seal,
 }
 
 /// The rows of a segment that are gone.
@@ -153,10 +166,11 @@ impl Manifest {
             )));
         }
         let version = words.next().unwrap_or_default();
-        if version != VERSION {
+        if !READ.contains(&version) {
             return Err(Error::input(format!(
-                "{} is of version {version}; this program reads version {VERSION}",
-                shown(path)
+                "{} is of version {version}; this program reads versions {}",
+                shown(path),
+                READ.join(" and ")
             )));
         }
         let checksum = Seal(lookalike::value_hash(body.as_bytes())).to_string();
@@ -241,6 +255,12 @@ impl Manifest {
                     segment.file
                 ));
             }
+            if segment.poor() > segment.rows {
+                return Err(format!(
+                    "segment {} has fewer rows than poor ones",
+                    segment.file
+                ));
+            }
             if let Some(first) = segment.first {
                 let end = first.checked_add(segment.rows);
                 next = end
@@ -275,6 +295,9 @@ impl Manifest {
             if segment.texts.is_some() {
                 names.push(file_name(segment.file, "texts"));
             }
+            if segment.poor.is_some() {
+                names.push(file_name(segment.file, "poor"));
+            }
             if let Some(removed) = &segment.removed {
                 names.push(file_name(removed.file, "removed"));
             }
@@ -287,5 +310,10 @@ impl SegmentEntry {
     /// Rows that are not removed.
     pub(super) fn live(&self) -> u64 {
         self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
+    }
+
+    /// Rows that are too poor for a fingerprint.
+    pub(super) fn poor(&self) -> u64 {
+        self.poor.as_ref().map_or(0, |poor| poor.rows)
     }
 }

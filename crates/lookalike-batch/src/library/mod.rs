@@ -16,15 +16,19 @@
 //! **What it costs.** Opening reads and checks the indexes, and of ids and texts only what is asked
 //! for. Adding and removing look through all ids once.
 //!
-//! **What it does not do.** It has no clock: a window of time is for the service. A document without
-//! a fingerprint (see [`State`](lookalike::text::State)) is left out and counted.
+//! A document too poor for a fingerprint (see [`State`](lookalike::text::State)) is a row like any
+//! other and matches what is equal to it; an empty one is left out and counted.
+//!
+//! **What it does not do.** It has no clock: a window of time is for the service.
 
 mod add;
 mod directory;
 mod ids;
 mod inspect;
 mod manifest;
+mod numbers;
 mod paged;
+mod poor;
 mod remove;
 mod removed;
 mod rows;
@@ -93,7 +97,9 @@ pub struct BuildSettings {
 pub struct AddSummary {
     /// Rows added.
     pub added: u64,
-    /// Documents too poor for a fingerprint, left out.
+    /// Those of them that are too poor for a fingerprint: they match what is equal.
+    pub poor: u64,
+    /// Documents without any text, and rows without a fingerprint, left out.
     pub without: u64,
     /// Rows that could not be used.
     pub rejected: u64,

@@ -33,6 +33,23 @@ impl Removed {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
+    /// Says how many rows before one are gone.
+    pub(super) fn ranks(&self) -> impl Fn(u32) -> u32 + '_ {
+        let mut count = 0;
+        let mut before = Vec::with_capacity(self.bits.len());
+        for word in &self.bits {
+            before.push(count);
+            count += word.count_ones();
+        }
+        move |row| match self.bits.get((row / 64) as usize) {
+            Some(word) => {
+                let within = word & ((1 << (row % 64)) - 1);
+                before[(row / 64) as usize] + within.count_ones()
+            }
+            None => count,
+        }
+    }
+
     /// Whether the row was not gone before.
     pub(super) fn insert(&mut self, row: u32) -> bool {
         let (word, bit) = ((row / 64) as usize, 1 << (row % 64));
@@ -93,6 +110,8 @@ mod tests {
             let (read, own) = Removed::read(&path, rows.into()).unwrap();
             assert_eq!((own, read.count()), (seal, u64::from(rows.div_ceil(3))));
             assert!((0..rows).all(|row| read.contains(row) == (row % 3 == 0)));
+            let rank = read.ranks();
+            assert!((0..rows + 200).all(|row| rank(row) == row.min(rows).div_ceil(3)));
             assert!(!read.contains(rows) && !read.contains(u32::MAX));
             assert!(Removed::read(&path, u64::from(rows) + 64).is_err());
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lookalike::sketch::SimHasher;
-use lookalike::text::{Analyzer, Scratch};
+use lookalike::text::{Analyzer, Scratch, State};
 use lookalike::{Cpu, Recipe};
 
 use super::Entries;
@@ -32,9 +32,26 @@ enum Kind {
 pub(super) struct Item<'a> {
     /// The id; `None` where the number of the row is the id.
     pub(super) id: Option<&'a str>,
-    /// `None` if the document is too poor for a fingerprint.
-    pub(super) fingerprint: Option<u128>,
+    pub(super) print: Print,
     pub(super) text: &'a str,
+}
+
+/// What a row is compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Print {
+    /// Its fingerprint.
+    Code(u128),
+    /// It is too poor for a fingerprint: the key of its text after normalisation, and a code that
+    /// may stand in the place of a fingerprint.
+    Text { key: u128, code: u128 },
+    /// Nothing: there is no text, or no fingerprint is given.
+    Nothing,
+}
+
+impl Print {
+    fn given(fingerprint: Option<u128>) -> Self {
+        fingerprint.map_or(Self::Nothing, Self::Code)
+    }
 }
 
 impl Fingerprinter {
@@ -73,10 +90,18 @@ impl Fingerprinter {
         row: &Row<'a>,
         scratch: &mut Scratch,
     ) -> Result<Option<Item<'a>>, String> {
-        let (id, fingerprint) = match &self.kind {
+        let (id, print) = match &self.kind {
             Kind::Documents(analyzer, hasher) => {
                 let analysis = analyze(analyzer, row, scratch);
-                (row.id, hasher.fingerprint(&analysis))
+                let print = match (hasher.fingerprint(&analysis), analysis.state) {
+                    (Some(fingerprint), _) => Print::Code(fingerprint),
+                    (None, State::Empty) => Print::Nothing,
+                    (None, _) => Print::Text {
+                        key: analysis.key,
+                        code: analysis.key >> (u128::BITS - self.bits),
+                    },
+                };
+                (row.id, print)
             }
             Kind::Lines(digits) => {
                 let (id, cell) = match row.text.split_once('\t') {
@@ -89,13 +114,16 @@ impl Fingerprinter {
                 if id == Some("") {
                     return Err("the id is empty".into());
                 }
-                (id, digits.read(cell, self.bits)?)
+                (id, Print::given(digits.read(cell, self.bits)?))
             }
-            Kind::Field(digits, field) => (row.id, self.scalar(*digits, field, row.extra)?),
+            Kind::Field(digits, field) => {
+                let fingerprint = self.scalar(*digits, field, row.extra)?;
+                (row.id, Print::given(fingerprint))
+            }
         };
         Ok(Some(Item {
             id: id.filter(|_| !self.numbered),
-            fingerprint,
+            print,
             text: row.text,
         }))
     }

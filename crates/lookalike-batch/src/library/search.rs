@@ -15,7 +15,7 @@ use lookalike::{Distance, Recipe, Similarity, Threshold};
 use serde::Serialize;
 
 use super::manifest::Manifest;
-use super::rows::Fingerprinter;
+use super::rows::{Fingerprinter, Print};
 use super::segments::{Part, open_index, open_part};
 use super::texts::Unpacked;
 use super::{Entries, Reading, by_width, directory};
@@ -189,7 +189,7 @@ pub struct SearchSettings {
 pub struct SearchSummary {
     /// Queries read.
     pub queries: u64,
-    /// Queries too poor for a fingerprint: they match nothing.
+    /// Queries too poor for a fingerprint: they match what is equal, and empty ones nothing.
     pub without: u64,
     /// Queries with at least one match.
     pub matched: u64,
@@ -205,7 +205,7 @@ pub struct SearchSummary {
     pub seconds: f64,
     /// Seconds of opening the library, part of the former.
     pub opening: f64,
-    /// Fingerprints in the library.
+    /// Rows in the library.
     pub fingerprints: u64,
     /// The largest distance.
     pub distance: u32,
@@ -333,7 +333,10 @@ impl Counts {
 
 /// The queries of a block, and what a thread uses again from block to block.
 struct Worker<C> {
+    /// Their fingerprints; of poor ones, some code.
     codes: Vec<C>,
+    /// The poor ones and the keys of their texts.
+    poor: Vec<(u32, u128)>,
     /// Ids one after another, and where each ends.
     ids: String,
     id_ends: Vec<usize>,
@@ -350,6 +353,7 @@ impl<C> Default for Worker<C> {
     fn default() -> Self {
         Self {
             codes: Vec::new(),
+            poor: Vec::new(),
             ids: String::new(),
             id_ends: Vec::new(),
             material: Material::default(),
@@ -365,9 +369,16 @@ impl<C> Default for Worker<C> {
 impl<C> Worker<C> {
     fn clear(&mut self) {
         self.codes.clear();
+        self.poor.clear();
         self.ids.clear();
         self.id_ends.clear();
         self.material.clear();
+    }
+
+    /// Whether a query has no fingerprint and matches what is equal.
+    fn is_poor(&self, query: u32) -> bool {
+        let poor = &self.poor;
+        !poor.is_empty() && poor.binary_search_by_key(&query, |&(of, _)| of).is_ok()
     }
 
     fn id(&self, query: usize) -> &str {
@@ -459,11 +470,16 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
                     Ok(None) => {}
                     Ok(Some(item)) => {
                         made.counts.queries += 1;
-                        let Some(fingerprint) = item.fingerprint else {
-                            made.counts.without += 1;
-                            return Ok(());
+                        made.counts.without += u64::from(!matches!(item.print, Print::Code(_)));
+                        let code = match item.print {
+                            Print::Nothing => return Ok(()),
+                            Print::Code(fingerprint) => fingerprint,
+                            Print::Text { key, code } => {
+                                worker.poor.push((worker.codes.len() as u32, key));
+                                code
+                            }
                         };
-                        worker.codes.push(C::narrow(fingerprint));
+                        worker.codes.push(C::narrow(code));
                         match item.id {
                             Some(id) => worker.ids.push_str(id),
                             None => {
@@ -603,17 +619,34 @@ impl<C: Code> Searcher<'_, C> {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.clear();
         let queries = &worker.codes[start..end];
+        let from = |query: usize| {
+            worker
+                .poor
+                .partition_point(|&(of, _)| (of as usize) < query)
+        };
+        let poor = &worker.poor[from(start)..from(end)];
         for ((index, part), &base) in self.opened.segments.iter().zip(&self.opened.bases) {
-            let none_removed = part.removed.count() == 0;
+            let all_count = part.removed.count() == 0 && part.poor.count() == 0;
+            let counts = |row| !part.removed.contains(row) && !part.poor.contains(row);
             index.search(queries, &self.search, |query, found| {
-                if none_removed || !part.removed.contains(found.row) {
+                let query = (start + query) as u32;
+                if (all_count || counts(found.row)) && !worker.is_poor(query) {
                     hits.push(Hit {
-                        query: (start + query) as u32,
+                        query,
                         rank: found.distance.into(),
                         position: base + u64::from(found.row),
                     });
                 }
             });
+            for &(query, key) in poor {
+                let equal = part.poor.rows_of(key);
+                let there = equal.filter(|&row| !part.removed.contains(row));
+                hits.extend(there.map(|row| Hit {
+                    query,
+                    rank: 0,
+                    position: base + u64::from(row),
+                }));
+            }
         }
         worker.hits = hits;
         worker.hits.len()
@@ -645,6 +678,11 @@ impl<C: Code> Searcher<'_, C> {
         let mut last = None;
         let mut kept = Vec::with_capacity(hits.len());
         for hit in hits {
+            if worker.is_poor(hit.query) {
+                let rank = Hit::rank_of(1.0);
+                kept.push(Hit { rank, ..hit });
+                continue;
+            }
             if last != Some(hit.position) {
                 last = Some(hit.position);
                 let (segment, row) = self.opened.locate(hit.position);

@@ -9,8 +9,9 @@ use lookalike::Distance;
 use lookalike::hamming::{Code, Plan, Request, Segment};
 
 use super::ids::{self, Ids, IdsWriter};
-use super::manifest::{Manifest, Seal, SegmentEntry, file_name};
+use super::manifest::{Manifest, PoorEntry, Seal, SegmentEntry, file_name};
 use super::paged::damaged;
+use super::poor::Poor;
 use super::removed::Removed;
 use super::texts::{self, Texts, TextsWriter, Unpacked};
 use crate::error::{Error, Result, shown};
@@ -46,6 +47,7 @@ pub(super) struct Part {
     pub(super) entry: SegmentEntry,
     pub(super) names: Names,
     pub(super) texts: Option<Texts>,
+    pub(super) poor: Poor,
     pub(super) removed: Removed,
 }
 
@@ -76,6 +78,15 @@ pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
             Some(texts)
         }
     };
+    let poor = match &entry.poor {
+        None => Poor::default(),
+        Some(of) => {
+            let path = path("poor");
+            let (poor, seal) = Poor::read(&path, entry.rows)?;
+            fits(&path, entry.rows - of.rows + poor.count(), seal, of.seal)?;
+            poor
+        }
+    };
     let removed = match &entry.removed {
         None => Removed::none(),
         Some(removed) => {
@@ -91,8 +102,21 @@ pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
         entry: entry.clone(),
         names,
         texts,
+        poor,
         removed,
     })
+}
+
+/// Writes the poor rows of a segment, if there are any.
+pub(super) fn write_poor(library: &Path, file: u64, poor: &Poor) -> Result<Option<PoorEntry>> {
+    if poor.count() == 0 {
+        return Ok(None);
+    }
+    let seal = poor.write(&library.join(file_name(file, "poor")))?;
+    Ok(Some(PoorEntry {
+        rows: poor.count(),
+        seal: Seal(seal),
+    }))
 }
 
 /// Opens the index of a segment.
@@ -220,7 +244,7 @@ pub(super) fn write_index<C: Code>(
 
 /// Rows that are to become part of a segment, in memory or of segments there are.
 pub(super) struct Source<C> {
-    /// The fingerprint of every row.
+    /// The fingerprint of every row; for poor ones, some code.
     pub(super) codes: Vec<C>,
     pub(super) part: Part,
 }
@@ -261,6 +285,7 @@ pub(super) fn merge<C: Code>(
         )?),
         false => None,
     };
+    let poor = write_poor(library, file, &merge_poor(&sources))?;
     let mut sources = sources.into_iter();
     let mut codes = Vec::new();
     if let Some(first) = sources.next() {
@@ -278,8 +303,23 @@ pub(super) fn merge<C: Code>(
         first,
         ids,
         texts,
+        poor,
         removed: None,
     })
+}
+
+fn merge_poor<C: Code>(sources: &[Source<C>]) -> Poor {
+    let mut base = 0;
+    let mut all = Vec::new();
+    for source in sources {
+        let Part { poor, removed, .. } = &source.part;
+        let gone_before = removed.ranks();
+        let entries = poor.entries().iter();
+        let left = entries.filter(|&&(_, row)| !removed.contains(row));
+        all.extend(left.map(|&(key, row)| (key, base + row - gone_before(row))));
+        base += source.codes.len() as u32 - removed.count() as u32;
+    }
+    Poor::of(all)
 }
 
 fn without_removed<C: Code>(source: Source<C>) -> Vec<C> {

@@ -23,22 +23,32 @@ use crate::source::{BadRow, Inputs, ParseScratch, ReadOptions};
 pub(super) struct Opened {
     pub(super) against: Option<Inputs>,
     pub(super) inputs: Inputs,
+    /// What is wanted of the rows of both besides their texts.
+    extra_of_given: Extra,
     extra: Extra,
 }
 
 impl Opened {
     pub(super) fn new(paths: &RunInputs, settings: &Settings) -> Result<Self> {
-        let extra = Extra::new(settings);
-        let mut options: ReadOptions = settings.read.clone();
-        options.fields.extra = extra.names.clone();
+        let options = |extra: &Extra| {
+            let mut options: ReadOptions = settings.read.clone();
+            options.fields.extra = extra.names.clone();
+            options
+        };
+        let extra_of_given = Extra::of_given(settings);
         let against = if paths.against.is_empty() {
             None
         } else {
-            Some(Inputs::open_source(&paths.against, &options)?)
+            Some(Inputs::open_source(
+                &paths.against,
+                &options(&extra_of_given),
+            )?)
         };
+        let extra = Extra::new(settings);
         Ok(Self {
             against,
-            inputs: Inputs::open_source(&paths.documents, &options)?,
+            inputs: Inputs::open_source(&paths.documents, &options(&extra))?,
+            extra_of_given,
             extra,
         })
     }
@@ -117,12 +127,11 @@ impl<'a> ReadCorpus<'a> {
         let bytes = opened.bytes();
         let sketcher = Sketcher::new(&settings.recipe, plan, Cpu::best());
         let analyzer = Analyzer::new(&settings.recipe).with_extras(sketcher.extras());
-        let extra = opened.extra.clone();
-        let reader = Reader {
+        let mut reader = Reader {
             settings,
             analyzer: analyzer.clone(),
             sketcher,
-            extra,
+            extra: opened.extra_of_given.clone(),
             reject,
             audit: audit.as_ref().map(|audit| (audit, bytes)),
             sampling,
@@ -135,6 +144,7 @@ impl<'a> ReadCorpus<'a> {
         if let Some(audit) = &audit {
             audit.drawing().begin_inputs();
         }
+        reader.extra = opened.extra.clone();
         let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read(&opened.inputs, base, progress)?;
         refuse_repeats(&opened.inputs, &documents, settings)?;

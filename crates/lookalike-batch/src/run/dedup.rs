@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::rule::{measure_name, method_name};
 use crate::sink::{
     Annotation, Cell, Column, Output, Prepared, RowSet, TableWriter, WriteOptions, check_kept,
-    check_output, commit_all, prepare_kept,
+    check_output, check_table, commit_all, prepare_kept,
 };
 use crate::source::Place;
 
@@ -180,6 +180,9 @@ fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
     if let Some(output) = &outputs.kept {
         check_kept(&opened.inputs, output, outputs.annotate)?;
     }
+    for table in [&outputs.removed, &outputs.clusters].into_iter().flatten() {
+        check_table(table)?;
+    }
     let all = [
         &outputs.kept,
         &outputs.removed,
@@ -292,10 +295,12 @@ impl<'a> Verdicts<'a> {
 
     fn write_tables(&self, outputs: &DedupOutputs, opened: &Opened) -> Result<Vec<Prepared>> {
         let removed = outputs.removed.as_ref();
-        let removed = removed.map(|output| self.write_removed(output, opened));
+        let removed =
+            removed.map(|output| Prepared::even_if_unread(self.write_removed(output, opened)));
         let removed = removed.transpose()?;
         let clusters = outputs.clusters.as_ref();
-        let clusters = clusters.map(|output| self.write_clusters(output, opened));
+        let clusters =
+            clusters.map(|output| Prepared::even_if_unread(self.write_clusters(output, opened)));
         Ok(removed.into_iter().chain(clusters.transpose()?).collect())
     }
 
@@ -324,7 +329,8 @@ impl<'a> Verdicts<'a> {
             all: outputs.annotate,
         };
         let advance = |done| progress.advance(done);
-        prepare_kept(&opened.inputs, &rows, output, &options, &advance).map(Some)
+        let prepared = prepare_kept(&opened.inputs, &rows, output, &options, &advance);
+        Prepared::even_if_unread(prepared).map(Some)
     }
 
     fn write_removed(&self, output: &Output, opened: &Opened) -> Result<Prepared> {

@@ -1,6 +1,7 @@
 //! What a run remembers of its rows, besides their sketches.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use lookalike::{DocId, Sketches};
 
@@ -23,8 +24,8 @@ pub(super) struct Documents {
     /// Hashes of the values of `--within`.
     pub(super) parts: Vec<u64>,
     pub(super) sketches: Sketches,
-    /// Which of the further fields some row had: a bit for each, in the order of [`Extra::names`].
-    had: u8,
+    /// Which of the further fields some row had, in the order of [`Extra::names`].
+    had: Vec<bool>,
     /// Bad rows that are not reported yet.
     pub(super) bad: Vec<BadRow>,
     /// Bytes of the rows, good and bad.
@@ -34,18 +35,34 @@ pub(super) struct Documents {
 /// The value that decides which document comes first.
 #[derive(Debug, Clone, PartialEq)]
 enum RankValue {
+    /// Compared exactly, however many digits it has.
+    Integer(i64),
+    /// Never NaN.
     Number(f64),
     Text(Box<str>),
     Missing,
 }
 
 impl RankValue {
+    /// The number that digits stand for; NaN is the absence of one.
+    fn number(literal: &str, value: f64) -> Self {
+        match literal.parse() {
+            Ok(integer) => Self::Integer(integer),
+            Err(_) if value.is_nan() => Self::Missing,
+            Err(_) => Self::Number(value),
+        }
+    }
+
+    /// Numbers come before texts.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
+            (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
+            (Self::Integer(a), Self::Number(b)) => compare_exactly(*a, *b),
+            (Self::Number(a), Self::Integer(b)) => compare_exactly(*b, *a).reverse(),
+            (Self::Number(a), Self::Number(b)) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
             (Self::Text(a), Self::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Self::Number(_), Self::Text(_)) => Ordering::Less,
-            (Self::Text(_), Self::Number(_)) => Ordering::Greater,
+            (Self::Integer(_) | Self::Number(_), Self::Text(_)) => Ordering::Less,
+            (Self::Text(_), Self::Integer(_) | Self::Number(_)) => Ordering::Greater,
             (Self::Missing, _) | (_, Self::Missing) => Ordering::Equal,
         }
     }
@@ -53,6 +70,21 @@ impl RankValue {
     fn is_missing(&self) -> bool {
         *self == Self::Missing
     }
+}
+
+/// Compares two numbers as they are: no integer is rounded. The double is not NaN.
+fn compare_exactly(integer: i64, number: f64) -> Ordering {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if number >= BEYOND {
+        return Ordering::Less;
+    }
+    if number < -BEYOND {
+        return Ordering::Greater;
+    }
+    let whole = number.trunc();
+    let rest = number - whole;
+    let by_rest = || 0.0_f64.partial_cmp(&rest).unwrap_or(Ordering::Equal);
+    integer.cmp(&(whole as i64)).then_with(by_rest)
 }
 
 /// Which extra fields a run wants of every row, and where they stand.
@@ -63,22 +95,34 @@ pub(super) struct Extra {
     longest: bool,
     time: Option<usize>,
     part: Option<usize>,
+    /// The fields of the text, if there are several: each must be somewhere.
+    texts: Range<usize>,
     /// The names, as [`Fields::extra`](crate::source::Fields) wants them.
     pub(super) names: Vec<String>,
 }
 
 impl Extra {
+    /// Of documents that are judged.
     pub(super) fn new(settings: &Settings) -> Self {
+        let rank = match &settings.keep {
+            Keep::Max(field) | Keep::Min(field) => Some(field),
+            Keep::First | Keep::Last | Keep::Longest => None,
+        };
+        Self::with(settings, rank, settings.keep == Keep::Longest)
+    }
+
+    /// Of documents given as known, whose order does not count.
+    pub(super) fn of_given(settings: &Settings) -> Self {
+        Self::with(settings, None, false)
+    }
+
+    fn with(settings: &Settings, rank: Option<&String>, longest: bool) -> Self {
         let mut names = Vec::new();
         let mut wanted = |name: Option<&String>| {
             name.map(|name| {
                 names.push(name.clone());
                 names.len() - 1
             })
-        };
-        let rank = match &settings.keep {
-            Keep::Max(field) | Keep::Min(field) => Some(field),
-            Keep::First | Keep::Last | Keep::Longest => None,
         };
         let id = match &settings.read.fields.id {
             crate::source::IdField::Named(name) => name.as_str(),
@@ -88,13 +132,16 @@ impl Extra {
         let rank = wanted(rank);
         let time = wanted(settings.window.as_ref().map(|window| &window.field));
         let part = wanted(settings.within.as_ref());
-        let longest = settings.keep == Keep::Longest;
+        let text = &settings.read.fields.text;
+        let texts = names.len()..names.len() + if text.len() > 1 { text.len() } else { 0 };
+        names.extend(text[..texts.len()].iter().cloned());
         Self {
             rank,
             rank_is_id,
             longest,
             time,
             part,
+            texts,
             names,
         }
     }
@@ -150,8 +197,9 @@ impl Documents {
                 u32::MAX
             )
         })?;
-        for (at, value) in row.extra.iter().enumerate() {
-            self.had |= u8::from(*value != Scalar::Missing) << at;
+        self.had.resize(extra.names.len(), false);
+        for (had, value) in self.had.iter_mut().zip(row.extra) {
+            *had |= *value != Scalar::Missing;
         }
         self.times.extend(time);
         self.places.push(row.place);
@@ -163,8 +211,8 @@ impl Documents {
             self.ranks.push(rank_value(row.extra[at], extra.rank_is_id));
         }
         if extra.longest {
-            self.ranks
-                .push(RankValue::Number(row.text.chars().count() as f64));
+            let length = row.text.chars().count();
+            self.ranks.push(RankValue::Integer(length as i64));
         }
         if let Some(at) = extra.part {
             self.parts.push(part_value(row.extra[at]));
@@ -180,14 +228,17 @@ impl Documents {
         self.times.append(&mut other.times);
         self.parts.append(&mut other.parts);
         self.sketches.append(&other.sketches);
-        self.had |= other.had;
+        self.had.resize(self.had.len().max(other.had.len()), false);
+        for (had, other) in self.had.iter_mut().zip(&other.had) {
+            *had |= other;
+        }
         self.bytes += other.bytes;
     }
 
     /// Refuses a field of the settings that not one document has: rows may be without it, but then it
     /// would have no effect at all.
     pub(super) fn check_fields(&self, extra: &Extra, settings: &Settings) -> Result<()> {
-        let absent = (0..extra.names.len()).find(|at| self.had >> at & 1 == 0);
+        let absent = self.had.iter().position(|had| !had);
         let Some(at) = absent.filter(|_| self.len() > 0) else {
             return Ok(());
         };
@@ -198,6 +249,10 @@ impl Documents {
             }
             Keep::Min(_) if extra.rank == Some(at) => {
                 settings.spelling.with("keep", &format!("min:{field}"))
+            }
+            _ if extra.texts.contains(&at) => {
+                let names = settings.read.fields.text.join(",");
+                settings.spelling.with("text", &names)
             }
             _ => settings.spelling.with("within", field),
         };
@@ -240,14 +295,15 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     match value {
         Scalar::Missing | Scalar::Null => RankValue::Missing,
         Scalar::Number { literal, .. } if always_text => RankValue::Text(literal.into()),
-        Scalar::Number { value, .. } => RankValue::Number(value),
+        Scalar::Number { literal, value } => RankValue::number(literal, value),
         Scalar::Text(text) if always_text => RankValue::Text(text.into()),
+        Scalar::Text(text) if text.trim().is_empty() => RankValue::Missing,
         // A cell of CSV is text even where it holds a number.
-        Scalar::Text(text) => match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => RankValue::Number(number),
-            _ => RankValue::Text(text.into()),
+        Scalar::Text(text) => match text.trim().parse() {
+            Ok(number) => RankValue::number(text.trim(), number),
+            Err(_) => RankValue::Text(text.into()),
         },
-        Scalar::Bool(truth) => RankValue::Number(f64::from(u8::from(truth))),
+        Scalar::Bool(truth) => RankValue::Integer(i64::from(truth)),
     }
 }
 

@@ -146,11 +146,21 @@ pub(super) fn refuse_repeats(
                         IdField::Named(name) => name,
                         IdField::Default | IdField::RowNumber => "id",
                     };
+                    let row = |index: usize| {
+                        let number = documents.number(index);
+                        match inputs.files() {
+                            [_] => number.to_string(),
+                            _ => {
+                                let file = inputs.file_of(documents.place(index));
+                                format!("{number} ({})", file.name())
+                            }
+                        }
+                    };
                     return Err(Error::input(format!(
                         "the id '{id}' (field '{field}') stands in rows {} and {}, but ids must \
                          differ: name another field with {}, or number the rows with {}",
-                        documents.number(earlier),
-                        documents.number(later),
+                        row(earlier),
+                        row(later),
                         settings.spelling.with("id", "FIELD"),
                         settings.spelling.row_numbers()
                     )));

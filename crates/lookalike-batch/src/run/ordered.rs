@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::progress::{Progress, Stage};
+use super::progress::{Progress, begin_reading};
 use crate::error::{Error, Result};
 use crate::source::{Block, Inputs, ParseScratch};
 
@@ -38,7 +38,7 @@ pub(crate) fn blocks_in_order<S: Default, T: Send>(
     work: impl Fn(&Block, &mut ParseScratch, &mut S, &Emit<'_, T>) -> Result<T> + Sync,
     hand_on: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
-    progress.begin(Stage::Read, inputs.total_bytes());
+    begin_reading(progress, inputs);
     let ordered = Ordered {
         state: Mutex::new(State {
             next: 0,

@@ -11,7 +11,7 @@ use super::progress::{Progress, Stage};
 use super::rejected::Rejected;
 use super::settings::{PairsOutputs, RunInputs, Settings};
 use super::summary::{Histogram, PairsSummary};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::rule::{measure_name, method_name};
 use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
 
@@ -77,10 +77,19 @@ fn run(
             Cell::Number(pair.similarity.get()),
         ])
     };
-    let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding)?;
-    let table = table.prepare()?;
+    let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding);
+    let prepared = equal.and_then(|equal| Ok((equal, table.prepare()?)));
     let (rejected, bad_rows) = rejected.prepare()?;
-    commit_all([table].into_iter().chain(bad_rows))?;
+    let (equal, table) = match prepared {
+        Ok((equal, table)) => (equal, Some(table)),
+        // Whoever read the pairs has seen enough; bad rows go where they were wanted.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            commit_all(bad_rows)?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
+    };
+    commit_all(table.into_iter().chain(bad_rows))?;
     let audit = corpus.audited(reported, None)?;
     Ok(PairsSummary {
         documents: corpus.documents.len() as u64,

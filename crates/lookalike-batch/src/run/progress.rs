@@ -1,6 +1,8 @@
 //! What a run tells while it works.
 
-use crate::source::BadRow;
+use std::path::PathBuf;
+
+use crate::source::{BadRow, Inputs};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +35,22 @@ pub trait Progress: Sync {
         let _ = done;
     }
 
+    /// These files of directories that were given are of no known format and left out.
+    fn left_out(&self, files: &[PathBuf]) {
+        let _ = files;
+    }
+
     /// A row cannot be used and is left out.
     fn bad_row(&self, row: &BadRow) {
         let _ = row;
+    }
+}
+
+/// Reading begins.
+pub(crate) fn begin_reading(progress: &dyn Progress, inputs: &Inputs) {
+    progress.begin(Stage::Read, inputs.total_bytes());
+    if !inputs.left_out().is_empty() {
+        progress.left_out(inputs.left_out());
     }
 }
 

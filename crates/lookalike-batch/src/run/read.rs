@@ -11,7 +11,7 @@ use lookalike::{Sketcher, Sketches};
 use super::audit::Audit;
 use super::documents::{Documents, Extra};
 use super::forecast::Sampling;
-use super::progress::{Progress, Stage};
+use super::progress::{Progress, begin_reading};
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{BadRow, Block, Inputs, ParseScratch, Place, Row};
@@ -75,7 +75,7 @@ impl Reader<'_> {
         documents: Documents,
         progress: &dyn Progress,
     ) -> Result<Documents> {
-        progress.begin(Stage::Read, inputs.total_bytes());
+        begin_reading(progress, inputs);
         let joined = Mutex::new(Joined {
             documents,
             next: 0,

@@ -48,7 +48,11 @@ impl Rejected {
         if row.last() != Some(&b'\n') {
             row.push(b'\n');
         }
-        output.put(row)
+        match output.put(row) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => state.output = None,
+            put => put?,
+        }
+        Ok(())
     }
 
     /// Puts the output in place; returns how many rows there were.
@@ -64,7 +68,8 @@ impl Rejected {
             .state
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        let prepared = state.output.map(ByteWriter::prepare).transpose()?;
+        let prepare = |output: ByteWriter| Prepared::even_if_unread(output.prepare());
+        let prepared = state.output.map(prepare).transpose()?;
         Ok((state.count, prepared))
     }
 }

@@ -137,6 +137,14 @@ enum Stage {
     Direct,
 }
 
+/// Lets those read and write a new file who may do so with the one that it replaces.
+fn allow_as(target: &Path, file: &File) -> io::Result<()> {
+    match fs::metadata(target) {
+        Ok(there) => file.set_permissions(there.permissions()),
+        Err(_) => Ok(()),
+    }
+}
+
 /// A name that goes away when it is dropped.
 #[derive(Debug)]
 struct TemporaryName(PathBuf);
@@ -185,6 +193,17 @@ impl AtomicFile {
     /// A directory that does not exist or cannot be written to, and a path that is a directory.
     pub fn create(path: &Path) -> Result<Self> {
         let failed = |cause| Error::writing("create", shown(path), cause);
+        let metadata = fs::metadata(path).ok();
+        if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
+            // A link to a pipe, such as /dev/stdout, leads to no path.
+            let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+            return Ok(Self {
+                file,
+                target: path.to_path_buf(),
+                stage: Stage::Direct,
+                synced: true,
+            });
+        }
         let target = match path.is_symlink() {
             true => path.canonicalize().map_err(failed)?,
             false => path.to_path_buf(),
@@ -195,19 +214,8 @@ impl AtomicFile {
                 shown(path)
             )));
         }
-        if fs::metadata(&target).is_ok_and(|metadata| !metadata.is_file()) {
-            let file = OpenOptions::new()
-                .write(true)
-                .open(&target)
-                .map_err(failed)?;
-            return Ok(Self {
-                file,
-                target,
-                stage: Stage::Direct,
-                synced: true,
-            });
-        }
         if let Some(file) = create_unnamed(directory(&target)) {
+            allow_as(&target, &file).map_err(failed)?;
             return Ok(Self {
                 file,
                 target,
@@ -217,6 +225,7 @@ impl AtomicFile {
         }
         let new = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
         let (file, name) = temporary().make(&target, new).map_err(failed)?;
+        allow_as(&target, &file).map_err(failed)?;
         Ok(Self {
             file,
             target,

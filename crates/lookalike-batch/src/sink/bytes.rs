@@ -1,7 +1,7 @@
 //! Outputs of plain bytes, and what may be checked of an output before a run begins.
 
 use super::prepared::Prepared;
-use super::stream::{OutputStream, Target, refuse_inputs};
+use super::stream::{OutputStream, Target, refuse_extension, refuse_inputs};
 use super::{Output, Written};
 use crate::error::{Error, Result, shown};
 use crate::source::Inputs;
@@ -56,8 +56,8 @@ impl ByteWriter {
     }
 }
 
-/// Refuses an output that would overwrite an input, or that has no directory to be in, before any
-/// work is done for it.
+/// Refuses an output that would overwrite an input, promises a compression that is not written, or
+/// has no directory to be in, before any work is done for it.
 ///
 /// # Errors
 /// As said.
@@ -66,6 +66,7 @@ pub fn check_output(output: &Output, inputs: &Inputs) -> Result<()> {
         return Ok(());
     };
     refuse_inputs(path, Some(inputs))?;
+    refuse_extension(path, false)?;
     let parent = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty());

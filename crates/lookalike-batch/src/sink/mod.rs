@@ -25,7 +25,7 @@ pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
 pub use kept::{check_kept, prepare_kept};
 pub use prepared::{Prepared, commit_all};
-pub use table::{Cell, Column, TableRows, TableWriter};
+pub use table::{Cell, Column, TableRows, TableWriter, check_table};
 
 /// Where an output goes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 use super::Written;
 use super::atomic::Sealed;
 use super::stream::Target;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 
 /// An output that is written and on disk, but not under its name yet. Dropped, it is gone.
 pub struct Prepared {
@@ -35,6 +35,16 @@ impl Prepared {
             written,
             sealed: Vec::new(),
             single: None,
+        }
+    }
+
+    /// A reader that has gone away has what it wanted: the other outputs of a run are completed.
+    pub(crate) fn even_if_unread(prepared: Result<Self>) -> Result<Self> {
+        match prepared {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                Ok(Self::nothing(Written::default()))
+            }
+            prepared => prepared,
         }
     }
 

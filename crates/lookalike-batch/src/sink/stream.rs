@@ -96,6 +96,33 @@ pub(super) fn refuse_inputs(path: &Path, inputs: Option<&Inputs>) -> Result<()> 
     }
 }
 
+/// Extensions of compressed files that cannot be written.
+const COMPRESSED: [&str; 9] = [
+    "7z", "br", "bz2", "lz4", "lzma", "rar", "snappy", "xz", "zip",
+];
+
+/// Extensions of tables that cannot be written.
+const TABLES: [&str; 13] = [
+    "arrow", "avro", "db", "feather", "html", "ods", "orc", "sqlite", "xls", "xlsx", "xml", "yaml",
+    "yml",
+];
+
+/// Refuses a name that promises what is not written: another compression, and for a table another
+/// format.
+pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
+    let extension = path.extension().unwrap_or_default();
+    let extension = extension.to_string_lossy().to_ascii_lowercase();
+    let written = match &extension[..] {
+        other if COMPRESSED.contains(&other) => ".gz and .zst",
+        other if is_table && TABLES.contains(&other) => ".tsv, .csv, .jsonl and .parquet",
+        _ => return Ok(()),
+    };
+    Err(Error::usage(format!(
+        "{} promises .{extension}, which cannot be written: there are {written}",
+        shown(path)
+    )))
+}
+
 /// The compression that an output's name asks for.
 pub(super) fn compression(output: &Output) -> Compression {
     match output {

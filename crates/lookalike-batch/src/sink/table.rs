@@ -19,7 +19,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use super::prepared::Prepared;
-use super::stream::{OutputStream, Target, compression};
+use super::stream::{OutputStream, Target, compression, refuse_extension};
 use super::{Collected, Output, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Compression, Format, Inputs, format_by_extension};
@@ -139,6 +139,18 @@ enum LineKind {
     Json,
 }
 
+/// Refuses a table of a format or compression that is not written.
+///
+/// # Errors
+///
+/// As said.
+pub fn check_table(output: &Output) -> Result<()> {
+    match output {
+        Output::Path(path) => refuse_extension(path, true),
+        Output::Stdout | Output::Memory(_) => Ok(()),
+    }
+}
+
 impl TableWriter {
     /// Starts a table; `inputs`, if given, are not to be overwritten.
     ///
@@ -150,6 +162,7 @@ impl TableWriter {
         columns: &[Column<'_>],
         inputs: Option<&Inputs>,
     ) -> Result<Self> {
+        check_table(output)?;
         let format = match output {
             Output::Path(path) => format_by_extension(path),
             Output::Stdout => None,

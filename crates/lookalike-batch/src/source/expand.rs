@@ -23,6 +23,13 @@ pub(super) struct Found {
     pub(super) metadata: Option<Metadata>,
 }
 
+/// Everything that was found.
+pub(super) struct Expanded {
+    pub(super) found: Vec<Found>,
+    /// Files in directories that were given which are of no known format.
+    pub(super) left_out: Vec<PathBuf>,
+}
+
 /// Whether a path stands for standard input.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -30,28 +37,32 @@ pub(super) fn is_stdin(path: &Path) -> bool {
 
 /// Finds every input in the order in which it is to be read: as given, a directory's and a glob's
 /// files sorted by path.
-pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Vec<Found>> {
+pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Expanded> {
     let mut finder = Finder {
         options,
-        found: Vec::new(),
+        all: Expanded {
+            found: Vec::new(),
+            left_out: Vec::new(),
+        },
     };
     for path in paths {
         finder.named(path)?;
     }
     let standard_inputs = finder
+        .all
         .found
         .iter()
         .filter(|found| found.metadata.is_none())
         .count();
     match standard_inputs {
-        0 | 1 => Ok(finder.found),
+        0 | 1 => Ok(finder.all),
         _ => Err(Error::usage("standard input (`-`) is given more than once")),
     }
 }
 
 struct Finder<'a> {
     options: &'a ReadOptions,
-    found: Vec<Found>,
+    all: Expanded,
 }
 
 impl Finder<'_> {
@@ -59,7 +70,7 @@ impl Finder<'_> {
         if is_stdin(path) {
             let format = self.stream_format(None);
             let (path, below) = (path.to_path_buf(), path.to_path_buf());
-            self.found.push(Found {
+            self.all.found.push(Found {
                 path,
                 below,
                 format,
@@ -79,9 +90,9 @@ impl Finder<'_> {
             let below = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
             return self.file(path.to_path_buf(), below, metadata);
         }
-        let before = self.found.len();
+        let before = self.all.found.len();
         self.directory(path, Path::new(""), 0)?;
-        if self.found.len() > before {
+        if self.all.found.len() > before {
             return Ok(());
         }
         Err(Error::input(format!(
@@ -98,7 +109,7 @@ impl Finder<'_> {
         let matches = glob::glob(pattern).map_err(|cause| {
             Error::usage(format!("`{pattern}` is no pattern: {}", cause.msg)).with_source(cause)
         })?;
-        let before = self.found.len();
+        let before = self.all.found.len();
         for path in matches {
             let path = path.map_err(|cause| {
                 Error::input(format!("cannot search {}: {cause}", shown(cause.path())))
@@ -106,7 +117,7 @@ impl Finder<'_> {
             let metadata = metadata_of(&path)?;
             self.existing(&path, metadata)?;
         }
-        if self.found.len() > before {
+        if self.all.found.len() > before {
             return Ok(());
         }
         Err(Error::input(format!("no file matches `{pattern}`")))
@@ -146,6 +157,10 @@ impl Finder<'_> {
             (true, _) if path.is_symlink() => Ok(()),
             (true, _) => self.directory(&path, &below, depth + 1),
             (_, true) if taken => self.file(path, below, metadata),
+            (_, true) => {
+                self.all.left_out.push(path);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -156,7 +171,7 @@ impl Finder<'_> {
         } else {
             self.stream_format(format_by_extension(&path))
         };
-        self.found.push(Found {
+        self.all.found.push(Found {
             path,
             below,
             format,

@@ -1,7 +1,7 @@
 //! One input: what is known of it, and its bytes at any place once they have been read.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -64,6 +64,8 @@ pub struct InputFile {
     held_bytes: Option<u64>,
     /// Kept open for reading in place.
     handle: OnceLock<File>,
+    /// Whether what is open is a copy: of Parquet that came through a pipe or compressed.
+    is_copy: bool,
     /// Where a stream begins in its spool.
     spooled_at: OnceLock<u64>,
     /// The columns of CSV.
@@ -78,8 +80,9 @@ pub struct InputFile {
 
 impl InputFile {
     /// Opens what was found if it is a regular file, to see that it can be read and whether it is
-    /// compressed; `keep_open` keeps the handle.
-    pub(super) fn new(found: Found, keep_open: bool) -> Result<Self> {
+    /// compressed; `keep_open` keeps the handle. Parquet is read from its end on: what is no plain
+    /// file is copied to one without a name, in the directory for such.
+    pub(super) fn new(found: Found, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
         let name = shown(&found.path);
         let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
         let handle = OnceLock::new();
@@ -92,13 +95,13 @@ impl InputFile {
                 handle.get_or_init(|| file);
             }
         }
+        let is_copy = found.format == Format::Parquet && !(regular && !compressed);
+        if is_copy {
+            let copy = plain_copy(&name, &found.path, scratch)?;
+            handle.get_or_init(|| copy);
+        }
         let storage = match (found.format, regular && !compressed) {
-            (Format::Parquet, true) => Storage::Records,
-            (Format::Parquet, false) => {
-                return Err(Error::usage(format!(
-                    "Parquet can only be read from a plain file, which {name} is not"
-                )));
-            }
+            (Format::Parquet, _) => Storage::Records,
             (_, true) => Storage::InPlace,
             (_, false) => Storage::Stream,
         };
@@ -112,6 +115,7 @@ impl InputFile {
             regular,
             held_bytes: None,
             handle,
+            is_copy,
             spooled_at: OnceLock::new(),
             columns: OnceLock::new(),
             header: OnceLock::new(),
@@ -132,6 +136,7 @@ impl InputFile {
             regular: false,
             held_bytes: Some(bytes),
             handle: OnceLock::new(),
+            is_copy: false,
             spooled_at: OnceLock::new(),
             columns: OnceLock::new(),
             header: OnceLock::new(),
@@ -226,6 +231,10 @@ impl InputFile {
 
     /// The file itself, opened anew.
     pub(crate) fn reopen(&self) -> Result<File> {
+        if let Some(copy) = self.handle.get().filter(|_| self.is_copy) {
+            let again = copy.try_clone();
+            return again.map_err(|cause| Error::reading("open", &self.name, cause));
+        }
         let file = open(&self.name, &self.path)?;
         let metadata = file
             .metadata()
@@ -292,6 +301,29 @@ impl InputFile {
 fn open(name: &str, path: &Path) -> Result<File> {
     File::open(path).map_err(|cause| Error::reading("open", name, cause))
 }
+
+/// What a pipe or a compressed file holds, as a file without a name.
+fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
+    let mut stream = if is_stdin(path) {
+        let file = standard_input().map_err(|cause| Error::reading("read", name, cause))?;
+        Stream::sniffed(name, file, Compression::None)?
+    } else {
+        Stream::sniffed(name, open(name, path)?, compression_by_extension(path))?
+    };
+    let directory = scratch.map_or_else(std::env::temp_dir, Path::to_path_buf);
+    let failed = |cause| Error::writing("write a temporary file in", shown(&directory), cause);
+    let mut copy = tempfile::tempfile_in(&directory).map_err(failed)?;
+    let mut room = vec![0; COPIED];
+    loop {
+        match stream.read(&mut room)? {
+            0 => return Ok(copy),
+            length => copy.write_all(&room[..length]).map_err(failed)?,
+        }
+    }
+}
+
+/// Bytes that are copied at a time.
+const COPIED: usize = 1 << 20;
 
 fn starts_compressed(name: &str, file: &File) -> Result<bool> {
     let mut start = Vec::with_capacity(4);

@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use super::block::{Block, Body, Documents, Held, Lines, Packed, ParseScratch};
 use super::columnar::{self, Batch};
 use super::decode::{Decoding, bom_length, check_encoding};
-use super::expand::expand;
+use super::expand::{Expanded, expand};
 use super::file::{InputFile, Storage};
 use super::lines::{Buffer, RowEnds, trim_line_end};
 use super::memory::{OpenTable, Table};
@@ -30,6 +30,7 @@ const POOLED_BUFFERS: usize = 16;
 /// The inputs of a run, opened. All methods may be called from any number of threads at once.
 pub struct Inputs {
     files: Vec<InputFile>,
+    left_out: Vec<PathBuf>,
     /// Where each input begins in the address space.
     bases: Vec<u64>,
     options: ReadOptions,
@@ -73,10 +74,13 @@ impl Inputs {
         {
             return Err(Error::usage("only plain text can be a file per document"));
         }
-        let files = expand(paths, options)?
+        let Expanded { found, left_out } = expand(paths, options)?;
+        let files = found
             .into_iter()
             .enumerate()
-            .map(|(index, found)| InputFile::new(found, index < OPEN_FILES))
+            .map(|(index, found)| {
+                InputFile::new(found, index < OPEN_FILES, options.scratch.as_deref())
+            })
             .collect::<Result<Vec<_>>>()?;
         check_fields(&files, &options.fields)?;
         let bases = bases(&files)?;
@@ -98,6 +102,7 @@ impl Inputs {
         let records = spool(stored(Storage::Records, false) || stored(Storage::Stream, true))?;
         Ok(Self {
             files,
+            left_out,
             bases,
             options: options.clone(),
             decoding: Decoding {
@@ -111,6 +116,12 @@ impl Inputs {
             reading: Mutex::new(Reading::new()),
             pool: Mutex::new(Vec::new()),
         })
+    }
+
+    /// Files in directories that were given which are not read, as they are of no known format;
+    /// hidden ones and those whose names begin with `_` are no data and do not count.
+    pub fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
     }
 
     /// Opens what rows come from.

@@ -153,6 +153,11 @@ fn define(
         return Err(match (first, serde_json::from_str::<IgnoredAny>(row)) {
             (Some(b'['), Ok(_)) => "the row is a JSON list, not an object".to_owned(),
             (_, Ok(_)) => "the row is a JSON value, not an object".to_owned(),
+            (Some(b'['), Err(_)) => {
+                "the row begins a JSON list that does not end there: JSONL has an \
+                                     object on every line"
+                    .to_owned()
+            }
             (_, Err(error)) => described(&error),
         });
     }

@@ -272,11 +272,11 @@ impl Place {
 pub enum Scalar<'a> {
     /// The row has no such field.
     Missing,
-    /// The field is there and empty of value: JSON `null`, a Parquet null.
+    /// The field is there and empty of value: JSON `null`, a Parquet null or NaN.
     Null,
     /// A number, or a Parquet date or timestamp as seconds since 1970.
     Number {
-        /// The nearest double; always finite.
+        /// The nearest double; infinite beyond the largest, never NaN.
         value: f64,
         /// The digits as the input has them, exact however many they are.
         literal: &'a str,

@@ -354,12 +354,12 @@ impl Values {
             Kind::Number => {
                 let literal = self.get(value, row);
                 match literal.parse::<f64>() {
-                    Ok(value) if value.is_finite() => Scalar::Number { value, literal },
-                    _ => {
+                    // Where Parquet comes from, it often stands for no number.
+                    Ok(value) if value.is_nan() => Scalar::Null,
+                    Ok(value) => Scalar::Number { value, literal },
+                    Err(_) => {
                         let name = &plan.names[slot];
-                        return Err(format!(
-                            "the number {literal} in field `{name}` is too large"
-                        ));
+                        return Err(format!("`{literal}` in field `{name}` is no number"));
                     }
                 }
             }

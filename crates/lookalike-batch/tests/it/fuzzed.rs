@@ -164,7 +164,8 @@ fn deep_nesting_is_an_error_or_text() {
 fn manifests_changed_by_a_piece() {
     let json = br#"{"recipe":null,"bits":64,"distance":3,"plan":"auto","memory":null,"ids":true,
         "texts":false,"next_row":9,"next_file":4,"segments":[{"file":1,"rows":8,
-        "codes":"00112233445566aa","bytes":100,"first":1,"removed":{"file":3,"rows":2,
+        "codes":"00112233445566aa","bytes":100,"first":1,"poor":{"rows":3,
+        "seal":"00112233445566aa"},"removed":{"file":3,"rows":2,
         "seal":"00112233445566aa"}}]}"#;
     library::check(&chosen(1, json));
     for piece in PIECES

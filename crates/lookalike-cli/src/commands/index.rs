@@ -89,7 +89,7 @@ fn take_in(
     if running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::added(&done));
+        printer.note(&summary::added(&done, &run.reading.entries));
     }
     Ok(Outcome::of(done.rejected))
 }

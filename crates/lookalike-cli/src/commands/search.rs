@@ -33,7 +33,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {
-        printer.note(&summary::search(&done, args));
+        printer.note(&summary::search(&done, args, &reading.entries));
     }
     Ok(Outcome::of(done.rejected))
 }

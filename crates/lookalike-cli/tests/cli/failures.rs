@@ -180,12 +180,12 @@ fn bad_rows_are_told_counted_and_left_out() {
 }
 
 #[test]
-fn ten_bad_rows_are_told_and_the_rest_counted() {
+fn a_thousand_bad_rows_are_told_and_the_rest_counted() {
     let place = Place::new();
-    place.write("in.jsonl", "{}\n".repeat(25));
+    place.write("in.jsonl", "{}\n".repeat(1015));
     let ran = place.run("dedup in.jsonl -o out.jsonl --quiet");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert_eq!(ran.err.matches("in.jsonl:").count(), 10, "{}", ran.err);
+    assert_eq!(ran.err.matches("in.jsonl:").count(), 1000, "{}", ran.err);
     assert!(
         ran.err.contains("15 more bad rows") && ran.err.contains("--rejected"),
         "{}",
@@ -358,11 +358,11 @@ fn outputs_appear_together_or_not_at_all() {
 fn an_output_over_a_recipe_or_another_output_is_refused() {
     let place = Place::new();
     place.write("in.jsonl", "{\"text\":\"one text\"}\n");
-    place.write("my.toml", place.ok("recipe").out);
+    place.write("my.toml", place.ok("recipe default").out);
     let before = place.read("my.toml");
     place.refused(
         "dedup in.jsonl --recipe my.toml -o ./my.toml",
-        &["my.toml", "recipe"],
+        &["my.toml", "recipe", "would overwrite it"],
     );
     assert_eq!(place.read("my.toml"), before);
     place.refused(
@@ -384,6 +384,77 @@ fn an_output_over_a_recipe_or_another_output_is_refused() {
     place.ok("dedup in.jsonl -o /dev/null --removed /dev/zero");
 }
 
+#[test]
+fn files_of_directories_that_are_left_out_are_told() {
+    let place = Place::new();
+    place.write("data/in.jsonl", "{\"text\":\"one text\"}\n");
+    for name in [
+        "data/notes.md",
+        "data/deep/x.log",
+        "data/_SUCCESS",
+        "data/.hidden",
+    ] {
+        place.write(name, "anything");
+    }
+    for line in [
+        "dedup data/ -o out.jsonl",
+        "fingerprint data/ -o out.tsv",
+        "pairs data/",
+    ] {
+        let ran = place.ok(line);
+        assert!(
+            ran.err.contains("2 files in directories") && ran.err.contains("data/deep/x.log"),
+            "{line}: {}",
+            ran.err
+        );
+    }
+    let ran = place.ok("dedup data/in.jsonl -o out.jsonl");
+    assert!(!ran.err.contains("directories"), "{}", ran.err);
+}
+
+/// Whoever reads one output and goes away has what they wanted; the others are completed.
+#[test]
+fn outputs_are_completed_when_the_reader_of_one_goes_away() {
+    let place = Place::new();
+    let texts =
+        (0..30_000).map(|at| format!("{{\"id\":\"{at:0>20}\",\"text\":\"the same text\"}}\n"));
+    place.write("in.jsonl", texts.collect::<String>());
+    place.write("bad.jsonl", format!("no JSON\n{}", place.read("in.jsonl")));
+    let closed = |line: &str| {
+        let mut child = place.spawn(line);
+        drop(child.stdout.take());
+        let ran = crate::support::Ran::from(child.wait_with_output().unwrap());
+        assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
+        ran.code
+    };
+    let line = "dedup in.jsonl -o kept.jsonl --clusters clusters.tsv --removed -";
+    assert_eq!(closed(line), Some(0));
+    assert_eq!(place.read("kept.jsonl").lines().count(), 1);
+    assert_eq!(place.read("clusters.tsv").lines().count(), 30_001);
+    assert_eq!(closed("dedup in.jsonl -o - --removed removed.tsv"), Some(0));
+    assert_eq!(place.read("removed.tsv").lines().count(), 30_000);
+    closed("pairs bad.jsonl --all --rejected rejected.jsonl");
+    assert_eq!(place.read("rejected.jsonl"), "no JSON\n");
+}
+
+/// Pipes by the names that a system gives them, and files that keep who may read them.
+#[test]
+fn outputs_are_what_was_there() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.write("in.jsonl", "{\"text\":\"one text\"}\n");
+    for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        let ran = place.ok(&format!("dedup in.jsonl -o {name}"));
+        assert_eq!(ran.text(), "{\"text\":\"one text\"}\n", "{name}");
+    }
+    place.write("out.jsonl", "before");
+    let mode = |mode| fs::Permissions::from_mode(mode);
+    fs::set_permissions(place.path("out.jsonl"), mode(0o640)).unwrap();
+    place.ok("dedup in.jsonl -o out.jsonl");
+    let now = fs::metadata(place.path("out.jsonl")).unwrap().permissions();
+    assert_eq!(now.mode() & 0o777, 0o640);
+}
+
 /// Before any row is read: the first one would be refused then.
 #[test]
 fn outputs_that_cannot_be_written_are_refused_at_once() {
@@ -402,6 +473,9 @@ fn outputs_that_cannot_be_written_are_refused_at_once() {
     );
     at_once("data/in.jsonl -o data/", &["data/in.jsonl", "overwritten"]);
     at_once("- --input-format jsonl -o out/", &["no file name"]);
+    at_once("in.jsonl -o out.jsonl.bz2", &["out.jsonl.bz2", ".zst"]);
+    at_once("in.jsonl --removed r.xml", &["r.xml", ".parquet"]);
+    at_once("in.jsonl --clusters c.tsv.xz", &["c.tsv.xz", ".gz"]);
     assert!(!place.has("out"));
 }
 

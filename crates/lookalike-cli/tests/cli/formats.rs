@@ -59,6 +59,34 @@ fn every_text_format_and_compression_keeps_rows_byte_for_byte() {
     }
 }
 
+/// Parquet is read from its end on, so what comes through a pipe is copied first.
+#[test]
+fn parquet_on_standard_input_and_compressed() {
+    let place = Place::new();
+    let ids = vec!["a", "b", "c"];
+    let texts = vec!["one two three", "One, two, three", "four five six"];
+    write_parquet(&place.path("in.parquet"), &[("id", ids), ("text", texts)]);
+    place.ok("dedup in.parquet -o expected.parquet --removed expected.tsv");
+    let ran = place.run_with(
+        "dedup - --input-format parquet -o out.parquet --removed out.tsv",
+        &place.bytes("in.parquet"),
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    place.write("packed", gzip(&place.bytes("in.parquet")));
+    place.ok("dedup packed --input-format parquet -o packed.parquet --removed packed.tsv");
+    for name in ["out", "packed"] {
+        let kept = read_parquet(&place.path(&format!("{name}.parquet")), "id");
+        assert_eq!(kept, ["a", "c"], "{name}");
+        assert_eq!(
+            place.read(&format!("{name}.tsv")),
+            place.read("expected.tsv")
+        );
+    }
+    let ran = place.run_with("dedup - --input-format parquet --dry-run", b"no Parquet");
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("Parquet"), "{}", ran.err);
+}
+
 #[test]
 fn parquet_keeps_all_columns() {
     let place = Place::new();

@@ -553,7 +553,7 @@ fn ids_differ() {
 }
 
 #[test]
-fn bad_rows_and_poor_texts_are_told() {
+fn bad_rows_are_told() {
     let place = Place::new();
     place.write(
         "codes.tsv",
@@ -580,12 +580,159 @@ fn bad_rows_and_poor_texts_are_told() {
     assert_eq!(counts, [3, 1, 2]);
     let ran = place.run("index build strict codes.tsv --fingerprints --strict");
     assert_eq!((ran.code, place.has("strict")), (Some(2), false));
-    place.write(
-        "poor.jsonl",
-        jsonl([("p", "one"), ("q", ""), ("r", "one two")]),
+    // Where no row is good, the option that may be the reason is named.
+    place.write("all.tsv", "xyz\n");
+    place.write("all.jsonl", "{\"fingerprint\":\"xyz\"}\n");
+    for (line, option) in [
+        ("search lib all.tsv --fingerprints", "is --digits"),
+        (
+            "search lib all.jsonl --fingerprint fingerprint",
+            "is --fingerprint FIELD",
+        ),
+        ("index add lib all.tsv --fingerprints", "is --digits"),
+    ] {
+        let ran = place.run(line);
+        assert_eq!(ran.code, Some(1));
+        assert!(ran.err.contains(option), "{line}: {}", ran.err);
+    }
+}
+
+/// Documents too poor for a fingerprint match what is equal after normalisation, or raw where that
+/// leaves nothing; empty ones match nothing.
+#[test]
+fn poor_texts_match_what_is_equal() {
+    let texts = [
+        ("p", "one"),
+        ("q", ""),
+        ("r", "one two three"),
+        ("s", "ONE!"),
+        ("t", "!!!"),
+        ("u", "!?!"),
+        ("v", "two"),
+    ];
+    let queries = [
+        ("one", "One."),
+        ("two", "two"),
+        ("raw", " !!! "),
+        ("empty", " "),
+        ("rich", "one two three"),
+        ("none", "three"),
+    ];
+    for bits in [64, 8, 128] {
+        let place = Place::new();
+        place.write("in.jsonl", jsonl(texts));
+        place.write("q.jsonl", jsonl(queries));
+        let toml = place.ok(&format!("recipe default --set simhash.bits={bits}"));
+        place.write("mine.toml", toml.out);
+        let ran = place.ok("index build lib in.jsonl --texts --recipe mine.toml --distance 3");
+        assert!(
+            ran.err.contains("5 too poor for a fingerprint"),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.contains("1 without text"), "{}", ran.err);
+        let found = |options: &str| -> Vec<String> {
+            let ran = place.ok(&format!("search lib q.jsonl {options}"));
+            let rows = rows(ran.text()).into_iter();
+            rows.map(|row| row.join(" ")).collect()
+        };
+        let expected = ["one p 0", "one s 0", "two v 0", "raw t 0", "rich r 0"];
+        assert_eq!(found(""), expected);
+        let similar = ["one p 1", "one s 1", "two v 1", "raw t 1", "rich r 1"];
+        for check in ["none", "jaccard", "levenshtein", "cosine"] {
+            assert_eq!(found(&format!("--verify {check}")), similar, "{check}");
+        }
+        assert_eq!(found("--first")[0], "one p 0");
+        assert_eq!(found("--nearest 1")[0], "one p 0");
+        let summary: Value =
+            serde_json::from_slice(&place.ok("search lib q.jsonl --json -o out.tsv").out).unwrap();
+        let counts = ["queries", "without", "matched"].map(|it| summary[it].as_u64().unwrap());
+        assert_eq!(counts, [6, 5, 4]);
+        // As rows are removed and segments are merged, rows get other places.
+        place.ok("index verify lib");
+        place.ok("index remove lib p u");
+        place.write("more.jsonl", jsonl([("w", "one"), ("x", "four five six")]));
+        place.ok("index add lib more.jsonl");
+        let info = info(&place, "lib");
+        assert_eq!(
+            (&info["fingerprints"], &info["poor"]),
+            (&6.into(), &4.into())
+        );
+        assert_eq!(info["segments"].as_array().unwrap().len(), 1);
+        let expected = ["one s 0", "one w 0", "two v 0", "raw t 0", "rich r 0"];
+        assert_eq!(found("--distance 0"), expected);
+        place.ok("index verify lib");
+        place.ok("index remove lib s t v w");
+        assert_eq!(found("--distance 0"), ["rich r 0"]);
+        place.ok("index verify lib");
+    }
+}
+
+/// Before the second version of the manifest, libraries had no poor documents.
+#[test]
+fn libraries_of_the_first_version_are_read() {
+    let place = Place::new();
+    place.write("in.tsv", "a\t1\nb\t2\n");
+    place.ok("index build lib in.tsv --fingerprints");
+    let manifest = place.read("lib/manifest");
+    assert!(!manifest.contains("poor"));
+    let first = manifest.replacen("lookalike-library 2", "lookalike-library 1", 1);
+    place.write("lib/manifest", first);
+    let found = place
+        .ok("search lib in.tsv --fingerprints --distance 0")
+        .out;
+    assert_eq!(found, b"query\tmatch\tdistance\na\ta\t0\nb\tb\t0\n");
+    place.write("more.tsv", "c\t4\n");
+    place.ok("index add lib more.tsv --fingerprints");
+    assert!(
+        place
+            .read("lib/manifest")
+            .starts_with("lookalike-library 2 ")
     );
-    let ran = place.ok("index build poor poor.jsonl");
-    assert!(ran.err.contains("2 too poor"), "{}", ran.err);
+    place.ok("index verify lib");
+}
+
+/// Rows without ids have the numbers that they have in the inputs, those left out counted.
+#[test]
+fn rows_left_out_have_numbers() {
+    let place = Place::new();
+    let text = |words: &str| format!("{{\"text\":\"{words}\"}}\n");
+    let rows_of = |from: usize| -> String {
+        let rich = |at: usize| text(&format!("row number {at} of them all"));
+        [
+            &rich(from),
+            "bad\n",
+            &text(""),
+            &rich(from + 3),
+            &text("poor"),
+        ]
+        .concat()
+    };
+    place.write("a.jsonl", rows_of(1));
+    place.write("b.jsonl", rows_of(6));
+    place.write("c.jsonl", [rows_of(1), rows_of(6)].concat());
+    assert_eq!(place.run("index build apart a.jsonl").code, Some(1));
+    assert_eq!(place.run("index add apart b.jsonl").code, Some(1));
+    assert_eq!(place.run("index build together c.jsonl").code, Some(1));
+    for library in ["apart", "together"] {
+        let ran = place.run(&format!("search {library} c.jsonl --distance 0"));
+        let found = rows(ran.text()).into_iter();
+        let found: Vec<_> = found.map(|row| (row[0].clone(), row[1].clone())).collect();
+        let expected = [
+            (1, 1),
+            (4, 4),
+            (5, 5),
+            (5, 10),
+            (6, 6),
+            (9, 9),
+            (10, 5),
+            (10, 10),
+        ];
+        let expected = expected.map(|(a, b): (u32, u32)| (a.to_string(), b.to_string()));
+        assert_eq!(found, expected, "{library}");
+        place.ok(&format!("index verify {library}"));
+        place.ok(&format!("index remove {library} 4 10"));
+    }
 }
 
 #[test]
@@ -656,7 +803,8 @@ fn what_is_no_library_is_refused() {
 #[test]
 fn damage_is_noticed_and_named() {
     let place = Place::new();
-    let corpus = Numbers::new(5).corpus(300);
+    let mut corpus = Numbers::new(5).corpus(300);
+    corpus.extend(["hello", "Hello!", "再"].map(|it| (format!("poor {it}"), it.to_owned())));
     place.write("in.jsonl", corpus_jsonl(&corpus));
     place.ok("index build lib in.jsonl --texts");
     let gone: Vec<_> = corpus
@@ -673,7 +821,7 @@ fn damage_is_noticed_and_named() {
         .filter(|name| name != "lock")
         .collect();
     names.sort();
-    assert_eq!(names.len(), 5, "{names:?}");
+    assert_eq!(names.len(), 6, "{names:?}");
     let mut numbers = Numbers::new(9);
     for name in &names {
         let file = format!("lib/{name}");
@@ -712,11 +860,11 @@ fn damage_is_noticed_and_named() {
     let manifest = place.read("lib/manifest");
     place.write(
         "lib/manifest",
-        manifest.replacen("lookalike-library 1", "lookalike-library 2", 1),
+        manifest.replacen("lookalike-library 2", "lookalike-library 3", 1),
     );
     place.refused(
         "search lib in.jsonl",
-        &["version 2", "version 1", "manifest"],
+        &["version 3", "versions 1 and 2", "manifest"],
     );
     // A file of the right form from another library.
     place.write("lib/manifest", &manifest);

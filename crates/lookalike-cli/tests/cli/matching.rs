@@ -199,6 +199,104 @@ fn which_document_of_a_group_is_kept() {
     );
 }
 
+/// Values of `--keep` are compared exactly, and what is no value comes last.
+#[test]
+fn which_value_is_the_largest() {
+    let place = Place::new();
+    let kept = |rule: &str, input: &str| -> String {
+        place.ok(&format!(
+            "dedup {input} --keep {rule} -o out.{}",
+            &input[3..]
+        ));
+        let row = place.read(&format!("out.{}", &input[3..]));
+        row.lines().last().unwrap().to_owned()
+    };
+    place.write(
+        "in.csv",
+        "id,text,v\n1,same,5\n2,same,\n3,same,7\n4,same,NaN\n5,same, \n6,same,6.5\n",
+    );
+    assert!(kept("max:v", "in.csv").starts_with("3,"));
+    assert!(kept("min:v", "in.csv").starts_with("1,"));
+    let row =
+        |id: u32, value: &str| format!("{{\"id\":\"{id}\",\"text\":\"same\",\"v\":{value}}}\n");
+    let values = |values: &[&str]| -> String {
+        (1..)
+            .zip(values)
+            .map(|(id, value)| row(id, value))
+            .collect()
+    };
+    // Integers beyond the precision of doubles, beside doubles.
+    for (all, least, largest) in [
+        (
+            &["1700000000000000001", "1700000000000000100", "1.7e18"][..],
+            3,
+            2,
+        ),
+        (
+            &[
+                "9007199254740993",
+                "9007199254740992.0",
+                "9007199254740994.0",
+            ],
+            2,
+            3,
+        ),
+        (
+            &[
+                "-9007199254740993",
+                "-9007199254740992.0",
+                "\"-9007199254740994\"",
+            ],
+            3,
+            2,
+        ),
+        (&["2", "2.5", "1.5", "null", "\"\""], 3, 2),
+        (
+            &[
+                "9223372036854775807",
+                "9223372036854775808",
+                "1e400",
+                "-1e400",
+            ],
+            4,
+            3,
+        ),
+        (&["-0.0", "0", "0.0"], 1, 1),
+        (&["true", "false", "\"text\"", "7"], 2, 3),
+    ] {
+        place.write("in.jsonl", values(all));
+        assert_eq!(
+            kept("min:v", "in.jsonl"),
+            row(least, all[least as usize - 1]).trim_end()
+        );
+        assert_eq!(
+            kept("max:v", "in.jsonl"),
+            row(largest, all[largest as usize - 1]).trim_end()
+        );
+    }
+    // Their order does not count for documents that are given as known.
+    place.write("old.csv", "id,text\nx,same\n");
+    place.ok("dedup in.csv --against old.csv --keep max:v -o out.csv");
+    assert_eq!(place.read("out.csv"), "id,text,v\n");
+}
+
+#[test]
+fn every_field_of_a_text_must_be_somewhere() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        "{\"title\":\"Weekly report\",\"body\":\"alpha beta\"}\n{\"title\":\"Weekly report\"}\n",
+    );
+    place.ok("dedup in.jsonl --text title,body -o out.jsonl");
+    assert_eq!(place.read("out.jsonl"), place.read("in.jsonl"));
+    place.ok("dedup in.jsonl --text title,%20body -o out.jsonl");
+    assert_eq!(place.read("out.jsonl"), place.read("in.jsonl"));
+    place.refused(
+        "dedup in.jsonl --text title,bodi -o out.jsonl",
+        &["--text title,bodi", "none of the 2 documents", "'bodi'"],
+    );
+}
+
 #[test]
 fn only_inside_equal_values() {
     let place = Place::new();

@@ -1,8 +1,8 @@
 //! Copies of a collection that goes on meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
 
 use lookalike_store::{Collection, Disk, verify};
 
@@ -35,24 +35,41 @@ fn a_copy_is_all_up_to_one_moment() {
     for call in 0..100 {
         script.call(&collection, &hand, call).unwrap();
     }
-    let answered = AtomicUsize::new(100);
+    let answered = Arc::new(AtomicUsize::new(100));
+    let (allow, allowed) = mpsc::channel();
     let mut copies = Vec::new();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let (of_writer, collection) = (answered.clone(), &collection);
+        let (script, hand) = (&script, &hand);
+        scope.spawn(move || {
             for call in 100..script.calls.len() {
-                script.call(&collection, &hand, call).unwrap();
-                answered.store(call + 1, Ordering::SeqCst);
-                std::thread::sleep(Duration::from_millis(1));
+                // As many as copies allow, and the rest when there are no more.
+                let _ = allowed.recv();
+                script.call(collection, hand, call).unwrap();
+                of_writer.store(call + 1, Ordering::SeqCst);
             }
         });
         while answered.load(Ordering::SeqCst) < script.calls.len() && copies.len() < 20 {
             let copy = Simulated::new();
-            // Copying takes long enough that documents come meanwhile.
-            copy.set_hook(|_, _| std::thread::sleep(Duration::from_millis(1)));
             let before = answered.load(Ordering::SeqCst);
+            let (allow, of_copy) = (allow.clone(), answered.clone());
+            // Copying takes long enough that documents come meanwhile.
+            copy.set_hook(move |_, operation| {
+                let _ = allow.send(());
+                let begun = Instant::now();
+                while operation == 1
+                    && of_copy.load(Ordering::SeqCst) == before
+                    && begun.elapsed() < Duration::from_secs(10)
+                {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            });
             collection.snapshot(&copy).unwrap();
+            copy.set_hook(|_, _| ());
             copies.push((copy, before, answered.load(Ordering::SeqCst)));
         }
+        drop(allow);
     });
     let mut in_between = 0;
     for (copy, before, after) in &copies {

@@ -1,0 +1,133 @@
+//! Documents of a segment that are too poor for a fingerprint: they match what is equal to them.
+//!
+//! The data are 20 bytes for each, ascending: the key of its text after normalisation (16 bytes) and
+//! its row (4). The index has a code for every row, for these one that means nothing.
+
+use std::path::Path;
+
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use super::removed::Removed;
+use crate::error::Result;
+
+const MAGIC: Magic = *b"LApo";
+
+/// Bytes of a document.
+const ENTRY: usize = 20;
+
+/// The poor documents of a segment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Poor {
+    /// Keys and rows, ascending.
+    entries: Vec<(u128, u32)>,
+    /// Which rows these are.
+    rows: Removed,
+}
+
+impl Poor {
+    /// Of documents in any order.
+    pub(super) fn of(mut entries: Vec<(u128, u32)>) -> Self {
+        entries.sort_unstable();
+        Self::sorted(entries)
+    }
+
+    fn sorted(entries: Vec<(u128, u32)>) -> Self {
+        let mut rows = Removed::none();
+        for &(_, row) in &entries {
+            rows.insert(row);
+        }
+        Self { entries, rows }
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Whether the row has no fingerprint.
+    #[inline]
+    pub(super) fn contains(&self, row: u32) -> bool {
+        self.rows.contains(row)
+    }
+
+    /// All of them: keys and rows, ascending.
+    pub(super) fn entries(&self) -> &[(u128, u32)] {
+        &self.entries
+    }
+
+    /// The rows of a text, ascending.
+    pub(super) fn rows_of(&self, key: u128) -> impl Iterator<Item = u32> {
+        let from = self.entries.partition_point(|&(other, _)| other < key);
+        let found = self.entries[from..].iter();
+        found
+            .take_while(move |&&(other, _)| other == key)
+            .map(|&(_, row)| row)
+    }
+
+    /// Writes the file; returns the seal.
+    pub(super) fn write(&self, path: &Path) -> Result<u64> {
+        let mut file = PagedWriter::create(path, MAGIC)?;
+        for (key, row) in &self.entries {
+            file.put(&key.to_le_bytes())?;
+            file.put(&row.to_le_bytes())?;
+        }
+        file.finish()
+    }
+
+    /// Reads the file of a segment of so many rows; returns the seal too.
+    pub(super) fn read(path: &Path, rows: u64) -> Result<(Self, u64)> {
+        let file = PagedFile::open(path, MAGIC)?;
+        let bytes = file.get(0, file.length())?;
+        let entry = |bytes: &[u8]| {
+            let (key, row) = bytes.split_at(16);
+            (
+                u128::from_le_bytes(array(key)),
+                u32::from_le_bytes(array(row)),
+            )
+        };
+        let entries: Vec<_> = bytes.chunks_exact(ENTRY).map(entry).collect();
+        let whole = bytes.len().is_multiple_of(ENTRY);
+        let ascending = entries.windows(2).all(|pair| pair[0] < pair[1]);
+        let poor = Self::sorted(entries);
+        let known = poor.entries.iter().all(|&(_, row)| u64::from(row) < rows);
+        if !whole || !ascending || !known || poor.rows.count() != poor.count() {
+            let what = format!("it is not of a segment of {rows} rows");
+            return Err(damaged(path, &what));
+        }
+        Ok((poor, file.seal()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn poor_rows_come_back_and_fit_their_segment() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("poor");
+        for count in [1u32, 2, 63, 64, 65, 5000] {
+            // Three rows a text, in an order of their own.
+            let key = |row: u32| u128::from(row / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15 << 40);
+            let poor = Poor::of((0..count).rev().map(|row| (key(row), 2 * row)).collect());
+            let seal = poor.write(&path).unwrap();
+            let rows = u64::from(2 * count - 1);
+            let (read, own) = Poor::read(&path, rows).unwrap();
+            assert_eq!((own, read.count()), (seal, u64::from(count)));
+            assert!((0..2 * count).all(|row| read.contains(row) == (row % 2 == 0)));
+            for row in 0..count {
+                let alike = (row / 3 * 3..count.min(row / 3 * 3 + 3)).map(|row| 2 * row);
+                assert!(read.rows_of(key(row)).eq(alike));
+            }
+            assert_eq!(read.rows_of(1).count(), 0);
+            assert!(Poor::read(&path, rows - 1).is_err());
+        }
+        // One row twice, one entry twice, out of order.
+        for entries in [
+            vec![(1, 1), (2, 1)],
+            vec![(1, 1), (1, 1)],
+            vec![(2, 1), (1, 2)],
+        ] {
+            Poor::sorted(entries).write(&path).unwrap();
+            assert!(Poor::read(&path, 10).is_err());
+        }
+    }
+}
