@@ -1416,7 +1416,8 @@ pub(crate) struct Reading {
 
     /// The field with the text; several are joined by a line feed; a.b reaches into b of a
     ///
-    /// The default is `text`. Plain text needs none. Of several, some document must have each.
+    /// The default is `text`. Plain text needs none. `dedup` and `pairs` refuse one of several that no
+    /// document has.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) text: Vec<String>,
 

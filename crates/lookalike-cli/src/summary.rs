@@ -42,6 +42,14 @@ pub(crate) fn dedup(
             &plural(done.against, "document", "documents"),
         );
     }
+    if done.shared_ids > 0 {
+        let shared = format!(
+            "{} have the id or number of a known document: tables do not tell which of the two is \
+             meant, `lookalike explain` does",
+            count(done.shared_ids)
+        );
+        line(&mut text, "shared ids", &shared);
+    }
     line(&mut text, "kept", &count(done.kept));
     removed(&mut text, done);
     clusters(&mut text, done, printer);
@@ -53,7 +61,7 @@ pub(crate) fn dedup(
     rejected(&mut text, done.rejected, done.documents);
     suspicions(&mut text, done, printer);
     let matched = (
-        (done.method, done.measure),
+        (done.method, done.measure, done.candidates_from),
         done.threshold,
         &done.recipe[..],
         &done.recipe_id[..],
@@ -80,7 +88,7 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
     audit(&mut text, done.audit.as_ref(), "pairs", printer);
     rejected(&mut text, done.rejected, done.documents);
     let matched = (
-        (done.method, done.measure),
+        (done.method, done.measure, done.candidates_from),
         done.threshold,
         &done.recipe[..],
         &done.recipe_id[..],
@@ -620,9 +628,12 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
     }
 }
 
+/// Method, measure, and from which Jaccard index on candidates were found, if another measure decided.
+type Found<'a> = (&'a str, &'a str, Option<f64>);
+
 fn matching(
     text: &mut String,
-    ((method, measure), threshold, recipe, id): ((&str, &str), f64, &str, &str),
+    ((method, measure, from), threshold, recipe, id): (Found<'_>, f64, &str, &str),
 ) {
     let by = match measure {
         "jaccard" => String::new(),
@@ -634,6 +645,10 @@ fn matching(
         visible(recipe)
     );
     line(text, "matched by", &value);
+    if let Some(from) = from {
+        let from = format!("with a Jaccard index of {from} or more: no others were compared");
+        line(text, "candidates", &from);
+    }
 }
 
 fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str, PathBuf)]) {
@@ -694,6 +709,7 @@ mod tests {
         Summary {
             documents: 1200,
             against: 7,
+            shared_ids: 0,
             kept: 1150,
             removed: 50,
             clusters: 30,
@@ -704,6 +720,7 @@ mod tests {
             seconds: 0.5,
             method: "auto",
             measure: "jaccard",
+            candidates_from: None,
             threshold: 0.8,
             recipe: "default-1".into(),
             recipe_id: "00ff".into(),

@@ -301,6 +301,14 @@ impl Plan {
         self.candidate_threshold
     }
 
+    /// The least Jaccard index for which candidates are found, where another measure then decides:
+    /// pairs below it are not compared, however similar by that.
+    pub fn candidates_from(&self) -> Option<Threshold> {
+        let measure = self.settings.measure;
+        let decides = !matches!(measure, Measure::Jaccard | Measure::Sketch);
+        (decides && self.finds_by_features()).then_some(self.candidate_threshold)
+    }
+
     /// The exact join, if it has a part.
     pub fn join(&self) -> Option<Join> {
         self.join

@@ -12,7 +12,7 @@ use lookalike::{Cpu, DocId, Recipe, Sketcher, Sketches};
 use super::audit::{Audit, AuditReport, Reported};
 use super::documents::{Documents, Extra};
 use super::forecast::Sampling;
-use super::ids::{id_of, refuse_repeats};
+use super::ids::{id_of, refuse_repeats, shared};
 use super::progress::Progress;
 use super::read::{Reader, analyze};
 use super::settings::{RunInputs, Settings};
@@ -170,6 +170,11 @@ impl<'a> ReadCorpus<'a> {
             scratch: Mutex::default(),
             huge: Mutex::default(),
         })
+    }
+
+    /// How many documents have the id of one that was given as known.
+    pub(super) fn shared_ids(&self) -> u64 {
+        shared(&self.against, &self.documents)
     }
 
     /// How many documents were given as known.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use lookalike::matching::{self, Outcome, Route};
 use lookalike::plan::Plan;
 use lookalike::text::State;
-use lookalike::{DocId, RecipeId};
+use lookalike::{DocId, RecipeId, Threshold};
 
 use super::audit::{AuditReport, Reported};
 use super::corpus::{Opened, ReadCorpus};
@@ -153,6 +153,7 @@ impl<'a> Run<'a> {
         Ok(Summary {
             documents,
             against: corpus.given() as u64,
+            shared_ids: corpus.shared_ids(),
             kept: documents - removed,
             removed,
             clusters: clusters.len() as u64,
@@ -161,6 +162,7 @@ impl<'a> Run<'a> {
             bytes: corpus.documents.bytes,
             method: method_name(self.plan.settings().method),
             measure: measure_name(self.plan.settings().measure),
+            candidates_from: self.plan.candidates_from().map(Threshold::get),
             threshold: self.plan.threshold().get(),
             recipe: self.settings.recipe.name.clone(),
             recipe_id: id.to_string(),

@@ -57,6 +57,26 @@ impl Ids {
     }
 }
 
+/// How many of some documents have the id of a known one; where neither have ids, their numbers.
+pub(super) fn shared(known: &Documents, documents: &Documents) -> u64 {
+    let (ids, others) = (&known.ids.hashes, &documents.ids.hashes);
+    let shared = match (ids.is_empty(), others.is_empty()) {
+        (true, true) => {
+            let numbers = 0..documents.len();
+            let has = |&at: &usize| known.index_of(documents.number(at)).is_some();
+            numbers.filter(has).count()
+        }
+        (false, false) => {
+            let mut ids = ids.clone();
+            ids.sort_unstable();
+            let has = |hash: &&u64| ids.binary_search(hash).is_ok();
+            others.iter().filter(has).count()
+        }
+        _ => 0,
+    };
+    shared as u64
+}
+
 /// Indices of equal hashes, in groups.
 ///
 /// Bit tables find those that may repeat; only these are sorted.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use lookalike::Threshold;
 use lookalike::matching::{self, Pair};
 use lookalike::plan::Plan;
 
@@ -102,6 +103,7 @@ fn run(
         seconds: started.elapsed().as_secs_f64(),
         method: method_name(plan.settings().method),
         measure: measure_name(plan.settings().measure),
+        candidates_from: plan.candidates_from().map(Threshold::get),
         threshold: plan.threshold().get(),
         recipe: settings.recipe.name.clone(),
         recipe_id: settings.recipe.id().to_string(),

@@ -12,6 +12,10 @@ pub struct Summary {
     pub documents: u64,
     /// Documents given as known (`--against`).
     pub against: u64,
+    /// Documents with the id of a known one, or its number where rows are numbered: tables name both
+    /// alike.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub shared_ids: u64,
     /// Documents kept.
     pub kept: u64,
     /// Documents removed.
@@ -31,6 +35,9 @@ pub struct Summary {
     pub method: &'static str,
     /// `jaccard`, `levenshtein`, …
     pub measure: &'static str,
+    /// The least Jaccard index for which candidates were found, where another measure decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidates_from: Option<f64>,
     /// The least similarity that matched.
     pub threshold: f64,
     /// Name of the recipe.
@@ -52,6 +59,10 @@ pub struct Summary {
     pub audit: Option<AuditReport>,
     /// Seconds of every stage.
     pub stages: Vec<(&'static str, f64)>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Removed documents by how their match was found.
@@ -159,6 +170,9 @@ pub struct PairsSummary {
     pub method: &'static str,
     /// `jaccard`, `levenshtein`, …
     pub measure: &'static str,
+    /// The least Jaccard index for which candidates were found, where another measure decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidates_from: Option<f64>,
     /// The least similarity that matched.
     pub threshold: f64,
     /// Name of the recipe.

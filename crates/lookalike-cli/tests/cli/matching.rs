@@ -280,6 +280,61 @@ fn which_value_is_the_largest() {
     assert_eq!(place.read("out.csv"), "id,text,v\n");
 }
 
+/// Where another measure decides, it is told which pairs were not compared at all.
+#[test]
+fn where_candidates_begin_is_told() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "alpha beta gamma"), ("b", "alpha beta")]),
+    );
+    for (options, from) in [
+        ("--verify containment --threshold 1", true),
+        ("--verify levenshtein --unit words", true),
+        ("--method simhash --verify levenshtein", false),
+        ("", false),
+    ] {
+        for command in ["dedup in.jsonl --dry-run", "pairs in.jsonl -o out.tsv"] {
+            let line = format!("{command} {options}");
+            let told = place.ok(&line).err.contains("no others were compared");
+            let summary = place.summary(&line);
+            let number = summary.get("candidates_from").and_then(Value::as_f64);
+            assert_eq!((told, number.is_some()), (from, from), "{line}");
+            assert!(number.is_none_or(|it| it > 0.0 && it <= 1.0));
+        }
+    }
+}
+
+/// Tables name documents by their ids alone, so that those of both sides are better not the same.
+#[test]
+fn ids_on_both_sides_are_told() {
+    let place = Place::new();
+    place.write("old.jsonl", jsonl([("1", "alpha beta"), ("x", "old text")]));
+    place.write(
+        "new.jsonl",
+        jsonl([("1", "gamma delta"), ("2", "alpha beta")]),
+    );
+    place.write("other.jsonl", jsonl([("3", "alpha beta")]));
+    for (line, shared) in [
+        ("new.jsonl --against old.jsonl", Some(1)),
+        ("new.jsonl --against old.jsonl --id-row", Some(2)),
+        ("new.jsonl --against other.jsonl", None),
+        ("new.jsonl", None),
+    ] {
+        let summary = place.summary(&format!("dedup {line} --dry-run"));
+        assert_eq!(
+            summary.get("shared_ids").and_then(Value::as_u64),
+            shared,
+            "{line}"
+        );
+        let told = place
+            .ok(&format!("dedup {line} --dry-run"))
+            .err
+            .contains("shared ids");
+        assert_eq!(told, shared.is_some(), "{line}");
+    }
+}
+
 #[test]
 fn every_field_of_a_text_must_be_somewhere() {
     let place = Place::new();
