@@ -95,12 +95,13 @@ impl InputFile {
                 handle.get_or_init(|| file);
             }
         }
-        let is_copy = found.format == Format::Parquet && !(regular && !compressed);
+        let in_place = regular && !compressed;
+        let is_copy = found.format == Format::Parquet && !in_place;
         if is_copy {
             let copy = plain_copy(&name, &found.path, scratch)?;
             handle.get_or_init(|| copy);
         }
-        let storage = match (found.format, regular && !compressed) {
+        let storage = match (found.format, in_place) {
             (Format::Parquet, _) => Storage::Records,
             (_, true) => Storage::InPlace,
             (_, false) => Storage::Stream,
