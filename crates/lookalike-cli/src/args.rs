@@ -1137,7 +1137,8 @@ pub(crate) enum Candidates {
 #[command(next_help_heading = "Input")]
 pub(crate) struct Bare {
     /// The rows are fingerprints: lines with one each, or with an id, a tab and one (a first line
-    /// `id`, tab, `fingerprint` is a header); in JSONL, CSV and Parquet, the field `fingerprint`
+    /// `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where rows are
+    /// numbered); in JSONL, CSV and Parquet, the field `fingerprint`
     #[arg(long)]
     pub(crate) fingerprints: bool,
 

@@ -200,10 +200,7 @@ pub(crate) fn added(done: &AddSummary, entries: &Entries) -> String {
     speed(&mut text, read, done.bytes, done.seconds);
     line(&mut text, "added", &count(done.added));
     poor(&mut text, done.poor);
-    if done.without > 0 {
-        let without = format!("{} without text or fingerprint", count(done.without));
-        line(&mut text, "left out", &without);
-    }
+    without(&mut text, done.without, "left out");
     bad_rows(&mut text, done.rejected, read, option_of(entries));
     in_library(&mut text, &done.library);
     text
@@ -230,6 +227,16 @@ fn poor(text: &mut String, documents: u64) {
             count(documents)
         );
         line(text, "poor texts", &poor);
+    }
+}
+
+fn without(text: &mut String, rows: u64, what: &str) {
+    if rows > 0 {
+        line(
+            text,
+            "empty",
+            &format!("{} without text or fingerprint: {what}", count(rows)),
+        );
     }
 }
 
@@ -352,7 +359,8 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries)
         );
         line(&mut text, "truncated", &more);
     }
-    poor(&mut text, done.without);
+    poor(&mut text, done.poor);
+    without(&mut text, done.without, "match nothing");
     bad_rows(&mut text, done.rejected, done.queries, option_of(entries));
     let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
     let by = format!("distance at most {}, recipe {recipe}", done.distance);

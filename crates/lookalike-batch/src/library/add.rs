@@ -290,9 +290,9 @@ fn add_rows<C: Code>(
     if added > 0 {
         manifest.ids = new.named;
         let source = finish(change, &manifest, file, new)?;
-        manifest.next_row += last;
         place(library, &mut manifest, source)?;
     }
+    manifest.next_row += last;
     directory::replace_manifest(library, &manifest)?;
     Ok(AddSummary {
         added,

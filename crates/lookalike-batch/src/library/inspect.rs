@@ -42,7 +42,7 @@ pub struct Info {
     pub recipe: Option<String>,
     /// Identity of the recipe, if it is known.
     pub recipe_id: Option<String>,
-    /// Rows too poor for a fingerprint, those that are removed included.
+    /// Those of them that are too poor for a fingerprint.
     pub poor: u64,
     /// Whether rows have ids of their own rather than numbers; nothing while there are no rows.
     pub ids: Option<bool>,

@@ -123,7 +123,14 @@ pub(super) struct SegmentEntry {
 #[serde(deny_unknown_fields)]
 pub(super) struct PoorEntry {
     pub(super) rows: u64,
+    /// How many of them are gone.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) gone: u64,
     pub(super) seal: Seal,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The rows of a segment that are gone.
@@ -255,9 +262,10 @@ impl Manifest {
                     segment.file
                 ));
             }
-            if segment.poor() > segment.rows {
+            let poor = segment.poor.as_ref();
+            if poor.is_some_and(|poor| poor.rows > segment.rows || poor.gone > poor.rows) {
                 return Err(format!(
-                    "segment {} has fewer rows than poor ones",
+                    "segment {} has fewer rows than poor or removed ones",
                     segment.file
                 ));
             }
@@ -312,8 +320,8 @@ impl SegmentEntry {
         self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
     }
 
-    /// Rows that are too poor for a fingerprint.
+    /// Rows that are too poor for a fingerprint and not removed.
     pub(super) fn poor(&self) -> u64 {
-        self.poor.as_ref().map_or(0, |poor| poor.rows)
+        self.poor.as_ref().map_or(0, |poor| poor.rows - poor.gone)
     }
 }

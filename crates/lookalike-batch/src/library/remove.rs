@@ -143,6 +143,10 @@ fn with_removed(library: &Path, manifest: &mut Manifest, part: Part) -> Result<S
     let path = library.join(file_name(file, "removed"));
     let seal = part.removed.write(&path, part.entry.rows)?;
     let mut entry = part.entry;
+    if let Some(poor) = &mut entry.poor {
+        let rows = part.poor.entries().iter();
+        poor.gone = rows.filter(|(_, row)| part.removed.contains(*row)).count() as u64;
+    }
     entry.removed = Some(RemovedEntry {
         file,
         rows: part.removed.count(),

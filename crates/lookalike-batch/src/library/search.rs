@@ -189,7 +189,9 @@ pub struct SearchSettings {
 pub struct SearchSummary {
     /// Queries read.
     pub queries: u64,
-    /// Queries too poor for a fingerprint: they match what is equal, and empty ones nothing.
+    /// Queries too poor for a fingerprint: they match what is equal.
+    pub poor: u64,
+    /// Queries without text or fingerprint: they match nothing.
     pub without: u64,
     /// Queries with at least one match.
     pub matched: u64,
@@ -313,6 +315,7 @@ struct Made {
 #[derive(Default, Clone, Copy)]
 struct Counts {
     queries: u64,
+    poor: u64,
     without: u64,
     matched: u64,
     matches: u64,
@@ -323,6 +326,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, other: Self) {
         self.queries += other.queries;
+        self.poor += other.poor;
         self.without += other.without;
         self.matched += other.matched;
         self.matches += other.matches;
@@ -404,6 +408,9 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         entries, options, ..
     } = job.reading;
     let (output, rejected) = job.outputs;
+    for output in [Some(output), rejected].into_iter().flatten() {
+        refuse_library(output, job.library)?;
+    }
     let again = rejected.is_some();
     let inputs = Inputs::open(job.inputs, &entries.read_options(options, again)?)?;
     for output in [Some(output), rejected].into_iter().flatten() {
@@ -470,11 +477,14 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
                     Ok(None) => {}
                     Ok(Some(item)) => {
                         made.counts.queries += 1;
-                        made.counts.without += u64::from(!matches!(item.print, Print::Code(_)));
                         let code = match item.print {
-                            Print::Nothing => return Ok(()),
+                            Print::Nothing => {
+                                made.counts.without += 1;
+                                return Ok(());
+                            }
                             Print::Code(fingerprint) => fingerprint,
                             Print::Text { key, code } => {
+                                made.counts.poor += 1;
                                 worker.poor.push((worker.codes.len() as u32, key));
                                 code
                             }
@@ -508,6 +518,7 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
     table.finish()?;
     Ok(SearchSummary {
         queries: counts.queries,
+        poor: counts.poor,
         without: counts.without,
         matched: counts.matched,
         matches: counts.matches,
@@ -521,6 +532,22 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         recipe: recipe.map(|recipe| recipe.name.clone()),
         recipe_id: recipe.map(|recipe| recipe.id().to_string()),
     })
+}
+
+/// Refuses an output among the files of the library.
+fn refuse_library(output: &Output, library: &Path) -> Result<()> {
+    let Output::Path(path) = output else {
+        return Ok(());
+    };
+    let directory = path.parent().unwrap_or(path).canonicalize();
+    match (directory, library.canonicalize()) {
+        (Ok(directory), Ok(own)) if directory == own => Err(Error::usage(format!(
+            "the output {} is in the library {}: write elsewhere",
+            shown(path),
+            shown(library)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 impl<C: Code> Opened<C> {

@@ -115,6 +115,7 @@ pub(super) fn write_poor(library: &Path, file: u64, poor: &Poor) -> Result<Optio
     let seal = poor.write(&library.join(file_name(file, "poor")))?;
     Ok(Some(PoorEntry {
         rows: poor.count(),
+        gone: 0,
         seal: Seal(seal),
     }))
 }

@@ -202,10 +202,9 @@ impl Reader<'_> {
 
 /// A good row that cannot be used for a reason of the run's own.
 pub(crate) fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
-    let (file, line) = position(inputs, row.place, row.number);
     BadRow {
-        file: file.to_owned(),
-        line,
+        file: inputs.file_of(row.place).name().to_owned(),
+        line: row.line,
         number: row.number,
         reason,
         place: row.place,

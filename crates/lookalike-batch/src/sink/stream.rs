@@ -12,7 +12,7 @@ use zstd::stream::write::Encoder as ZstdEncoder;
 use super::atomic::Sealed;
 use super::{AtomicFile, Output};
 use crate::error::{Error, Result, shown};
-use crate::source::{Compression, Inputs, compression_by_extension};
+use crate::source::{Compression, Format, Inputs, compression_by_extension, format_by_extension};
 
 /// The level of gzip: below the usual 6, for speed.
 const GZIP_LEVEL: u32 = 4;
@@ -112,6 +112,17 @@ const TABLES: [&str; 13] = [
 pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
     let extension = path.extension().unwrap_or_default();
     let extension = extension.to_string_lossy().to_ascii_lowercase();
+    let inner = path
+        .file_stem()
+        .map(Path::new)
+        .and_then(format_by_extension);
+    let is_compressed = compression_by_extension(path) != Compression::None;
+    if is_table && is_compressed && inner == Some(Format::Parquet) {
+        return Err(Error::usage(format!(
+            "{} would be compressed twice",
+            shown(path)
+        )));
+    }
     let written = match &extension[..] {
         other if COMPRESSED.contains(&other) => ".gz and .zst",
         other if is_table && TABLES.contains(&other) => ".tsv, .csv, .jsonl and .parquet",

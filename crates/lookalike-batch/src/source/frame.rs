@@ -82,6 +82,7 @@ pub(super) fn decode<'a>(
         extra: &[],
         place,
         number,
+        line: 0,
     })
 }
 

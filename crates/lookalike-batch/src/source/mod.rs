@@ -302,6 +302,8 @@ pub struct Row<'a> {
     pub place: Place,
     /// The number of the row over all inputs, from 1, bad rows counted; 0 when a row is read again.
     pub number: u64,
+    /// The line on which it starts, as [`BadRow::line`]; 0 when a row is read again.
+    pub line: u64,
 }
 
 /// A row that cannot be used, and why.

@@ -487,6 +487,7 @@ impl<'a> ParsedRow<'a> {
                         extra,
                         place: position.place,
                         number: position.number,
+                        line: position.line,
                     }),
             )
         })

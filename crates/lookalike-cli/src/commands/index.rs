@@ -100,6 +100,7 @@ fn remove(args: &IndexRemoveArgs) -> Result<Outcome> {
     if let Some(file) = &args.ids {
         let text = read_ids(file)
             .map_err(|cause| anyhow!("cannot read the ids in {}: {cause}", file.display()))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         ids.extend(text.lines().filter(|id| !id.is_empty()).map(str::to_owned));
     }
     let threads = settings::threads(args.telling.threads);

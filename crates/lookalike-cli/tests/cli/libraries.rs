@@ -580,6 +580,26 @@ fn bad_rows_are_told() {
     assert_eq!(counts, [3, 1, 2]);
     let ran = place.run("index build strict codes.tsv --fingerprints --strict");
     assert_eq!((ran.code, place.has("strict")), (Some(2), false));
+    // The lines are those of the file, empty ones counted.
+    place.write("blank.tsv", "a\t12\n\n\n\nb\tzz\n");
+    place.write("blank.csv", "id,fingerprint\n\n\"a\nb\",01\n\nc,zz\n");
+    for (line, said) in [
+        ("search lib blank.tsv --fingerprints", "blank.tsv:5:"),
+        ("search lib blank.csv --fingerprints", "blank.csv:6:"),
+    ] {
+        let ran = place.run(line);
+        assert!(ran.err.contains(said), "{line}: {}", ran.err);
+    }
+    place.refused(
+        "search lib codes.tsv --fingerprints -o lib/manifest",
+        &["lib/manifest"],
+    );
+    place.refused(
+        "search lib codes.tsv --fingerprints -o x.parquet.gz",
+        &["twice"],
+    );
+    place.write("ids", "\u{feff}a\n");
+    place.ok("index remove lib --ids ids");
     // Where no row is good, the option that may be the reason is named.
     place.write("all.tsv", "xyz\n");
     place.write("all.jsonl", "{\"fingerprint\":\"xyz\"}\n");
@@ -646,8 +666,8 @@ fn poor_texts_match_what_is_equal() {
         assert_eq!(found("--nearest 1")[0], "one p 0");
         let summary: Value =
             serde_json::from_slice(&place.ok("search lib q.jsonl --json -o out.tsv").out).unwrap();
-        let counts = ["queries", "without", "matched"].map(|it| summary[it].as_u64().unwrap());
-        assert_eq!(counts, [6, 5, 4]);
+        let counts = ["queries", "poor", "without", "matched"];
+        assert_eq!(counts.map(|it| summary[it].as_u64().unwrap()), [6, 4, 1, 4]);
         // As rows are removed and segments are merged, rows get other places.
         place.ok("index verify lib");
         place.ok("index remove lib p u");
@@ -662,7 +682,9 @@ fn poor_texts_match_what_is_equal() {
         let expected = ["one s 0", "one w 0", "two v 0", "raw t 0", "rich r 0"];
         assert_eq!(found("--distance 0"), expected);
         place.ok("index verify lib");
-        place.ok("index remove lib s t v w");
+        place.ok("index remove lib s");
+        assert_eq!(self::info(&place, "lib")["poor"], 3);
+        place.ok("index remove lib t v w");
         assert_eq!(found("--distance 0"), ["rich r 0"]);
         place.ok("index verify lib");
     }
@@ -714,6 +736,12 @@ fn rows_left_out_have_numbers() {
     assert_eq!(place.run("index build apart a.jsonl").code, Some(1));
     assert_eq!(place.run("index add apart b.jsonl").code, Some(1));
     assert_eq!(place.run("index build together c.jsonl").code, Some(1));
+    // Also where a whole input is left out.
+    place.write("empty.jsonl", [text(""), "bad\n".to_owned()].concat());
+    place.write("last.jsonl", text("the last of all rows"));
+    place.run("index add apart empty.jsonl");
+    place.ok("index add apart last.jsonl");
+    assert_eq!(rows(place.ok("search apart last.jsonl").text())[0][1], "13");
     for library in ["apart", "together"] {
         let ran = place.run(&format!("search {library} c.jsonl --distance 0"));
         let found = rows(ran.text()).into_iter();
