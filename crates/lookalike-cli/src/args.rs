@@ -1478,8 +1478,10 @@ pub(crate) struct AuditArgs {
     /// after them, and edited copies of some are put through the same plan. The summary gives recall
     /// and precision with their 95 % intervals
     ///
-    /// Without a number about one in eighty is drawn, from 500 to 4,000; 2,000 where the size of the
-    /// input is not known. The more are drawn, the narrower the intervals.
+    /// Without a number about one in eighty is drawn, from 500 to 1,000; 1,000 where the size of the
+    /// input is not known. The more are drawn, the narrower the intervals, and the longer the run takes.
+    /// Of a compressed input fewer may be drawn, which is told, since it cannot be looked into before it
+    /// is read.
     #[arg(
         long,
         value_name = "N",

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::commands::recipe::features;
-use crate::output::{Printer, Tone, bar, bytes, count, visible};
+use crate::output::{Printer, Tone, bar, bytes, count, plural, visible};
 use crate::progress::Reporter;
 use crate::settings::{self, ForecastOf};
 
@@ -101,6 +101,13 @@ fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer)
         if forecast.threads == 1 { "" } else { "s" }
     );
     line("time", &time);
+    if forecast.bad > 0 {
+        let bad = plural(forecast.bad, "row", "rows");
+        line(
+            "bad",
+            &format!("{bad} of what was read cannot be used: a run says which and why"),
+        );
+    }
     text
 }
 

@@ -130,21 +130,22 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
         .iter()
         .map(|(what, place)| (*what, &**place))
         .collect();
-    check_apart(&places)?;
-    let recipe = Path::new(&args.matching.rule.recipe);
-    for (what, place) in named {
-        if recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place) {
+    check_apart(&places, &[&args.matching.rule.recipe])
+}
+
+/// Outputs, each with what it is called, go to different places, none of which is a file of a recipe
+/// that was asked for.
+fn check_apart(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
+    for recipe in recipes.iter().map(Path::new) {
+        let is_recipe =
+            |place| recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place);
+        if let Some((what, place)) = named.iter().find(|(_, place)| is_recipe(place)) {
             bail!(
                 "{} is the recipe of --recipe, and {what} would overwrite it: write elsewhere",
                 place.display()
             );
         }
     }
-    Ok(())
-}
-
-/// Outputs, each with what it is called, go to different places.
-fn check_apart(named: &[(&str, &Path)]) -> Result<()> {
     for (index, (what, place)) in named.iter().enumerate() {
         let mut before = named[..index].iter();
         if let Some((other, _)) = before.find(|(_, earlier)| is_one_file(earlier, place)) {
@@ -208,7 +209,9 @@ impl PairsRun {
             &Keep::First,
         )?;
         let pairs = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table("pairs", &pairs, args.rejected.as_deref(), running.json)?;
+        let recipe = &args.matching.rule.recipe;
+        let named = [("pairs", Some(&pairs)), rejected(&args.rejected)];
+        check_outputs(&named, running.json, &[recipe])?;
         let outputs = PairsOutputs {
             pairs: output(&pairs),
             all: args.all,
@@ -236,12 +239,8 @@ pub(crate) struct FingerprintRun {
 impl FingerprintRun {
     pub(crate) fn new(args: &FingerprintArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(
-            "the table",
-            &table,
-            args.rejected.as_deref(),
-            args.running.json,
-        )?;
+        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        check_outputs(&named, args.running.json, &[&args.recipe])?;
         let recipe = load_recipe(&args.recipe, &args.changes)?;
         let method = args.method.unwrap_or_else(|| SketchMethod::usual(&recipe));
         let sketch = match (method, args.format) {
@@ -307,12 +306,8 @@ pub(crate) struct SegmentRun {
 impl SegmentRun {
     pub(crate) fn new(args: &SegmentArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(
-            "the table",
-            &table,
-            args.rejected.as_deref(),
-            args.running.json,
-        )?;
+        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        check_outputs(&named, args.running.json, &[&args.recipe])?;
         refuse_features(&args.reading)?;
         let settings = SegmentSettings {
             recipe: load_recipe(&args.recipe, &args.changes)?,
@@ -349,12 +344,8 @@ pub(crate) struct IdfRun {
 impl IdfRun {
     pub(crate) fn new(args: &IdfArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(
-            "the table",
-            &table,
-            args.rejected.as_deref(),
-            args.running.json,
-        )?;
+        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        check_outputs(&named, args.running.json, &[&args.recipe])?;
         refuse_features(&args.reading)?;
         let settings = IdfSettings {
             recipe: load_recipe(&args.recipe, &args.changes)?,
@@ -434,7 +425,7 @@ fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
     if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
         bail!("{what} cannot go to standard output, which takes the table of effects");
     }
-    check_apart(&named)
+    check_apart(&named, &[&args.recipe])
 }
 
 /// Edits as typed.
@@ -578,12 +569,9 @@ pub(crate) struct SearchRun {
 impl SearchRun {
     pub(crate) fn new(args: &SearchArgs) -> Result<Self> {
         let table = args.output.clone().unwrap_or_else(|| PathBuf::from("-"));
-        check_table(
-            "the table",
-            &table,
-            args.rejected.as_deref(),
-            args.running.json,
-        )?;
+        let named = [("the table", Some(&table)), rejected(&args.rejected)];
+        let recipes: Vec<&str> = args.recipe.iter().map(String::as_str).collect();
+        check_outputs(&named, args.running.json, &recipes)?;
         let default = plan::Settings::default().threshold;
         let threshold = args.threshold.unwrap_or(default);
         let verify = args.verify.unwrap_or(Verify::Jaccard);
@@ -656,15 +644,20 @@ pub(crate) fn digits(notation: Option<Notation>) -> Digits {
     }
 }
 
-/// A table and rejected rows go to different places.
-fn check_table(what: &str, table: &Path, rejected: Option<&Path>, json: bool) -> Result<()> {
-    let named = [
-        Some((what, table)),
-        rejected.map(|it| ("rejected rows", it)),
-    ];
-    let named: Vec<_> = named.into_iter().flatten().collect();
+/// An output that may be asked for, with what it is called.
+type Named<'a> = (&'a str, Option<&'a PathBuf>);
+
+fn rejected(place: &Option<PathBuf>) -> Named<'_> {
+    ("rejected rows", place.as_ref())
+}
+
+/// Outputs go to different places, only one of them to standard output, and none to a recipe.
+fn check_outputs(named: &[Named<'_>], json: bool, recipes: &[&str]) -> Result<()> {
+    let named = named.iter().copied();
+    let given = named.filter_map(|(what, place)| Some((what, place?.as_path())));
+    let named: Vec<_> = given.collect();
     check_standard_output(named.iter().map(|&(_, place)| place), json)?;
-    check_apart(&named)
+    check_apart(&named, recipes)
 }
 
 /// Standard output takes one thing only.

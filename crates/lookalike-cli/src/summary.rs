@@ -493,15 +493,22 @@ const NAMED_EDITS: usize = 5;
 /// What an audit says; `reported` are what the run reports.
 fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer: &Printer) {
     let Some(audit) = audit else { return };
+    let wanted = match audit.wanted > audit.drawn {
+        true => format!(" of {} wanted", count(audit.wanted)),
+        false => String::new(),
+    };
     let heading = format!(
-        "Audit: {} drawn (seed {}) and compared exactly with all read after them",
+        "Audit: {}{wanted} drawn (seed {}) and compared exactly with all read after them",
         plural(audit.drawn, "document", "documents"),
         audit.seed
     );
     let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, &heading));
     let of = |cases: u64| plural(cases, "drawn document", "drawn documents");
+    let least = audit.least_jaccard.map_or_else(String::new, |least| {
+        format!(" with a Jaccard index of {} or more", rounded(least))
+    });
     let recall = format!(
-        "{} of what is similar to {} is found",
+        "{} of what is similar to {}{least} is found",
         share(&audit.recall),
         of(audit.recall.cases)
     );
@@ -654,9 +661,15 @@ fn matching(
     );
     line(text, "matched by", &value);
     if let Some(from) = from {
+        let from = rounded(from);
         let from = format!("with a Jaccard index of {from} or more: no others were compared");
         line(text, "candidates", &from);
     }
+}
+
+/// Four digits behind the point, fewer where they are zeros.
+fn rounded(value: f64) -> f64 {
+    (value * 1e4).round() / 1e4
 }
 
 fn outputs(text: &mut String, done: &Summary, args: &DedupArgs, written: &[(&str, PathBuf)]) {
@@ -822,7 +835,9 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
         let audited = Summary {
             audit: Some(AuditReport {
                 drawn: 1000,
+                wanted: 1000,
                 seed: 4,
+                least_jaccard: None,
                 pairs: 70,
                 recall: share(Some(0.975), 0.9, 0.99, 40),
                 by_length: vec![ByLength {

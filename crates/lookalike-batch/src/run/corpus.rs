@@ -55,6 +55,16 @@ impl Opened {
 }
 
 impl Opened {
+    /// About how many rows all inputs have, if that can be known before they are read.
+    pub(super) fn expected_rows(&self) -> Result<Option<f64>> {
+        let against = self
+            .against
+            .as_ref()
+            .map_or(Ok(Some(0.0)), Inputs::expected_rows)?;
+        let rows = self.inputs.expected_rows()?;
+        Ok(rows.zip(against).map(|(rows, against)| rows + against))
+    }
+
     /// Bytes on disk of all inputs, if they are known.
     pub(super) fn bytes(&self) -> Option<u64> {
         let against = self.against.as_ref().map_or(Some(0), Inputs::total_bytes)?;
@@ -101,6 +111,11 @@ impl<'a> ReadCorpus<'a> {
         progress: &dyn Progress,
     ) -> Result<Self> {
         let audit = Audit::of(settings, plan)?;
+        if let Some(audit) = &audit
+            && let Some(rows) = opened.expected_rows()?
+        {
+            audit.drawing().expect(rows);
+        }
         Self::read_with(opened, settings, plan, (reject, audit, None), progress)
     }
 

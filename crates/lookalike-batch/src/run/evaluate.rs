@@ -11,7 +11,7 @@ use lookalike::evaluate::{
 use lookalike::plan::{Measure, Method, Unit};
 use serde::Serialize;
 
-use super::labelled::{LabelledInputs, LabelledRows, Read, read_clusters, read_labelled};
+use super::labelled::{LabelledInputs, LabelledRows, Read, read_both_clusters, read_labelled};
 use super::progress::{Progress, Stage};
 use crate::error::{Error, Result};
 use crate::rule::{Asked, measure_name, method_name};
@@ -283,8 +283,8 @@ pub struct ClusterSummary {
 pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<ClusterSummary> {
     super::in_pool(files.threads, || {
         let started = Instant::now();
-        let predicted = read_clusters(&files.predicted, &files.read, progress)?;
-        let truth = read_clusters(&files.truth, &files.read, progress)?;
+        let tables = [&files.predicted, &files.truth];
+        let [predicted, truth] = read_both_clusters(tables, &files.read, progress)?;
         let mut ids: Vec<&str> = predicted
             .keys()
             .chain(truth.keys())

@@ -33,6 +33,8 @@ const MOST_COMPARED: u64 = 2_000_000;
 pub struct Forecast {
     /// Documents in the sample.
     pub sampled: u64,
+    /// Rows that were read and cannot be used: a run will reject them, and more behind what was read.
+    pub bad: u64,
     /// The share of all rows that is in the sample.
     pub share: f64,
     /// Documents in all: counted if the whole input was read, else estimated.
@@ -83,6 +85,7 @@ pub(super) struct Sampling {
     /// Rows whose hashes are larger are not in the sample.
     cut: OnceLock<u64>,
     rows: AtomicU64,
+    bad: AtomicU64,
     read: AtomicU64,
     /// Nanoseconds of sketching, over all threads.
     sketching: AtomicU64,
@@ -94,6 +97,7 @@ impl Sampling {
             bytes,
             cut: OnceLock::new(),
             rows: AtomicU64::new(0),
+            bad: AtomicU64::new(0),
             read: AtomicU64::new(0),
             sketching: AtomicU64::new(0),
         }
@@ -123,6 +127,11 @@ impl Sampling {
         self.cut.get().is_some_and(|&cut| hash <= cut)
     }
 
+    /// Takes note of a row that cannot be used.
+    pub(super) fn add_bad(&self) {
+        self.bad.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn is_enough(&self) -> bool {
         self.read.load(Ordering::Relaxed) >= MOST_READ
     }
@@ -134,7 +143,10 @@ impl Sampling {
 
     /// The share of the input that was read.
     fn read_share(&self) -> f64 {
-        (self.read.load(Ordering::Relaxed) as f64 / self.bytes.max(1) as f64).min(1.0)
+        if self.bytes == 0 {
+            return 1.0;
+        }
+        (self.read.load(Ordering::Relaxed) as f64 / self.bytes as f64).min(1.0)
     }
 
     /// The share of the rows that were read that is chosen.
@@ -146,7 +158,7 @@ impl Sampling {
 }
 
 /// Predicts a run from a sample of its rows. At most a gigabyte of the inputs is read; bad rows are
-/// passed over.
+/// passed over and counted.
 ///
 /// # Errors
 /// What cannot be read; standard input, which cannot be read again by the run.
@@ -206,14 +218,17 @@ impl Scale<'_> {
         let share = self.sampling.read_share() * self.sampling.chosen_share();
         let of_documents = 1.0 / share.max(f64::MIN_POSITIVE);
         let of_pairs = survey.scale(of_documents);
-        let rows = self.sampling.rows.load(Ordering::Relaxed) as f64;
-        let documents = rows / self.sampling.read_share().max(f64::MIN_POSITIVE);
+        let rows = self.sampling.rows.load(Ordering::Relaxed);
+        let bad = self.sampling.bad.load(Ordering::Relaxed);
+        let documents =
+            rows.saturating_sub(bad) as f64 / self.sampling.read_share().max(f64::MIN_POSITIVE);
         // Comparing grows with pairs, all else with documents.
         let comparing = survey.comparing.as_secs_f64() / self.threads as f64;
         let finding = (matching - comparing).max(0.0);
         let by_route = survey.by_route.iter();
         Forecast {
             sampled: corpus.len() as u64,
+            bad,
             share,
             documents: documents.round() as u64,
             compared: by_route

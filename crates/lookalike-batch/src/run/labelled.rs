@@ -4,7 +4,9 @@
 //! be those of another file. All texts that have a label are held in memory; of a corpus, those that
 //! a label names.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use lookalike::DocId;
 use lookalike::evaluate::{Labelled, LabelledPair};
@@ -14,8 +16,10 @@ use super::progress::Progress;
 use super::read::position;
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
-use crate::sink::{Output, check_output};
-use crate::source::{Fields, IdField, Inputs, Place, ReadOptions, Row, Scalar, Source};
+use crate::sink::{Output, check_output, tsv_value};
+use crate::source::{
+    Fields, Format, IdField, InputFile, Inputs, Place, ReadOptions, Row, Scalar, Source,
+};
 
 /// Files with labels, and what their rows are.
 #[derive(Debug, Clone)]
@@ -266,6 +270,7 @@ fn read_pairs(
         },
     )?;
     refuse_nothing(&inputs, pairs.len() as u64 + ungraded)?;
+    refuse_no_kinds(&inputs, fields, &kinds)?;
     let texts = if fields.corpus.is_empty() {
         sides.in_order()
     } else {
@@ -275,7 +280,12 @@ fn read_pairs(
                 .find(|(pair, _)| pair.a.0 == id || pair.b.0 == id);
             pair.map_or_else(String::new, |(_, at)| format!("{}: ", at.shown(&inputs)))
         };
-        texts_of(sides, fields, labelled, &named, progress)?
+        let in_tsv = inputs.files().iter().any(is_tsv);
+        let texts = texts_of((sides, in_tsv), fields, labelled, &named, progress)?;
+        let (texts, kept) = by_their_texts(&inputs, texts, pairs)?;
+        repeated += kept.repeated;
+        pairs = kept.pairs;
+        texts
     };
     let pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
     let labelled = Labelled::of_pairs(texts, pairs, kinds.in_order())
@@ -285,6 +295,67 @@ fn read_pairs(
         ungraded,
         repeated,
     })
+}
+
+/// Pairs of texts, each once.
+struct Once {
+    pairs: Vec<(LabelledPair, At)>,
+    repeated: u64,
+}
+
+/// Documents of equal texts become one, as where the texts stand in the rows themselves.
+fn by_their_texts(
+    inputs: &Inputs,
+    texts: Vec<String>,
+    pairs: Vec<(LabelledPair, At)>,
+) -> Result<(Vec<String>, Once)> {
+    let mut numbers = Numbers::default();
+    let number = |text| numbers.number(text);
+    let text_of: Vec<u32> = texts.into_iter().map(number).collect::<Result<_>>()?;
+    let mut once = Once {
+        pairs: Vec::with_capacity(pairs.len()),
+        repeated: 0,
+    };
+    let mut place_of: HashMap<(u32, u32), usize> = HashMap::new();
+    for (pair, at) in pairs {
+        let (a, b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
+        let next = once.pairs.len();
+        let earlier = *place_of.entry((a.min(b), a.max(b))).or_insert(next);
+        match once.pairs.get(earlier) {
+            None => {
+                let (a, b) = (DocId(a), DocId(b));
+                once.pairs.push((LabelledPair { a, b, ..pair }, at));
+            }
+            Some((first, _)) if first.similar == pair.similar => once.repeated += 1,
+            Some((_, first)) => {
+                return Err(at.error(inputs, &conflict(pair.similar, first.shown(inputs))));
+            }
+        }
+    }
+    Ok((numbers.in_order(), once))
+}
+
+/// Where a field of kinds was asked for, some row has it.
+fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Result<()> {
+    match &fields.kind {
+        Some(field) if kinds.of.keys().all(|kind| kind == NO_KIND) => Err(Error::input(format!(
+            "{}: no row says a kind in the field `{field}`",
+            names(inputs)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// How rows without a kind are called.
+const NO_KIND: &str = "(none)";
+
+fn kind_of(field: &str, value: Scalar<'_>) -> Result<String, String> {
+    match value {
+        Scalar::Null | Scalar::Missing => Ok(NO_KIND.to_owned()),
+        Scalar::Text(text) if text.trim().is_empty() => Ok(NO_KIND.to_owned()),
+        Scalar::Number { literal, .. } => Ok(literal.to_owned()),
+        value => text_of(field, value).map(str::to_owned),
+    }
 }
 
 fn conflict(similar: bool, first: String) -> String {
@@ -318,18 +389,34 @@ fn names(inputs: &Inputs) -> String {
     }
 }
 
-/// The texts of a corpus whose ids are these.
+fn is_tsv(file: &InputFile) -> bool {
+    file.format() == Format::TSV
+}
+
+/// An id as tables of TSV have it, if those that it is looked up among are of one.
+fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
+    match in_tsv {
+        true => tsv_value(id),
+        false => Cow::Borrowed(id),
+    }
+}
+
+/// The texts of a corpus whose ids are these, written as in TSV or as they are.
 fn texts_of(
-    ids: Numbers,
+    (ids, in_tsv): (Numbers, bool),
     fields: &PairFields,
     labelled: &LabelledInputs,
     named: &dyn Fn(u32) -> String,
     progress: &dyn Progress,
 ) -> Result<Vec<String>> {
-    let options = ReadOptions {
+    let mut options = ReadOptions {
         again: false,
         ..labelled.read.clone()
     };
+    // The format that was asked for is that of the labels, where the corpus says its own.
+    if fields.corpus.says_its_format() {
+        options.format = None;
+    }
     let corpus = open_apart(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
     rows(
@@ -337,17 +424,19 @@ fn texts_of(
         progress,
         |row| {
             let number = row.number.to_string();
-            let wanted = ids.of.get(row.id.unwrap_or(&number));
-            Ok(wanted.map(|&id| (id, row.text.to_owned())))
+            let id = as_written(row.id.unwrap_or(&number), in_tsv);
+            let wanted = ids.of.get(&*id);
+            Ok(wanted.map(|&number| (number, row.text.to_owned(), id.into_owned())))
         },
         |found, at| {
-            let Some((id, text)) = found else {
+            let Some((number, text, id)) = found else {
                 return Ok(());
             };
-            match &mut texts[id as usize] {
+            match &mut texts[number as usize] {
                 Some((_, first)) => {
                     let first = first.shown(&corpus);
-                    Err(at.error(&corpus, &format!("the id stands in {first} already")))
+                    let reason = format!("the id '{id}' stands in {first} already");
+                    Err(at.error(&corpus, &reason))
                 }
                 missing => {
                     *missing = Some((text, at));
@@ -382,7 +471,7 @@ impl PairFields {
             b: self.side(&self.b, values[1])?,
             label: self.similar(values[2])?,
             kind: match (&self.kind, values.get(3)) {
-                (Some(field), Some(&value)) => Some(text_of(field, value)?.to_owned()),
+                (Some(field), Some(&value)) => Some(kind_of(field, value)?),
                 _ => None,
             },
         })
@@ -452,6 +541,11 @@ fn is_similar(field: &str, value: Scalar<'_>, spelling: Spelling) -> Result<bool
         Scalar::Number { literal, .. } => literal,
         value => text_of(field, value)?.trim(),
     };
+    match label.parse() {
+        Ok(1.0) => return Ok(true),
+        Ok(0.0) => return Ok(false),
+        _ => {}
+    }
     let lower = label.to_lowercase();
     match (SIMILAR.contains(&&*lower), DIFFERENT.contains(&&*lower)) {
         (true, _) => Ok(true),
@@ -542,17 +636,31 @@ fn read_groups(
     })
 }
 
-/// The clusters of documents by their ids, from a table with the columns `id` and `cluster`.
-pub(super) fn read_clusters(
-    path: &std::path::PathBuf,
+/// The clusters of documents by their ids.
+pub(super) type Clusters = HashMap<String, String>;
+
+/// The clusters of two tables with the columns `id` and `cluster`. Where one of them is TSV, the ids of
+/// both are written as there, so that they meet.
+pub(super) fn read_both_clusters(
+    [one, other]: [&PathBuf; 2],
     read: &ReadOptions,
     progress: &dyn Progress,
-) -> Result<HashMap<String, String>> {
+) -> Result<[Clusters; 2]> {
+    let (one, other) = (open_clusters(one, read)?, open_clusters(other, read)?);
+    let mut files = one.files().iter().chain(other.files());
+    let in_tsv = files.any(is_tsv);
+    Ok([
+        read_clusters(&one, in_tsv, progress)?,
+        read_clusters(&other, in_tsv, progress)?,
+    ])
+}
+
+fn open_clusters(path: &PathBuf, read: &ReadOptions) -> Result<Inputs> {
     let id = match &read.fields.id {
         IdField::Named(name) => name.clone(),
         IdField::Default | IdField::RowNumber => "id".to_owned(),
     };
-    let inputs = Inputs::open(
+    Inputs::open(
         std::slice::from_ref(path),
         &ReadOptions {
             again: false,
@@ -564,22 +672,26 @@ pub(super) fn read_clusters(
             },
             ..read.clone()
         },
-    )?;
+    )
+}
+
+fn read_clusters(inputs: &Inputs, in_tsv: bool, progress: &dyn Progress) -> Result<Clusters> {
     let mut clusters: HashMap<String, (String, At)> = HashMap::new();
     rows(
-        &inputs,
+        inputs,
         progress,
         |row| {
             let cluster = match row.extra[0] {
                 Scalar::Number { literal, .. } => literal,
                 value => text_of("cluster", value)?,
             };
-            Ok((row.id.unwrap_or_default().to_owned(), cluster.to_owned()))
+            let id = as_written(row.id.unwrap_or_default(), in_tsv);
+            Ok((id.into_owned(), cluster.to_owned()))
         },
         |(id, cluster), at| match clusters.get(&id) {
             Some((_, first)) => {
-                let first = first.shown(&inputs);
-                Err(at.error(&inputs, &format!("the id '{id}' stands in {first} already")))
+                let first = first.shown(inputs);
+                Err(at.error(inputs, &format!("the id '{id}' stands in {first} already")))
             }
             None => {
                 clusters.insert(id, (cluster, at));
@@ -587,7 +699,7 @@ pub(super) fn read_clusters(
             }
         },
     )?;
-    refuse_nothing(&inputs, clusters.len() as u64)?;
+    refuse_nothing(inputs, clusters.len() as u64)?;
     let clusters = clusters.into_iter();
     Ok(clusters.map(|(id, (cluster, _))| (id, cluster)).collect())
 }

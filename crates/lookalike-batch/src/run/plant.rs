@@ -4,7 +4,7 @@
 //! Everything written follows from inputs and settings: the same at any number of threads. Memory is
 //! that of a run, and the copies of a few hundred documents.
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -261,12 +261,16 @@ impl DrawnPairs {
         Self { most, pairs }
     }
 
-    fn offer(&mut self, number: u64, pair: Pair) {
-        let similarity = pair.similarity.get().to_bits();
-        self.pairs.push((number, pair.a.0, pair.b.0, similarity));
+    fn offer(&mut self, number: u64, (a, b): (DocId, DocId), similarity: Similarity) {
+        let similarity = similarity.get().to_bits();
+        self.pairs.push((number, a.0, b.0, similarity));
         if self.pairs.len() > self.most {
             self.pairs.pop();
         }
+    }
+
+    fn len(&self) -> usize {
+        self.pairs.len()
     }
 
     /// The pairs in the order read.
@@ -362,7 +366,8 @@ impl<'a> Field<'a> {
             .collect()
     }
 
-    /// Finds pairs that resemble one another, of equal texts one.
+    /// Finds pairs that resemble one another: of equal texts the first with the others, and it alone
+    /// with what is similar.
     fn label_natural(&self, progress: &dyn Progress) -> Result<Natural> {
         progress.begin(Stage::Candidates, None);
         let total = self.corpus.len() as u64;
@@ -376,19 +381,45 @@ impl<'a> Field<'a> {
         let mut near_misses = DrawnPairs::new(self.settings.pairs);
         let threshold = self.settings.threshold;
         let draw = |pair: Pair| -> Result<()> {
-            let number = self.planter.rank(&format!("{} {}", pair.a.0, pair.b.0));
-            if threshold.admits_similarity(pair.similarity) {
-                duplicates.offer(number, pair);
-            } else {
-                near_misses.offer(number, pair);
-            }
+            let both = (pair.a, pair.b);
+            let drawn = match threshold.admits_similarity(pair.similarity) {
+                true => &mut duplicates,
+                false => &mut near_misses,
+            };
+            drawn.offer(self.number_of(both), both, pair.similarity);
             Ok(())
         };
         matching::find_pairs(&self.corpus.corpus(), false, draw, &deciding)?;
+        // Those of equal texts take what room is left: there may be any number of them.
+        let mut equal = DrawnPairs::new(self.settings.pairs - duplicates.len());
+        self.equal_pairs(&mut equal);
+        let mut duplicates = duplicates.finish();
+        duplicates.extend(equal.finish());
+        duplicates.sort_unstable_by_key(|&(a, b, _)| (a, b));
         Ok(Natural {
-            duplicates: duplicates.finish(),
+            duplicates,
             near_misses: near_misses.finish(),
         })
+    }
+
+    /// Offers every document of a text that was there before, with the first of that text.
+    fn equal_pairs(&self, to: &mut DrawnPairs) {
+        let sketches = &self.corpus.sketches;
+        let mut first_of = HashMap::new();
+        for document in (0..self.corpus.len()).map(|at| DocId(at as u32)) {
+            if sketches.state(document) == State::Empty {
+                continue;
+            }
+            let first = *first_of.entry(sketches.key(document)).or_insert(document);
+            if first != document {
+                let both = (first, document);
+                to.offer(self.number_of(both), both, Similarity::ONE);
+            }
+        }
+    }
+
+    fn number_of(&self, (a, b): (DocId, DocId)) -> u64 {
+        self.planter.rank(&format!("{} {}", a.0, b.0))
     }
 
     fn write(

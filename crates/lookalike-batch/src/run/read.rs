@@ -35,7 +35,8 @@ pub(super) struct Reader<'a> {
 struct Worker {
     parse: ParseScratch,
     scratch: Scratch,
-    counter: Counter,
+    /// For the audit, if there is one.
+    counter: Option<Counter>,
 }
 
 /// Features of short documents that are kept from the first reading: 96 MiB.
@@ -96,7 +97,10 @@ impl Reader<'_> {
     }
 
     fn work(&self, inputs: &Inputs, joined: &Mutex<Joined>, progress: &dyn Progress) -> Result<()> {
-        let mut worker = Worker::default();
+        let mut worker = Worker {
+            counter: self.audit.map(|(audit, _)| audit.counter()),
+            ..Worker::default()
+        };
         let is_enough = || self.sampling.is_some_and(Sampling::is_enough);
         while lock(joined).failure.is_none() && !is_enough() {
             let Some(block) = inputs.next_block()? else {
@@ -152,17 +156,21 @@ impl Reader<'_> {
             scratch,
             counter,
         } = worker;
-        let audit = self.audit.map(|(audit, _)| (audit, audit.drawing().base()));
+        let base = self.audit.map_or(0, |(audit, _)| audit.drawing().base());
         let mut part = Documents::with_sketches(self.sketches());
         inputs.parse(block, parse, &mut |row| {
             if let Some(sampling) = self.sampling {
-                if let Ok(row) = row
-                    && sampling.takes(row.number)
-                {
+                let Ok(row) = row else {
+                    sampling.add_bad();
+                    return Ok(());
+                };
+                if sampling.takes(row.number) {
                     let begun = Instant::now();
-                    if part.push(&row, &self.extra).is_ok() {
-                        self.sketcher
-                            .add(&analyze(&self.analyzer, &row, scratch), &mut part.sketches);
+                    match part.push(&row, &self.extra) {
+                        Ok(()) => self
+                            .sketcher
+                            .add(&analyze(&self.analyzer, &row, scratch), &mut part.sketches),
+                        Err(_) => sampling.add_bad(),
                     }
                     sampling.add_sketching(begun.elapsed());
                 }
@@ -174,11 +182,12 @@ impl Reader<'_> {
                     match part.push(&row, &self.extra) {
                         Ok(()) => {
                             let analysis = analyze(&self.analyzer, &row, scratch);
-                            let Some((audit, base)) = audit else {
+                            let (Some((audit, _)), Some(counter)) = (self.audit, &mut *counter)
+                            else {
                                 self.sketcher.add(&analysis, &mut part.sketches);
                                 return Ok(());
                             };
-                            audit.begin(&analysis, counter);
+                            counter.begin(&analysis);
                             let sketches = &mut part.sketches;
                             let see = &mut |features: &[u64]| counter.see(features);
                             self.sketcher.add_seen(&analysis, sketches, see);

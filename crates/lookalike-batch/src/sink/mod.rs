@@ -25,6 +25,7 @@ pub use atomic::{AtomicFile, abandon_all};
 pub use bytes::{ByteWriter, check_output};
 pub use kept::{check_kept, prepare_kept};
 pub use prepared::{Prepared, commit_all};
+pub(crate) use table::tsv_value;
 pub use table::{Cell, Column, TableRows, TableWriter, check_table};
 
 /// Where an output goes.

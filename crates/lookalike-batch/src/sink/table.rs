@@ -5,6 +5,7 @@
 //! has no quoting, so a tab, a line feed or a carriage return in a value is written as `\t`, `\n`
 //! or `\r`; everything else stands for itself.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -544,6 +545,17 @@ pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut 
         }
         _ => out.push_str(text),
     }
+}
+
+/// A value as it stands in TSV.
+pub(crate) fn tsv_value(text: &str) -> Cow<'_, str> {
+    let is_special = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
+    if !text.bytes().any(is_special) {
+        return Cow::Borrowed(text);
+    }
+    let mut value = String::new();
+    put_delimited(text, b'\t', false, &mut value);
+    Cow::Owned(value)
 }
 
 /// Appends a JSON string with its quotes.

@@ -21,6 +21,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 
+use super::file::InputFile;
 use super::values::{Kind, Plan, Values};
 use crate::error::{Error, Result};
 
@@ -104,6 +105,16 @@ fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
 }
 
 /// Whether a file has a column of this name at its top.
+/// How many rows a file says that it has.
+pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
+    let broken = |cause: ParquetError| Error::input(format!("{}: {cause}", file.name()));
+    let opened = PositionedFile::new(file.reopen()?)
+        .map_err(|cause| Error::reading("open", file.name(), cause))?;
+    let metadata = ArrowReaderMetadata::load(&opened, Default::default()).map_err(broken)?;
+    let rows = metadata.metadata().file_metadata().num_rows();
+    Ok(u64::try_from(rows).unwrap_or(0))
+}
+
 pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<bool> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone())?;
     Ok(builder.schema().fields().find(name).is_some())

@@ -113,7 +113,7 @@ impl OpenTable {
         self.bytes.last().copied().unwrap_or(0)
     }
 
-    fn rows(&self) -> u64 {
+    pub(super) fn rows(&self) -> u64 {
         let last = self.starts.last().zip(self.batches.last());
         last.map_or(0, |(start, batch)| start + batch.num_rows() as u64)
     }

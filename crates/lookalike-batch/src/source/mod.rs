@@ -42,6 +42,7 @@ mod block;
 mod columnar;
 mod decode;
 mod delimited;
+mod density;
 mod expand;
 mod features;
 mod file;
@@ -110,6 +111,14 @@ impl Source {
     /// Whether there is nothing to read from.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Paths(paths) if paths.is_empty())
+    }
+
+    /// Whether it is known of everything what format it has, by itself.
+    pub(crate) fn says_its_format(&self) -> bool {
+        match self {
+            Self::Paths(paths) => paths.iter().all(|path| format_by_extension(path).is_some()),
+            Self::Table(_) => true,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use lookalike::Recipe;
-use lookalike::evaluate::Sweep;
+use lookalike::evaluate::{Goal, Sweep};
 use lookalike::plan::{Measure, Method, Settings, Unit};
 use lookalike_batch::run::{self, Price, TuneSummary, TunedSummary, measure_name, method_name};
 use lookalike_batch::sink::{ByteWriter, Output};
@@ -54,6 +54,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     };
     warn_of_ids(&done.labelled, printer);
     warn_of_few(&done, printer);
+    warn_of_missed_goal(&done, settings.options.goal, printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)
@@ -69,6 +70,21 @@ fn warn_of_few(done: &TuneSummary, printer: Printer) {
              Label some 200 pairs, or make more with lookalike plant",
             count(similar),
             count(different)
+        ));
+    }
+}
+
+/// Says that the goal was reached on the half to choose by alone.
+fn warn_of_missed_goal(done: &TuneSummary, goal: Goal, printer: Printer) {
+    let precision = done.held_back.metrics.precision;
+    if let (Goal::Precision(least), Some(value)) = (goal, precision.value)
+        && value < least
+    {
+        printer.warn(format!(
+            "the goal is missed on the half held back: precision {} where {} is wanted. Label more pairs, \
+             or give a higher goal",
+            figure(precision),
+            done.goal
         ));
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of the commands that measure against labels.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use lookalike::Threshold;
@@ -14,7 +14,7 @@ use lookalike_batch::run::{
 };
 use lookalike_batch::sink::Output;
 
-use super::{check_standard_output, of_sequences, output, read_options, threads};
+use super::{check_apart, is_standard, of_sequences, output, read_options, threads};
 use crate::args::{
     EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs, Verify, Ways,
 };
@@ -30,9 +30,11 @@ pub(crate) struct EvalRun {
 
 impl EvalRun {
     pub(crate) fn new(args: &EvalArgs) -> Result<Self> {
-        let places = [args.csv.as_deref(), args.svg.as_deref()];
-        // What is printed is data itself.
-        check_standard_output(places.into_iter().flatten(), true)?;
+        let named = [
+            ("--csv", args.csv.as_deref()),
+            ("--svg", args.svg.as_deref()),
+        ];
+        check_eval_outputs(&named, &args.ways.recipe)?;
         let mut inputs = labelled(
             &args.inputs,
             &args.labels,
@@ -42,7 +44,10 @@ impl EvalRun {
         if let LabelledRows::Pairs(fields) = &mut inputs.rows {
             fields.kind.clone_from(&args.kind);
         }
-        inputs.outputs = places.into_iter().flatten().map(output).collect();
+        inputs.outputs = named
+            .iter()
+            .filter_map(|(_, place)| place.map(output))
+            .collect();
         let lowest = lowest(args.ways.from, &inputs)?;
         Ok(Self {
             inputs,
@@ -58,6 +63,27 @@ impl EvalRun {
             chart: args.svg.clone(),
         })
     }
+}
+
+/// Standard output takes what is printed; the others go to different files.
+fn check_eval_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Result<()> {
+    let named: Vec<_> = named
+        .iter()
+        .filter_map(|&(what, place)| Some((what, place?)))
+        .collect();
+    for &(what, place) in &named {
+        if is_standard(place) {
+            bail!("{what} - is taken: standard output gets the table, or the JSON: give a file");
+        }
+        if what == "--svg" && place.extension().is_none_or(|it| it != "svg") {
+            bail!(
+                "--svg {} would be an SVG: give it the extension .svg",
+                place.display()
+            );
+        }
+    }
+    let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
+    check_apart(&named, &recipes)
 }
 
 /// Everything about one tuning.
@@ -78,6 +104,12 @@ impl TuneRun {
                 place.display()
             );
         }
+        let named: Vec<_> = args
+            .output
+            .iter()
+            .map(|it| ("the tuned recipe", &**it))
+            .collect();
+        check_apart(&named, &[&args.recipe])?;
         let mut inputs = labelled(
             &args.inputs,
             &args.labels,
@@ -193,7 +225,10 @@ fn grades(labels: &Labels) -> Result<Option<Grades>> {
     let (Some(positive), Some(negative)) = (labels.positive, labels.negative) else {
         return Ok(None);
     };
-    if !(positive.is_finite() && negative.is_finite() && negative < positive) {
+    if let Some(grade) = [positive, negative].into_iter().find(|it| !it.is_finite()) {
+        bail!("{grade} is no grade for --positive or --negative: give a number");
+    }
+    if negative >= positive {
         bail!(
             "--negative {negative} must be below --positive {positive}: a pair cannot be similar and \
              not similar"

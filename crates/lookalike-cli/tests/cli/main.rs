@@ -30,6 +30,7 @@ mod scale;
 mod service;
 mod serving;
 mod storing;
+mod summaries;
 mod support;
 mod words;
 mod yanyiwu;

@@ -661,3 +661,27 @@ fn giant_and_stretched_clusters_are_named() {
     assert!(reasons(chain(6), options).is_empty());
     assert!(reasons(chain(7), "").is_empty());
 }
+
+#[test]
+fn a_prediction_from_nothing_or_of_bad_rows_is_one() {
+    let place = Place::new();
+    place.write("empty.jsonl", "");
+    let text = place
+        .ok("dedup empty.jsonl --explain-plan")
+        .text()
+        .to_owned();
+    assert!(text.contains("about 0.0 s"), "{text}");
+    place.write(
+        "bad.jsonl",
+        "{\"id\":\"a\",\"text\":\"one two\"}\njunk\n{\"id\":\"b\",\"text\":7}\n",
+    );
+    let ran = place.ok("dedup bad.jsonl --explain-plan --json");
+    let json: serde_json::Value = serde_json::from_slice(&ran.out).unwrap();
+    assert_eq!(json["forecast"]["documents"], 1, "{json}");
+    assert_eq!(json["forecast"]["bad"], 2);
+    let text = place.ok("dedup bad.jsonl --explain-plan").text().to_owned();
+    assert!(
+        text.contains("2 rows of what was read cannot be used"),
+        "{text}"
+    );
+}

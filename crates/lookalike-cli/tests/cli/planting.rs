@@ -53,7 +53,7 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
                 (same == "1", same == "1"),
                 (similarity >= 0.75, kind == "natural")
             );
-            assert!(similarity >= 0.5 && of_a != of_b);
+            assert!(similarity >= 0.5);
             assert!(pairs.insert((at(a), at(b))));
             continue;
         }
@@ -70,14 +70,21 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
     }
     assert_eq!(copies.len(), planted.len() - 300);
     assert!(copies.len() > 150, "{}", copies.len());
-    // All pairs of different texts of which no earlier document is equal to one.
+    // All pairs of different texts of which no earlier document is equal to one, and of equal texts
+    // those with the first.
     let first = |at: usize| (0..at).all(|earlier| truth[at][earlier] < 1.0);
     let all = (0..300).filter(|&b| first(b)).flat_map(|b| {
         let truth = &truth;
         let alike = (0..b).filter(move |&a| first(a) && truth[b][a] >= 0.5);
         alike.map(move |a| (a, b))
     });
-    assert_eq!(pairs, all.collect::<HashSet<_>>());
+    let equal = (0..300).filter(|&b| !first(b)).map(|b| {
+        let mut earlier = (0..b).filter(|&a| truth[b][a] >= 1.0);
+        (earlier.next().unwrap(), b)
+    });
+    let equal: Vec<_> = equal.collect();
+    assert!(!equal.is_empty());
+    assert_eq!(pairs, all.chain(equal).collect::<HashSet<_>>());
 }
 
 #[test]
@@ -177,4 +184,41 @@ fn what_cannot_be_planted_is_refused() {
         place.refused(&format!("plant {line}"), words);
         assert!(!place.has("l.tsv") && !place.has("o.jsonl"));
     }
+}
+
+/// Equal texts were there already too: each is labelled with the first of them.
+#[test]
+fn equal_texts_are_natural_pairs() {
+    let place = Place::new();
+    let (text, other) = ("one two three four five six", "seven eight nine ten");
+    place.write(
+        "in.jsonl",
+        jsonl([
+            ("a", text),
+            ("b", other),
+            ("c", text),
+            ("d", "ONE two three four five six"),
+            ("e", ""),
+        ]),
+    );
+    place.ok("plant in.jsonl -o o.jsonl --labels l.tsv --documents 1 --recipe words-1");
+    let natural: Vec<_> = rows(&place.read("l.tsv"))
+        .into_iter()
+        .filter(|row| row[3] == "natural")
+        .collect();
+    let pairs: Vec<_> = natural
+        .iter()
+        .map(|row| (&row[0][..], &row[1][..], &row[6][..]))
+        .collect();
+    assert_eq!(pairs, [("a", "c", "1"), ("a", "d", "1")]);
+    // They take what room is left.
+    place.ok("plant in.jsonl -o o.jsonl --labels l.tsv --documents 1 --recipe words-1 --pairs 1");
+    let table = place.read("l.tsv");
+    assert_eq!(
+        table
+            .lines()
+            .filter(|line| line.contains("natural"))
+            .count(),
+        1
+    );
 }

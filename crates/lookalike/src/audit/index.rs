@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use crate::arch::prefetch;
 use crate::hash::mix;
 use crate::types::Threshold;
-use crate::verify::intersection;
 
 /// Which drawn texts have a feature.
 #[derive(Debug)]
 pub(super) struct Index {
     looks: Looks,
-    /// A bit for every key that may be there: 16 to 64 bits a key.
+    /// A bit for every key that may be there: 32 to 64 bits a key.
     bits: Vec<u64>,
     /// Keys that are indexed, by themselves, with open addressing; at most half full.
     slots: Vec<Slot>,
@@ -19,6 +18,8 @@ pub(super) struct Index {
     keys: usize,
     /// The texts with a key besides the last one.
     links: Vec<Link>,
+    /// Of every text, how many of its keys a similar document has at the least.
+    least: Vec<u32>,
     /// In how many drawn texts keys occur, whether indexed or not, up to 255; keys that share a
     /// counter count as more frequent than they are, which costs time alone.
     counts: Vec<u8>,
@@ -56,7 +57,7 @@ impl Slot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Looks {
     floor: Threshold,
-    /// Bins of a text with many features, a power of two.
+    /// A text with many features is looked up by so many bins, a power of two.
     bins: usize,
     /// A text with more distinct features has many.
     most: usize,
@@ -64,7 +65,7 @@ pub(super) struct Looks {
     reach: usize,
 }
 
-/// The most bins: a feature chooses by a byte.
+/// Bins that texts with many features are compared by: a feature chooses by a byte.
 const BINS: usize = 256;
 
 /// A floor below this would need more bins.
@@ -100,9 +101,9 @@ impl Looks {
         if features.len() <= self.most {
             return Cow::Borrowed(features);
         }
-        let mut bins = Bins::new(self.bins);
-        bins.take(features);
-        bins.keys().collect::<Vec<_>>().into()
+        let mut keys = Vec::new();
+        Bins::of(features).keys(self.bins, &mut keys);
+        keys.into()
     }
 
     /// Whether a document of so many features, repetitions counted, may be similar to a text that has
@@ -112,30 +113,29 @@ impl Looks {
     }
 }
 
-/// What is indexed of a text, by what a similar document has of it at the least.
+/// What a document has to have of a text with many features besides keys.
 #[derive(Debug)]
-pub(super) struct Indexed {
-    /// So many of the keys that are indexed.
-    pub(super) least: u32,
-    /// So many of the bins.
-    least_bins: usize,
-    /// The keys of the bins, ascending; none of a text that has not many features.
-    bins: Box<[u64]>,
+pub(super) struct Binned {
+    tags: Tags,
+    /// A similar document has so many of the tags at the least.
+    least: usize,
 }
 
-impl Indexed {
-    /// Of a text that nothing is similar to.
-    pub(super) fn nothing() -> Self {
-        Self {
-            least: u32::MAX,
-            least_bins: 0,
-            bins: Box::default(),
-        }
+impl Binned {
+    fn of(features: &[u64], floor: Threshold) -> Self {
+        let tags = Bins::of(features).tags();
+        let count = tags.iter().filter(|&&tag| tag != 0).count();
+        let least = count - most_differing(count, floor);
+        Self { tags, least }
     }
 
-    /// Whether a document with these keys of bins, ascending, may be similar.
-    pub(super) fn may_be_similar(&self, keys: &[u64]) -> bool {
-        self.bins.is_empty() || intersection(keys, &self.bins) >= self.least_bins
+    /// Whether the document that was looked at may be similar.
+    #[inline(always)]
+    pub(super) fn may_be_similar(&self, looked: &mut Looked) -> bool {
+        let tags = looked.tags.get_or_insert_with(|| looked.bins.tags());
+        let shared = |(&own, &other): (&u8, &u8)| u16::from(own == other && own != 0);
+        let shared: u16 = self.tags.iter().zip(tags.iter()).map(shared).sum();
+        usize::from(shared) >= self.least
     }
 }
 
@@ -146,16 +146,24 @@ pub(super) struct Looked {
     first: Vec<u64>,
     /// Keep so many of the features.
     keep: usize,
-    bins: Option<Bins>,
+    /// Filled for a document that may be similar to a text that has many features.
+    bins: Bins,
+    may_have_many: bool,
+    /// The tags of the bins, if anybody has asked for them.
+    tags: Option<Tags>,
     keys: Vec<u64>,
 }
 
 impl Looked {
-    /// Begins with a document of so many features.
+    /// Begins with a document of so many features, repetitions counted.
     pub(super) fn begin(&mut self, looks: Looks, features: usize) {
         self.first.clear();
         self.keep = looks.reach.saturating_mul(2);
-        self.bins = looks.may_have_many(features).then(|| Bins::new(looks.bins));
+        self.may_have_many = looks.may_have_many(features);
+        self.tags = None;
+        if self.may_have_many {
+            self.bins.clear();
+        }
     }
 
     /// Takes features of the document.
@@ -164,8 +172,8 @@ impl Looked {
         let room = self.keep - self.first.len();
         self.first
             .extend_from_slice(&features[..features.len().min(room)]);
-        if let Some(bins) = &mut self.bins {
-            bins.take(features);
+        if self.may_have_many {
+            self.bins.take(features);
         }
     }
 
@@ -177,7 +185,7 @@ impl Looked {
         count: usize,
         all: impl FnOnce(&mut Vec<u64>),
     ) -> &[u64] {
-        if looks.reach < least_distinct(&self.first) as usize {
+        if has_more_distinct(&self.first, looks.reach) {
             return &[];
         }
         if self.first.len() < count {
@@ -187,12 +195,13 @@ impl Looked {
         &self.first
     }
 
-    /// The keys of the bins of a document that may be similar to a text that has many features,
-    /// ascending.
-    pub(super) fn keys(&mut self) -> &[u64] {
+    /// The keys of a document that may be similar to a text that has many features.
+    #[inline(always)]
+    pub(super) fn keys(&mut self, looks: Looks) -> &[u64] {
         self.keys.clear();
-        self.keys.extend(self.bins.iter().flat_map(Bins::keys));
-        self.keys.sort_unstable();
+        if self.may_have_many {
+            self.bins.keys(looks.bins, &mut self.keys);
+        }
         &self.keys
     }
 }
@@ -206,7 +215,6 @@ struct Bins {
     /// Features that follow one another go to lanes of their own: see the first round of
     /// FastSimilaritySketch.
     lanes: [[u32; BINS]; LANES],
-    count: usize,
 }
 
 const LANES: usize = 4;
@@ -216,17 +224,32 @@ const NOBODY: u32 = u32::MAX;
 
 const BIN_DOMAIN: u64 = 0x6175_6469_745f_6269;
 
+/// Of each bin a byte of its least hash: 0 if it is empty, and only then.
+type Tags = [u8; BINS];
+
+impl Default for Bins {
+    fn default() -> Self {
+        Self {
+            lanes: [[NOBODY; BINS]; LANES],
+        }
+    }
+}
+
 impl Bins {
-    fn new(count: usize) -> Self {
-        let lanes = [[NOBODY; BINS]; LANES];
-        Self { lanes, count }
+    fn of(features: &[u64]) -> Self {
+        let mut bins = Self::default();
+        bins.take(features);
+        bins
+    }
+
+    fn clear(&mut self) {
+        self.lanes.as_flattened_mut().fill(NOBODY);
     }
 
     #[inline(always)]
     fn take(&mut self, features: &[u64]) {
-        let mask = self.count - 1;
         let mut put = |lane: usize, feature: u64| {
-            let bin = (feature >> 24) as u8 as usize & mask;
+            let bin = (feature >> 24) as u8 as usize;
             let hash = (feature >> 32) as u32 & 0x01ff_ffff;
             let least = &mut self.lanes[lane][bin];
             *least = hash.min(*least);
@@ -240,13 +263,43 @@ impl Bins {
         rest.iter().for_each(|&feature| put(0, feature));
     }
 
-    /// What the bins that are not empty hold, each as a key that other bins do not have.
-    fn keys(&self) -> impl Iterator<Item = u64> {
-        let least = |bin: usize| self.lanes.iter().map(|lane| lane[bin]).min();
-        (0..self.count).filter_map(move |bin| {
-            let hash = least(bin).filter(|&hash| hash != NOBODY)?;
-            Some(mix((bin as u64) << 32 ^ u64::from(hash) ^ BIN_DOMAIN))
+    #[inline(always)]
+    fn least(&self) -> [u32; BINS] {
+        let [mut least, others @ ..] = self.lanes;
+        for lane in &others {
+            for (least, &value) in least.iter_mut().zip(lane) {
+                *least = value.min(*least);
+            }
+        }
+        least
+    }
+
+    #[inline(always)]
+    fn tags(&self) -> Tags {
+        self.least().map(|hash| match hash {
+            NOBODY => 0,
+            hash => (hash as u8).max(1),
         })
+    }
+
+    /// What so many bins hold, which these are joined to, each as a key that no other bin has; none of
+    /// those that are empty.
+    #[inline(always)]
+    fn keys(&self, count: usize, keys: &mut Vec<u64>) {
+        let mut least = self.least();
+        let (joined, others) = least.split_at_mut(count);
+        for bins in others.chunks_exact(count) {
+            for (joined, &value) in joined.iter_mut().zip(bins) {
+                *joined = value.min(*joined);
+            }
+        }
+        let filled = joined
+            .iter()
+            .enumerate()
+            .filter(|&(_, &hash)| hash != NOBODY);
+        let key =
+            |(bin, &hash): (usize, &u32)| mix((bin as u64) << 32 ^ u64::from(hash) ^ BIN_DOMAIN);
+        keys.extend(filled.map(key));
     }
 }
 
@@ -285,6 +338,9 @@ const END: u32 = u32::MAX;
 
 const LEAST_SLOTS: usize = 1 << 12;
 
+/// Slots for a word of bits: at most half of them are taken.
+const SLOTS_A_WORD: usize = 4;
+
 impl Index {
     pub(super) fn new(looks: Looks) -> Self {
         Self::with_counts(looks, vec![0; COUNTERS])
@@ -298,10 +354,11 @@ impl Index {
     fn with_counts(looks: Looks, counts: Vec<u8>) -> Self {
         Self {
             looks,
-            bits: vec![0; LEAST_SLOTS / 2],
+            bits: vec![0; LEAST_SLOTS / SLOTS_A_WORD],
             slots: vec![Slot::EMPTY; LEAST_SLOTS],
             keys: 0,
             links: Vec::new(),
+            least: Vec::new(),
             counts,
         }
     }
@@ -318,11 +375,13 @@ impl Index {
         }
     }
 
-    /// Indexes a text by those of its features, ascending, that are rarest here, or of its bins if it
-    /// has many.
-    pub(super) fn insert(&mut self, text: u32, features: &[u64]) -> Indexed {
+    /// Indexes the next text by those of its features, ascending, that are rarest here, or of its bins
+    /// if it has many, which are returned. To one without features nothing is similar.
+    pub(super) fn insert(&mut self, features: &[u64]) -> Option<Binned> {
+        let text = self.least.len() as u32;
         if features.is_empty() {
-            return Indexed::nothing();
+            self.least.push(u32::MAX);
+            return None;
         }
         let keys = self.looks.keys_of(features);
         let lacking = match keys {
@@ -331,17 +390,22 @@ impl Index {
         };
         let least = keys.len().div_ceil(FOUND).min(keys.len() - lacking);
         self.link_rarest(text, &keys, lacking + least);
-        let least_bins = keys.len() - lacking;
-        let mut bins = match keys {
-            Cow::Borrowed(_) => Vec::new(),
-            Cow::Owned(bins) => bins,
-        };
-        bins.sort_unstable();
-        Indexed {
-            least: least as u32,
-            least_bins,
-            bins: bins.into(),
+        self.least.push(least as u32);
+        match keys {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(_) => Some(Binned::of(features, self.looks.floor)),
         }
+    }
+
+    /// From now on nothing is similar to a text.
+    pub(super) fn forget(&mut self, text: u32) {
+        self.least[text as usize] = u32::MAX;
+    }
+
+    /// Whether a document with so many keys of a text may be similar to it.
+    #[inline(always)]
+    pub(super) fn are_enough(&self, count: u32, text: u32) -> bool {
+        count >= self.least[text as usize]
     }
 
     fn link_rarest(&mut self, text: u32, keys: &[u64], count: usize) {
@@ -377,7 +441,7 @@ impl Index {
     fn grow(&mut self) {
         let slots = std::mem::take(&mut self.slots);
         self.slots = vec![Slot::EMPTY; 2 * slots.len()];
-        self.bits = vec![0; slots.len()];
+        self.bits = vec![0; self.slots.len() / SLOTS_A_WORD];
         for slot in slots.into_iter().filter(|slot| !slot.is_empty()) {
             let at = self.slot_of(slot.key);
             self.slots[at] = slot;
@@ -404,27 +468,26 @@ impl Index {
     }
 
     /// Counts keys for every text that has them, each once.
+    #[inline(always)]
     pub(super) fn count(&self, keys: &[u64], hits: &mut Hits) {
-        let mut found = std::mem::take(&mut hits.found);
-        found.clear();
-        found.resize(keys.len() + 1, 0);
+        let mut room = std::mem::take(&mut hits.room);
+        room.resize(room.len().max(keys.len()), 0);
         // Which keys are there cannot be foreseen, so nothing branches on it.
         let mut count = 0;
         for &key in keys {
             let (word, bit) = self.place(key);
-            found[count] = key;
+            room[count] = key;
             count += usize::from(self.bits[word] & bit != 0);
         }
-        found.truncate(count);
+        let found = &mut room[..count];
         let first_slot = |key: u64| (key >> 8) as usize & (self.slots.len() - 1);
         found
             .iter()
             .for_each(|&key| prefetch(&self.slots[first_slot(key)]));
-        make_distinct(&mut found);
-        for &key in &found {
+        for &key in make_distinct(found) {
             self.count_one(self.slots[self.slot_of(key)], hits);
         }
-        hits.found = found;
+        hits.room = room;
     }
 
     fn count_one(&self, slot: Slot, hits: &mut Hits) {
@@ -449,15 +512,20 @@ impl Index {
 /// Longer lists are sorted.
 const MOST_SCANNED: usize = 2048;
 
-/// Leaves one of each feature, in some order.
-fn make_distinct(features: &mut Vec<u64>) {
+/// One of each feature, in some order.
+fn make_distinct(features: &mut [u64]) -> &[u64] {
+    let mut distinct = 0;
     if features.len() > MOST_SCANNED {
         features.sort_unstable();
-        features.dedup();
-        return;
+        for at in 0..features.len() {
+            if at == 0 || features[at] != features[distinct - 1] {
+                features[distinct] = features[at];
+                distinct += 1;
+            }
+        }
+        return &features[..distinct];
     }
     let mut bits = [0u64; 16];
-    let mut distinct = 0;
     for at in 0..features.len() {
         let feature = features[at];
         let word = &mut bits[(feature >> 60) as usize];
@@ -469,23 +537,29 @@ fn make_distinct(features: &mut Vec<u64>) {
             distinct += 1;
         }
     }
-    features.truncate(distinct);
+    &features[..distinct]
 }
 
-/// So many of the features are distinct, and perhaps some more.
-fn least_distinct(features: &[u64]) -> u32 {
+/// Whether more than so many of the features are surely distinct.
+fn has_more_distinct(features: &[u64], count: usize) -> bool {
     let mut bits = [0u64; 64];
-    for &feature in features {
-        bits[(feature >> 58) as usize] |= 1 << (feature >> 30 & 63);
-    }
-    bits.iter().map(|bits| bits.count_ones()).sum()
+    let mut see = |features: &[u64]| {
+        for &feature in features {
+            bits[(feature >> 58) as usize] |= 1 << (feature >> 30 & 63);
+        }
+        let distinct: u32 = bits.iter().map(|bits| bits.count_ones()).sum();
+        distinct as usize > count
+    };
+    // Where hardly any repeat, somewhat more than so many tell it.
+    let (begin, rest) = features.split_at(features.len().min(count.saturating_add(count / 4)));
+    features.len() > count && (see(begin) || see(rest))
 }
 
 /// How many keys of the index a document has of every text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// Keys of the document that are probably in the index.
-    found: Vec<u64>,
+    /// Room for the keys of the document that are probably in the index.
+    room: Vec<u64>,
     /// By text; 0 of all that are not in `met`.
     pub(super) of: Vec<u32>,
     /// The texts of which it has any.
@@ -501,6 +575,8 @@ impl Hits {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::hash::mix;
 
@@ -508,15 +584,10 @@ mod tests {
     fn one_of_each_feature_is_left_of_short_and_long_lists() {
         for (count, kinds) in [(0, 1), (1, 1), (50, 7), (2048, 900), (2049, 900), (9000, 3)] {
             let mut features: Vec<u64> = (0..count).map(|at| mix(mix(at) % kinds)).collect();
-            let expected: std::collections::BTreeSet<u64> = features.iter().copied().collect();
-            make_distinct(&mut features);
-            assert_eq!(features.len(), expected.len(), "{count}");
-            assert_eq!(
-                features
-                    .into_iter()
-                    .collect::<std::collections::BTreeSet<_>>(),
-                expected
-            );
+            let expected: BTreeSet<u64> = features.iter().copied().collect();
+            let distinct = make_distinct(&mut features);
+            assert_eq!(distinct.len(), expected.len(), "{count}");
+            assert_eq!(distinct.iter().copied().collect::<BTreeSet<_>>(), expected);
         }
     }
 }

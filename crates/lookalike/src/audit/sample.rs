@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::index::{Hits, Index, Indexed, Looked, Looks};
+use super::index::{Binned, Hits, Index, Looked, Looks};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::plan::{Measure, Plan};
@@ -19,7 +19,8 @@ use crate::verify::intersection;
 /// least hashes in some bins instead, of which a document at t lacks, with a probability of 1 − 10⁻⁶,
 /// no more than Chernoff's bound says. What a document costs is thus a step for each of its features, and
 /// a look-up for each bin; it is compared feature by feature, with all of them, only with drawn
-/// documents of which it has as much of the index as it needs.
+/// documents of which it has as much of the index as it needs and, by a byte of each of 256 bins, of the
+/// bins.
 ///
 /// Drawn documents of equal texts are one. Of each, up to [`PARTNERS`] similar documents are
 /// remembered: those with the smallest numbers, which are a sample that does not depend on the order
@@ -42,7 +43,7 @@ pub struct Sample {
 const EARLY: std::ops::RangeInclusive<usize> = 16..=256;
 
 /// The similar documents that are remembered of a drawn one.
-pub const PARTNERS: usize = 64;
+pub const PARTNERS: usize = 16;
 
 /// A measure on sets of features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +79,8 @@ impl Drawn {
 #[derive(Debug)]
 struct Text {
     drawn: Drawn,
-    indexed: Indexed,
+    /// Of a text with many features.
+    binned: Option<Binned>,
     /// The first row with the text that was drawn: only later ones are its partners.
     first: u64,
     /// How many drawn rows have the text.
@@ -105,23 +107,19 @@ pub struct Partner {
 #[derive(Clone, Debug)]
 pub struct Counter {
     cpu: Cpu,
+    looks: Looks,
     hits: Hits,
     looked: Looked,
     features: Vec<u64>,
 }
 
-impl Default for Counter {
-    fn default() -> Self {
-        Self {
-            cpu: Cpu::best(),
-            hits: Hits::default(),
-            looked: Looked::default(),
-            features: Vec::new(),
-        }
-    }
-}
-
 impl Counter {
+    /// Begins with a document, whose features have to be [seen](Self::see) before it is
+    /// [compared](Sample::compare_seen). So they may come from whoever makes them anyway.
+    pub fn begin(&mut self, analysis: &Analysis<'_>) {
+        self.looked.begin(self.looks, analysis.feature_count());
+    }
+
     /// Takes features of the document that was begun: all must be taken, some at a time, in any
     /// order, and repetitions do no harm.
     pub fn see(&mut self, features: &[u64]) {
@@ -203,12 +201,12 @@ impl Sample {
         }
         let at = self.texts.len() as u32;
         self.index.note(&drawn.features);
-        let indexed = self.index.insert(at, &drawn.features);
+        let binned = self.index.insert(&drawn.features);
         self.by_key.insert(drawn.key, at);
         self.by_row.insert(row, at);
         self.texts.push(Text {
             drawn,
-            indexed,
+            binned,
             first: row,
             rows: 1,
             partners: Mutex::default(),
@@ -229,7 +227,8 @@ impl Sample {
         if text.rows == 0 {
             self.by_key.remove(&text.drawn.key);
             text.drawn.features = Box::default();
-            text.indexed = Indexed::nothing();
+            text.binned = None;
+            self.index.forget(at);
             self.dead += 1;
             if 2 * self.dead > self.texts.len() {
                 self.compact();
@@ -247,7 +246,7 @@ impl Sample {
                 continue;
             }
             let at = self.texts.len() as u32;
-            text.indexed = index.insert(at, &text.drawn.features);
+            text.binned = index.insert(&text.drawn.features);
             moved[from] = at;
             self.texts.push(text);
         }
@@ -257,15 +256,20 @@ impl Sample {
         self.dead = 0;
     }
 
-    /// Begins with a document, whose features the counter has to [see](Counter::see) before it is
-    /// [compared](Self::compare_seen). So they may come from whoever makes them anyway.
-    pub fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
-        counter.looked.begin(self.looks, analysis.feature_count());
+    /// What a thread needs to compare documents with this sample, whatever is added to it.
+    pub fn counter(&self) -> Counter {
+        Counter {
+            cpu: Cpu::best(),
+            looks: self.looks,
+            hits: Hits::default(),
+            looked: Looked::default(),
+            features: Vec::new(),
+        }
     }
 
     /// Compares a document with all drawn ones before it.
     pub fn compare(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
-        self.begin(analysis, counter);
+        counter.begin(analysis);
         counter.see_all(analysis);
         self.compare_seen(row, analysis, counter);
     }
@@ -273,9 +277,24 @@ impl Sample {
     /// Compares a document whose features were seen with all drawn ones before it. Some may have been
     /// drawn since it was begun.
     pub fn compare_seen(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
-        if analysis.state != State::Rich {
-            return;
+        struct Comparing<'a, 'd>(&'a Sample, u64, &'a Analysis<'d>, &'a mut Counter);
+
+        impl Kernel for Comparing<'_, '_> {
+            type Output = ();
+
+            #[inline(always)]
+            fn run<A: Arch>(self, _: A) {
+                self.0.compare_rich(self.1, self.2, self.3);
+            }
         }
+
+        if analysis.state == State::Rich {
+            counter.cpu.run(Comparing(self, row, analysis, counter));
+        }
+    }
+
+    #[inline(always)]
+    fn compare_rich(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         let Counter {
             hits,
             looked,
@@ -286,18 +305,22 @@ impl Sample {
         let all = |into: &mut Vec<u64>| analysis.features(into);
         let few = looked.features(self.looks, analysis.feature_count(), all);
         self.index.count(few, hits);
-        let keys = looked.keys();
-        self.index.count(keys, hits);
+        self.index.count(looked.keys(self.looks), hits);
         features.clear();
         let number = mix(row ^ PARTNER_DOMAIN);
         for at in hits.met.drain(..) {
-            let text = &self.texts[at as usize];
             let count = std::mem::take(&mut hits.of[at as usize]);
-            let is_other = text.first < row && text.drawn.key != analysis.key;
-            if count < text.indexed.least || !is_other || !text.wants(number) {
+            if !self.index.are_enough(count, at) {
                 continue;
             }
-            if !text.indexed.may_be_similar(keys) {
+            let text = &self.texts[at as usize];
+            let is_other = text.first < row && text.drawn.key != analysis.key;
+            if !is_other || !text.wants(number) {
+                continue;
+            }
+            if let Some(binned) = &text.binned
+                && !binned.may_be_similar(looked)
+            {
                 continue;
             }
             if features.is_empty() {

@@ -96,7 +96,7 @@ fn partners_are_all_later_documents_that_are_similar() {
             texts: corpus(300, seed),
         };
         let mut sample = Sample::new(&plan, Threshold::new(floor).unwrap()).unwrap();
-        let mut counter = Counter::default();
+        let mut counter = sample.counter();
         let mut scratch = Scratch::default();
         // Drawn first, compared afterwards, as where other threads are ahead.
         let drawn: Vec<usize> = (0..300).filter(|at| at % 3 == 1).collect();
@@ -124,8 +124,17 @@ fn partners_are_all_later_documents_that_are_similar() {
             } else {
                 model.partners(&plan, at, floor)
             };
-            assert_eq!(found, expected, "{measure:?} {at}");
             seen += found.len();
+            if expected.len() > PARTNERS {
+                // Those of an equal text that was drawn before count among the remembered.
+                assert!(found.len() <= PARTNERS, "{measure:?} {at}");
+                assert!(
+                    found.iter().all(|it| expected.contains(it)),
+                    "{measure:?} {at}"
+                );
+                continue;
+            }
+            assert_eq!(found, expected, "{measure:?} {at}");
         }
         assert!(seen > 10 || floor == 1.0, "{seen}");
     }
@@ -164,17 +173,17 @@ fn features_seen_while_sketching_find_the_same_partners() {
         };
         let mut plain = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
         let mut seeing = Sample::new(&plan, Threshold::new(0.6).unwrap()).unwrap();
-        let (mut counter, mut scratch) = (Counter::default(), Scratch::default());
+        let (mut counter, mut scratch) = (seeing.counter(), Scratch::default());
         let mut shown = sketcher.sketches(1 << 20);
         for (at, text) in model.texts.iter().enumerate() {
             let analysis = model.analyzer.analyze(text, &mut scratch);
-            seeing.begin(&analysis, &mut counter);
+            counter.begin(&analysis);
             for sample in [&mut plain, &mut seeing] {
                 sample.add(at as u64, model.drawn(at));
             }
             sketcher.add_seen(&analysis, &mut shown, &mut |features| counter.see(features));
             seeing.compare_seen(at as u64, &analysis, &mut counter);
-            plain.compare(at as u64, &analysis, &mut Counter::default());
+            plain.compare(at as u64, &analysis, &mut plain.counter());
         }
         let mut found = 0;
         for at in 0..model.texts.len() as u64 {
@@ -209,7 +218,7 @@ fn long_documents_are_found_up_to_the_last_feature() {
         let most = size / 9;
         for (row, own) in [(1, most), (2, most + 1), (3, most - 1)] {
             let analysis = analyzer.analyze(&text(own), &mut scratch);
-            sample.compare(row, &analysis, &mut Counter::default());
+            sample.compare(row, &analysis, &mut sample.counter());
         }
         let mut rows: Vec<_> = sample
             .partners(0)
@@ -236,7 +245,7 @@ fn of_many_partners_those_with_the_smallest_numbers_are_remembered_in_any_order(
         let mut scratch = Scratch::default();
         for at in order {
             let analysis = model.analyzer.analyze(&model.texts[at], &mut scratch);
-            sample.compare(at as u64, &analysis, &mut Counter::default());
+            sample.compare(at as u64, &analysis, &mut sample.counter());
         }
         sample.partners(7)
     };

@@ -152,8 +152,12 @@ impl Cuts {
         // One more is found.
         if values.is_empty() || values.len() >= MOST_CUTS {
             return Err(Error::setting(format!(
-                "{} thresholds or distances are to be looked at: give 1 to {}",
+                "{} {} are to be looked at: give 1 to {}",
                 values.len(),
+                match sweep {
+                    Sweep::Distance => "distances, from 0 to the largest,",
+                    _ => "thresholds",
+                },
                 MOST_CUTS - 1
             )));
         }

@@ -198,10 +198,11 @@ impl Edit {
         let found = all.iter().find(|edit| edit.to_string() == name);
         found.map(|&edit| vec![edit]).ok_or_else(|| {
             let names: Vec<_> = all.iter().map(Self::to_string).collect();
-            Error::setting(format!(
-                "there is no edit '{name}': give {kind} or one of {}",
-                names.join(", ")
-            ))
+            let others = match &names[..] {
+                [only] if only == kind => ", which knows no strength".to_owned(),
+                names => format!(" or one of {}", names.join(", ")),
+            };
+            Error::setting(format!("there is no edit '{name}': give {kind}{others}"))
         })
     }
 

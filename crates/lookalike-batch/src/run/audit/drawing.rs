@@ -14,16 +14,20 @@ use crate::error::Result;
 use crate::source::{Block, Inputs, ParseScratch};
 
 /// Documents that are drawn where it is not known how many there are.
-const AUDITED: usize = 2000;
+const AUDITED: usize = 1000;
 
 /// One in so many is drawn where that is known, within the bounds below.
 const AUDITED_SHARE: f64 = 80.0;
 const FEWEST: usize = 500;
-const MOST: usize = 4_000;
+const MOST: usize = 1_000;
 
-/// So many times the documents wanted are drawn by the estimate of their number from the first
-/// block. There are fewer than wanted where rows behind it are more than so many times as long.
-const SURPLUS: f64 = 2.0;
+/// So many times the documents wanted are drawn where the inputs could be looked into, of which the
+/// smallest numbers remain.
+const SURPLUS: f64 = 1.25;
+
+/// The same where their number is estimated from the first block. There are fewer than wanted where
+/// rows behind it are more than so many times as long.
+const SURPLUS_OF_FIRST: f64 = 4.0;
 
 /// The documents drawn so far.
 pub(in super::super) struct Drawing {
@@ -85,20 +89,31 @@ impl Drawing {
         state.next = 0;
     }
 
-    /// Estimates from the first block of all how many documents there are, if it is known how many
-    /// bytes on disk all inputs have: by this rows are chosen, and how many.
+    /// Says about how many documents there are, before any is read: by this rows are chosen, and how
+    /// many.
+    pub(in super::super) fn expect(&self, rows: f64) {
+        self.choose(rows, SURPLUS);
+    }
+
+    /// The same from the first block of all, if it is known how many bytes on disk all inputs have.
     fn estimate(&self, first: &Block, bytes: u64) {
+        let rows = first.rows();
+        let read = first.bytes_on_disk().max(1) as f64;
+        let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
+        self.choose(all, SURPLUS_OF_FIRST);
+    }
+
+    fn choose(&self, all: f64, surplus: f64) {
         let mut state = self.state();
         if std::mem::replace(&mut state.estimated, true) {
             return;
         }
-        let rows = first.rows();
-        let read = first.bytes_on_disk().max(1) as f64;
-        let all = (rows.end - rows.start) as f64 * (bytes as f64 / read).max(1.0);
         if self.by_size {
             state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
         }
-        let share = SURPLUS * state.most as f64 / all;
+        // Few may be fewer by chance: by four standard deviations hardly ever.
+        let most = state.most as f64;
+        let share = (surplus * most + 4.0 * most.sqrt() + 8.0) / all;
         if share < 1.0 {
             let cut = (share * u64::MAX as f64) as u64;
             self.cut.fetch_min(cut, Ordering::Relaxed);
@@ -176,10 +191,6 @@ impl Drawing {
         }
     }
 
-    pub(super) fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
-        self.with_sample(|sample| sample.begin(analysis, counter));
-    }
-
     pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
@@ -188,6 +199,11 @@ impl Drawing {
     /// those given as known.
     pub(in super::super) fn base(&self) -> u64 {
         self.state().base
+    }
+
+    /// How many documents are wanted.
+    pub(super) fn wanted(&self) -> u64 {
+        self.state().most as u64
     }
 
     /// The drawn rows by their numbers, smallest first: the first so many are a sample themselves.

@@ -45,12 +45,12 @@ impl Audit {
         }))
     }
 
-    /// Begins with a document, whose features the counter has to see next.
-    pub(super) fn begin(&self, analysis: &Analysis<'_>, counter: &mut Counter) {
-        self.drawing.begin(analysis, counter);
+    /// What a thread needs to compare documents.
+    pub(super) fn counter(&self) -> Counter {
+        self.drawing.with_sample(Sample::counter)
     }
 
-    /// Compares the document that was begun with all drawn ones before it.
+    /// Compares the document that the counter has seen with all drawn ones before it.
     pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         self.drawing.compare(number, analysis, counter);
     }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use lookalike::audit::{Estimate, PARTNERS, similarity};
 use lookalike::matching::{Texts, route_between};
+use lookalike::plan::{Measure, Plan};
 use lookalike::{DocId, Similarity};
+use rayon::prelude::*;
 use serde::Serialize;
 
 use super::super::corpus::ReadCorpus;
@@ -19,10 +21,16 @@ use crate::source::ParseScratch;
 pub struct AuditReport {
     /// Documents drawn.
     pub drawn: u64,
+    /// Documents that were to be drawn, or all if there are fewer. More than were drawn where the
+    /// number of rows could only be guessed.
+    pub wanted: u64,
     /// What drew them.
     pub seed: u64,
+    /// Only pairs with at least this Jaccard index count; null where the threshold alone decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_jaccard: Option<f64>,
     /// Pairs of a drawn document and a later one at or above the threshold, equal texts left out;
-    /// of one document at most 64 are looked at.
+    /// of one document at most 16 are looked at.
     pub pairs: u64,
     /// Of the later documents similar to a document, the share that the method finds, on the mean
     /// over documents that have any.
@@ -129,15 +137,21 @@ impl Reported {
     }
 
     fn precision(self, corpus: &ReadCorpus<'_>) -> Result<(Mean, BTreeMap<&'static str, Mean>)> {
-        let (mut all, mut by_length) = (Mean::default(), BTreeMap::new());
-        let mut tokens = Vec::new();
-        for (_, a, b) in self.pairs.into_sorted_vec() {
-            let right = matches(corpus, DocId(a), DocId(b))?.into();
+        let judged = self
+            .pairs
+            .into_sorted_vec()
+            .into_par_iter()
+            .map(|(_, a, b)| {
+                let mut tokens = Vec::new();
+                corpus.words(DocId(a.min(b)), &mut tokens)?;
+                let right = matches(corpus, DocId(a), DocId(b))?;
+                Ok((class_of(tokens.len()), u64::from(right)))
+            });
+        let judged: Vec<(&str, u64)> = judged.collect::<Result<_>>()?;
+        let (mut all, mut by_length) = (Mean::default(), BTreeMap::<_, Mean>::new());
+        for (length, right) in judged {
             all.take(right, 1);
-            tokens.clear();
-            corpus.words(DocId(a.min(b)), &mut tokens)?;
-            let of_length: &mut Mean = by_length.entry(class_of(tokens.len())).or_default();
-            of_length.take(right, 1);
+            by_length.entry(length).or_default().take(right, 1);
         }
         Ok((all, by_length))
     }
@@ -194,6 +208,8 @@ impl Audit {
         });
         Ok(AuditReport {
             drawn: rows.len() as u64,
+            wanted: self.drawing.wanted().min(corpus.len() as u64),
+            least_jaccard: least_jaccard(corpus.plan),
             seed: self.settings.seed,
             pairs: found.pairs,
             recall: found.recall.share(),
@@ -246,10 +262,14 @@ impl Audit {
         Ok(all)
     }
 
-    /// Copies of as many drawn documents as their bytes allow.
+    /// Copies of all drawn documents if their number was asked for, else of as many as their bytes
+    /// allow.
     fn planted(&self, corpus: &ReadCorpus<'_>, rows: &[u64]) -> Result<Option<Planted>> {
-        let most = (corpus.documents.bytes / PLANTED_SHARE)
-            .clamp(*PLANTED_BYTES.start(), *PLANTED_BYTES.end());
+        let most = match self.settings.documents {
+            Some(_) => u64::MAX,
+            None => (corpus.documents.bytes / PLANTED_SHARE)
+                .clamp(*PLANTED_BYTES.start(), *PLANTED_BYTES.end()),
+        };
         let mut parse = ParseScratch::default();
         let mut texts = Vec::new();
         let mut bytes = 0;
@@ -277,6 +297,12 @@ struct Found {
     recall: Mean,
     left: Mean,
     by_length: BTreeMap<&'static str, Mean>,
+}
+
+/// Containment is looked for among documents with a Jaccard index from here on.
+fn least_jaccard(plan: &Plan) -> Option<f64> {
+    let is_containment = plan.settings().measure == Measure::Containment;
+    is_containment.then(|| plan.candidate_threshold().get())
 }
 
 fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {

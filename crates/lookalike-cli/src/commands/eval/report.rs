@@ -56,7 +56,12 @@ pub(crate) fn truth(truth: &Truth) -> String {
 }
 
 fn intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
-    if resamples > 0 {
+    if resamples > 0 && units < 2 {
+        let _ = writeln!(
+            text,
+            "no intervals: all texts hang together, and nothing can be drawn of one unit"
+        );
+    } else if resamples > 0 {
         let _ = writeln!(
             text,
             "intervals: {} % of {} resamples of {} that hang together",

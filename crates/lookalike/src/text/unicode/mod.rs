@@ -71,9 +71,35 @@ pub(crate) enum Class {
 
 /// The class of a code point.
 pub(crate) fn class(c: char) -> Class {
-    let after = CLASSES.partition_point(|&(first, _)| first <= u32::from(c));
-    CLASSES[after - 1].1
+    match ASCII.get(c as usize) {
+        Some(&class) => class,
+        None => listed_class(c as u32),
+    }
 }
+
+const fn listed_class(point: u32) -> Class {
+    let (mut from, mut to) = (0, CLASSES.len());
+    while from + 1 < to {
+        let middle = (from + to) / 2;
+        if CLASSES[middle].0 <= point {
+            from = middle;
+        } else {
+            to = middle;
+        }
+    }
+    CLASSES[from].1
+}
+
+/// The classes of ASCII, which most text is.
+static ASCII: [Class; 128] = {
+    let mut classes = [Class::Separator; 128];
+    let mut point = 0;
+    while point < 128 {
+        classes[point] = listed_class(point as u32);
+        point += 1;
+    }
+    classes
+};
 
 /// All characters, in runs of one class.
 pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Class)> {

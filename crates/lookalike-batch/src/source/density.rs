@@ -1,0 +1,107 @@
+//! About how many rows there are, without reading them.
+
+use memchr::memchr_iter;
+
+use super::file::{InputFile, Storage};
+use super::{Format, Inputs, columnar};
+use crate::error::Result;
+
+/// Files are looked into at so many places.
+const LOOKS: u64 = 64;
+
+/// So many bytes are looked at in each.
+const LOOK_BYTES: u64 = 16 << 10;
+
+impl Inputs {
+    /// About how many rows the inputs have: exactly those of Parquet, tables and files that are a
+    /// document each; of others from the line ends at some places, evenly spread over all bytes.
+    /// `None` if an input cannot be looked into before it is read: standard input, compressed files.
+    /// Cost: reading a megabyte, or the end of each Parquet file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub(crate) fn expected_rows(&self) -> Result<Option<f64>> {
+        if let Some(table) = self.table() {
+            return Ok(Some(table.rows() as f64));
+        }
+        let mut rows = 0.0;
+        let mut lines = Vec::new();
+        for file in self.files() {
+            match (file.format(), file.storage()) {
+                (Format::TextFile, _) => rows += 1.0,
+                (Format::Parquet, _) => rows += columnar::rows_of(file)? as f64,
+                (_, Storage::InPlace) => lines.push(file),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(rows + expected_lines(&lines)?))
+    }
+}
+
+fn expected_lines(files: &[&InputFile]) -> Result<f64> {
+    let sizes = || files.iter().map(|file| file.bytes().unwrap_or(0));
+    let all: u64 = sizes().sum();
+    let (mut seen, mut ends) = (0, 0);
+    let mut bytes = Vec::new();
+    let mut start = 0;
+    let mut wanted = (0..LOOKS)
+        .map(|look| (2 * look + 1) * (all / (2 * LOOKS)))
+        .peekable();
+    for (file, size) in files.iter().zip(sizes()) {
+        let end = start + size;
+        // Where little is there, all of it is looked at, once.
+        let mut from = start;
+        while let Some(place) = wanted.next_if(|&place| place < end) {
+            let first = place.saturating_sub(LOOK_BYTES / 2).max(from);
+            let last = (first + LOOK_BYTES).min(end);
+            bytes.resize((last - first) as usize, 0);
+            file.read_at(&mut bytes, first - start, None)?;
+            seen += bytes.len();
+            ends += memchr_iter(b'\n', &bytes).count();
+            from = last;
+        }
+        start = end;
+    }
+    // A row that is longer than what was seen has an end somewhere.
+    Ok(ends.max(1) as f64 * (all as f64 / seen.max(1) as f64).max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::source::{ReadOptions, Source};
+
+    fn expected(contents: &[&str]) -> f64 {
+        let directory = tempfile::tempdir().unwrap();
+        let mut paths = Vec::new();
+        for (at, content) in contents.iter().enumerate() {
+            let path = directory.path().join(format!("{at}.jsonl"));
+            let mut file = std::fs::File::create(&path).unwrap();
+            file.write_all(content.as_bytes()).unwrap();
+            paths.push(path);
+        }
+        let inputs = Inputs::open_source(&Source::Paths(paths), &ReadOptions::default()).unwrap();
+        inputs.expected_rows().unwrap().unwrap()
+    }
+
+    #[test]
+    fn rows_of_small_files_are_counted_and_those_of_large_ones_about_known() {
+        assert_eq!(expected(&["{}\n{}\n{}\n", "{}\n"]), 4.0);
+        let short = "{\"text\":\"a b\"}\n";
+        let long = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(2000));
+        // Most rows are in a fifth of the bytes; the first thousandth of them would tell 350,000.
+        let mixed = short.repeat(70_000) + &long.repeat(400);
+        let rows = expected(&[&mixed, "", short]);
+        assert!((60_000.0..80_000.0).contains(&rows), "{rows}");
+    }
+
+    #[test]
+    fn a_row_longer_than_all_looks_is_one() {
+        let long = format!("{{\"text\":\"{}\"}}", "word ".repeat(1 << 20));
+        let rows = expected(&[&long]);
+        assert!((1.0..10.0).contains(&rows), "{rows}");
+    }
+}

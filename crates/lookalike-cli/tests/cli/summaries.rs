@@ -1,0 +1,71 @@
+//! What `--json` prints, against what the document says of it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::{Numbers, Place, corpus_jsonl};
+
+/// The names of all fields, at any depth.
+fn names(value: &Value, names_of: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                names_of.insert(name.clone());
+                names(value, names_of);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| names(value, names_of)),
+        _ => {}
+    }
+}
+
+/// What stands between backticks.
+fn documented() -> BTreeSet<String> {
+    let document = include_str!("../../../../docs/summaries.md");
+    let quoted = document.split('`').skip(1).step_by(2);
+    quoted.map(str::to_owned).collect()
+}
+
+#[test]
+fn every_field_of_a_summary_is_documented() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&Numbers::new(2).corpus(200)));
+    place.write(
+        "l.csv",
+        (0..60).fold("a,b,label,kind\n".to_owned(), |table, at| {
+            table + &format!("w{at} x y z,w{at} x y z v,1,k\nw{at} x y,q{at} r s,0,k\n")
+        }),
+    );
+    place.ok("dedup in.jsonl -o o.jsonl --clusters c.jsonl");
+    let documented = documented();
+    for line in [
+        "dedup in.jsonl --dry-run --audit --components --json",
+        "dedup in.jsonl --against in.jsonl --dry-run --verify containment --audit --json",
+        "pairs in.jsonl -o p.tsv --audit=20 --json",
+        "dedup in.jsonl --explain-plan --json",
+        "dedup in.jsonl --explain-plan --method simhash --verify levenshtein --json",
+        "dedup in.jsonl --explain-plan --method sentences --json",
+        "dedup in.jsonl --explain-plan --method bottomk --json",
+        "eval l.csv --kind kind --json",
+        "eval l.csv --method simhash --json",
+        "eval c.jsonl --clusters c.jsonl --json",
+        "tune l.csv --resamples 10 --json",
+        "plant in.jsonl -o pl.jsonl --labels pl.csv --documents 20 --json",
+        "fingerprint in.jsonl -o f.tsv --json",
+        "segment in.jsonl -o s.tsv --json",
+        "idf in.jsonl -o i.tsv --recipe words-1 --json",
+        "index build lib in.jsonl --json",
+        "index info lib --json",
+        "index verify lib --json",
+        "index remove lib d1 --json",
+        "search lib in.jsonl -o m.tsv --json",
+    ] {
+        let ran = place.ok(line);
+        let summary: Value = serde_json::from_slice(&ran.out).unwrap();
+        let mut fields = BTreeSet::new();
+        names(&summary, &mut fields);
+        let missing: Vec<_> = fields.difference(&documented).collect();
+        assert!(missing.is_empty(), "{line}: {missing:?}");
+    }
+}
