@@ -660,10 +660,10 @@ pub(crate) struct SegmentArgs {
 /// Learn from documents how rare terms are: a table of weights
 ///
 /// Writes a table with the columns term, documents and idf, the most frequent terms first: in how
-/// many documents a term occurs, and ln((1 + all documents) / (1 + documents with it)) + 1. A term
-/// is a feature of the recipe, such as a word, or three characters. The table is for recipes with
-/// the same terms: --set simhash.weights=tfidf --set simhash.table=TABLE. Memory is the vocabulary:
-/// some tens of bytes for each distinct term.
+/// many documents a term occurs, and ln((1 + documents) / (1 + documents with it)) + 1, where
+/// documents without any term do not count. A term is a feature of the recipe, such as a word, or
+/// three characters. The table is for recipes with the same terms: --set simhash.weights=tfidf
+/// --set simhash.table=TABLE. Memory is the vocabulary: some tens of bytes for each distinct term.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\

@@ -289,7 +289,9 @@ impl Analyzer {
         tokens.clear();
         weighed.clear();
         let features = features.into_iter().map(|(feature, weight)| {
-            weighed.push((0, (weight * WEIGHT_STEPS as f64).round() as i64));
+            // A feature that is there weighs something.
+            let steps = (weight * WEIGHT_STEPS as f64).round().max(1.0);
+            weighed.push((0, steps as i64));
             (feature, weight)
         });
         let (tokens, original) = match &self.tool {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use crate::arch::Cpu;
 use crate::recipe::{Mode, Recipe, Step, Tokens};
+use crate::sketch::SimHasher;
 use crate::text::{Analyzer, Scratch, State};
 use crate::weight::{Head, WEIGHT_STEPS};
 
@@ -414,4 +416,25 @@ fn modes_have_identities_of_their_own() {
             .contains("'jieba-rs-0.12.0', but this program has"),
         "{error}"
     );
+}
+
+/// However light, a feature that is there weighs something: texts of other features do not all have one
+/// fingerprint.
+#[test]
+fn the_lightest_features_weigh_a_step() {
+    for name in ["default-1", "1e0ng", "seomoz", "java-classic"] {
+        let recipe = Recipe::named(name).unwrap();
+        let analyzer = Analyzer::new(&recipe);
+        let mut scratch = Scratch::default();
+        let mut fingerprint = |features: &[(&str, f64)]| {
+            let analysis = analyzer.analyze_features(features.iter().copied(), &mut scratch);
+            SimHasher::new(&recipe.simhash, Cpu::best()).fingerprint(&analysis)
+        };
+        let light = fingerprint(&[("one", 1e-9), ("two", 1e-9), ("three", 1e-9)]);
+        let other = fingerprint(&[("four", 1e-9), ("five", 1e-9), ("six", 1e-9)]);
+        assert_ne!(light, other, "{name}");
+        let step = 1.0 / WEIGHT_STEPS as f64;
+        let steps = fingerprint(&[("one", step), ("two", step), ("three", step)]);
+        assert_eq!(light, steps, "{name}");
+    }
 }
