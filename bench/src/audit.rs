@@ -1,6 +1,8 @@
 //! Audits against the truth: how often the interval holds it, and what an audit costs.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -18,6 +20,20 @@ struct Row {
     method: &'static str,
     documents: u64,
     drawn: u64,
+    /// What a hundred audits said, where they were made.
+    #[serde(flatten)]
+    held: Option<Held>,
+    /// Of `dedup`, the fastest of some.
+    #[serde(serialize_with = "machine::rounded")]
+    seconds: f64,
+    #[serde(serialize_with = "machine::rounded")]
+    audited_seconds: f64,
+    /// What the audit adds, of the time on the clock.
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct Held {
     /// Drawn documents that have a similar one, on the mean over the audits.
     #[serde(serialize_with = "machine::rounded")]
     cases: f64,
@@ -26,11 +42,6 @@ struct Row {
     audits: u32,
     /// Audits whose interval holds the recall.
     held: u32,
-    /// Of `dedup`, the fastest of some.
-    #[serde(serialize_with = "machine::rounded")]
-    seconds: f64,
-    #[serde(serialize_with = "machine::rounded")]
-    audited_seconds: f64,
 }
 
 const AUDITS: u32 = 100;
@@ -54,7 +65,42 @@ pub fn run(data: &Path) -> Result<()> {
         measure(&corpus, AUDITS, &mut rows)?;
         std::fs::remove_file(&corpus.path)?;
     }
+    let titles = Corpus::real(data, REAL[2], folder.path())?;
+    rows.push(cost(&titles, METHODS[0])?);
+    let many = many_alphabets(data, folder.path())?;
+    rows.push(cost(&many, METHODS[0])?);
     machine::write("audit", rows)
+}
+
+/// As often the English documents are repeated, each time with other letters, so that words are as
+/// long, as many and as frequent, and other words.
+const ALPHABETS: u64 = 7;
+
+/// More than a gigabyte of which nothing is known but what an audit adds.
+fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
+    let texts = Corpus::real(data, REAL[0], folder)?.texts()?;
+    let path = folder.join("alphabets.jsonl");
+    let mut file = std::io::BufWriter::new(File::create(&path)?);
+    for alphabet in 0..ALPHABETS {
+        let other = |c: char| match c {
+            // Multiples that are prime to 26 leave no letter out.
+            'a'..='z' => {
+                let letter = (c as u64 - 97) * (2 * alphabet + 1 + 2 * (alphabet / 6)) % 26;
+                (97 + letter as u8) as char
+            }
+            other => other,
+        };
+        for (number, text) in texts.iter().enumerate() {
+            let text: String = text.to_lowercase().chars().map(other).collect();
+            let id = format!("{alphabet}-{number}");
+            writeln!(file, "{}", serde_json::json!({ "id": id, "text": text }))?;
+        }
+    }
+    file.flush()?;
+    Ok(Corpus {
+        name: format!("en_docs in {ALPHABETS} alphabets"),
+        path,
+    })
 }
 
 /// Ten audits of a made corpus, as a test.
@@ -68,12 +114,8 @@ pub fn smoke() -> Result<()> {
         &mut rows,
     )?;
     for row in rows {
-        ensure!(
-            row.held >= 8,
-            "{} of 10 audits of {} hold",
-            row.held,
-            row.method
-        );
+        let held = row.held.context("audits were made")?.held;
+        ensure!(held >= 8, "{held} of 10 audits of {} hold", row.method);
     }
     Ok(())
 }
@@ -85,45 +127,57 @@ fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
     for (method, options) in METHODS {
         let found = listed(corpus, options)?;
         let recall = mean_recall(&similar, &found);
-        let seconds = fastest_dedup(corpus, options)?;
-        let audited_seconds = fastest_dedup(corpus, &[options, &["--audit"]].concat())?;
         let (mut held, mut cases) = (0, 0.0);
-        let mut last = Value::Null;
         for seed in 1..=audits {
             let seed = seed.to_string();
             let audit = [options, &["--audit", "--audit-seed", seed.as_str()]].concat();
-            last = summary(corpus, &audit)?;
-            let estimate = &last["audit"]["recall"];
+            let audited = summary(corpus, &audit)?;
+            let estimate = &audited["audit"]["recall"];
             let number = |name: &str| estimate[name].as_f64().context("an estimate has numbers");
             held += u32::from(number("low")? <= recall && recall <= number("high")?);
             cases += number("cases")? / f64::from(audits);
         }
-        let count = |value: &Value| value.as_u64().unwrap_or(0);
-        let row = Row {
-            corpus: corpus.name.clone(),
-            method,
-            documents: count(&last["documents"]),
-            drawn: count(&last["audit"]["drawn"]),
-            cases,
-            recall,
-            audits,
-            held,
-            seconds,
-            audited_seconds,
-        };
-        println!(
-            "{:10} {:20} recall {:.5}, held by {} of {}; {:.2} s, {:.2} s audited",
-            row.corpus,
-            row.method,
-            row.recall,
-            row.held,
-            row.audits,
-            row.seconds,
-            row.audited_seconds
-        );
-        rows.push(row);
+        println!("{method:20} recall {recall:.5}, held by {held} of {audits}");
+        rows.push(Row {
+            held: Some(Held {
+                cases,
+                recall,
+                audits,
+                held,
+            }),
+            ..cost(corpus, (method, options))?
+        });
     }
     Ok(())
+}
+
+/// What an audit adds to `dedup`: the fastest of some runs of each, in turn.
+fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<Row> {
+    let audit = [options, &["--audit"]].concat();
+    let (mut seconds, mut audited_seconds) = (f64::INFINITY, f64::INFINITY);
+    let mut last = Value::Null;
+    let took = |summary: &Value| summary["seconds"].as_f64().context("a summary has seconds");
+    for _ in 0..TIMED {
+        seconds = took(&dedup(corpus, options)?)?.min(seconds);
+        last = dedup(corpus, &audit)?;
+        audited_seconds = took(&last)?.min(audited_seconds);
+    }
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let row = Row {
+        corpus: corpus.name.clone(),
+        method,
+        documents: count(&last["documents"]),
+        drawn: count(&last["audit"]["drawn"]),
+        held: None,
+        seconds,
+        audited_seconds,
+        share: (100.0 * (audited_seconds / seconds - 1.0)).round() / 100.0,
+    };
+    println!(
+        "{:24} {:20} {:.2} s, {:.2} s audited: {:+.2}",
+        row.corpus, row.method, row.seconds, row.audited_seconds, row.share
+    );
+    Ok(row)
 }
 
 /// The mean over documents of the share of their later similar ones that are found.
@@ -143,18 +197,13 @@ fn mean_recall(similar: &[(u32, u32)], found: &HashSet<(u32, u32)>) -> f64 {
 /// Runs that are timed.
 const TIMED: u32 = 5;
 
-fn fastest_dedup(corpus: &Corpus, options: &[&str]) -> Result<f64> {
+fn dedup(corpus: &Corpus, options: &[&str]) -> Result<Value> {
     let folder = tempfile::tempdir()?;
-    let kept = folder.path().join("kept.jsonl");
+    let kept = corpus.path.file_name().unwrap_or_default();
+    let kept = folder.path().join(kept);
     let kept = kept.to_str().context("a temporary path is no text")?;
     let options = [options, &["--json", "-o", kept]].concat();
-    let mut fastest = f64::INFINITY;
-    for _ in 0..TIMED {
-        let summary: Value = serde_json::from_slice(&ran("dedup", corpus, &options)?)?;
-        let seconds = summary["seconds"].as_f64();
-        fastest = fastest.min(seconds.context("a summary has its seconds")?);
-    }
-    Ok(fastest)
+    Ok(serde_json::from_slice(&ran("dedup", corpus, &options)?)?)
 }
 
 fn ran(command: &str, corpus: &Corpus, options: &[&str]) -> Result<Vec<u8>> {

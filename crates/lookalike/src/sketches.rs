@@ -286,8 +286,13 @@ impl Sketcher {
             to.signature_at.push(at);
         }
         if let Some(simhash) = &self.simhash {
-            to.fingerprints
-                .push(simhash.fingerprint(analysis).unwrap_or(0));
+            let fingerprint = if seen {
+                simhash.fingerprint(analysis)
+            } else {
+                seen = simhash.works_on_features(analysis);
+                simhash.fingerprint_seen(analysis, see)
+            };
+            to.fingerprints.push(fingerprint.unwrap_or(0));
         }
         if self.plan.sentences().is_some() {
             to.sentences.push(analysis.sentences().unwrap_or(0));

@@ -21,6 +21,16 @@ use crate::sketch::shuffle;
 /// Steps of a weight of 1.
 pub const WEIGHT_STEPS: i64 = 65_536;
 
+/// The weight of a feature that came with it in whole steps: at least one for whatever weighs
+/// something.
+pub(crate) fn in_steps(weight: f64) -> i64 {
+    match (weight * WEIGHT_STEPS as f64).round() as i64 {
+        0 if weight > 0.0 => 1,
+        0 if weight < 0.0 => -1,
+        steps => steps,
+    }
+}
+
 /// The largest weight of a table, and of a feature that comes with one: as often as the longest text
 /// can have it, it does not overflow.
 pub const MOST_WEIGHT: f64 = 1_000_000.0;

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::ops::{AddAssign, Neg};
 
 use super::compat::vote_of_keywords;
+use super::minhash::See;
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::hash::mix;
 use crate::recipe::{SimHashRecipe, Weights};
@@ -44,16 +45,30 @@ impl SimHasher {
 
     /// The fingerprint of a rich text, in the lowest bits; None for any other text.
     pub fn fingerprint(&self, analysis: &Analysis<'_>) -> Option<u128> {
+        self.fingerprint_seen(analysis, &mut |_| ())
+    }
+
+    /// The same for somebody who wants the features too: `see` is called with all of them, some at a
+    /// time, if the fingerprint of this text [is made of them](Self::works_on_features) as they come.
+    pub(crate) fn fingerprint_seen(&self, analysis: &Analysis<'_>, see: See<'_>) -> Option<u128> {
         if analysis.feature_count() == 0 {
             return None;
         }
-        let low = self.half(analysis, 0);
+        let low = self.half(analysis, 0, see);
         let high = if self.bits > 64 {
-            self.half(analysis, 1)
+            self.half(analysis, 1, &mut |_| ())
         } else {
             0
         };
         Some(self.cut(u128::from(low) | u128::from(high) << 64))
+    }
+
+    /// Whether the features of a text vote as they come, all alike.
+    pub(crate) fn works_on_features(&self, analysis: &Analysis<'_>) -> bool {
+        let foreign = analysis
+            .original()
+            .is_some_and(|it| it.keywords().is_some() || it.tie().is_some());
+        !foreign && analysis.weighted().is_none() && self.weights != Weights::Binary
     }
 
     /// The fingerprint that the tool whose scheme the recipe names gives to any text: also to one
@@ -68,11 +83,12 @@ impl SimHasher {
         all & u128::MAX >> (128 - self.bits)
     }
 
-    fn half(&self, analysis: &Analysis<'_>, half: u64) -> u64 {
+    fn half(&self, analysis: &Analysis<'_>, half: u64, see: See<'_>) -> u64 {
         self.cpu.run(Half {
             analysis,
             weights: self.weights,
             half,
+            see,
         })
     }
 }
@@ -134,6 +150,7 @@ struct Half<'a, 't> {
     analysis: &'a Analysis<'t>,
     weights: Weights,
     half: u64,
+    see: See<'a>,
 }
 
 impl Kernel for Half<'_, '_> {
@@ -145,6 +162,7 @@ impl Kernel for Half<'_, '_> {
             analysis,
             weights,
             half,
+            see,
         } = self;
         if let Some(keywords) = analysis.original().and_then(|it| it.keywords()) {
             return vote_of_keywords(keywords);
@@ -173,7 +191,10 @@ impl Kernel for Half<'_, '_> {
                 ones.add(&features);
             }
             // Features that came ready-made are not in the tables of other weights.
-            _ if half == 0 => analysis.chunks(|features| ones.add(features)),
+            _ if half == 0 => analysis.chunks(|features| {
+                see(features);
+                ones.add(features);
+            }),
             _ => analysis.chunks(|features| {
                 let mut hashes = [0; ROUND];
                 for features in features.chunks(ROUND) {

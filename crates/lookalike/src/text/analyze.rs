@@ -15,7 +15,7 @@ use crate::arch::Cpu;
 use crate::hash;
 use crate::recipe::{Markup, Recipe, Scheme, Tokens, Weights};
 use crate::sketch::compat::{self, Original, Rest, Tool};
-use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, keep_heaviest};
+use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, in_steps, keep_heaviest};
 
 /// How much a text offers for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,9 +289,7 @@ impl Analyzer {
         tokens.clear();
         weighed.clear();
         let features = features.into_iter().map(|(feature, weight)| {
-            // A feature that is there weighs something.
-            let steps = (weight * WEIGHT_STEPS as f64).round().max(1.0);
-            weighed.push((0, steps as i64));
+            weighed.push((0, in_steps(weight)));
             (feature, weight)
         });
         let (tokens, original) = match &self.tool {
