@@ -1,5 +1,6 @@
 //! A collection that is open.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,11 +13,10 @@ use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Store
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::ids::id_hash;
-use crate::partition::{
-    self, Partition, is_left_over, is_of_partition, number_of, rows_name, texts_name,
-};
+use crate::inventory::{Inventory, Listed, names};
+use crate::partition::{self, Partition, is_of_partition, rows_name, texts_name};
 use crate::rows::Verdict as RowVerdict;
-use crate::settings::{self, MANIFEST, Settings};
+use crate::settings::{MANIFEST, Manifest, Settings};
 use crate::sketches::sketches_name;
 use crate::state::State;
 use crate::writer::Writer;
@@ -62,7 +62,7 @@ fn wall_clock() -> Time {
 
 /// Documents that are checked and inserted one after another; see the [crate](crate).
 pub struct Collection {
-    settings: Arc<Settings>,
+    manifest: Manifest,
     options: Options,
     disk: Arc<dyn Disk>,
     preparer: Preparer,
@@ -130,7 +130,10 @@ impl Collection {
                 "there are files of a collection whose manifest is missing: '{name}'"
             )));
         }
-        settings::write(&*disk, settings)?;
+        let manifest = Manifest::new(settings)?;
+        // The manifest comes last: without it there is no collection.
+        Listed::between(None, None).write(&*disk, manifest.seal)?;
+        manifest.write(&*disk)?;
         Self::open(disk, options)
     }
 
@@ -139,22 +142,27 @@ impl Collection {
     /// # Errors
     /// If a file is missing or is not what was written, or the disk refuses.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
-        let (settings, seal) = settings::read(&*disk)?;
-        let settings = Arc::new(settings);
-        let mut state = State::new(settings.clone(), seal)?;
+        let manifest = Manifest::read(&*disk)?;
+        let seal = manifest.seal;
+        let mut state = State::new(manifest.settings.clone(), seal)?;
         let mut sketches = None;
-        for number in partition_numbers(&*disk)? {
+        for number in whole_partitions(&*disk, &manifest)? {
             let partition = Arc::new(Partition::open(&*disk, seal, number)?);
             sketches = state.replay_partition(&*disk, &partition)?;
         }
         state.end_replay();
-        let partitions = state.partitions().cloned().collect();
+        let partitions: VecDeque<_> = state.partitions().cloned().collect();
+        if !manifest.lists_partitions {
+            // From now on what is lost is noticed here too.
+            listed(&partitions).write(&*disk, seal)?;
+            manifest.write(&*disk)?;
+        }
         let durable = state.last();
         Ok(Self {
-            settings,
+            manifest,
             options,
             preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), partitions, sketches)),
+            writer: Mutex::new(Writer::new(disk.clone(), seal, partitions, sketches)),
             disk,
             state: RwLock::new(state),
             group: Group::new(durable),
@@ -163,7 +171,7 @@ impl Collection {
 
     /// What the collection is.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.manifest.settings
     }
 
     /// Makes a document ready to be checked: nearly all of the work, on any thread.
@@ -172,7 +180,7 @@ impl Collection {
     /// If the document is not one that the collection takes: an id, a text or a meta of too many bytes,
     /// an empty id, a text where fingerprints are held, or the reverse.
     pub fn prepare(&self, document: Document, scratch: &mut Scratch) -> Result<Prepared> {
-        Prepared::new(document, self.settings.holds, &self.preparer, scratch)
+        Prepared::new(document, self.settings().holds, &self.preparer, scratch)
     }
 
     /// Answers for documents in their order and takes them in, each together with its check: of two
@@ -367,7 +375,8 @@ impl Collection {
         for expired in sealed.iter().map(number).filter(|&it| it < oldest) {
             partition::remove(to, expired)?;
         }
-        settings::write(to, &self.settings)
+        listed(writer.partitions()).write(to, self.manifest.seal)?;
+        self.manifest.write(to)
     }
 
     pub(crate) fn state(&self) -> Result<RwLockReadGuard<'_, State>> {
@@ -491,29 +500,23 @@ fn cluster(state: &State, known: &Known, most: usize) -> Result<Option<Cluster>>
     }))
 }
 
-pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
-    disk.names()
-        .map_err(|error| Error::disk("cannot list the files of", "collection", &error))
+/// The numbers of all partitions, ascending, if none is missing. What was begun or removed and not
+/// brought to its end goes then.
+fn whole_partitions(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<u64>> {
+    let inventory = Inventory::take(disk, manifest)?;
+    if let Some(finding) = inventory.findings.first() {
+        return Err(finding.clone());
+    }
+    inventory.tidy(disk)?;
+    Ok(inventory.partitions)
 }
 
-/// The numbers of all partitions, ascending. What was not completed is removed.
-pub(crate) fn partition_numbers(disk: &dyn Disk) -> Result<Vec<u64>> {
-    let names = names(disk)?;
-    let left_over: Vec<_> = names
-        .iter()
-        .filter(|name| is_left_over(name, &names))
-        .collect();
-    for name in &left_over {
-        let removed = disk.remove(name);
-        removed.map_err(|error| Error::disk("cannot remove", name, &error))?;
-    }
-    if !left_over.is_empty() {
-        let synced = disk.sync_names();
-        synced.map_err(|error| Error::disk("cannot sync", "names", &error))?;
-    }
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
+fn listed(partitions: &VecDeque<Arc<Partition>>) -> Listed {
+    let number = |partition: &Arc<Partition>| partition.about.number;
+    Listed::between(
+        partitions.front().map(number),
+        partitions.back().map(number),
+    )
 }
 
 fn copy_partition(partition: &Partition, from: &dyn Disk, to: &dyn Disk) -> Result<()> {

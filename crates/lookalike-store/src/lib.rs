@@ -39,6 +39,7 @@
 //! | file | what |
 //! |---|---|
 //! | `manifest` | the settings, written once |
+//! | `partitions` | which partitions must be there, so that one that is lost is noticed |
 //! | `….rows` | a partition: what happened, in order, in a redb database. The truth |
 //! | `….texts` | ids and texts of its documents, appended; what a committed row refers to counts |
 //! | `….sketches` | a cache of what its kept documents are compared by |
@@ -66,6 +67,7 @@ mod document;
 mod error;
 mod group;
 mod ids;
+mod inventory;
 mod maintain;
 mod partition;
 mod records;

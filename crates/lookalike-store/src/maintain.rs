@@ -2,19 +2,21 @@
 
 use std::collections::HashSet;
 use std::io::{BufRead, Write};
+use std::sync::Arc;
 
 use lookalike::online::Time;
 use lookalike::text::Scratch;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::{Collection, Options, copy, names, partition_numbers, stored};
+use crate::collection::{Collection, Options, copy, stored};
 use crate::disk::Disk;
 use crate::document::{Content, Document, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::id_hash;
+use crate::inventory::{Inventory, names};
 use crate::partition::{Partition, is_of_collection};
 use crate::rows::{self, Row};
-use crate::settings::{self, MANIFEST, NEW, Settings};
+use crate::settings::{MANIFEST, Manifest, NEW, Settings};
 
 /// What looking at every byte of a collection has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,7 +49,7 @@ pub fn verify(disk: &dyn Disk) -> Result<Report> {
 /// # Errors
 /// If there is no collection, there is one already, or one of the disks refuses.
 pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
-    settings::read(from)?;
+    Manifest::read(from)?;
     let is_own = |name: &String| *name == MANIFEST || is_of_collection(name);
     if let Some(name) = names(to)?.into_iter().find(is_own) {
         let what = format!("there are files of a collection already: '{name}'");
@@ -76,10 +78,10 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
 /// If the manifest cannot be read, or the new disk refuses.
 pub fn repair(
     from: &dyn Disk,
-    to: std::sync::Arc<dyn Disk>,
+    to: Arc<dyn Disk>,
     options: Options,
 ) -> Result<(Report, Collection)> {
-    let (settings, _) = settings::read(from)?;
+    let settings = Manifest::read(from)?.settings;
     let deleted = deleted(from)?;
     let collection = Collection::create(to, &settings, options)?;
     let mut import = Import {
@@ -159,11 +161,14 @@ fn read_again(partition: &Partition, document: &rows::Document) -> Result<Docume
 type VisitRow<'a> = dyn FnMut(&Partition, u64, &Row) -> Result<()> + 'a;
 
 fn each_row(disk: &dyn Disk, report: &mut Report, visit: &mut VisitRow<'_>) -> Result<()> {
-    let (settings, seal) = settings::read(disk)?;
-    settings.plan()?;
+    let manifest = Manifest::read(disk)?;
+    manifest.settings.plan()?;
+    let inventory = Inventory::take(disk, &manifest)?;
+    let findings = inventory.findings.iter().map(ToString::to_string);
+    report.findings.extend(findings);
     let mut expected = None;
-    for number in partition_numbers(disk)? {
-        let partition = match Partition::open(disk, seal, number) {
+    for number in inventory.partitions {
+        let partition = match Partition::open(disk, manifest.seal, number) {
             Ok(partition) => partition,
             Err(error) => {
                 report.findings.push(error.to_string());
@@ -446,5 +451,6 @@ impl<'a> Import<'a> {
 /// # Errors
 /// If the manifest cannot be read.
 pub fn read_settings(disk: &dyn Disk) -> Result<Settings> {
-    Ok(settings::read(disk)?.0)
+    let settings = Manifest::read(disk)?.settings;
+    Ok(Arc::unwrap_or_clone(settings))
 }

@@ -16,6 +16,7 @@ use redb::{ReadOnlyTable, TableDefinition};
 use crate::bytes::Reader;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
+use crate::inventory::PARTITIONS;
 use crate::records::{self, FIRST_READ, Record};
 use crate::rows::{Place, Row, Rows, UNIT, open_block};
 use crate::settings::NEW;
@@ -94,6 +95,12 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
     (rows_name(number) == name).then_some(number)
 }
 
+/// The number of the partition whose file of texts has this name.
+pub(crate) fn number_of_texts(name: &str) -> Option<u64> {
+    let number = u64::from_str_radix(name.strip_suffix(TEXTS_END)?, 16).ok()?;
+    (texts_name(number) == name).then_some(number)
+}
+
 /// Whether a file holds what happened or what documents say.
 pub(crate) fn is_of_partition(name: &str) -> bool {
     name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
@@ -101,14 +108,7 @@ pub(crate) fn is_of_partition(name: &str) -> bool {
 
 /// Whether a file holds a part of a collection besides its manifest.
 pub(crate) fn is_of_collection(name: &str) -> bool {
-    is_of_partition(name) || name.ends_with(SKETCHES_END)
-}
-
-/// Whether a file is left over from something that was not completed.
-pub(crate) fn is_left_over(name: &str, names: &[String]) -> bool {
-    let beside = [TEXTS_END, SKETCHES_END];
-    let mut stems = beside.iter().filter_map(|end| name.strip_suffix(end));
-    name.ends_with(NEW) || stems.any(|stem| !names.contains(&format!("{stem}{ROWS_END}")))
+    name == PARTITIONS || is_of_partition(name) || name.ends_with(SKETCHES_END)
 }
 
 /// An open partition.

@@ -1,5 +1,6 @@
 //! What a collection is, and the manifest that says so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike::online::Window;
@@ -155,48 +156,91 @@ enum CandidatesName {
 /// The name of the manifest.
 pub(crate) const MANIFEST: &str = "manifest";
 
-const MAGIC: &str = "lookalike-collection 1";
+const MAGIC: &str = "lookalike-collection";
+
+/// Collections of the first version have no list of their partitions.
+const WITHOUT_LIST: u32 = 1;
+
+/// The version of collections that are written.
+const VERSION: u32 = 2;
 
 /// The ending of a file that is not complete yet.
 pub(crate) const NEW: &str = ".new";
 
-/// Writes the manifest of a new collection, under its name once it is complete.
-pub(crate) fn write(disk: &dyn Disk, settings: &Settings) -> Result<()> {
-    let body = encode(settings)?;
-    let text = format!("{MAGIC} {:08x}\n{body}", crc32fast::hash(body.as_bytes()));
-    let name = format!("{MANIFEST}{NEW}");
-    let write = || {
-        let file = disk.create(&name)?;
-        file.write_at(text.as_bytes(), 0)?;
-        file.sync()?;
-        disk.rename(&name, MANIFEST)?;
-        disk.sync_names()
-    };
-    write().map_err(|error| Error::disk("cannot write", MANIFEST, &error))
+/// The manifest of a collection.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    pub(crate) settings: Arc<Settings>,
+    /// The settings as they stand in it.
+    body: String,
+    /// The checksum of these, which names the collection in its other files.
+    pub(crate) seal: u32,
+    /// Whether the collection has a list of its partitions.
+    pub(crate) lists_partitions: bool,
 }
 
-/// Reads the manifest and the checksum that names it.
-pub(crate) fn read(disk: &dyn Disk) -> Result<(Settings, u32)> {
-    let read = || {
-        let file = disk.open(MANIFEST)?;
-        let mut bytes = vec![0; file.len()? as usize];
-        file.read_exact(&mut bytes, 0)?;
-        Ok(bytes)
-    };
-    let bytes = read().map_err(|error| Error::disk("cannot read", MANIFEST, &error))?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is no text"))?;
-    let (head, body) = text
-        .split_once('\n')
-        .ok_or_else(|| Error::damaged(MANIFEST, "it has no second line"))?;
-    let seal = crc32fast::hash(body.as_bytes());
-    if head != format!("{MAGIC} {seal:08x}") {
-        let head: String = head.chars().take(60).collect();
-        return Err(Error::damaged(
-            MANIFEST,
-            format!("its first line '{head}' is not '{MAGIC} {seal:08x}'"),
-        ));
+impl Manifest {
+    /// The manifest of a new collection.
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let body = encode(settings)?;
+        Ok(Self {
+            settings: Arc::new(settings.clone()),
+            seal: crc32fast::hash(body.as_bytes()),
+            body,
+            lists_partitions: true,
+        })
     }
-    Ok((decode(body)?, seal))
+
+    /// Writes it as that of a collection which has a list of its partitions, under its name once it is
+    /// complete.
+    pub(crate) fn write(&self, disk: &dyn Disk) -> Result<()> {
+        let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);
+        let name = format!("{MANIFEST}{NEW}");
+        let write = || {
+            let file = disk.create(&name)?;
+            file.write_at(text.as_bytes(), 0)?;
+            file.sync()?;
+            disk.rename(&name, MANIFEST)?;
+            disk.sync_names()
+        };
+        write().map_err(|error| Error::disk("cannot write", MANIFEST, &error))
+    }
+
+    pub(crate) fn read(disk: &dyn Disk) -> Result<Self> {
+        let read = || {
+            let file = disk.open(MANIFEST)?;
+            let mut bytes = vec![0; file.len()? as usize];
+            file.read_exact(&mut bytes, 0)?;
+            Ok(bytes)
+        };
+        let bytes = read().map_err(|error| Error::disk("cannot read", MANIFEST, &error))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is no text"))?;
+        let (head, body) = text
+            .split_once('\n')
+            .ok_or_else(|| Error::damaged(MANIFEST, "it has no second line"))?;
+        let seal = crc32fast::hash(body.as_bytes());
+        let lists_partitions = head == first_line(VERSION, seal);
+        if !lists_partitions && head != first_line(WITHOUT_LIST, seal) {
+            let (head, expected) = (beginning(head), first_line(VERSION, seal));
+            let what = format!("its first line '{head}' is not '{expected}'");
+            return Err(Error::damaged(MANIFEST, what));
+        }
+        Ok(Self {
+            settings: Arc::new(decode(body)?),
+            body: body.to_owned(),
+            seal,
+            lists_partitions,
+        })
+    }
+}
+
+fn first_line(version: u32, seal: u32) -> String {
+    format!("{MAGIC} {version} {seal:08x}")
+}
+
+fn beginning(line: &str) -> String {
+    line.chars().take(60).collect()
 }
 
 fn encode(settings: &Settings) -> Result<String> {

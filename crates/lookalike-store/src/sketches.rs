@@ -20,6 +20,12 @@ pub(crate) fn sketches_name(number: u64) -> String {
     format!("{number:016x}{SKETCHES_END}")
 }
 
+/// The number of the partition whose file of sketches has this name.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    let number = u64::from_str_radix(name.strip_suffix(SKETCHES_END)?, 16).ok()?;
+    (sketches_name(number) == name).then_some(number)
+}
+
 const MAGIC: [u8; 4] = *b"LAsk";
 const VERSION: u32 = 1;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::error::Result;
+use crate::inventory::Listed;
 use crate::partition::{self, Partition};
 use crate::sketches::Sketches;
 use crate::state::{Batch, Work};
@@ -13,6 +14,8 @@ use crate::state::{Batch, Work};
 #[derive(Debug)]
 pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
+    /// The checksum of the manifest.
+    seal: u32,
     /// Those on disk; the newest is written.
     partitions: VecDeque<Arc<Partition>>,
     /// The sketches of the newest, if documents of this collection have such.
@@ -22,11 +25,13 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         disk: Arc<dyn Disk>,
+        seal: u32,
         partitions: VecDeque<Arc<Partition>>,
         sketches: Option<Sketches>,
     ) -> Self {
         Self {
             disk,
+            seal,
             partitions,
             sketches,
         }
@@ -44,11 +49,30 @@ impl Writer {
         for batch in &work.batches {
             begun.extend(self.write(batch)?);
         }
-        for &number in &work.expired {
+        self.forget(&work.expired)?;
+        Ok(begun)
+    }
+
+    /// Removes the files of partitions, once these are not listed any more.
+    fn forget(&mut self, expired: &[u64]) -> Result<()> {
+        let Some(&newest) = expired.last() else {
+            return Ok(());
+        };
+        self.list_from(newest + 1)?;
+        for &number in expired {
             partition::remove(&*self.disk, number)?;
             self.partitions.retain(|it| it.about.number != number);
         }
-        Ok(begun)
+        Ok(())
+    }
+
+    /// Writes the list of partitions, of which the oldest has this number or a later one.
+    fn list_from(&self, oldest: u64) -> Result<()> {
+        let numbers = self.partitions.iter().map(|it| it.about.number);
+        let mut listed = numbers.skip_while(|&number| number < oldest);
+        let oldest = listed.next();
+        let listed = Listed::between(oldest, listed.last().or(oldest));
+        listed.write(&*self.disk, self.seal)
     }
 
     /// Returns the partition if it begins with the batch.
@@ -59,6 +83,8 @@ impl Writer {
         };
         if let Some(partition) = &begun {
             self.partitions.push_back(partition.clone());
+            // Before the first row: one that is not listed is empty.
+            self.list_from(0)?;
             let about = partition.about;
             let sketches = || Sketches::create(&*self.disk, about.seal, about.number);
             self.sketches = batch.with_sketches.then(sketches).transpose()?;

@@ -1,7 +1,7 @@
 //! The collections of a service: a directory for each, below one that a single process has open.
 //!
 //! The name of a collection is the name of its directory, so names are of a small alphabet. A directory
-//! without a manifest and without rows is a collection whose making was interrupted, and is none. A
+//! without a manifest, without rows and texts is a collection whose making was interrupted, and is none. A
 //! collection that is deleted loses its name first, in one step, and its files after that; files that are
 //! none of a collection's are never removed.
 
@@ -28,11 +28,17 @@ const LOCK: &str = "lock";
 /// The file without which a directory is no collection.
 const MANIFEST: &str = "manifest";
 
+/// The file that lists the partitions of a collection; it is written before the manifest.
+const PARTITIONS: &str = "partitions";
+
 /// What names of files end with that hold what has happened.
 const ROWS: &str = ".rows";
 
+/// What names of files end with that hold what documents say.
+const TEXTS: &str = ".texts";
+
 /// What other names of files of a collection end with; the last one is of what was not completed.
-const BESIDE: [&str; 3] = [".texts", ".sketches", ".new"];
+const BESIDE: [&str; 3] = [TEXTS, ".sketches", ".new"];
 
 /// What the directory of a deleted collection begins with.
 const DELETED: &str = ".deleted-";
@@ -235,7 +241,8 @@ impl Collections {
     /// If the directory of a collection that is to be made has more in it than what is left of one whose
     /// making was interrupted.
     fn check_unused(&self, name: &str) -> Result<(), Problem> {
-        let left = |file: &str| file == LOCK || (file.starts_with(MANIFEST) && is_own(file));
+        let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
+        let left = |file: &str| file == LOCK || (begins(file) && is_own(file));
         self.check_files(
             name,
             left,
@@ -306,7 +313,7 @@ fn files(directory: &Path) -> io::Result<Vec<String>> {
 /// Whether a file has a name as those of a collection have.
 fn is_own(file: &str) -> bool {
     let mut ends = BESIDE.iter().chain([&ROWS]);
-    matches!(file, LOCK | MANIFEST) || ends.any(|end| file.ends_with(end))
+    matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
 }
 
 /// Removes the files of a collection, and the directory if nothing else is in it.
@@ -331,10 +338,11 @@ impl State {
             return Some(Self::Opening);
         }
         let files = files(path).ok()?;
-        let rows = files.iter().find(|file| file.ends_with(ROWS))?;
+        let holds = |file: &&String| [ROWS, TEXTS].iter().any(|end| file.ends_with(end));
+        let held = files.iter().find(holds)?;
         let path = path.display();
         Some(Self::Failed(format!(
-            "{path} has '{rows}' and no '{MANIFEST}': put it back, or move the directory away"
+            "{path} has '{held}' and no '{MANIFEST}': put it back, or move the directory away"
         )))
     }
 

@@ -559,7 +559,7 @@ fn files_of_others_are_left_alone() {
     }
     assert_eq!(names(&place, "data/foreign"), ["precious.txt"]);
     // What is left of a making that was interrupted is no hindrance.
-    for file in ["lock", "manifest.new"] {
+    for file in ["lock", "manifest.new", "partitions"] {
         place.write(&format!("data/begun/{file}"), "");
     }
     service.make("begun", json!({}));

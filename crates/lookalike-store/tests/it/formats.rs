@@ -18,7 +18,7 @@ const CALLS: usize = 110;
 const CODES: usize = 300;
 
 /// A collection of the first files, which have no sketches.
-const FIRST: &str = "collection-1";
+pub(crate) const FIRST: &str = "collection-1";
 
 /// The same collection with sketches.
 const WITH_SKETCHES: &str = "collection-1-sketches";
@@ -40,7 +40,7 @@ fn contents(collection: &Collection) -> String {
 }
 
 /// The files of a stored collection, and what it held.
-fn stored(name: &str) -> (Simulated, String) {
+pub(crate) fn stored(name: &str) -> (Simulated, String) {
     let disk = Simulated::new();
     let mut held = None;
     for entry in std::fs::read_dir(folder(name)).unwrap() {

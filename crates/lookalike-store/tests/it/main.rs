@@ -11,6 +11,7 @@ mod formats;
 #[path = "../../src/group.rs"]
 mod group;
 mod group_commit;
+mod lost;
 mod machine;
 mod power;
 mod repair;

@@ -1,0 +1,119 @@
+//! Whole files that are gone: noticed, named, and nothing else is removed for it.
+
+use std::sync::Arc;
+
+use lookalike_store::{Collection, Disk, ErrorKind, repair, verify};
+
+use crate::disk::Simulated;
+use crate::formats::{FIRST, stored};
+use crate::power::script;
+use crate::support::{Hand, document, prepare, settings};
+
+/// A collection of at least three partitions, and its clock.
+fn filled() -> (Simulated, Hand) {
+    let script = script(51, 110, false);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    for call in 0..110 {
+        script.call(&collection, &hand, call).unwrap();
+    }
+    drop(collection);
+    let disk = disk.copy();
+    assert!(files(&disk, ".rows").len() >= 3);
+    (disk, hand)
+}
+
+fn files(disk: &Simulated, end: &str) -> Vec<String> {
+    let names = disk.names().unwrap().into_iter();
+    names.filter(|name| name.ends_with(end)).collect()
+}
+
+/// What is gone is named by all that look at the collection, and what is left stays.
+fn assert_is_noticed(disk: &Simulated, hand: &Hand, gone: &str) {
+    let left = disk.names().unwrap();
+    let report = verify(disk).unwrap();
+    let names_it = |it: &String| it.contains(gone);
+    assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
+    let new = Arc::new(Simulated::new());
+    let (report, _) = repair(disk, new, hand.options()).unwrap();
+    assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
+    let refused = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Damaged, "{gone}: {refused}");
+    assert_eq!(disk.names().unwrap(), left, "without {gone}");
+}
+
+#[test]
+fn lost_rows_are_noticed_wherever_they_were() {
+    let (disk, hand) = filled();
+    for gone in files(&disk, ".rows") {
+        let lost = disk.copy();
+        lost.remove(&gone).unwrap();
+        assert_is_noticed(&lost, &hand, &gone);
+        // The texts say nothing any more, if they ever did.
+        for end in [".texts", ".sketches"] {
+            lost.remove(&gone.replace(".rows", end)).unwrap();
+        }
+        assert_is_noticed(&lost, &hand, &gone);
+    }
+    let lost = disk.copy();
+    for gone in files(&disk, ".rows") {
+        lost.remove(&gone).unwrap();
+    }
+    assert_is_noticed(&lost, &hand, "is missing");
+}
+
+#[test]
+fn lost_texts_and_a_lost_list_are_noticed() {
+    let (disk, hand) = filled();
+    for gone in files(&disk, ".texts")
+        .into_iter()
+        .chain(["partitions".to_owned()])
+    {
+        let lost = disk.copy();
+        lost.remove(&gone).unwrap();
+        let report = verify(&lost).unwrap();
+        assert!(!report.findings.is_empty(), "{gone}");
+        assert!(Collection::open(Arc::new(lost), hand.options()).is_err());
+    }
+}
+
+/// With the list of an earlier day, newer partitions are not taken for something that was not finished.
+#[test]
+fn rows_behind_the_list_are_not_removed() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let new = Arc::new(disk.clone());
+    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let before = disk.copy();
+    let documents = prepare(&collection, vec![document("a", "one two three", None)]);
+    assert!(collection.insert(&documents).remove(0).is_ok());
+    drop(collection);
+    let disk = disk.copy();
+    let mut list = vec![0; before.length("partitions")];
+    let old = before.open("partitions").unwrap();
+    old.read_at(&mut list, 0).unwrap();
+    disk.open("partitions").unwrap().write_at(&list, 0).unwrap();
+    assert_is_noticed(&disk, &hand, "0000000000000001.rows");
+    let new = Arc::new(Simulated::new());
+    let (_, saved) = repair(&disk, new, hand.options()).unwrap();
+    assert!(saved.get("a").unwrap().is_some());
+}
+
+/// A collection that is opened and has no list yet gets one.
+#[test]
+fn collections_of_the_first_version_are_watched_from_then_on() {
+    let (disk, _) = stored(FIRST);
+    let hand = Hand::default();
+    let rows = files(&disk, ".rows");
+    for gone in [&rows[0], &rows[rows.len() - 1]] {
+        let lost = disk.copy();
+        lost.remove(gone).unwrap();
+        assert_is_noticed(&lost, &hand, gone);
+    }
+    drop(Collection::open(Arc::new(disk.clone()), hand.options()).unwrap());
+    for gone in rows {
+        let lost = disk.copy();
+        lost.remove(&gone).unwrap();
+        lost.remove(&gone.replace(".rows", ".texts")).unwrap();
+        assert_is_noticed(&lost, &hand, &gone);
+    }
+}
