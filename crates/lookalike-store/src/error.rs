@@ -75,7 +75,12 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<lookalike::Error> for Error {
+    /// What the store told the engine of a text comes back as it was.
     fn from(error: lookalike::Error) -> Self {
-        Self::new(ErrorKind::Engine, error.to_string())
+        let told = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
+        match told {
+            Some(told) => Self::clone(told),
+            None => Self::new(ErrorKind::Engine, error.to_string()),
+        }
     }
 }

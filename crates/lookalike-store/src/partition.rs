@@ -338,6 +338,18 @@ impl Partition {
         })
     }
 
+    /// Checks that the file of texts has so many bytes.
+    pub(crate) fn check_length(&self, needed: u64) -> Result<()> {
+        let name = self.texts_name();
+        let there = self.texts_file.len();
+        let there = there.map_err(|error| Error::disk("cannot read", &name, &error))?;
+        if there >= needed {
+            return Ok(());
+        }
+        let what = format!("it has {there} bytes, and its rows refer to {needed}");
+        Err(Error::damaged(&name, what))
+    }
+
     /// Checks the record of a row.
     pub(crate) fn check_record(&self, place: Place, id: &str) -> Result<()> {
         let right = self.record(place.at, |record| {

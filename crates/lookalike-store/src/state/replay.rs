@@ -68,11 +68,18 @@ impl State {
             let panicked = |_| Err(Error::damaged(&partition.name(), "reading it has panicked"));
             reading.join().unwrap_or_else(panicked)
         })?;
+        self.check_texts(partition)?;
         match source {
             Source::Nowhere => Ok(None),
             Source::File(reading) => reading.end(disk, seal, number).map(Some),
             Source::Texts(sketches) => Ok(Some(sketches)),
         }
+    }
+
+    /// Checks that the file of texts is as long as rows say.
+    fn check_texts(&self, partition: &Partition) -> Result<()> {
+        let end = self.homes.back().map_or(0, |home| home.end * UNIT);
+        partition.check_length(end)
     }
 
     fn replay_rows(

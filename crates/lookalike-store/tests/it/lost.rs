@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lookalike_store::{Collection, Disk, ErrorKind, repair, verify};
 
 use crate::disk::Simulated;
+use crate::flips::erase;
 use crate::formats::{FIRST, stored};
 use crate::power::script;
 use crate::support::{Hand, document, prepare, settings};
@@ -116,4 +117,41 @@ fn collections_of_the_first_version_are_watched_from_then_on() {
         lost.remove(&gone.replace(".rows", ".texts")).unwrap();
         assert_is_noticed(&lost, &hand, &gone);
     }
+}
+
+/// Where the text of a near match cannot be read, that is damage, whoever asks.
+#[test]
+fn a_damaged_text_is_damage_for_whoever_is_compared_with_it() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let new = Arc::new(disk.clone());
+    let collection = Collection::create(new, &settings(None), hand.options()).unwrap();
+    let one = |id: &str, text: &str| prepare(&collection, vec![document(id, text, None)]).remove(0);
+    let text = "one two three four five six seven";
+    assert!(collection.insert(&[one("a", text)]).remove(0).is_ok());
+    let near = one("b", "one two three four five six eight");
+    assert_eq!(collection.query(&near).unwrap().cluster(), "a");
+    drop(collection);
+    let disk = disk.copy();
+    erase(&disk, &files(&disk, ".texts")[0]);
+    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+    let same = prepare(&collection, vec![document("a", text, None)]);
+    for refused in [
+        collection.query(&near),
+        collection.insert(&[near]).remove(0),
+        collection.query(&same[0]),
+        collection.insert(&same).remove(0),
+    ] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
+    }
+    drop(collection);
+    let texts = &files(&disk, ".texts")[0];
+    let length = disk.length(texts) as u64;
+    disk.open(texts).unwrap().set_len(length - 8).unwrap();
+    let refused = Collection::open(Arc::new(disk), hand.options()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Damaged);
+    assert!(
+        refused.to_string().contains("its rows refer to"),
+        "{refused}"
+    );
 }
