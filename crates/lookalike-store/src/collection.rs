@@ -85,6 +85,9 @@ const PORTION: usize = 512;
 /// Kept documents that are looked at for clusters before writers have their turn: a few milliseconds.
 const SLOTS: usize = 1 << 16;
 
+/// Bytes of the files of a new collection, about.
+const FILES_OF_A_COLLECTION: u64 = 4 << 10;
+
 /// Bytes of the row of a deletion, at the most.
 const ROW_OF_A_DELETION: u64 = 64;
 
@@ -118,7 +121,7 @@ impl Collection {
     /// Makes a collection on an empty disk.
     ///
     /// # Errors
-    /// If the settings cannot be, there is a collection already, or the disk refuses.
+    /// If the settings cannot be, there is a collection already, or the disk refuses or is nearly full.
     pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
         settings.plan()?;
         let names = names(&*disk)?;
@@ -131,6 +134,7 @@ impl Collection {
             )));
         }
         let manifest = Manifest::new(settings)?;
+        check_room(&*disk, &options, FILES_OF_A_COLLECTION)?;
         // The manifest comes last: without it there is no collection.
         Listed::between(None, None).write(&*disk, manifest.seal)?;
         manifest.write(&*disk)?;
@@ -207,8 +211,11 @@ impl Collection {
         };
         let bytes = documents.iter().map(|document| document.bytes() as u64);
         let bytes = bytes.sum();
-        if let Err(error) = self.check_running().and_then(|()| self.check_room(bytes)) {
+        if let Err(error) = self.check_running() {
             return refused(error);
+        }
+        if let Err(error) = self.check_room(bytes) {
+            return self.answer_again(documents, &error);
         }
         let mut admitted = Admitted {
             answers: Vec::with_capacity(documents.len()),
@@ -220,6 +227,18 @@ impl Collection {
             }
         }
         admitted
+    }
+
+    /// Answers for those that are there already, and refuses all others.
+    fn answer_again(&self, documents: &[Prepared], refusal: &Error) -> Admitted {
+        let mut last = 0;
+        let mut answer = |document: &Prepared| {
+            let (answer, number) = self.state()?.again(document)?.ok_or(refusal.clone())?;
+            last = last.max(number);
+            Ok(answer)
+        };
+        let answers = documents.iter().map(&mut answer).collect();
+        Admitted { answers, last }
     }
 
     /// The second half of [`insert`](Self::insert): hands the answers out once they are on disk.
@@ -243,14 +262,14 @@ impl Collection {
         Ok(())
     }
 
-    /// Answers for a document as [`insert`](Self::insert) would and does not take it in.
+    /// Answers for a document as [`insert`](Self::insert) would and does not take it in: what is there
+    /// under its id with the same content has its first answer, and what it would replace is not
+    /// compared with.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be read.
+    /// If the text of a candidate cannot be read, or the id has other content and nothing is replaced.
     pub fn query(&self, document: &Prepared) -> Result<Answer> {
-        let state = self.state()?;
-        let arrival = state.matcher.arrival(document.time, (self.options.clock)());
-        state.answer(document, &arrival)
+        self.state()?.answer(document, (self.options.clock)())
     }
 
     /// The document with an id, if there is one.
@@ -394,24 +413,20 @@ impl Collection {
         }
     }
 
-    /// Whether so many bytes leave the headroom; what a database adds is of the same order.
     fn check_room(&self, bytes: u64) -> Result<()> {
-        let free = self.disk.free();
-        let free =
-            free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
-        let needed = self
-            .options
-            .headroom
-            .saturating_add(bytes.saturating_mul(4));
-        if free >= needed {
-            return Ok(());
+        check_room(&*self.disk, &self.options, bytes)
+    }
+
+    /// Why nothing is taken while the disk is nearly full, if it is.
+    ///
+    /// # Errors
+    /// If the disk does not say how full it is.
+    pub fn full(&self) -> Result<Option<Error>> {
+        match self.check_room(ROW_OF_A_DELETION) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Full => Ok(Some(error)),
+            Err(error) => Err(error),
         }
-        Err(Error::new(
-            ErrorKind::Full,
-            format!(
-                "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
-            ),
-        ))
     }
 
     /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
@@ -439,6 +454,22 @@ pub struct ClusterPage {
     pub clusters: Vec<Cluster>,
     /// The place of the last one that was looked at.
     pub next: Option<Slot>,
+}
+
+/// Whether so many bytes leave the headroom; what a database adds is of the same order.
+fn check_room(disk: &dyn Disk, options: &Options, bytes: u64) -> Result<()> {
+    let free = disk.free();
+    let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
+    let needed = options.headroom.saturating_add(bytes.saturating_mul(4));
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Full,
+        format!(
+            "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+        ),
+    ))
 }
 
 fn panicked() -> Error {

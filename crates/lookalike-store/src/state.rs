@@ -13,7 +13,7 @@ use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time}
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Ids, id_hash};
-use crate::partition::{About, CACHE, Partition};
+use crate::partition::{About, CACHE, Partition, texts_name};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
 use crate::settings::{Holds, OnConflict, Settings};
@@ -187,26 +187,16 @@ impl State {
         now: Time,
     ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
-        if let Some(known) = &known {
-            if self.is_same(known, document)? {
-                return Ok(known.answer(true));
-            }
-            if self.settings.on_conflict == OnConflict::Refuse {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    format!(
-                        "document '{}' is there with other content, as number {}",
-                        shown(&document.id),
-                        known.seq
-                    ),
-                ));
-            }
-        }
         let arrival = self.matcher.arrival(document.time, now);
+        if let Some(first) = self.first_answer(document, known.as_ref())? {
+            return Ok(first);
+        }
+        let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         if arrival.late {
-            return self.answer(document, &arrival);
+            return self.answer_without(replaced, document, &arrival);
         }
         self.make_room(document, &arrival)?;
+        // What has expired by now is not replaced any more.
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         let (now, verdict) = self.check_without(replaced, ahead?, &document.online, &arrival)?;
         let moving = self.to_move(now.found())?;
@@ -215,6 +205,35 @@ impl State {
             self.delete(&known);
         }
         self.store(document, arrival.time, verdict, &now, moving)
+    }
+
+    /// What the document was answered that is known under the id, if it says the same.
+    ///
+    /// # Errors
+    /// If it says something else and is not to be replaced.
+    fn first_answer(&self, document: &Prepared, known: Option<&Known>) -> Result<Option<Answer>> {
+        let Some(known) = known else { return Ok(None) };
+        if self.is_same(known, document)? {
+            return Ok(Some(known.answer(true)));
+        }
+        if self.settings.on_conflict == OnConflict::Replace {
+            return Ok(None);
+        }
+        let what = format!(
+            "document '{}' is there with other content, as number {}",
+            shown(&document.id),
+            known.seq
+        );
+        Err(Error::new(ErrorKind::Conflict, what))
+    }
+
+    /// The answer to a document that is there already, and the number of its row.
+    pub(crate) fn again(&self, document: &Prepared) -> Result<Option<(Answer, u64)>> {
+        let Some(known) = self.find(&document.id, document.id_hash)? else {
+            return Ok(None);
+        };
+        let first = self.first_answer(document, Some(&known))?;
+        Ok(first.map(|answer| (answer, known.number)))
     }
 
     /// Checks a document as if the one that it replaces were not there.
@@ -252,9 +271,28 @@ impl State {
         Ok(document.online.text() == Some(&*self.text_of(known)?))
     }
 
-    /// Answers for a document without taking it in.
-    pub(crate) fn answer(&self, document: &Prepared, arrival: &Arrival) -> Result<Answer> {
-        let found = self.matcher.check(&document.online, arrival, self)?;
+    /// Answers for a document as if it were taken in now.
+    pub(crate) fn answer(&self, document: &Prepared, now: Time) -> Result<Answer> {
+        let known = self.find(&document.id, document.id_hash)?;
+        if let Some(first) = self.first_answer(document, known.as_ref())? {
+            return Ok(first);
+        }
+        let replaced = known.as_ref().and_then(|known| self.slot_of(known));
+        let arrival = self.matcher.arrival(document.time, now);
+        self.answer_without(replaced, document, &arrival)
+    }
+
+    /// Answers for a document that is not taken in, as if the one that it would replace were not there.
+    fn answer_without(
+        &self,
+        replaced: Option<Slot>,
+        document: &Prepared,
+        arrival: &Arrival,
+    ) -> Result<Answer> {
+        let online = &document.online;
+        let found = self
+            .matcher
+            .check_without(online, arrival, replaced, self)?;
         Ok(Answer {
             id: document.id.clone(),
             verdict: self.verdict(found)?,
@@ -779,8 +817,8 @@ impl State {
     fn with_text<T>(&self, slot: Slot, visit: impl FnOnce(&str) -> T) -> Result<T> {
         let text = self.with_record(slot, |record| record.text(visit))?;
         text.ok_or_else(|| {
-            let what = format!("text {} of partition {:x}", slot.index, slot.section);
-            Error::damaged("texts", what)
+            let what = format!("the text of kept document {}", slot.index);
+            Error::damaged(&texts_name(slot.section), what)
         })
     }
 
@@ -790,8 +828,8 @@ impl State {
         let at = known.document.place.at;
         let text = self.with_record_at(partition, at, |record| record.text(str::to_owned))?;
         text.ok_or_else(|| {
-            let what = format!("the text of '{}'", shown(&known.document.id));
-            Error::damaged("texts", what)
+            let offset = known.document.place.offset();
+            Error::damaged(&texts_name(partition), format!("the text at {offset}"))
         })
     }
 

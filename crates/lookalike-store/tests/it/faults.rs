@@ -403,3 +403,37 @@ fn a_full_disk_loses_nothing() {
         assert!(collection.insert(&more).remove(0).is_ok());
     }
 }
+
+/// What was acknowledged needs no disk to be answered again, and all else is refused.
+#[test]
+fn a_full_disk_answers_again_what_it_has_answered() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let mut options = hand.options();
+    options.headroom = 1 << 20;
+    let create = |disk: &Simulated| {
+        let new = Arc::new(disk.clone());
+        Collection::create(new, &Settings::default(), options.clone())
+    };
+    let collection = create(&disk).unwrap();
+    let documents = ["a", "b", "a"].map(|id| document(id, &format!("one two {id}"), None));
+    let documents = prepare(&collection, documents.into());
+    let first = collection.insert(&documents[..1]).remove(0).unwrap();
+    assert!(collection.full().unwrap().is_none());
+    disk.set_free(1 << 20);
+    let before = disk.operations();
+    assert!(collection.full().unwrap().is_some());
+    let answers = collection.insert(&documents);
+    assert_eq!(answers[1].as_ref().unwrap_err().kind(), ErrorKind::Full);
+    for answer in [&answers[0], &answers[2]] {
+        let answer = answer.as_ref().unwrap();
+        assert_eq!((answer.seq, answer.again), (first.seq, true));
+    }
+    let other = prepare(&collection, vec![document("a", "other words", None)]);
+    let refused = collection.insert(&other).remove(0).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    assert_eq!(disk.operations(), before);
+    let fresh = Simulated::new();
+    fresh.set_free(1 << 20);
+    assert_eq!(create(&fresh).unwrap_err().kind(), ErrorKind::Full);
+    assert!(fresh.names().unwrap().is_empty());
+}

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lookalike_oracle::Document as Plain;
-use lookalike_store::{Answer, Collection, ErrorKind, OnConflict, Options, Settings, Verdict};
+use lookalike_store::{
+    Answer, Collection, Content, ErrorKind, OnConflict, Options, Settings, Verdict,
+};
 use proptest::prelude::*;
 
 use crate::disk::Simulated;
@@ -14,7 +16,8 @@ use crate::support::{Hand, S, document, prepare, settings, text};
 enum Step {
     /// Documents by id and text, and how late they are; together.
     Insert(Vec<(usize, usize, i64)>),
-    Query(usize, i64),
+    /// A document by id and text, and how late it is.
+    Query(usize, usize, i64),
     Delete(usize),
     Wait(i64),
     SetBack(i64),
@@ -26,7 +29,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let one = (0..60usize, 0..90usize, lag.clone());
     let step = prop_oneof![
         10 => proptest::collection::vec(one, 1..5).prop_map(Step::Insert),
-        2 => (0..90usize, lag).prop_map(|(text, lag)| Step::Query(text, lag)),
+        2 => (0..60usize, 0..90usize, lag)
+            .prop_map(|(id, text, lag)| Step::Query(id, text, lag)),
         2 => (0..60usize).prop_map(Step::Delete),
         4 => (0..9i64).prop_map(Step::Wait),
         1 => (20..60i64).prop_map(Step::Wait),
@@ -61,13 +65,22 @@ impl Model {
     }
 
     fn best(&self, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
+        self.best_without("", text, stated, now)
+    }
+
+    /// The same as if the document with an id were not there.
+    fn best_without(&self, id: &str, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
         let (time, clock) = self.arrival(stated, now);
         let plain = Plain::new(text, 2);
         let mut best: Option<(usize, f64)> = None;
         for (at, kept) in self.kept.iter().enumerate() {
             let reached = (kept.time - time).abs() <= self.width && kept.time >= clock - self.width;
             let similarity = kept.plain.similarity(&plain);
-            if reached && similarity >= 0.6 && best.is_none_or(|(_, most)| similarity > most) {
+            if kept.id != id
+                && reached
+                && similarity >= 0.6
+                && best.is_none_or(|(_, most)| similarity > most)
+            {
                 best = Some((at, similarity));
             }
         }
@@ -140,7 +153,15 @@ impl Model {
             }
         }
         let answer = answer.unwrap();
-        let best = self.best(text, stated, now);
+        let mut best = self.best(text, stated, now);
+        if answer.seq.is_none() && self.answered.contains_key(id) {
+            // Whether what is past the window is still there depends on its partition.
+            let without = self.best_without(id, text, stated, now);
+            let past = self.answered[id].0.time.0 < self.peak - self.width;
+            if !past || self.agrees(&answer, without) {
+                best = without;
+            }
+        }
         prop_assert!(self.agrees(&answer, best), "{:?} {:?}", answer, best);
         prop_assert_eq!(answer.time.0, time);
         prop_assert_eq!(answer.seq.is_none(), time < clock - self.width);
@@ -230,13 +251,25 @@ proptest! {
                     }
                     model.drop_expired(&collection);
                 }
-                Step::Query(seed, lag) => {
-                    let (text, time) = (text(seed), now - lag * S);
-                    let asked = prepare(&collection, vec![document("asked", &text, Some(time))]);
-                    let answer = collection.query(&asked[0]).unwrap();
-                    let best = model.best(&text, time, now);
-                    prop_assert!(model.agrees(&answer, best), "{:?} {:?}", answer, best);
-                    prop_assert!(answer.seq.is_none());
+                Step::Query(id, seed, lag) => {
+                    let (id, text, time) = (format!("d{id}"), text(seed), now - lag * S);
+                    let asked = prepare(&collection, vec![document(&id, &text, Some(time))]);
+                    let answer = collection.query(&asked[0]);
+                    match collection.get(&id).unwrap() {
+                        Some(there) if there.content == Content::Text(text.clone()) => {
+                            let first = Answer { again: true, ..there.answer };
+                            prop_assert_eq!(answer.unwrap(), first);
+                        }
+                        Some(_) if on_conflict == OnConflict::Refuse => {
+                            prop_assert_eq!(answer.unwrap_err().kind(), ErrorKind::Conflict);
+                        }
+                        _ => {
+                            let answer = answer.unwrap();
+                            let best = model.best_without(&id, &text, time, now);
+                            prop_assert!(model.agrees(&answer, best), "{:?} {:?}", answer, best);
+                            prop_assert!(answer.seq.is_none());
+                        }
+                    }
                 }
                 Step::Delete(id) => {
                     let id = format!("d{id}");
@@ -304,4 +337,31 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
         model.take((&id, &text, 0, 0), Ok(answer)).unwrap();
     }
     assert_eq!(model.answered.len(), 200);
+}
+
+/// A document that takes the place of another is no repeat of it, and neither is one that is only asked
+/// about or comes too late to be stored.
+#[test]
+fn what_would_be_replaced_is_not_compared_with() {
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..settings(Some((100, false)))
+    };
+    let hand = Hand::default();
+    let disk = Arc::new(Simulated::new());
+    let collection = Collection::create(disk, &settings, hand.options()).unwrap();
+    hand.set(1000 * S);
+    let one = |id: &str, text: &str, seconds: i64| {
+        prepare(&collection, vec![document(id, text, Some(seconds * S))]).remove(0)
+    };
+    let insert = |document| collection.insert(&[document]).remove(0).unwrap();
+    insert(one("a", "alpha beta gamma", 900));
+    insert(one("b", "something else", 990));
+    let late = insert(one("a", "alpha beta gamma!", 850));
+    assert_eq!((late.verdict, late.seq), (Verdict::Kept, None));
+    let asked = one("a", "alpha beta gamma?", 910);
+    assert_eq!(collection.query(&asked).unwrap().verdict, Verdict::Kept);
+    assert_eq!(insert(asked).verdict, Verdict::Kept);
+    let other = one("c", "alpha beta gamma", 910);
+    assert_eq!(collection.query(&other).unwrap().cluster(), "a");
 }

@@ -55,6 +55,16 @@ impl Matcher {
         arrival: &Arrival,
         texts: &dyn Texts,
     ) -> Result<Ahead> {
+        self.look(document, arrival, None, texts)
+    }
+
+    pub(super) fn look(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        without: Option<Slot>,
+        texts: &dyn Texts,
+    ) -> Result<Ahead> {
         let mut ahead = Ahead {
             found: None,
             arrival: *arrival,
@@ -68,11 +78,12 @@ impl Matcher {
         if document.state() == State::Empty {
             return Ok(ahead);
         }
-        ahead.found = self.equal(document, arrival);
+        ahead.found = self.equal(document, arrival, without);
         ahead.settled = ahead.found.is_some();
         if !ahead.settled {
             ahead.asked = self.keys.to_ask(document);
-            let candidates = self.candidates(document, arrival, &ahead.asked)?;
+            let mut candidates = self.candidates(document, arrival, &ahead.asked)?;
+            candidates.retain(|candidate| Some(candidate.slot) != without);
             ahead.found = self.best(document, candidates, texts)?;
             if ahead.found.is_none() {
                 ahead.added = self.keys.to_add(document);

@@ -345,7 +345,21 @@ impl Matcher {
         arrival: &Arrival,
         texts: &dyn Texts,
     ) -> Result<Option<Found>> {
-        Ok(self.look_ahead(document, arrival, texts)?.found())
+        self.check_without(document, arrival, None, texts)
+    }
+
+    /// As [`check`](Self::check), as if one document were not there.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn check_without(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        without: Option<Slot>,
+        texts: &dyn Texts,
+    ) -> Result<Option<Found>> {
+        Ok(self.look(document, arrival, without, texts)?.found())
     }
 
     /// The best of candidates that match.
@@ -386,7 +400,12 @@ impl Matcher {
     /// being kept, unless it was out of its reach then. If x is not older than the equal one, what
     /// was out of the reach of that is out of the reach of x. It may be otherwise where times are
     /// refreshed, and where equal texts match different others.
-    fn equal(&self, document: &Prepared, arrival: &Arrival) -> Option<Found> {
+    fn equal(
+        &self,
+        document: &Prepared,
+        arrival: &Arrival,
+        without: Option<Slot>,
+    ) -> Option<Found> {
         let settled = self.plan.sentences().is_none()
             && self
                 .window
@@ -406,6 +425,7 @@ impl Matcher {
                 if section.key(at) == document.key()
                     && self.in_reach(section.time(at), arrival)
                     && !section.is_removed(at)
+                    && Some(section.slot(at)) != without
                     && earliest.is_none_or(|(found, _)| order < found.order)
                 {
                     let found = Found {
