@@ -62,6 +62,15 @@ impl Reporter {
         }
     }
 
+    /// Tells a row that is bad by the line of its file.
+    pub(crate) fn bad_line(&self, file: &str, line: u64, reason: &str) {
+        let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
+        if self.tells_rows && told < self.most_rows {
+            let line = format!("{file}:{line}: {reason}");
+            self.bar.suspend(|| self.printer.warn(visible(&line)));
+        }
+    }
+
     /// Takes the bar away and says how many bad rows were not told; `hint` says where they are.
     pub(crate) fn finish(mut self, hint: &str) {
         self.take_bar_away();
@@ -152,11 +161,7 @@ impl Progress for Reporter {
     }
 
     fn bad_row(&self, row: &BadRow) {
-        let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
-        if self.tells_rows && told < self.most_rows {
-            let line = format!("{}:{}: {}", row.file, row.line, row.reason);
-            self.bar.suspend(|| self.printer.warn(visible(&line)));
-        }
+        self.bad_line(&row.file, row.line, &row.reason);
     }
 }
 

@@ -89,6 +89,8 @@ pub use document::{
     Stored, Verdict,
 };
 pub use error::{Error, ErrorKind, Result};
-pub use maintain::{Report, export, import, read_settings, repair, restore, verify};
+pub use maintain::{
+    Imported, Reject, Report, export, import, read_settings, repair, restore, verify,
+};
 pub use partition::is_guarded;
 pub use settings::{Holds, OnConflict, Settings};

@@ -17,6 +17,8 @@ use crate::inventory::{Inventory, names};
 use crate::partition::{Partition, is_of_collection};
 use crate::rows::{self, Row};
 use crate::settings::{MANIFEST, Manifest, NEW, Settings};
+use crate::sketches::{Reading, sketches_name};
+use crate::state::State;
 
 /// What looking at every byte of a collection has shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,10 +27,13 @@ pub struct Report {
     pub partitions: u64,
     /// Rows that are as they were written.
     pub rows: u64,
-    /// Documents among them whose records are as they were written.
+    /// Documents among them whose records are as they were written, those that were deleted left out.
     pub documents: u64,
     /// What is wrong, in words.
     pub findings: Vec<String>,
+    /// Files of sketches that are not what was written, or not there: they are made again of the texts when the
+    /// collection is opened, and nothing is lost with them.
+    pub remade: Vec<String>,
 }
 
 /// Checks every row and every record of a collection that nobody has open. A commit that a loss of
@@ -38,7 +43,8 @@ pub struct Report {
 /// If the manifest cannot be read; all else that is wrong is in the report.
 pub fn verify(disk: &dyn Disk) -> Result<Report> {
     let mut report = Report::default();
-    walk(disk, &mut report, &mut |_, _| Ok(()))?;
+    let deleted = deleted(disk)?;
+    walk(disk, &mut report, &deleted, &mut |_, _| Ok(()))?;
     Ok(report)
 }
 
@@ -84,22 +90,21 @@ pub fn repair(
     let settings = Manifest::read(from)?.settings;
     let deleted = deleted(from)?;
     let collection = Collection::create(to, &settings, options)?;
+    let mut findings = Vec::new();
+    let mut reject = |_, error: &Error| {
+        findings.push(error.to_string());
+        Ok(())
+    };
     let mut import = Import {
-        findings: Some(Vec::new()),
-        ..Import::new(&collection)
+        ids: Some(HashSet::new()),
+        ..Import::new(&collection, &mut reject)
     };
     let mut report = Report::default();
-    walk(from, &mut report, &mut |number, document| {
-        if deleted.contains(&number) {
-            return Ok(());
-        }
-        import.push(document)
+    walk(from, &mut report, &deleted, &mut |number, document| {
+        import.push(number, document)
     })?;
     import.flush()?;
-    report
-        .findings
-        .extend(import.findings.take().unwrap_or_default());
-    drop(import);
+    report.findings.append(&mut findings);
     Ok((report, collection))
 }
 
@@ -117,18 +122,22 @@ fn deleted(disk: &dyn Disk) -> Result<HashSet<u64>> {
     Ok(deleted)
 }
 
-/// Calls back with every document that can be read, and the number of its row.
+/// Calls back with every document that can be read and counts, and the number of its row.
 fn walk(
     disk: &dyn Disk,
     report: &mut Report,
+    deleted: &HashSet<u64>,
     visit: &mut dyn FnMut(u64, Document) -> Result<()>,
 ) -> Result<()> {
     let (mut documents, mut unreadable) = (0, Vec::new());
+    let mut cached = Cached::new(disk)?;
     each_row(disk, report, &mut |partition, number, row| {
         let (Row::Document(document) | Row::Moved { document, .. }) = row else {
             return Ok(());
         };
+        cached.check(disk, partition, document);
         match read_again(partition, document) {
+            Ok(_) if deleted.contains(&number) => Ok(()),
             Ok(again) => {
                 documents += 1;
                 visit(number, again)
@@ -141,7 +150,50 @@ fn walk(
     })?;
     report.documents += documents;
     report.findings.append(&mut unreadable);
+    report.remade.append(&mut cached.wrong);
     Ok(())
+}
+
+/// Looks whether sketches are what was written for the kept documents, in their order.
+struct Cached {
+    seal: u32,
+    /// Whether there are any in this collection.
+    is_there: bool,
+    /// Those of a partition, until one is not right.
+    reading: Option<(u64, Option<Reading>)>,
+    /// The names of files in which one is not right.
+    wrong: Vec<String>,
+}
+
+impl Cached {
+    fn new(disk: &dyn Disk) -> Result<Self> {
+        let manifest = Manifest::read(disk)?;
+        Ok(Self {
+            seal: manifest.seal,
+            is_there: State::new(manifest.settings, manifest.seal)?.has_sketches(),
+            reading: None,
+            wrong: Vec::new(),
+        })
+    }
+
+    fn check(&mut self, disk: &dyn Disk, partition: &Partition, document: &rows::Document) {
+        if !self.is_there || !matches!(document.verdict, rows::Verdict::Kept { .. }) {
+            return;
+        }
+        let number = partition.about.number;
+        if self.reading.as_ref().is_none_or(|(of, _)| *of != number) {
+            self.reading = Some((number, Some(Reading::open(disk, self.seal, number))));
+        }
+        let Some((_, reading)) = &mut self.reading else {
+            return;
+        };
+        let Some(file) = reading else { return };
+        let entry = file.next();
+        if entry.is_none_or(|entry| entry.of(document.content).is_none()) {
+            *reading = None;
+            self.wrong.push(sketches_name(number));
+        }
+    }
 }
 
 fn read_again(partition: &Partition, document: &rows::Document) -> Result<Document> {
@@ -298,27 +350,68 @@ pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
     Ok(count)
 }
 
+/// What an import has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Documents that were not there before.
+    pub new: u64,
+    /// Documents that were there already, with the same content.
+    pub again: u64,
+    /// Lines that were rejected.
+    pub rejected: u64,
+}
+
+/// What some programs begin a text with, to say that it is UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads the lines of an export and inserts the documents in their order, with their times. Verdicts
-/// fall anew, and are the same if nothing was deleted or late. Returns how many documents were
-/// inserted.
+/// fall anew, and are the same if nothing was deleted or late. Lines that are none of an export, or whose
+/// document is not taken, are handed to `reject` with their number and the reason.
 ///
 /// # Errors
-/// With the number of the line, if it is none of an export or its document is refused.
-pub fn import(collection: &Collection, lines: &mut dyn BufRead) -> Result<u64> {
-    let mut import = Import::new(collection);
-    for (number, line) in (1u64..).zip(lines.lines()) {
-        let line = line.map_err(|error| Error::disk("cannot read", "import", &error))?;
-        let at_line = |what: &dyn std::fmt::Display| {
-            Error::document(format!("line {number} of the import: {what}"))
+/// If the lines cannot be read, the collection takes nothing any more, and what `reject` returns.
+pub fn import(
+    collection: &Collection,
+    lines: &mut dyn BufRead,
+    reject: &mut Reject<'_>,
+) -> Result<Imported> {
+    let mut import = Import::new(collection, reject);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line);
+        if read.map_err(|error| Error::disk("cannot read", "import", &error))? == 0 {
+            break;
+        }
+        let line = match number {
+            1 => line.strip_prefix(MARK).unwrap_or(&line),
+            _ => &line,
         };
-        let line: Line = serde_json::from_str(&line).map_err(|error| at_line(&error))?;
-        let document = line.document().map_err(|error| at_line(&error))?;
-        import.push(document).map_err(|error| at_line(&error))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match Line::read(line) {
+            Ok(document) => import.push(number, document)?,
+            Err(error) => import.reject(number, &error)?,
+        }
     }
-    import.finish()
+    import.flush()?;
+    Ok(import.imported)
 }
 
 impl Line {
+    fn read(line: &[u8]) -> Result<Document> {
+        let line: Self = serde_json::from_slice(line).map_err(|error| {
+            // The number of the line is told beside it.
+            let (told, column) = (error.to_string(), error.column());
+            match told.strip_suffix(&format!(" at line 1 column {column}")) {
+                Some(what) => Error::document(format!("{what} at column {column}")),
+                None => Error::document(told),
+            }
+        })?;
+        line.document()
+    }
+
     fn document(self) -> Result<Document> {
         let content = match (self.text, self.fingerprint) {
             (Some(text), None) => Content::Text(text),
@@ -342,43 +435,50 @@ impl Line {
     }
 }
 
+/// Takes note of a document or line that is not inserted, by its number, or ends all with an error.
+pub type Reject<'a> = dyn FnMut(u64, &Error) -> Result<()> + 'a;
+
 /// Documents that are inserted many at a time.
-struct Import<'a> {
+struct Import<'a, 'b> {
     collection: &'a Collection,
     scratch: Scratch,
     waiting: Vec<crate::Prepared>,
-    count: u64,
-    /// Hashes of the ids so far, where one may come again.
-    ids: HashSet<u64>,
-    /// What was not inserted as it stands, where that does not end it.
-    findings: Option<Vec<String>>,
+    /// The number of each of them.
+    numbers: Vec<u64>,
+    imported: Imported,
+    /// Hashes of the ids so far, where a later document takes the place of an earlier one.
+    ids: Option<HashSet<u64>>,
+    reject: &'a mut Reject<'b>,
 }
 
 const AT_A_TIME: usize = 1024;
 
-impl<'a> Import<'a> {
-    fn new(collection: &'a Collection) -> Self {
+impl<'a, 'b> Import<'a, 'b> {
+    fn new(collection: &'a Collection, reject: &'a mut Reject<'b>) -> Self {
         Self {
             collection,
             scratch: Scratch::default(),
             waiting: Vec::new(),
-            count: 0,
-            ids: HashSet::new(),
-            findings: None,
+            numbers: Vec::new(),
+            imported: Imported::default(),
+            ids: None,
+            reject,
         }
     }
 
-    fn push(&mut self, document: Document) -> Result<()> {
+    fn push(&mut self, number: u64, document: Document) -> Result<()> {
         let prepared = match self.collection.prepare(document, &mut self.scratch) {
             Ok(prepared) => prepared,
-            Err(error) => return self.note(error),
+            Err(error) => return self.reject(number, &error),
         };
         let hash = id_hash(prepared.id());
-        if self.findings.is_some() && !self.ids.insert(hash) {
+        let is_later = self.ids.as_mut().is_some_and(|ids| !ids.insert(hash));
+        if is_later {
             self.flush()?;
-            return self.take_later(&prepared);
+            return self.take_later(number, &prepared);
         }
         self.waiting.push(prepared);
+        self.numbers.push(number);
         if self.waiting.len() >= AT_A_TIME {
             self.flush()?;
         }
@@ -386,63 +486,60 @@ impl<'a> Import<'a> {
     }
 
     /// Takes a document whose id was there before, in place of the one that has it.
-    fn take_later(&mut self, document: &crate::Prepared) -> Result<()> {
+    fn take_later(&mut self, number: u64, document: &crate::Prepared) -> Result<()> {
         let mut answers = self.collection.insert(std::slice::from_ref(document));
         let in_conflict = |answer: &Result<crate::Answer>| {
             let error = answer.as_ref().err();
             error.is_some_and(|error| error.kind() == ErrorKind::Conflict)
         };
         if answers.iter().any(in_conflict) {
-            self.note(Error::document(format!(
+            let what = format!(
                 "document '{}' is there twice: the later one is taken",
                 shown(document.id())
-            )))?;
+            );
+            self.reject(number, &Error::document(what))?;
             self.collection.delete(document.id())?;
             answers = self.collection.insert(std::slice::from_ref(document));
         }
-        self.take_answers(std::slice::from_ref(document), answers)
+        self.take_answers(&[number], std::slice::from_ref(document), answers)
     }
 
-    /// Takes note of a document that is not inserted, or ends with it.
-    fn note(&mut self, error: Error) -> Result<()> {
-        match &mut self.findings {
-            Some(findings) => {
-                findings.push(error.to_string());
-                Ok(())
-            }
-            None => Err(error),
-        }
+    fn reject(&mut self, number: u64, error: &Error) -> Result<()> {
+        (self.reject)(number, error)?;
+        self.imported.rejected += 1;
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
+        let numbers = std::mem::take(&mut self.numbers);
         let answers = self.collection.insert(&waiting);
-        self.take_answers(&waiting, answers)
+        self.take_answers(&numbers, &waiting, answers)
     }
 
     fn take_answers(
         &mut self,
+        numbers: &[u64],
         documents: &[crate::Prepared],
         answers: Vec<Result<crate::Answer>>,
     ) -> Result<()> {
-        for (document, answer) in documents.iter().zip(answers) {
+        for ((&number, document), answer) in numbers.iter().zip(documents).zip(answers) {
             let id = shown(document.id());
-            let answer = answer
-                .map_err(|error| Error::new(error.kind(), format!("document '{id}': {error}")))?;
-            if answer.seq.is_some() {
-                self.count += 1;
-                continue;
+            match answer {
+                Ok(answer) if answer.seq.is_none() => {
+                    let what = format!("document '{id}' is older than the window");
+                    self.reject(number, &Error::document(what))?;
+                }
+                Ok(answer) if answer.again => self.imported.again += 1,
+                Ok(_) => self.imported.new += 1,
+                Err(error) if error.kind() == ErrorKind::Conflict => self.reject(number, &error)?,
+                Err(error) => {
+                    let what = format!("document '{id}': {error}");
+                    return Err(Error::new(error.kind(), what));
+                }
             }
-            self.note(Error::document(format!(
-                "document '{id}' is older than the window"
-            )))?;
         }
         Ok(())
-    }
-
-    fn finish(mut self) -> Result<u64> {
-        self.flush()?;
-        Ok(self.count)
     }
 }
 

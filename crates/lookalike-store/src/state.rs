@@ -154,6 +154,11 @@ impl State {
         })
     }
 
+    /// Whether what kept documents are compared by is written beside them.
+    pub(crate) fn has_sketches(&self) -> bool {
+        self.with_sketches
+    }
+
     /// The number of the last row.
     pub(crate) fn last(&self) -> u64 {
         self.next - 1

@@ -30,7 +30,8 @@ pub(crate) enum StoreCommand {
 /// Check that every byte of a collection is as it was written
 ///
 /// A commit that a loss of power interrupted is completed or undone first, as the service would do. What
-/// is wrong is told, and ends the command with 2.
+/// is wrong is told, and ends the command with 2. Sketches that are wrong or missing are told too: they are made
+/// again of the texts when the service opens the collection, and nothing is lost with them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -118,7 +119,8 @@ pub(crate) struct StoreExportArgs {
 ///
 /// In their order and with their times. Verdicts fall anew, and are the same if nothing was deleted or
 /// late. What is there already with the same content stays as it is, so an import that was
-/// interrupted can be made again.
+/// interrupted can be made again. Rows that are none of an export, of another content under a known id or
+/// older than the window are reported and skipped, and end the command with 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -136,6 +138,10 @@ pub(crate) struct StoreImportArgs {
     /// Make the collection, with these settings (JSON)
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
+
+    /// Stop at the first bad row: what was inserted before stays
+    #[arg(long)]
+    pub(crate) strict: bool,
 
     #[command(flatten)]
     pub(crate) telling: StoreTelling,

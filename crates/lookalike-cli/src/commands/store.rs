@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_batch::sink::{ByteWriter, Output};
-use lookalike_store::{self as store, Collection, Folder, Options, Report, Settings};
+use lookalike_store::{self as store, Collection, Folder, Imported, Options, Report, Settings};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -16,7 +16,8 @@ use crate::args::{
     StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
     StoreTelling, StoreVerifyArgs,
 };
-use crate::output::{Printer, about, plural, visible};
+use crate::output::{Printer, about, count, plural, visible};
+use crate::progress::Reporter;
 use crate::serve::{read_settings, write_settings};
 use crate::snapshots::with_snapshot;
 
@@ -104,6 +105,9 @@ fn export(args: &StoreExportArgs) -> Result<Outcome> {
              leave --json out"
         );
     }
+    if let Output::Path(path) = &output {
+        check_promise(path)?;
+    }
     let collection = Collection::open(Arc::new(existing(&args.directory)?), Options::default())?;
     if let Some(path) = &args.settings {
         let mut text = write_settings(collection.settings())?;
@@ -128,9 +132,33 @@ fn export(args: &StoreExportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Refuses a name that promises another format than that of an export.
+fn check_promise(path: &Path) -> Result<()> {
+    const OTHERS: [&str; 7] = ["csv", "tsv", "tab", "parquet", "pq", "txt", "text"];
+    let inner = match extension(path).as_str() {
+        "gz" | "gzip" | "zst" | "zstd" => {
+            extension(Path::new(path.file_stem().unwrap_or_default()))
+        }
+        outer => outer.to_owned(),
+    };
+    if OTHERS.contains(&&*inner) {
+        bail!(
+            "{} promises .{inner}: an export is JSONL (.jsonl, also .gz and .zst)",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn extension(path: &Path) -> String {
+    let extension = path.extension().unwrap_or_default();
+    extension.to_string_lossy().to_ascii_lowercase()
+}
+
 fn import(args: &StoreImportArgs) -> Result<Outcome> {
-    let mut lines =
-        open_lines(&args.input).map_err(about(format!("cannot read {}", args.input.display())))?;
+    let name = visible(&args.input.display().to_string()).into_owned();
+    let mut lines = open_lines(&args.input).map_err(about(format!("cannot read {name}")))?;
+    let was_there = args.directory.exists();
     let collection = match &args.settings {
         None => Collection::open(Arc::new(existing(&args.directory)?), Options::default())?,
         Some(file) => {
@@ -139,14 +167,68 @@ fn import(args: &StoreImportArgs) -> Result<Outcome> {
             Collection::create(disk, &settings, Options::default())?
         }
     };
-    let documents = store::import(&collection, &mut lines)?;
-    let words = format!("{} imported\n", plural(documents, "document", "documents"));
-    tell(
-        &args.telling,
-        json!({ "documents": documents }),
-        Some(words),
-    )?;
-    Ok(Outcome::Done)
+    let imported = import_lines(&collection, &mut lines, &name, args.strict);
+    if imported.is_err() && args.settings.is_some() && collection.stats()?.rows == 0 {
+        drop(collection);
+        discard(&args.directory, was_there);
+    }
+    let imported = imported?;
+    let words = format!("{}\n", words_of(&imported));
+    let summary = json!({
+        "documents": imported.new + imported.again,
+        "new": imported.new,
+        "there": imported.again,
+        "rejected": imported.rejected,
+    });
+    tell(&args.telling, summary, Some(words))?;
+    Ok(Outcome::of(imported.rejected))
+}
+
+fn import_lines(
+    collection: &Collection,
+    lines: &mut dyn BufRead,
+    name: &str,
+    strict: bool,
+) -> Result<Imported> {
+    let reporter = Reporter::new(Printer::new(true), strict);
+    let mut refused = None;
+    let imported = store::import(collection, lines, &mut |line, error| {
+        let reason = error.to_string();
+        if strict {
+            refused = Some(format!("{name}:{line}: {reason}"));
+            return Err(error.clone());
+        }
+        reporter.bad_line(name, line, &reason);
+        Ok(())
+    });
+    reporter.finish("");
+    match (imported, refused) {
+        (Err(_), Some(refused)) => bail!(refused),
+        (imported, _) => imported.map_err(about(name)),
+    }
+}
+
+fn words_of(imported: &Imported) -> String {
+    let mut words = format!("{} imported", plural(imported.new, "document", "documents"));
+    if imported.again > 0 {
+        words += &format!(", {} there already", count(imported.again));
+    }
+    if imported.rejected > 0 {
+        let rows = plural(imported.rejected, "bad row", "bad rows");
+        words += &format!(", {rows} skipped");
+    }
+    words
+}
+
+/// Removes a collection that was made for an import which failed before anything was in it, and its
+/// directory if that was made as well. What cannot be removed is an empty collection.
+fn discard(directory: &Path, was_there: bool) {
+    for name in [MANIFEST, "partitions", "lock"] {
+        let _ = std::fs::remove_file(directory.join(name));
+    }
+    if !was_there {
+        let _ = std::fs::remove_dir(directory);
+    }
 }
 
 fn settings_in(file: &Path) -> Result<Settings> {
@@ -161,12 +243,9 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
         return Ok(Box::new(io::stdin().lock()));
     }
     let file = BufReader::with_capacity(BUFFER, File::open(path)?);
-    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-    Ok(match extension.to_str() {
-        Some("gz" | "gzip") => {
-            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file)))
-        }
-        Some("zst" | "zstd") => {
+    Ok(match extension(path).as_str() {
+        "gz" | "gzip" => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(file))),
+        "zst" | "zstd" => {
             let decoder = zstd::Decoder::with_buffer(file)?;
             Box::new(BufReader::with_capacity(BUFFER, decoder))
         }
@@ -240,6 +319,15 @@ fn counted(report: &Report) -> String {
 
 fn tell_findings(report: &Report) {
     let printer = Printer::new(false);
+    if let Some(first) = report.remade.first() {
+        let rest = match report.remade.len() {
+            1 => String::new(),
+            more => format!(" and of {} more", plural(more as u64 - 1, "file", "files")),
+        };
+        printer.warn(format!(
+            "the sketches of '{first}'{rest} are not what was written: they will be made again of the texts"
+        ));
+    }
     for finding in report.findings.iter().take(TOLD) {
         printer.warn(visible(finding));
     }
@@ -255,6 +343,7 @@ fn report_as_json(report: &Report) -> Value {
         "rows": report.rows,
         "documents": report.documents,
         "findings": report.findings,
+        "remade": report.remade,
     })
 }
 
