@@ -51,7 +51,7 @@ pub(super) struct Collections {
     directory: PathBuf,
     options: Options,
     states: RwLock<BTreeMap<String, State>>,
-    /// Held by whoever makes or deletes one.
+    /// Held by whoever makes one, or begins to delete one.
     changing: Mutex<()>,
     /// Held until this is dropped.
     _lock: File,
@@ -188,7 +188,12 @@ impl Collections {
         }
         self.check_unused(name)?;
         let disk = Arc::new(self.folder(name)?);
-        let collection = Collection::create(disk, settings, self.options.clone())?;
+        let made = Collection::create(disk, settings, self.options.clone());
+        let collection = made.map_err(|error| {
+            // What is left of it is no collection, and would only be in the way.
+            let _ = remove_own(&self.directory.join(name));
+            Problem::from(error)
+        })?;
         let open = Arc::new(Open::new(name, collection));
         self.write()
             .insert(name.to_owned(), State::Open(Arc::clone(&open)));
@@ -201,20 +206,9 @@ impl Collections {
     /// # Errors
     /// If there is none with the name, or the disk refuses.
     pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
-        let _changing = self.changing();
-        let known = self.read().get(name).cloned();
-        if known.is_some() {
-            self.check_own(name)?;
-        }
-        match known {
-            Some(State::Open(open)) => {
-                open.close();
-                self.write().insert(name.to_owned(), State::Deleting);
-                wait_until_unused(open);
-            }
-            Some(State::Failed(_)) => {}
-            Some(other) => return Err(other.problem(name)),
-            None => return self.get(name).map(|_| ()),
+        // Others are made and deleted while this one is waited for.
+        if let Some(open) = self.begin_to_delete(name)? {
+            wait_until_unused(open);
         }
         let removed = self.remove(name);
         let mut states = self.write();
@@ -228,6 +222,26 @@ impl Collections {
         };
         tracing::info!(collection = name, "deleted");
         Ok(())
+    }
+
+    /// From now on nobody finds the collection, which is returned if it was open.
+    fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<Open>>, Problem> {
+        let _changing = self.changing();
+        let known = self.read().get(name).cloned();
+        if known.is_some() {
+            self.check_own(name)?;
+        }
+        let open = match known {
+            Some(State::Open(open)) => Some(open),
+            Some(State::Failed(_)) => None,
+            Some(other) => return Err(other.problem(name)),
+            None => return self.get(name).map(|_| None),
+        };
+        self.write().insert(name.to_owned(), State::Deleting);
+        if let Some(open) = &open {
+            open.close();
+        }
+        Ok(open)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -368,8 +382,7 @@ impl State {
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Opening => "opening",
-            Self::Open(open) if open.is_stopped() => "stopped",
-            Self::Open(_) => "open",
+            Self::Open(open) => open.condition(),
             Self::Failed(_) => "failed",
             Self::Deleting => "deleting",
         }

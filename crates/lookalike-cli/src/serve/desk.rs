@@ -11,7 +11,7 @@ use bytes::Bytes;
 use lookalike::text::Scratch;
 use lookalike_store::{Admitted, Answer, Collection, Error, Prepared, Verdict};
 use rayon::prelude::*;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::problem::{Code, Problem};
 use super::wire;
@@ -31,8 +31,9 @@ pub(super) struct Open {
     pub(super) collection: Collection,
     pub(super) counts: Counts,
     desk: Mutex<Desk>,
-    closing: AtomicBool,
+    closing: watch::Sender<bool>,
     stopped: AtomicBool,
+    damaged: AtomicBool,
 }
 
 /// What has become of documents since the service began.
@@ -42,8 +43,12 @@ pub(super) struct Counts {
     pub(super) duplicate: AtomicU64,
     /// Older than the window: answered and not stored.
     pub(super) late: AtomicU64,
+    /// Sent again: what was answered before.
+    pub(super) again: AtomicU64,
     pub(super) refused: AtomicU64,
-    pub(super) asked: AtomicU64,
+    /// Asked about and not inserted.
+    pub(super) queried: AtomicU64,
+    pub(super) refused_query: AtomicU64,
 }
 
 #[derive(Default)]
@@ -84,8 +89,9 @@ impl Open {
             collection,
             counts: Counts::default(),
             desk: Mutex::default(),
-            closing: AtomicBool::new(false),
+            closing: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
         }
     }
 
@@ -96,13 +102,19 @@ impl Open {
 
     /// From now on portions are refused, so that whoever uses the collection comes to an end.
     pub(super) fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until it is being deleted.
+    pub(super) async fn closed(&self) {
+        // The sender is here as long as anybody waits.
+        let _ = self.closing.subscribe().wait_for(|&closing| closing).await;
     }
 
     /// # Errors
     /// If it is being deleted.
     pub(super) fn check_open(&self) -> Result<(), Problem> {
-        if !self.closing.load(Ordering::Relaxed) {
+        if !*self.closing.borrow() {
             return Ok(());
         }
         let detail = format!("the collection '{}' is being deleted", self.name);
@@ -114,11 +126,42 @@ impl Open {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// What a client is told of an error; after a write that failed, the collection is known as stopped.
+    /// Whether it takes documents, however it is otherwise.
+    pub(super) fn takes_documents(&self) -> bool {
+        !self.is_stopped() && !self.is_full()
+    }
+
+    /// Whether it takes nothing while the disk is nearly full.
+    fn is_full(&self) -> bool {
+        matches!(self.collection.full(), Ok(Some(_)))
+    }
+
+    /// Whether a file was found to be not what was written.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.damaged.load(Ordering::Relaxed)
+    }
+
+    /// How it is, for a program: what weighs most.
+    pub(super) fn condition(&self) -> &'static str {
+        if self.is_stopped() {
+            "stopped"
+        } else if self.is_full() {
+            "full"
+        } else if self.is_damaged() {
+            "damaged"
+        } else {
+            "open"
+        }
+    }
+
+    /// What a client is told of an error; after a write that failed, the collection is known as stopped,
+    /// and after damage was found, as damaged.
     pub(super) fn problem(&self, error: Error) -> Problem {
         let problem = Problem::from(error);
-        if problem.code == Code::Stopped {
-            self.stop(&problem.detail);
+        match problem.code {
+            Code::Stopped => self.stop(&problem.detail),
+            Code::Damaged => self.take_note_of_damage(&problem.detail),
+            _ => {}
         }
         problem
     }
@@ -187,6 +230,7 @@ impl Open {
     fn count(&self, answer: &Result<Answer, Refused>) {
         let counter = match answer {
             Ok(answer) if answer.seq.is_none() => &self.counts.late,
+            Ok(answer) if answer.again => &self.counts.again,
             Ok(answer) => match answer.verdict {
                 Verdict::Kept => &self.counts.kept,
                 Verdict::Duplicate(_) => &self.counts.duplicate,
@@ -202,9 +246,24 @@ impl Open {
         }
     }
 
+    /// What needs the damaged part is refused from now on, and all else is answered.
+    fn take_note_of_damage(&self, what: &str) {
+        if !self.damaged.swap(true, Ordering::Relaxed) {
+            tracing::error!(collection = self.name, error = what, "damaged");
+        }
+    }
+
+    /// Takes note of what became of a document that was asked about.
+    pub(super) fn count_query(&self, answer: &Result<Answer, Refused>) {
+        let counter = match answer {
+            Ok(_) => &self.counts.queried,
+            Err(_) => &self.counts.refused_query,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Checks a document without inserting it.
     pub(super) fn query(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Answer, Refused> {
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
         let document = self.prepare(sent, scratch)?;
         self.collection.query(&document).map_err(|error| Refused {
             id: Some(document.id().to_owned()),

@@ -32,7 +32,8 @@ pub(super) async fn query(asked: Asked) -> Answered {
 }
 
 async fn check(asked: Asked, task: Task) -> Answered {
-    let open = asked.service.collections.get(&asked.collection())?;
+    let collection = asked.collection();
+    let open = asked.service.collections.get(&collection)?;
     let kind = reply::kind(&asked.headers)?;
     let (limits, queue) = (asked.service.config.limits, &asked.service.queue);
     let most = match kind {
@@ -53,11 +54,18 @@ async fn check(asked: Asked, task: Task) -> Answered {
         };
         return stream.begin();
     }
+    // While a body comes nothing keeps the collection from being deleted.
+    drop(open);
     let (document, _room) = reply::whole(reader, queue).await?;
+    let open = asked.service.collections.get(&collection)?;
     let answer = match task {
         Task::Insert => open.take(document).await?,
         Task::Query => {
-            let asking = in_background(move || open.query(&document, &mut Scratch::default()));
+            let asking = in_background(move || {
+                let answer = open.query(&document, &mut Scratch::default());
+                open.count_query(&answer);
+                answer
+            });
             asking.await.map_err(|refused| refused.problem)?
         }
     };

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::api::{Answered, Asked, CALLS};
+use super::collections::State;
 use super::{openapi as document, reply};
 
 /// It runs.
@@ -14,28 +15,36 @@ pub(super) async fn live(_: Asked) -> Answered {
     Ok(reply::json(StatusCode::OK, &json!({ "live": true })))
 }
 
-/// Whether every collection takes documents; 503 while one does not, with its name.
+/// Whether every collection takes documents and is whole as far as is known; 503 while one does not or is
+/// not, with its name.
 pub(super) async fn ready(asked: Asked) -> Answered {
-    let states = asked.service.collections.states();
-    let names = |wanted: &str| {
-        let of_state = states.iter().filter(|(_, state)| state.name() == wanted);
-        of_state.map(|(name, _)| name.clone()).collect::<Vec<_>>()
-    };
-    let (opening, stopped, failed) = (names("opening"), names("stopped"), names("failed"));
-    let ready = opening.is_empty() && stopped.is_empty() && failed.is_empty();
-    let body = json!({
-        "ready": ready,
-        "collections": states.len(),
-        "opening": opening,
-        "stopped": stopped,
-        "failed": failed,
-    });
+    let service = asked.service;
+    // Whether there is room is asked of the disk.
+    reply::in_background(move || Ok(readiness(&service.collections.states()))).await
+}
+
+/// States in which a collection does not take all documents that it could.
+const UNREADY: [&str; 5] = ["opening", "stopped", "failed", "full", "damaged"];
+
+fn readiness(states: &[(String, State)]) -> Response<Body> {
+    let mut body = json!({ "collections": states.len() });
+    for unready in UNREADY {
+        body[unready] = json!([]);
+    }
+    let mut ready = true;
+    for (name, state) in states {
+        if let Some(names) = body[state.name()].as_array_mut() {
+            names.push(name.clone().into());
+            ready = false;
+        }
+    }
+    body["ready"] = ready.into();
     let status = if ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    Ok(reply::json(status, &body))
+    reply::json(status, &body)
 }
 
 /// Figures for Prometheus.

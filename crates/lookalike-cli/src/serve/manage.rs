@@ -103,8 +103,8 @@ pub(super) async fn stats(asked: Asked) -> Answered {
 
 /// Copies a collection to a directory that is new.
 pub(super) async fn snapshot(asked: Asked) -> Answered {
-    let open = asked.service.collections.get(&asked.collection())?;
-    let service = Arc::clone(&asked.service);
+    let (service, collection) = (Arc::clone(&asked.service), asked.collection());
+    service.collections.get(&collection)?;
     if service.snapshots.is_none() {
         let detail = "there is no place for snapshots: start the service with --snapshots PLACE";
         return Err(Problem::new(Code::BadRequest, detail));
@@ -115,6 +115,7 @@ pub(super) async fn snapshot(asked: Asked) -> Answered {
         let name: String = fields.need("name")?;
         fields.end()?;
         check_name(&name)?;
+        let open = service.collections.get(&collection)?;
         if let Some(snapshots) = &service.snapshots {
             copy(&open, snapshots, &name)?;
         }
@@ -129,7 +130,7 @@ fn copy(open: &Open, snapshots: &Snapshots, name: &str) -> Result<(), Problem> {
         .make(&open.name, name)
         .map_err(|refusal| match refusal {
             Refusal::Exists => Problem::new(
-                Code::CollectionConflict,
+                Code::SnapshotConflict,
                 format!("there is a snapshot '{name}' already"),
             ),
             Refusal::Failed(error) => {

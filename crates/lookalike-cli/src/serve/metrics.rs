@@ -15,6 +15,10 @@ const BOUNDS: [f64; 14] = [
 /// What is counted while the service runs.
 pub(super) struct Metrics {
     calls: Vec<Call>,
+    /// Requests that were for no call.
+    unmatched: Call,
+    /// Connections that ended with a head that is none.
+    pub(super) malformed: AtomicU64,
     pub(super) connections: AtomicU64,
 }
 
@@ -27,10 +31,26 @@ struct Call {
     statuses: [AtomicU64; 6],
 }
 
+impl Call {
+    fn observe(&self, status: u16, took: Duration) {
+        let seconds = took.as_secs_f64();
+        if let Some(bucket) = BOUNDS.iter().position(|&bound| seconds <= bound) {
+            self.buckets[bucket].fetch_add(1, Relaxed);
+        }
+        self.count.fetch_add(1, Relaxed);
+        self.microseconds
+            .fetch_add(took.as_micros() as u64, Relaxed);
+        let class = usize::from(status / 100).min(self.statuses.len() - 1);
+        self.statuses[class].fetch_add(1, Relaxed);
+    }
+}
+
 impl Metrics {
     pub(super) fn new() -> Self {
         Self {
             calls: CALLS.iter().map(|_| Call::default()).collect(),
+            unmatched: Call::default(),
+            malformed: AtomicU64::new(0),
             connections: AtomicU64::new(0),
         }
     }
@@ -38,22 +58,28 @@ impl Metrics {
     /// Counts a request by the place of its call in the table; its time is that until the head of the
     /// answer.
     pub(super) fn observe(&self, call: usize, status: u16, took: Duration) {
-        let call = &self.calls[call];
-        let seconds = took.as_secs_f64();
-        if let Some(bucket) = BOUNDS.iter().position(|&bound| seconds <= bound) {
-            call.buckets[bucket].fetch_add(1, Relaxed);
-        }
-        call.count.fetch_add(1, Relaxed);
-        call.microseconds
-            .fetch_add(took.as_micros() as u64, Relaxed);
-        let class = usize::from(status / 100).min(call.statuses.len() - 1);
-        call.statuses[class].fetch_add(1, Relaxed);
+        self.calls[call].observe(status, took);
     }
 
+    /// Counts a request that is for no call.
+    pub(super) fn observe_unmatched(&self, status: u16, took: Duration) {
+        self.unmatched.observe(status, took);
+    }
+
+    /// All that requests are counted by, with their names.
+    fn named_calls(&self) -> impl Iterator<Item = (&Call, &'static str)> {
+        let names = CALLS.iter().map(|about| about.name);
+        let calls = self.calls.iter().zip(names);
+        calls.chain([(&self.unmatched, "none")])
+    }
     /// All figures; `queued` bytes wait, and `held` are of answers that are not taken.
     pub(super) fn text(&self, queued: u64, held: u64, collections: &[(String, State)]) -> String {
         let mut page = Page::default();
         self.requests(&mut page);
+        let name = "lookalike_malformed_requests_total";
+        let help = "Connections that ended with a head that is none, or too large to be read.";
+        page.family(name, "counter", help);
+        page.sample(name, "", self.malformed.load(Relaxed));
         page.family("lookalike_connections", "gauge", "Open connections.");
         page.sample("lookalike_connections", "", self.connections.load(Relaxed));
         let help = "Bytes of documents that wait for their answers.";
@@ -68,10 +94,11 @@ impl Metrics {
 
     fn requests(&self, page: &mut Page) {
         let name = "lookalike_requests_total";
-        page.family(name, "counter", "Requests by call and class of status.");
-        for (call, about) in self.calls.iter().zip(&CALLS) {
+        let help = "Requests by call and class of status; of call none are those for no call.";
+        page.family(name, "counter", help);
+        for (call, about) in self.named_calls() {
             for (class, count) in call.statuses.iter().enumerate().skip(2) {
-                let labels = format!("call=\"{}\",status=\"{class}xx\"", about.name);
+                let labels = format!("call=\"{about}\",status=\"{class}xx\"");
                 page.sample(name, &labels, count.load(Relaxed));
             }
         }
@@ -81,8 +108,8 @@ impl Metrics {
             "histogram",
             "Time until the head of an answer, by call.",
         );
-        for (call, about) in self.calls.iter().zip(&CALLS) {
-            let about = format!("call=\"{}\"", about.name);
+        for (call, about) in self.named_calls() {
+            let about = format!("call=\"{about}\"");
             let mut below = 0;
             for (bound, bucket) in BOUNDS.iter().zip(&call.buckets) {
                 below += bucket.load(Relaxed);
@@ -126,28 +153,35 @@ impl Page {
         let name = "lookalike_collection_up";
         self.family(name, "gauge", "1 if the collection takes documents.");
         for (collection, state) in collections {
-            let up = u8::from(state.name() == "open");
-            self.sample(name, &format!("collection=\"{collection}\""), up);
+            let up = matches!(state, State::Open(open) if open.takes_documents());
+            self.sample(name, &format!("collection=\"{collection}\""), u8::from(up));
         }
         let open = collections.iter().filter_map(|(_, state)| match state {
             State::Open(open) => Some(open),
             _ => None,
         });
         let open: Vec<_> = open.collect();
+        let name = "lookalike_collection_damaged";
+        let help = "1 if a file of the collection was found to be not what was written.";
+        self.family(name, "gauge", help);
+        for open in &open {
+            let labels = format!("collection=\"{}\"", open.name);
+            self.sample(name, &labels, u8::from(open.is_damaged()));
+        }
         let name = "lookalike_documents_total";
-        self.family(
-            name,
-            "counter",
-            "Documents since the start, by what became of them.",
-        );
+        let help = "Documents and lines since the start, by what became of them: inserted as kept or \
+                    duplicate, sent again, late and so not stored, refused; queried, or refused as a query.";
+        self.family(name, "counter", help);
         for open in &open {
             let counts = &open.counts;
             for (result, count) in [
                 ("kept", &counts.kept),
                 ("duplicate", &counts.duplicate),
                 ("late", &counts.late),
+                ("again", &counts.again),
                 ("refused", &counts.refused),
-                ("queried", &counts.asked),
+                ("queried", &counts.queried),
+                ("refused_query", &counts.refused_query),
             ] {
                 let labels = format!("collection=\"{}\",result=\"{result}\"", open.name);
                 self.sample(name, &labels, count.load(Relaxed));

@@ -22,6 +22,7 @@ pub(super) enum Code {
     TooSlow,
     IdConflict,
     CollectionConflict,
+    SnapshotConflict,
     TooLarge,
     UnsupportedType,
     UnsupportedEncoding,
@@ -36,11 +37,12 @@ pub(super) enum Code {
     Stopped,
     Deleting,
     Stopping,
+    HeadTooLarge,
     DiskFull,
 }
 
 impl Code {
-    pub(super) const ALL: [Self; 28] = [
+    pub(super) const ALL: [Self; 30] = [
         Self::BadRequest,
         Self::BadJson,
         Self::BadBody,
@@ -54,6 +56,7 @@ impl Code {
         Self::TooSlow,
         Self::IdConflict,
         Self::CollectionConflict,
+        Self::SnapshotConflict,
         Self::TooLarge,
         Self::UnsupportedType,
         Self::UnsupportedEncoding,
@@ -68,6 +71,7 @@ impl Code {
         Self::Stopped,
         Self::Deleting,
         Self::Stopping,
+        Self::HeadTooLarge,
         Self::DiskFull,
     ];
 
@@ -99,6 +103,7 @@ impl Code {
                 409,
                 "The collection has other settings",
             ),
+            Self::SnapshotConflict => ("snapshot_conflict", 409, "The name has another snapshot"),
             Self::TooLarge => ("too_large", 413, "This is more than is taken"),
             Self::UnsupportedType => ("unsupported_type", 415, "Bodies of this type are not taken"),
             Self::UnsupportedEncoding => (
@@ -110,6 +115,11 @@ impl Code {
             Self::BadName => ("bad_name", 422, "This cannot be a name"),
             Self::BadSettings => ("bad_settings", 422, "The settings cannot be"),
             Self::BadDocument => ("bad_document", 422, "The document cannot be taken"),
+            Self::HeadTooLarge => (
+                "head_too_large",
+                431,
+                "The head of the request is more than is taken",
+            ),
             Self::Busy => ("busy", 429, "Too much waits already"),
             Self::Damaged => ("damaged", 500, "A file is not what was written"),
             Self::Disk => ("disk", 500, "The disk has refused"),
@@ -190,7 +200,7 @@ impl Problem {
                 headers.insert(header::ACCEPT_ENCODING, encodings);
             }
             // What is left of the body is not read.
-            Code::TooSlow | Code::TooLarge | Code::BadBody => {
+            Code::TooSlow | Code::TooLarge | Code::BadBody | Code::HeadTooLarge => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
             _ => {}

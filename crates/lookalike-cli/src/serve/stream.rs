@@ -284,8 +284,14 @@ impl Source {
         portions: &mpsc::Sender<Portion>,
     ) -> Result<(), Problem> {
         loop {
+            // A client that sends nothing keeps no collection from being deleted.
+            let next = tokio::select! {
+                biased;
+                () = open.closed() => None,
+                next = self.next(portions) => Some(next?),
+            };
             open.check_open()?;
-            let Some(mut piece) = self.next(portions).await? else {
+            let Some(mut piece) = next.flatten() else {
                 if self.portion.bytes.len() > self.portion.begun || self.portion.too_long {
                     self.portion.end_line();
                 }
@@ -392,7 +398,9 @@ async fn prepare(
                     Ready::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
                 }
                 Task::Query => {
-                    Ready::Answered(each(&portion, |sent, scratch| open.query(sent, scratch)))
+                    let answers = each(&portion, |sent, scratch| open.query(sent, scratch));
+                    answers.iter().for_each(|answer| open.count_query(answer));
+                    Ready::Answered(answers)
                 }
             };
             Step { portion, work }
