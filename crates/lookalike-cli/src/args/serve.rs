@@ -133,7 +133,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) connections: Option<usize>,
 
-    /// The largest head of a request: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of
+    /// The largest head of a request, its first line and all headers: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of
     /// 1024); at least 8Ki
     ///
     /// The default is 32Ki.

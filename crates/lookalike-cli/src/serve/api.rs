@@ -8,14 +8,15 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
-use axum::extract::{RawPathParams, Request};
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
-use axum::middleware::map_response;
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::access::{Role, check_host};
 use super::problem::{Code, Problem};
+use super::reply::Parameters;
 use super::{Service, documents, itself, manage, texts};
 
 /// A call of the interface.
@@ -41,6 +42,9 @@ type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// An answer, or what is wrong.
 pub(super) type Answered = Result<Response<Body>, Problem>;
+
+/// What paths of calls begin with that take no parameters but their own.
+const VERSIONED: &str = "/v1/";
 
 const ONE: bool = false;
 const ONE_OR_MANY: bool = true;
@@ -150,13 +154,76 @@ pub(super) fn router(service: &Arc<Service>) -> Router {
         .fallback(|request: Request| async move {
             let path: String = request.uri().path().chars().take(100).collect();
             let detail = format!("there is nothing at '{path}': GET / lists what there is");
-            Problem::new(Code::NoSuchPlace, detail).response()
+            unmatched(Code::NoSuchPlace, detail)
         })
         .method_not_allowed_fallback(|request: Request| async move {
             let detail = format!("the path does not take {}", request.method());
-            Problem::new(Code::MethodNotAllowed, detail).response()
+            unmatched(Code::MethodNotAllowed, detail)
         })
+        .layer(from_fn_with_state(Arc::clone(service), watch))
         .layer(map_response(with_strict_headers))
+}
+
+/// Marks the answers to requests that are for no call.
+#[derive(Clone, Copy)]
+struct Unmatched;
+
+fn unmatched(code: Code, detail: String) -> Response<Body> {
+    let mut response = Problem::new(code, detail).response();
+    response.extensions_mut().insert(Unmatched);
+    response
+}
+
+/// Refuses what is no request for any call, and counts what was for none.
+async fn watch(
+    State(service): State<Arc<Service>>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let response = match check_head(&request, service.config.limits.header) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => unmatched(problem.code, problem.detail),
+    };
+    if response.extensions().get::<Unmatched>().is_some() {
+        let status = response.status().as_u16();
+        service.metrics.observe_unmatched(status, started.elapsed());
+    }
+    response
+}
+
+/// Checks a head as a whole: its length, and that it says once what decides who is asked and where the body
+/// ends, so that nobody in between reads it otherwise.
+fn check_head(request: &Request, most: usize) -> Result<(), Problem> {
+    let headers = request.headers();
+    let bytes = length_of_head(request);
+    if bytes > most {
+        let detail = format!("the head of the request has {bytes} bytes: {most} are taken");
+        return Err(Problem::new(Code::HeadTooLarge, detail));
+    }
+    let bad = |detail: &str| Err(Problem::new(Code::BadRequest, detail));
+    if headers.get_all(header::HOST).iter().count() > 1 {
+        return bad("there are several Host: give one");
+    }
+    let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let Some(encoding) = encodings.next() else {
+        return Ok(());
+    };
+    if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return bad("the Transfer-Encoding is not 'chunked', which is the only one that is taken");
+    }
+    Ok(())
+}
+
+/// Bytes of the first line and of all headers with the ends of their lines; blanks around values, which are
+/// not told, do not count.
+fn length_of_head(request: &Request) -> usize {
+    const ENDS: usize = " ".len() + " HTTP/1.1\r\n".len() + "\r\n".len();
+    const OF_A_LINE: usize = ": ".len() + "\r\n".len();
+    let line = request.method().as_str().len() + request.uri().to_string().len() + ENDS;
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + OF_A_LINE);
+    line + headers.sum::<usize>()
 }
 
 async fn answer(at: usize, service: Arc<Service>, request: Request) -> Response<Body> {
@@ -184,6 +251,10 @@ async fn admit(call: &Call, service: &Arc<Service>, request: Request) -> Result<
         check_host(&parts.headers, &parts.uri)?;
     }
     service.config.keys.check(&parts.headers, call.role)?;
+    check_escapes(parts.uri.path())?;
+    if call.path.starts_with(VERSIONED) {
+        Parameters::read(parts.uri.query(), call.parameters)?;
+    }
     let path: Result<RawPathParams, RawPathParamsRejection> = parts.extract().await;
     let path = path.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?;
     let path = path
@@ -196,6 +267,19 @@ async fn admit(call: &Call, service: &Arc<Service>, request: Request) -> Result<
         headers: parts.headers,
         body,
     })
+}
+
+/// Checks that every `%` of a path has two hexadecimal digits behind it: such an id was meant otherwise.
+fn check_escapes(path: &str) -> Result<(), Problem> {
+    for rest in path.split('%').skip(1) {
+        let digits = rest.bytes().take(2).filter(u8::is_ascii_hexdigit);
+        if digits.count() < 2 {
+            let shown: String = rest.chars().take(2).collect();
+            let detail = format!("the path has '%{shown}', which stands for no byte");
+            return Err(Problem::new(Code::BadRequest, detail));
+        }
+    }
+    Ok(())
 }
 
 /// What keeps a browser from making anything of an answer but what it is.

@@ -34,6 +34,9 @@ use crate::output::about;
 /// many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Bytes of a head that are read beyond twice the limit: blanks around values do not count.
+const UNCOUNTED: usize = 8 << 10;
+
 /// Accepts until `stop`, then lets what has begun come to its end; `enough` ends the wait.
 pub(super) async fn serve(
     listener: TcpListener,
@@ -77,6 +80,7 @@ pub(super) async fn serve(
     drop(listener);
     tracing::info!("stopping: no more requests are taken");
     tokio::select! {
+        biased;
         () = graceful.shutdown() => tracing::info!("stopped"),
         why = enough => tracing::warn!(why, "stopped before all requests had their answers"),
     }
@@ -96,6 +100,9 @@ impl Connection {
         let connections = &service.metrics.connections;
         connections.fetch_add(1, Relaxed);
         if let Err(error) = self.try_serve(stream).await {
+            if is_malformed(&error) {
+                service.metrics.malformed.fetch_add(1, Relaxed);
+            }
             tracing::debug!(error = %error, "a connection ended");
         }
         connections.fetch_sub(1, Relaxed);
@@ -120,12 +127,19 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(limits.header_timeout)
-            .max_buf_size(limits.header);
+            // More than is taken, so that it can be said what was sent; see `check_head`.
+            .max_buf_size(2 * limits.header + UNCOUNTED);
         let service = TowerToHyperService::new(self.router);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = self.watcher.watch(connection);
         watched.await.map_err(io::Error::other)
     }
+}
+
+/// Whether a connection ended because a head was none that can be read.
+fn is_malformed(error: &io::Error) -> bool {
+    let source = error.get_ref().and_then(|it| it.downcast_ref());
+    source.is_some_and(hyper::Error::is_parse)
 }
 
 /// A stream whose writing fails when nothing is taken for a time.

@@ -54,9 +54,8 @@ fn operation(call: &Call) -> Value {
     if let Some((schema, many)) = call.takes {
         let mut content = json!({ "application/json": { "schema": reference(schema) } });
         if many {
-            let lines = json!({ "schema": { "type": "string" } });
-            content["application/x-ndjson"] = lines.clone();
-            good["content"]["application/x-ndjson"] = lines;
+            content["application/x-ndjson"] = lines_of(reference(schema));
+            good["content"]["application/x-ndjson"] = lines_of(reference("AnswerToALine"));
         }
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
@@ -69,6 +68,14 @@ fn operation(call: &Call) -> Value {
         operation["description"] = format!("Needs the role {}.", call.role.name()).into();
     }
     operation
+}
+
+/// Many values, a line each. OpenAPI 3.1 has no word for the schema of a line, 3.2 has `itemSchema`.
+fn lines_of(line: Value) -> Value {
+    json!({
+        "schema": { "type": "string", "description": "A JSON value a line; see itemSchema for each." },
+        "itemSchema": line,
+    })
 }
 
 fn parameters(call: &Call) -> Value {
@@ -123,7 +130,7 @@ fn schemas() -> Value {
     let id = json!({ "type": "string", "minLength": 1, "maxLength": 512 });
     let number = json!({ "type": "integer", "minimum": 0 });
     let flag = json!({ "type": "boolean" });
-    let period = json!({ "type": "string", "pattern": "^[0-9.]+[smhdw]$" });
+    let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
     let answer = answer(&text);
     let mut stored = answer.clone();
@@ -148,17 +155,28 @@ fn schemas() -> Value {
         "Collections": object(&["collections"], json!({
             "collections": list(object(&["name", "state"], json!({
                 "name": text,
-                "state": { "enum": ["opening", "open", "stopped", "failed", "deleting"] },
+                "state": {
+                    "enum": ["opening", "open", "full", "damaged", "stopped", "failed", "deleting"],
+                },
             }))),
         })),
         "Document": strict(&["id"], json!({
             "id": { "oneOf": [id, { "type": "integer" }] },
             "text": text,
-            "fingerprint": { "type": "string", "pattern": "^[0-9a-fA-F]+$" },
+            "fingerprint": { "type": "string", "pattern": "^(0x)?[0-9a-fA-F]+$" },
             "time": { "type": ["number", "string", "null"] },
             "meta": any,
         })),
         "Answer": answer,
+        "RefusedLine": object(&["id", "line", "problem"], json!({
+            "id": { "type": ["string", "null"] },
+            "line": { "type": "integer", "minimum": 1 },
+            "problem": reference("Problem"),
+        })),
+        "AnswerToALine": {
+            "description": "The answer to a line, in the order of the lines; blank lines have none.",
+            "oneOf": [reference("Answer"), reference("RefusedLine")],
+        },
         "Stored": stored,
         "Cluster": object(&["cluster", "kept", "members", "more"], json!({
             "cluster": text,
@@ -207,9 +225,11 @@ fn schemas() -> Value {
             "recipe": text, "recipe_id": text, "results": list(json!({ "type": "object" })),
         })),
         "Live": object(&["live"], json!({ "live": flag })),
-        "Ready": object(&["ready", "collections", "opening", "stopped", "failed"], json!({
+        "Ready": object(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged"], json!({
             "ready": flag,
             "collections": number,
+            "full": list(text.clone()),
+            "damaged": list(text.clone()),
             "opening": list(text.clone()),
             "stopped": list(text.clone()),
             "failed": list(text.clone()),

@@ -55,7 +55,9 @@ pub(super) enum Kind {
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Problem> {
     let stated = headers.get(header::CONTENT_TYPE);
     let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
-    let essence = stated.split(';').next().unwrap_or_default().trim();
+    let (essence, parameters) = stated.split_once(';').unwrap_or((stated, ""));
+    let essence = essence.trim();
+    check_charset(parameters)?;
     match essence.to_ascii_lowercase().as_str() {
         "application/json" => Ok(Kind::Json),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Kind::Lines),
@@ -70,6 +72,20 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Problem> {
             ))
         }
     }
+}
+
+/// Checks the parameters of a `Content-Type`: what is read is UTF-8.
+fn check_charset(parameters: &str) -> Result<(), Problem> {
+    for parameter in parameters.split(';') {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let charset = value.trim().trim_matches('"');
+        if name.trim().eq_ignore_ascii_case("charset") && !charset.eq_ignore_ascii_case("utf-8") {
+            let shown: String = charset.chars().take(60).collect();
+            let detail = format!("the charset is '{shown}': bodies are UTF-8");
+            return Err(Problem::new(Code::UnsupportedType, detail));
+        }
+    }
+    Ok(())
 }
 
 /// A whole JSON body, and its part of the bytes that may wait.

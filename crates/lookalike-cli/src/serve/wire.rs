@@ -23,7 +23,7 @@ use lookalike_store::{
     Answer, Cluster, Content, Document, Holds, LONGEST_ID, OnConflict, Settings, Stored, Verdict,
 };
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeOwned, Error as _, MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -40,7 +40,13 @@ pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 }
 
 fn bad_json(error: &serde_json::Error) -> Problem {
-    Problem::new(Code::BadJson, error.to_string())
+    let (told, column) = (error.to_string(), error.column());
+    // In bulk the number of the line is told beside it.
+    let detail = match told.strip_suffix(&format!(" at line 1 column {column}")) {
+        Some(what) => format!("{what} at column {column}"),
+        None => told,
+    };
+    Problem::new(Code::BadJson, detail)
 }
 
 /// What is given as a JSON object, and not as a list of its fields without their names.
@@ -157,9 +163,12 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     deserializer.deserialize_any(Id)
 }
 
-/// The end of the year 9999 in seconds since 1970. No document is of a later time, but milliseconds taken
-/// for seconds are.
-const YEAR_9999: f64 = 253_402_300_799.0;
+/// The latest time that can be said as a date, in seconds since 1970. No document is of a later one, but
+/// milliseconds taken for seconds are.
+const LATEST: f64 = 253_402_207_200.0;
+
+/// The same as a date.
+const LATEST_DATE: &str = "9999-12-30T22:00:00Z";
 
 /// Seconds since 1970, or an ISO 8601 date or date and time.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
@@ -172,7 +181,8 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::E
     let expected = "a `time` is seconds since 1970 or an ISO 8601 date or date and time";
     let too_far = |seconds: f64| {
         D::Error::custom(format!(
-            "the `time` {seconds} is after the year 9999: {expected}, not milliseconds"
+            "the `time` {seconds} is after {LATEST_DATE}, the latest that is taken: {expected}, not \
+             milliseconds"
         ))
     };
     let Some(stated) =
@@ -181,14 +191,18 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::E
         return Ok(None);
     };
     let seconds = match stated {
-        Stated::Seconds(seconds) if seconds > YEAR_9999 => return Err(too_far(seconds)),
-        Stated::Seconds(seconds) => Some(seconds),
-        Stated::Text(text) => parse_time(text.trim()),
+        Stated::Seconds(seconds) if seconds > LATEST => return Err(too_far(seconds)),
+        Stated::Seconds(seconds) => in_microseconds(seconds).ok_or_else(|| seconds.to_string()),
+        Stated::Text(text) => parse_time(text.trim())
+            .and_then(in_microseconds)
+            .ok_or_else(|| format!("'{}'", beginning(&text))),
     };
-    seconds
-        .and_then(in_microseconds)
-        .map(Some)
-        .ok_or_else(|| D::Error::custom(expected))
+    let none = |value| {
+        D::Error::custom(format!(
+            "the `time` {value} is none: {expected}, up to {LATEST_DATE}"
+        ))
+    };
+    seconds.map(Some).map_err(none)
 }
 
 fn in_microseconds(seconds: f64) -> Option<Time> {
@@ -309,6 +323,72 @@ impl<'a> From<&'a Cluster> for Group<'a> {
     }
 }
 
+/// A value in which no object has a field twice.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Value;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+
+            fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+                Ok(flag.into())
+            }
+
+            fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+                Ok(number.into())
+            }
+
+            fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+                Ok(number.into())
+            }
+
+            fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+                Ok(number.into())
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+                Ok(text.into())
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Value, E> {
+                Ok(text.into())
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Value, A::Error> {
+                let mut list = Vec::new();
+                while let Some(Unique(value)) = values.next_element()? {
+                    list.push(value);
+                }
+                Ok(list.into())
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
+                let mut fields = Map::new();
+                while let Some((name, Unique(value))) = given.next_entry::<String, _>()? {
+                    if fields.contains_key(&name) {
+                        let shown = beginning(&name);
+                        return Err(A::Error::custom(format!("duplicate field `{shown}`")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(fields.into())
+            }
+        }
+        deserializer.deserialize_any(Any).map(Self)
+    }
+}
+
 /// The fields of a JSON object, taken one after the other; what is left in the end is not known.
 pub(super) struct Fields(Map<String, Value>);
 
@@ -316,7 +396,11 @@ impl Fields {
     /// # Errors
     /// If it is no JSON object.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
-        read(bytes).map(Self)
+        let Unique(value) = read(bytes)?;
+        match value {
+            Value::Object(fields) => Ok(Self(fields)),
+            _ => Err(Problem::new(Code::BadJson, "it is no object")),
+        }
     }
 
     /// The value of a field, if it is there and not null.
@@ -616,7 +700,11 @@ mod tests {
             (r#"{"window":"0s"}"#, "below a microsecond"),
             (r#"{"holds":"fingerprints"}"#, "must be 'simhash'"),
             (r#"{"recipe":"nonsense"}"#, "nonsense"),
-            (r#"[]"#, "invalid type"),
+            (r#"[]"#, "no object"),
+            (
+                r#"{"threshold":0.8,"threshold":0.9}"#,
+                "duplicate field `threshold`",
+            ),
             (r#"{"threshold":1e-9}"#, "threshold"),
         ] {
             let detail = refused(json);
@@ -658,7 +746,15 @@ mod tests {
                 "duplicate field `text`",
             ),
             (r#"{"id":"a","text":"\ud800"}"#, "hex escape"),
-            (r#"{"id":"a","text":"b","time":"soon"}"#, "ISO 8601"),
+            (
+                r#"{"id":"a","text":"b","time":"soon"}"#,
+                "the `time` 'soon' is none",
+            ),
+            (
+                r#"{"id":"a","text":"b","time":"9999-12-31T23:59:59Z"}"#,
+                LATEST_DATE,
+            ),
+            (r#"{"id":"a","text":"b","time":253402300799}"#, LATEST_DATE),
             (
                 r#"{"id":"a","text":"b","time":1e300}"#,
                 "seconds since 1970",

@@ -448,13 +448,246 @@ fn connections_beyond_the_limit_wait() {
 #[test]
 fn a_full_disk_is_told_before_it_is_full() {
     let place = Place::new();
-    let service = service(&place, "--headroom 1000000G");
+    let before = service(&place, "");
+    let first = before.post(INSERT, &document("w", "what was answered"));
+    assert_eq!(before.get("/readyz").status, 200);
+    drop(before);
+    let service = Service::launch(&place, "--headroom 1000000G");
+    while service.get("/readyz").json()["opening"] != json!([]) {}
     let refused = service.post(INSERT, &document("x", "some text"));
     assert_eq!(refused.problem(), (507, "disk_full".into()));
     assert!(refused.header("retry-after").is_some());
     let asked = service.post("/v1/collections/a/query", &document("x", "some text"));
     assert_eq!(asked.status, 200);
-    assert_eq!(service.get("/readyz").status, 200);
+    // What was acknowledged needs no room to be answered again.
+    let again = service.post(INSERT, &document("w", "what was answered"));
+    assert_eq!((again.status, again.json()), (200, first.json()));
+    let ready = service.get("/readyz");
+    assert_eq!((ready.status, &ready.json()["full"]), (503, &json!(["a"])));
+    let listed = service.get("/v1/collections").json();
+    assert_eq!(listed["collections"][0]["state"], "full");
+    let metrics = service.get("/metrics").text();
+    assert!(metrics.contains("lookalike_collection_up{collection=\"a\"} 0\n"));
+    let refused = service.put("/v1/collections/b", &json!({}));
+    assert_eq!(refused.problem(), (507, "disk_full".into()));
+    assert!(!place.has("data/b"));
+}
+
+/// What one client keeps open keeps no other from making and deleting collections.
+#[test]
+fn idle_streams_keep_no_collection_from_being_deleted() {
+    let place = Place::new();
+    let service = service(&place, "");
+    service.make("b", json!({}));
+    let mut idle = service.connect();
+    let line = format!("{}\n", document("x", "some text"));
+    let head = format!(
+        "POST /v1/collections/a/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{line}\r\n",
+        line.len()
+    );
+    idle.send(head.as_bytes()).unwrap();
+    let mut half = service.connect();
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 100\r\n\r\n{{"
+    );
+    half.send(head.as_bytes()).unwrap();
+    // Both have begun.
+    std::thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    assert_eq!(service.delete("/v1/collections/a").status, 204);
+    assert_eq!(service.delete("/v1/collections/b").status, 204);
+    service.make("c", json!({}));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    let lines = idle.reply().unwrap().lines();
+    assert_eq!(lines[0]["verdict"], "kept");
+    assert_eq!(lines[1]["problem"]["code"], "deleting");
+}
+
+/// While a deletion waits for a client that does not take its answers, others are made and deleted.
+#[test]
+fn a_deletion_that_waits_holds_up_no_other() {
+    let place = Place::new();
+    let options = "--max-queue 1Mi --max-document 64Ki --body-timeout 6s";
+    let service = service(&place, options);
+    let mut greedy = service.connect();
+    let body = "x\n".repeat(300_000);
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let held = || {
+        let metrics = service.get("/metrics").text();
+        let mut lines = metrics.lines();
+        let held = lines.find_map(|it| it.strip_prefix("lookalike_answer_bytes "));
+        held.unwrap().parse::<u64>().unwrap()
+    };
+    std::thread::scope(|scope| {
+        let greedy = &mut greedy;
+        scope.spawn(move || {
+            let _ = greedy.send(head.as_bytes());
+            let _ = greedy.send(body.as_bytes());
+        });
+        let begun = Instant::now();
+        while held() < 1 << 19 {
+            assert!(begun.elapsed() < crate::service::PATIENCE);
+        }
+        let deleting = scope.spawn(|| service.delete("/v1/collections/a").status);
+        while service.get("/v1/collections/a").status == 200 {
+            assert!(begun.elapsed() < crate::service::PATIENCE);
+        }
+        let asked = Instant::now();
+        let refused = service.put("/v1/collections/a", &json!({}));
+        assert_eq!(refused.problem(), (503, "deleting".into()));
+        service.make("b", json!({}));
+        let took = asked.elapsed();
+        assert!(took < Duration::from_secs(4), "{took:?}");
+        assert_eq!(deleting.join().unwrap(), 204);
+    });
+}
+
+/// A head is measured as a whole, however it comes, and what is for no call is counted.
+#[test]
+fn heads_are_limited_as_they_say_and_counted() {
+    let place = Place::new();
+    let service = service(&place, "--max-header 32Ki");
+    let of = |bytes: usize| {
+        let head = "GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nx: \r\n\r\n";
+        head.replace("x: ", &format!("x: {}", "y".repeat(bytes - head.len())))
+    };
+    let limit = 32 << 10;
+    for (bytes, status) in [(limit, 200), (limit + 1, 431), (40_000, 431)] {
+        assert_eq!(raw(&service, of(bytes).as_bytes()), [status], "{bytes}");
+    }
+    let slowly = |bytes: usize| {
+        let mut connection = service.connect();
+        for part in of(bytes).as_bytes().chunks(4000) {
+            connection.send(part).unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        connection.reply().unwrap().status
+    };
+    assert_eq!((slowly(limit), slowly(limit + 1)), (200, 431));
+    let long = format!("/{}", "y".repeat(40_000));
+    let refused = service.get(&long);
+    assert_eq!(refused.problem(), (431, "head_too_large".into()));
+    assert_eq!(service.get("/none").status, 404);
+    assert_eq!(raw(&service, b"nonsense\r\n\r\n"), [400]);
+    let metrics = service.get("/metrics").text();
+    for line in [
+        "lookalike_requests_total{call=\"none\",status=\"4xx\"} 5\n",
+        "lookalike_malformed_requests_total 1\n",
+    ] {
+        assert!(metrics.contains(line), "{line}{metrics}");
+    }
+}
+
+#[test]
+fn heads_that_others_may_read_otherwise_are_refused() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let head =
+        format!("POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+    let sent = document("x", "some text").to_string();
+    let chunk = format!("{:x}\r\n{sent}\r\n0\r\n\r\n", sent.len());
+    for bad in [
+        format!("Transfer-Encoding: gzip, chunked\r\n\r\n{chunk}"),
+        format!("Transfer-Encoding: chunked\r\nHost: other\r\n\r\n{chunk}"),
+    ] {
+        let statuses = raw(&service, format!("{head}{bad}").as_bytes());
+        assert_eq!(statuses.first(), Some(&400), "{bad}");
+    }
+    assert_eq!(service.get(&format!("{INSERT}/x")).status, 404);
+}
+
+/// What was asked for and is not known is refused, and nothing is done.
+#[test]
+fn nothing_that_is_asked_for_is_passed_over() {
+    let place = Place::new();
+    let service = service(&place, "");
+    let sent = document("x", "some text");
+    let bad = (400, "bad_request".to_owned());
+    let refused = service.post(&format!("{INSERT}?dry=1"), &sent);
+    assert_eq!(refused.problem(), bad);
+    for path in [
+        "/v1/collections?limit=3",
+        "/v1/collections/a/stats?x=1",
+        "/v1/collections/a/documents/x?x=1",
+        "/v1/collections/a/documents/%ZZ",
+        "/v1/collections/a/documents/x%4",
+    ] {
+        assert_eq!(service.get(path).problem(), bad, "{path}");
+    }
+    assert_eq!(service.get("/readyz?verbose").status, 200);
+    let send = |method: &str, path: &str, kind: &str, body: &str| {
+        let headers = [("Content-Type", kind)];
+        let mut connection = service.connect();
+        connection.request(method, path, &headers, body.as_bytes())
+    };
+    for (method, path, body) in [
+        (
+            "PUT",
+            "/v1/collections/b",
+            r#"{"threshold":0.8,"threshold":0.9}"#,
+        ),
+        (
+            "POST",
+            "/v1/fingerprint",
+            r#"{"texts":["a"],"texts":["b"]}"#,
+        ),
+        (
+            "POST",
+            "/v1/compare",
+            r#"{"pairs":[{"a":"x","b":"y","a":"z"}]}"#,
+        ),
+    ] {
+        let refused = send(method, path, "application/json", body);
+        assert_eq!(refused.problem(), (400, "bad_json".into()), "{body}");
+        let said = refused.text();
+        assert!(said.contains("duplicate field"), "{said}");
+    }
+    let sent = sent.to_string();
+    for (kind, status) in [
+        ("application/json; charset=gbk", 415),
+        ("application/x-ndjson;charset=latin1", 415),
+        ("application/json; Charset=\"UTF-8\"", 200),
+    ] {
+        assert_eq!(send("POST", INSERT, kind, &sent).status, status, "{kind}");
+    }
+}
+
+/// Of every document and every line it can be told what became of it.
+#[test]
+fn documents_are_counted_by_what_became_of_them() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 1Ki");
+    let long = "x".repeat(2000);
+    let line = document("x", "some text");
+    let body = format!("{line}\n{line}\nnonsense\n{long}\n");
+    service.post_lines(INSERT, body.as_bytes());
+    service.post(INSERT, &line);
+    service.post(INSERT, &document("y", "some text!"));
+    let asked = document("q", "some text");
+    let body = format!("{asked}\nnonsense\n{long}\n");
+    service.post_lines("/v1/collections/a/query", body.as_bytes());
+    service.post("/v1/collections/a/query", &asked);
+    let metrics = service.get("/metrics").text();
+    for (result, count) in [
+        ("kept", 1),
+        ("duplicate", 1),
+        ("again", 2),
+        ("late", 0),
+        ("refused", 2),
+        ("queried", 2),
+        ("refused_query", 2),
+    ] {
+        let line =
+            format!("lookalike_documents_total{{collection=\"a\",result=\"{result}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }
 
 #[test]

@@ -596,6 +596,12 @@ fn it_says_what_it_is() {
             }
         }
     }
+    let line = "/paths/~1v1~1collections~1{collection}~1documents/post/responses/200/content/\
+                application~1x-ndjson/itemSchema/$ref";
+    assert_eq!(
+        described.pointer(line),
+        Some(&json!("#/components/schemas/AnswerToALine"))
+    );
     service.post("/v1/collections/a/documents", &document("x", "some text"));
     let metrics = service.get("/metrics").text();
     for line in [
