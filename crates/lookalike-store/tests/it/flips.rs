@@ -131,7 +131,7 @@ fn sketches_are_read_or_made_again() {
         for other in others {
             let report = verify(&other.copy()).unwrap();
             assert!(report.findings.is_empty(), "{report:?}");
-            assert_eq!(report.remade, [name.clone()]);
+            assert_eq!(report.remade, std::slice::from_ref(&name));
             assert!(open(&without_texts(&other)).is_err());
             assert_eq!(open(&other).unwrap(), expected);
             assert_eq!(open(&without_texts(&other)).unwrap(), expected);
