@@ -24,8 +24,11 @@ pub(crate) const FIRST: &str = "collection-1";
 /// The same collection with sketches.
 const WITH_SKETCHES: &str = "collection-1-sketches";
 
+/// The same collection with a list of its partitions.
+const SECOND: &str = "collection-2";
+
 /// One of fingerprints, of which some were replaced and one deleted.
-const FINGERPRINTS: &str = "collection-1-fingerprints";
+const FINGERPRINTS: [&str; 2] = ["collection-1-fingerprints", "collection-2-fingerprints"];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -70,8 +73,8 @@ fn files(disk: &Simulated, end: &str) -> Vec<String> {
 }
 
 #[test]
-fn collections_of_texts_of_version_1_open() {
-    for (name, has_sketches) in [(FIRST, false), (WITH_SKETCHES, true)] {
+fn collections_of_texts_of_every_version_open() {
+    for (name, has_sketches) in [(FIRST, false), (WITH_SKETCHES, true), (SECOND, true)] {
         let (disk, held) = stored(name);
         assert!(files(&disk, ".rows").len() >= 3);
         assert_eq!(files(&disk, ".sketches").is_empty(), !has_sketches);
@@ -100,15 +103,33 @@ fn sketches_of_version_1_are_read() {
 }
 
 #[test]
-fn a_collection_of_fingerprints_of_version_1_opens() {
-    let (disk, held) = stored(FINGERPRINTS);
-    let collection = open(&disk);
-    assert_eq!(contents(&collection), held);
-    let anew = of_fingerprints(&Simulated::new());
-    assert_eq!(contents(&anew), held);
-    for (at, &code) in codes(CODES + 100).iter().enumerate().skip(CODES) {
-        assert_eq!(insert(&collection, at, code), insert(&anew, at, code));
+fn collections_of_fingerprints_of_every_version_open() {
+    for name in FINGERPRINTS {
+        let (disk, held) = stored(name);
+        let collection = open(&disk);
+        assert_eq!(contents(&collection), held);
+        let anew = of_fingerprints(&Simulated::new());
+        assert_eq!(contents(&anew), held);
+        for (at, &code) in codes(CODES + 100).iter().enumerate().skip(CODES) {
+            assert_eq!(insert(&collection, at, code), insert(&anew, at, code));
+        }
     }
+}
+
+/// Which partitions there were is known from the second version on.
+#[test]
+fn a_lost_partition_of_version_2_is_noticed() {
+    let (disk, _) = stored(SECOND);
+    let newest = files(&disk, ".rows").into_iter().max().unwrap();
+    let stem = newest.strip_suffix(".rows").unwrap();
+    for end in ["rows", "texts", "sketches"] {
+        disk.remove(&format!("{stem}.{end}")).unwrap();
+    }
+    let findings = verify(&disk).unwrap().findings;
+    assert!(
+        findings.iter().any(|it| it.contains(&newest)),
+        "{findings:?}"
+    );
 }
 
 fn insert(collection: &Collection, id: usize, code: u64) -> Answer {
@@ -160,8 +181,8 @@ fn write_collections_of_the_present_version() {
     for call in 0..CALLS {
         script.call(&collection, &hand, call).unwrap();
     }
-    write(WITH_SKETCHES, &disk, collection);
+    write(SECOND, &disk, collection);
     let disk = Simulated::new();
     let collection = of_fingerprints(&disk);
-    write(FINGERPRINTS, &disk, collection);
+    write(FINGERPRINTS[1], &disk, collection);
 }
