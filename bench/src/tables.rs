@@ -180,7 +180,7 @@ const DEDUP: Columns<9> = [
     ("M documents/s", "million_documents_per_second", 2),
 ];
 
-const AUDIT: Columns<10> = [
+const AUDIT: Columns<9> = [
     ("corpus", "corpus", 0),
     ("method", "method", 0),
     ("drawn", "drawn", 0),
@@ -190,7 +190,6 @@ const AUDIT: Columns<10> = [
     ("that held it", "held", 0),
     ("dedup, s", "seconds", 2),
     ("audited, s", "audited_seconds", 2),
-    ("more", "share", 2),
 ];
 
 const SIBLINGS: Columns<9> = [
