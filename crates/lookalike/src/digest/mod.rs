@@ -3,8 +3,8 @@
 //! Neither withstands an attacker; they are here because other tools' fingerprints are made of them
 //! (RFC 1321 and RFC 3174). What a text is cut into is short, and a
 //! message of up to [`ONE_BLOCK`] bytes is one block of MD5 or SHA-1, so [`digests`] takes [`LANES`]
-//! messages side by side, one in each lane of a vector. Longer ones go a block after the other.
-//! Both use the same source for a block, and the tests compare both with other implementations.
+//! messages side by side, one in each lane of a vector. Longer ones go a block after the other: of SHA-1 in
+//! the `sha1` crate, which has the instructions that processors have for it.
 //!
 //! Cost: the 64 steps of MD5 or the 80 of SHA-1 for every sixteen messages, however few of them there
 //! are, and copying each into its lane.
@@ -38,6 +38,14 @@ pub(crate) trait Digest {
 
     /// The state after a block.
     fn block(state: State, words: [u32; BLOCK_WORDS]) -> State;
+
+    /// The digest of a message of any length.
+    fn digest(message: &[u8]) -> State
+    where
+        Self: Sized,
+    {
+        by_blocks::<Self>(message)
+    }
 }
 
 const BLOCK_WORDS: usize = 16;
@@ -55,8 +63,8 @@ const VECTOR: usize = 16;
 /// Words of many messages or states, one message in a lane.
 pub(crate) type Columns<const WORDS: usize> = [[u32; LANES]; WORDS];
 
-/// The digest of a message of any length.
-pub(crate) fn digest<D: Digest>(message: &[u8]) -> State {
+/// The digest of a message of any length, a block after the other.
+fn by_blocks<D: Digest>(message: &[u8]) -> State {
     let (blocks, rest) = message.as_chunks::<BLOCK_BYTES>();
     let state = blocks
         .iter()
@@ -96,7 +104,7 @@ pub(crate) fn digests<D: Digest>(
     for &at in chosen {
         let range = &ranges[at];
         if range.len() > ONE_BLOCK {
-            emit(at, digest::<D>(&bytes[range.clone()]));
+            emit(at, D::digest(&bytes[range.clone()]));
             continue;
         }
         short.push(at);
@@ -179,7 +187,7 @@ pub(crate) fn one_block<D: Digest>(count: usize, word: impl Fn(usize, usize) -> 
 mod tests {
     use ::md5::Digest as _;
 
-    use super::{Cpu, LANES, Md5, Range, Sha1, State, digest, digests};
+    use super::{Cpu, Digest, LANES, Md5, Range, Sha1, State, by_blocks, digests};
 
     fn message(length: usize) -> Vec<u8> {
         (0..length as u64)
@@ -214,9 +222,13 @@ mod tests {
         for length in 0..=200 {
             let message = message(length);
             let expected = ::md5::Md5::digest(&message).to_vec();
-            assert_eq!(md5_bytes(digest::<Md5>(&message)), expected, "{length}");
+            assert_eq!(md5_bytes(by_blocks::<Md5>(&message)), expected, "{length}");
             let expected = ::sha1::Sha1::digest(&message).to_vec();
-            assert_eq!(sha1_bytes(digest::<Sha1>(&message)), expected, "{length}");
+            assert_eq!(
+                sha1_bytes(by_blocks::<Sha1>(&message)),
+                expected,
+                "{length}"
+            );
         }
     }
 
@@ -229,12 +241,12 @@ mod tests {
                 let mut seen = vec![0; count];
                 digests::<Md5>(cpu, &bytes, &ranges, &chosen, |at, state| {
                     let message = &bytes[ranges[at].clone()];
-                    assert_eq!(state, digest::<Md5>(message), "{} {at}", cpu.name());
+                    assert_eq!(state, Md5::digest(message), "{} {at}", cpu.name());
                     seen[at] += 1;
                 });
                 digests::<Sha1>(cpu, &bytes, &ranges, &chosen, |at, state| {
                     let message = &bytes[ranges[at].clone()];
-                    assert_eq!(state, digest::<Sha1>(message), "{} {at}", cpu.name());
+                    assert_eq!(state, Sha1::digest(message), "{} {at}", cpu.name());
                     seen[at] += 1;
                 });
                 assert!(seen.iter().all(|&times| times == 2));

@@ -1,5 +1,7 @@
 //! SHA-1 (RFC 3174).
 
+use sha1::Digest as _;
+
 use super::{BLOCK_WORDS, Digest, State};
 
 /// SHA-1.
@@ -25,6 +27,12 @@ impl Digest for Sha1 {
     #[inline(always)]
     fn length(bits: u64) -> [u32; 2] {
         [(bits >> 32) as u32, bits as u32]
+    }
+
+    fn digest(message: &[u8]) -> State {
+        let bytes = sha1::Sha1::digest(message);
+        let (words, _) = bytes.as_chunks();
+        std::array::from_fn(|at| u32::from_be_bytes(words[at]))
     }
 
     #[inline(always)]

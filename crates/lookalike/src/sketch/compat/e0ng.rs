@@ -10,10 +10,12 @@
 //! Cost: a look-up for every window of ASCII, a block of MD5 for every sixteen of all others, and
 //! reading the text a character at a time.
 
+use std::ops::RangeInclusive;
+
 use super::python::{self, Lower};
 use super::{Buffers, md5_number};
 use crate::arch::{Arch, Cpu, Kernel};
-use crate::digest::{Columns, LANES, Md5, Seen, Short, State, digest, one_block};
+use crate::digest::{Columns, Digest, LANES, Md5, Seen, Short, State, one_block};
 
 /// Code points of a feature.
 const WINDOW: usize = 4;
@@ -34,9 +36,9 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
     let bytes = collected.bytes;
     match collected.characters {
         0 => {}
-        1..WINDOW => buffers.push(hash(digest::<Md5>(&content[..bytes]))),
+        1..WINDOW => buffers.push(hash(Md5::digest(&content[..bytes]))),
         _ => {
-            content.resize(bytes + LONGEST, 0);
+            content[bytes..bytes + LONGEST].fill(0);
             hash_windows(cpu, &content, &collected, buffers);
         }
     }
@@ -68,7 +70,7 @@ struct Collected {
 /// Writes the word characters of a text to the front of `content`.
 fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
     // A character in lower case takes at most half as many bytes again, and never more than four.
-    content.resize(text.len() + text.len() / 2 + 4, 0);
+    content.resize(text.len() + text.len() / 2 + LONGEST, 0);
     let source = text.as_bytes();
     let (mut at, mut bytes, mut continued) = (0, 0, 0);
     while at < source.len() {
@@ -79,7 +81,11 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
             bytes += usize::from(lower != 0);
             at += 1;
         }
-        while let Some(character) = text[at..].chars().next().filter(|next| !next.is_ascii()) {
+        let copied = copy_ideographs(&source[at..], &mut content[bytes..]);
+        at += copied;
+        bytes += copied;
+        continued += copied / IDEOGRAPH * (IDEOGRAPH - 1);
+        if let Some(character) = text[at..].chars().next().filter(|next| !next.is_ascii()) {
             at = lower.visit(text, at, character, |lower, is_word| {
                 if is_word {
                     let length = lower.encode_utf8(&mut content[bytes..]).len();
@@ -95,17 +101,36 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
     }
 }
 
+/// Bytes of an ideograph.
+const IDEOGRAPH: usize = 3;
+
+/// Copies the ideographs of the main block that stand at the front, which are word characters without
+/// case, and returns how many bytes they are. One at the very end stays, because four bytes are read.
+#[inline(always)]
+fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
+    /// U+4E00 to U+9FCC, which the package's own expression names beside `\w`.
+    const IDEOGRAPHS: RangeInclusive<u32> = 0xe4_b8_80..=0xe9_bf_8c;
+    let mut copied = 0;
+    while let Some(bytes) = from[copied..].first_chunk::<4>()
+        && let Some(room) = to[copied..].first_chunk_mut()
+        && IDEOGRAPHS.contains(&(u32::from_be_bytes(*bytes) >> 8))
+    {
+        *room = *bytes;
+        copied += IDEOGRAPH;
+    }
+    copied
+}
+
 /// Fills the buffers with the hashes of the windows of `content`, behind which [`LONGEST`] bytes follow.
 fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut Buffers) {
     let count = collected.characters + 1 - WINDOW;
-    buffers.low.resize(count, 0);
-    buffers.high.resize(count, 0);
     // Looking up costs more than it spares where few windows are ASCII.
     if 4 * collected.bytes > 5 * collected.characters {
-        let halves = (&mut buffers.low[..], &mut buffers.high[..]);
-        hash_all(cpu, content, halves);
+        hash_all(cpu, content, count, (&mut buffers.low, &mut buffers.high));
         return;
     }
+    buffers.low.resize(count, 0);
+    buffers.high.resize(count, 0);
     buffers.seen.prepare();
     let mut hashes = Hashes {
         cpu,
@@ -125,29 +150,29 @@ fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut B
             });
         }
     } else {
-        let mut window = Window::first(content);
+        let mut cut = Cut::new(content);
         for first in (0..count).step_by(LANES) {
             let lanes = LANES.min(count - first);
-            let windows = window.take(content, lanes);
+            let windows = cut.take(lanes);
             hashes.add(first, lanes, |lane| windows[lane]);
         }
     }
     hashes.flush();
 }
 
-/// Fills both halves with the hashes of as many windows.
-fn hash_all(cpu: Cpu, content: &[u8], (low, high): (&mut [u64], &mut [u64])) {
-    let mut window = Window::first(content);
-    for (low, high) in low.chunks_mut(LANES).zip(high.chunks_mut(LANES)) {
-        let count = low.len();
-        let windows = &window.take(content, count);
+/// Adds the halves of the hashes of all windows.
+fn hash_all(cpu: Cpu, content: &[u8], count: usize, (low, high): (&mut Vec<u64>, &mut Vec<u64>)) {
+    let mut cut = Cut::new(content);
+    for first in (0..count).step_by(LANES) {
+        let count = LANES.min(count - first);
+        let windows = &cut.take(count);
         let hashes = cpu.run(Windows {
             content,
             windows,
             count,
         });
-        low.copy_from_slice(&hashes.0[..count]);
-        high.copy_from_slice(&hashes.1[..count]);
+        low.extend_from_slice(&hashes.0[..count]);
+        high.extend_from_slice(&hashes.1[..count]);
     }
 }
 
@@ -245,29 +270,6 @@ struct Window {
 }
 
 impl Window {
-    #[inline(always)]
-    fn first(content: &[u8]) -> Self {
-        let end = (0..WINDOW).fold(0, |at, _| at + width(content[at]));
-        Self { start: 0, end }
-    }
-
-    #[inline(always)]
-    fn advance(&mut self, content: &[u8]) {
-        self.start += width(content[self.start]);
-        self.end += width(content[self.end]);
-    }
-
-    /// This and the windows behind it, so many; it is then the one that follows them.
-    #[inline(always)]
-    fn take(&mut self, content: &[u8], count: usize) -> [Self; LANES] {
-        let mut windows = [Self::default(); LANES];
-        for window in &mut windows[..count] {
-            *window = *self;
-            self.advance(content);
-        }
-        windows
-    }
-
     /// The window as a message, if all its characters are ASCII.
     #[inline(always)]
     fn ascii(self, content: &[u8]) -> Option<Short> {
@@ -277,11 +279,72 @@ impl Window {
     }
 }
 
-/// Bytes of the character that begins with this one: two bits less one by its upper half.
-#[inline(always)]
-fn width(first: u8) -> usize {
-    1 + (0xe500_0000_u32 >> (2 * (first >> 4)) & 3) as usize
+/// Text being cut into its windows. Every byte behind the text begins a character.
+struct Cut<'a> {
+    content: &'a [u8],
+    /// Where the eight bytes behind those that are looked at begin.
+    next: usize,
+    /// Of these eight, those that begin characters, by their highest bits.
+    beginnings: u64,
+    /// Where the characters of the next window begin.
+    starts: [usize; WINDOW],
 }
+
+impl<'a> Cut<'a> {
+    #[inline(always)]
+    fn new(content: &'a [u8]) -> Self {
+        let mut cut = Self {
+            content,
+            next: 0,
+            beginnings: 0,
+            starts: [0; WINDOW],
+        };
+        cut.starts = std::array::from_fn(|_| cut.start());
+        cut
+    }
+
+    /// Where the next character begins.
+    #[inline(always)]
+    fn start(&mut self) -> usize {
+        while self.beginnings == 0 {
+            let bytes = self.content[self.next..].first_chunk();
+            let bytes = u64::from_le_bytes(*bytes.expect("more bytes follow the last window"));
+            // All but those of the form 10xxxxxx.
+            self.beginnings = (!bytes | bytes << 1) & 0x8080_8080_8080_8080;
+            self.next += 8;
+        }
+        let at = self.next - 8 + self.beginnings.trailing_zeros() as usize / 8;
+        self.beginnings &= self.beginnings - 1;
+        at
+    }
+
+    /// So many windows that follow.
+    #[inline(always)]
+    fn take(&mut self, count: usize) -> [Window; LANES] {
+        let mut starts = [0; LANES + WINDOW];
+        starts[..WINDOW].copy_from_slice(&self.starts);
+        for start in &mut starts[WINDOW..WINDOW + count] {
+            *start = self.start();
+        }
+        self.starts.copy_from_slice(&starts[count..count + WINDOW]);
+        let mut windows = [Window::default(); LANES];
+        for (lane, window) in windows[..count].iter_mut().enumerate() {
+            (window.start, window.end) = (starts[lane], starts[lane + WINDOW]);
+        }
+        windows
+    }
+}
+
+/// By the length of a window, which of the bytes from its start on are its own, and [`END`] behind them.
+const ENDS: [(u128, u128); LONGEST + 1] = {
+    let mut ends = [(u128::MAX, 0); LONGEST + 1];
+    let mut length = 0;
+    while length < LONGEST {
+        ends[length] = (!(u128::MAX << (8 * length)), (END as u128) << (8 * length));
+        length += 1;
+    }
+    ends
+};
 
 /// The digests of at most [`LANES`] windows.
 #[inline(always)]
@@ -292,17 +355,13 @@ fn digests(content: &[u8], windows: &[Window]) -> Columns<5> {
         let bytes = content[window.start..].first_chunk();
         let all = u128::from_le_bytes(*bytes.expect("so many bytes follow the last window"));
         let length = window.end - window.start;
-        let bits = 8 * length as u32;
-        let (message, last) = if length == LONGEST {
-            (all, END)
-        } else {
-            (all & !(u128::MAX << bits) | u128::from(END) << bits, 0)
-        };
+        let (kept, end) = ENDS[length];
+        let message = all & kept | end;
         for (at, column) in words[..LONGEST / 4].iter_mut().enumerate() {
             column[lane] = (message >> (32 * at)) as u32;
         }
-        words[LONGEST / 4][lane] = last;
-        lengths[lane] = bits;
+        words[LONGEST / 4][lane] = if length == LONGEST { END } else { 0 };
+        lengths[lane] = 8 * length as u32;
     }
     one_block::<Md5>(windows.len(), |at, lane| match at {
         0..=4 => words[at][lane],
@@ -338,7 +397,7 @@ mod tests {
                 };
                 let of = |window: &[char]| {
                     let text: String = window.iter().collect();
-                    hash(digest::<Md5>(text.as_bytes()))
+                    hash(Md5::digest(text.as_bytes()))
                 };
                 let expected: Vec<u128> = windows.into_iter().map(of).collect();
                 let text: String = text.iter().collect();
@@ -350,8 +409,30 @@ mod tests {
     }
 
     #[test]
+    fn ideographs_are_what_the_tables_say_of_them() {
+        let lower = python::lower();
+        for point in '\u{3000}'..='\u{a000}' {
+            for behind in ["", "x", "字"] {
+                let text = format!("{point}{behind}");
+                let mut to = [0; 8];
+                let copied = copy_ideographs(text.as_bytes(), &mut to);
+                assert_eq!(
+                    copied > 0,
+                    !behind.is_empty() && ('\u{4e00}'..='\u{9fcc}').contains(&point)
+                );
+                if copied > 0 {
+                    lower.visit(&text, 0, point, |lower, is_word| {
+                        assert!(is_word && lower == point, "{point:?}");
+                    });
+                    assert_eq!(to[..IDEOGRAPH], text.as_bytes()[..IDEOGRAPH]);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn the_empty_feature_is_the_digest_of_nothing() {
-        assert_eq!(hash(digest::<Md5>(b"")), EMPTY);
+        assert_eq!(hash(Md5::digest(b"")), EMPTY);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::python::{self, Lower};
 use super::{Buffers, Rest, md5_number};
 use crate::arch::Cpu;
-use crate::digest::{Md5, State, digest};
+use crate::digest::{Digest, Md5, State};
 
 /// Words of a feature.
 const WINDOW: usize = 4;
@@ -32,7 +32,7 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
         .extend((WINDOW - 1..starts.len()).map(|last| starts[last + 1 - WINDOW]..end(last)));
     buffers.hash::<Md5>(cpu, &joined, hash);
     let rest = if (1..WINDOW).contains(&starts.len()) {
-        Rest::Words(hash(digest::<Md5>(&joined)) as u64)
+        Rest::Words(hash(Md5::digest(&joined)) as u64)
     } else {
         Rest::None
     };
