@@ -29,6 +29,18 @@ struct Row {
     thousand_documents_per_second: f64,
 }
 
+impl Row {
+    fn faster((one, other): (Self, Self)) -> Self {
+        match one.megabytes_per_second >= other.megabytes_per_second {
+            true => one,
+            false => other,
+        }
+    }
+}
+
+/// How often everything is measured: a machine that is slow for some seconds is so once.
+const PASSES: usize = 10;
+
 /// Every so many-th document is taken that about this much remains: enough for a steady figure, and
 /// little enough for the tools themselves, which get the same documents.
 const SAMPLE_BYTES: usize = 12_000_000;
@@ -40,15 +52,26 @@ fn total(texts: &[String]) -> usize {
 /// Measures on the real corpora.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    let mut rows = Vec::new();
+    let mut samples = Vec::new();
     for name in REAL {
         let corpus = Corpus::real(data, name, folder.path())?;
         let texts = corpus.texts()?;
         let step = total(&texts).div_ceil(SAMPLE_BYTES);
         let sample: Vec<String> = texts.into_iter().step_by(step).collect();
-        measure(&corpus.name, &sample, 3, &mut rows)?;
+        samples.push((corpus.name, sample));
     }
-    machine::write("compat", rows)
+    let mut best: Vec<Row> = Vec::new();
+    for _ in 0..PASSES {
+        let mut rows = Vec::new();
+        for (name, sample) in &samples {
+            measure(name, sample, 1, &mut rows)?;
+        }
+        best = match best.is_empty() {
+            true => rows,
+            false => best.into_iter().zip(rows).map(Row::faster).collect(),
+        };
+    }
+    machine::write("compat", best)
 }
 
 /// The same on little text, as a test.

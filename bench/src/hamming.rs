@@ -4,10 +4,10 @@
 //! one is found, and on a sample all are those of the scan.
 
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use lookalike::hamming::scan::{Buckets, Expanded, Stored, scan};
 use lookalike::hamming::{Code, Codes, Layout, Match, Plan, Request, Search, Segment};
 use lookalike::sketch::SimHasher;
@@ -56,9 +56,24 @@ impl Row {
     }
 }
 
-/// Measures; with `large` a billion fingerprints, which takes 18 GB, and nothing else.
-pub fn run(data: &Path, large: bool) -> Result<()> {
-    if large {
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// A billion fingerprints, which takes 18 GB of memory, and nothing else.
+    #[arg(long)]
+    large: bool,
+    /// Nothing but these fingerprints and queries, files of little-endian 64-bit words; every query is at
+    /// most 3 bits from a fingerprint.
+    #[arg(long, num_args = 2, value_names = ["FINGERPRINTS", "QUERIES"])]
+    words: Option<Vec<PathBuf>>,
+}
+
+/// Measures what is selected.
+pub fn run(data: &Path, selection: &Selection) -> Result<()> {
+    if let Some([codes, queries]) = selection.words.as_deref() {
+        return given(&words(codes)?, &words(queries)?);
+    }
+    if selection.large {
         let mut rows = Vec::new();
         let request = request(1_000_000_000, 64, 3)?;
         let plan = fitting(&request, Layout::Packed)?;
@@ -94,6 +109,24 @@ pub fn run(data: &Path, large: bool) -> Result<()> {
     pairs_of_fingerprints(&mut rows);
     random_lines(1 << 30, &mut rows)?;
     machine::write("hamming", rows)
+}
+
+/// The default plan, and the fastest whatever its size.
+fn given(codes: &[u64], queries: &[u64]) -> Result<()> {
+    let request = request(codes.len(), 64, 3)?;
+    let fastest = Plan::best(Plan::all(&request)?, request.count).context("there are plans")?;
+    let mut rows = Vec::new();
+    for plan in [Plan::choose(&request)?, fastest] {
+        rows.push(look_up("given", &plan, codes, queries)?);
+    }
+    machine::write("hamming_given", rows)
+}
+
+fn words(path: &Path) -> Result<Vec<u64>> {
+    let bytes = std::fs::read(path).with_context(|| path.display().to_string())?;
+    let (words, rest) = bytes.as_chunks();
+    ensure!(rest.is_empty(), "{} is not of 64-bit words", path.display());
+    Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
 /// The same with few fingerprints, as a test.
@@ -190,6 +223,7 @@ fn uniform<C: Code>(
     measure("uniform", &plan, &codes[..], 1_000_000.min(count), rows)
 }
 
+/// Measures with queries that [`planted`] makes.
 fn measure<C: Code>(
     name: &str,
     plan: &Plan,
@@ -197,6 +231,18 @@ fn measure<C: Code>(
     queries: usize,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
+    let planted = planted(codes, queries, plan.bits(), plan.distance().get());
+    rows.push(look_up(name, plan, codes, &planted)?);
+    Ok(())
+}
+
+/// Times queries, each of which is near a stored fingerprint.
+fn look_up<C: Code>(
+    name: &str,
+    plan: &Plan,
+    codes: &(impl Codes<C> + ?Sized),
+    planted: &[C],
+) -> Result<Row> {
     let count = codes.count();
     let distance = plan.distance();
     let mut started = Instant::now();
@@ -208,7 +254,6 @@ fn measure<C: Code>(
         segment = Segment::build(plan, codes)?;
     }
     let build_seconds = started.elapsed().as_secs_f64();
-    let planted = planted(codes, queries, plan.bits(), distance.get());
     let search = Search::within(distance);
     let (mut batched, mut single) = (f64::INFINITY, f64::INFINITY);
     let mut matches = 0;
@@ -216,7 +261,7 @@ fn measure<C: Code>(
         let (mut answered, mut last) = (0, usize::MAX);
         matches = 0;
         let started = Instant::now();
-        segment.search(&planted, &search, |query, found| {
+        segment.search(planted, &search, |query, found| {
             answered += usize::from(query != last);
             last = query;
             matches += 1;
@@ -237,7 +282,7 @@ fn measure<C: Code>(
         }
         single = single.min(started.elapsed().as_secs_f64() / some.len() as f64);
     }
-    check_sample(&segment, codes, &planted)?;
+    check_sample(&segment, codes, planted)?;
     let row = Row {
         fingerprints: name.to_owned(),
         count,
@@ -251,8 +296,7 @@ fn measure<C: Code>(
         matches_per_query: matches as f64 / planted.len() as f64,
     };
     print(&row);
-    rows.push(row);
-    Ok(())
+    Ok(row)
 }
 
 fn print(row: &Row) {

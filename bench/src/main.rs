@@ -72,11 +72,7 @@ enum Command {
     /// Look-ups from the command line among 50 million fingerprints; takes 2 GB of disk.
     Search,
     /// Look-ups by Hamming distance.
-    Hamming {
-        /// A billion fingerprints, which takes 18 GB of memory, and nothing else.
-        #[arg(long)]
-        large: bool,
-    },
+    Hamming(hamming::Selection),
     /// All pairs within a Hamming distance.
     Join,
     /// The live index: inserting, expiring and searching with 50 million in the window.
@@ -122,7 +118,7 @@ fn main() -> Result<()> {
             | Command::Dedup
             | Command::Siblings
             | Command::Search
-            | Command::Hamming { .. }
+            | Command::Hamming(_)
             | Command::Join
             | Command::Live
             | Command::Measures
@@ -159,7 +155,7 @@ fn main() -> Result<()> {
         Command::Memory => dedup::memory(&data),
         Command::Siblings => siblings::run(),
         Command::Search => search::run(),
-        Command::Hamming { large } => hamming::run(&data, large),
+        Command::Hamming(selection) => hamming::run(&data, &selection),
         Command::Live => live::run(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),

@@ -180,7 +180,7 @@ const DEDUP: Columns<9> = [
     ("M documents/s", "million_documents_per_second", 2),
 ];
 
-const AUDIT: Columns<9> = [
+const AUDIT: Columns<10> = [
     ("corpus", "corpus", 0),
     ("method", "method", 0),
     ("drawn", "drawn", 0),
@@ -190,6 +190,7 @@ const AUDIT: Columns<9> = [
     ("that held it", "held", 0),
     ("dedup, s", "seconds", 2),
     ("audited, s", "audited_seconds", 2),
+    ("more", "share", 2),
 ];
 
 const SIBLINGS: Columns<9> = [
@@ -492,17 +493,27 @@ fn highest<'a>(rows: impl Iterator<Item = &'a Value>) -> Option<&'a Value> {
 fn faiss() -> Result<String> {
     let results = read("faiss")?;
     let runs = results["runs"].as_array().context("no runs")?;
-    let headings = ["tool", "queries", "µs a look-up", "lookalike is faster by"];
+    let headings = [
+        "tool",
+        "queries",
+        "µs a look-up",
+        "look-ups in memory are faster by",
+        "the command by",
+    ];
     let mut table = header(headings.into_iter());
     for run in runs {
-        let faster = run.get("lookalike_is_faster_by");
+        let faster = |by: &str| match run.get(by) {
+            Some(faster) => format!("{}×", cell(faster, 0)),
+            None => String::new(),
+        };
         let _ = writeln!(
             table,
-            "| {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             cell(&run["tool"], 0),
             cell(&run["queries"], 0),
             cell(&run["microseconds"], 2),
-            faster.map_or(String::new(), |faster| format!("{}×", cell(faster, 0)))
+            faster("lookups_are_faster_by"),
+            faster("command_is_faster_by"),
         );
     }
     Ok(table)
