@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::arch::prefetch;
+use crate::arch::{Numbers, prefetch};
 use crate::error::{Error, Result};
 use crate::frequencies::Learned;
 use crate::recipe::{Recipe, Weights};
@@ -369,7 +369,7 @@ const AHEAD: usize = 8;
 const LEVELS: i64 = 5;
 
 /// How the features of a text are weighted, where counting alone does not say it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Weighting {
     weights: Weights,
     table: Option<Lookup>,
@@ -518,9 +518,10 @@ fn level(sorted: &[i64], weight: i64) -> i64 {
 }
 
 /// Values by 64-bit hashes, in open addressing at most two thirds full.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Lookup {
-    slots: Box<[(u64, i64)]>,
+    /// Keys, of which 0 is none, and values.
+    slots: Numbers<[u64; 2]>,
     shift: u32,
     zero: Option<i64>,
 }
@@ -531,7 +532,7 @@ impl Lookup {
     pub(crate) fn new(entries: Vec<(u64, i64)>) -> Self {
         let size = (entries.len() * 3 / 2 + 2).next_power_of_two();
         let mut lookup = Self {
-            slots: vec![(0, 0); size].into(),
+            slots: Numbers::zeroed(size).expect("memory for a table that was just read"),
             shift: 64 - size.trailing_zeros(),
             zero: None,
         };
@@ -541,8 +542,8 @@ impl Lookup {
                 continue;
             }
             let at = lookup.place(key);
-            if lookup.slots[at].0 == 0 {
-                lookup.slots[at] = (key, value);
+            if lookup.slots[at][0] == 0 {
+                lookup.slots[at] = [key, value as u64];
             }
         }
         lookup
@@ -561,8 +562,8 @@ impl Lookup {
         if key == 0 {
             return self.zero;
         }
-        let (found, value) = self.slots[self.place(key)];
-        (found != 0).then_some(value)
+        let [found, value] = self.slots[self.place(key)];
+        (found != 0).then_some(value as i64)
     }
 
     /// Where a key is unless others were in its way.
@@ -576,7 +577,7 @@ impl Lookup {
     fn place(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
         let mut at = self.home(key);
-        while self.slots[at].0 != 0 && self.slots[at].0 != key {
+        while self.slots[at][0] != 0 && self.slots[at][0] != key {
             at = (at + 1) & mask;
         }
         at

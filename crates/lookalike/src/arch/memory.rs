@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 
 use super::Line;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Bytes that are only read, aligned to at least 64.
 #[derive(Debug)]
@@ -75,6 +76,53 @@ impl Deref for MemoryMut {
 impl DerefMut for MemoryMut {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.0.as_deref_mut().unwrap_or_default()
+    }
+}
+
+/// An array in large pages, whose parts cost nothing until they are touched.
+#[derive(Debug)]
+pub(crate) struct Numbers<T> {
+    memory: MemoryMut,
+    length: usize,
+    numbers: std::marker::PhantomData<T>,
+}
+
+impl<T: bytemuck::Pod> Numbers<T> {
+    /// So many zeros.
+    ///
+    /// # Errors
+    /// If there is not so much memory.
+    pub(crate) fn zeroed(length: usize) -> Result<Self> {
+        let bytes = length * size_of::<T>();
+        let memory = MemoryMut::zeroed(bytes).map_err(|error| {
+            let message = format!("cannot have {bytes} bytes of memory: {error}");
+            Error::new(ErrorKind::Limit, message)
+        })?;
+        Ok(Self {
+            memory,
+            length,
+            numbers: std::marker::PhantomData,
+        })
+    }
+}
+
+impl<T: bytemuck::Pod> Deref for Numbers<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        if self.length == 0 {
+            return &[];
+        }
+        &bytemuck::cast_slice(&self.memory)[..self.length]
+    }
+}
+
+impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        if self.length == 0 {
+            return &mut [];
+        }
+        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.length]
     }
 }
 

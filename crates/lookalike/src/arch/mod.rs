@@ -14,7 +14,7 @@ mod x86_64;
 
 use std::sync::OnceLock;
 
-pub(crate) use memory::{Lines, Memory, MemoryMut};
+pub(crate) use memory::{Lines, Memory, MemoryMut, Numbers};
 pub(crate) use plain::Plain;
 
 /// Bytes that [`Arch::ascii_block`] looks at.

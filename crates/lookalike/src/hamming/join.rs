@@ -41,12 +41,13 @@ mod search;
 mod tests;
 
 pub use distinct::Distinct;
-use distinct::Numbers;
+
 use plan::Tuning;
 use search::{Search, Side};
 
 use super::code::Code;
 use crate::arch::Cpu;
+use crate::arch::Numbers;
 use crate::error::Result;
 use crate::types::Distance;
 

@@ -158,15 +158,17 @@ impl Layout {
             Entry::BREAK => self.part(),
             Entry::IGNORE => {}
             Entry::SPACE => self.act(Role::Space, ' '),
-            Entry::EXPAND => {
-                return map
-                    .expansion(entry.value())
-                    .iter()
-                    .all(|&entry| self.entry(map, entry));
-            }
+            Entry::EXPAND => return self.expand(map, entry),
             _ => return false,
         }
         true
+    }
+
+    /// Apart from [`entry`](Self::entry), which can then stand where it is called.
+    #[inline(never)]
+    fn expand(&mut self, map: &CharMap, entry: Entry) -> bool {
+        let mut all = map.expansion(entry.value()).iter();
+        all.all(|&entry| self.entry(map, entry))
     }
 
     #[inline]

@@ -29,7 +29,7 @@ pub(super) struct TermBuffers {
 }
 
 /// Makes terms of texts under one recipe.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Speller {
     segmenter: Option<Segmenter>,
     least_characters: usize,

@@ -1,11 +1,11 @@
 //! Fingerprints in ascending order, equal ones collapsed.
 
-use std::ops::{Deref, DerefMut, Range};
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::super::code::{Code, low_bits};
-use crate::arch::MemoryMut;
+use crate::arch::Numbers;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The distinct values of some fingerprints, ascending, each with the rows that have it.
@@ -359,47 +359,4 @@ pub(super) fn varying<C: Code>(codes: &[C]) -> u128 {
     }
     let pieces = codes.par_chunks(PIECE).map(differing);
     pieces.reduce(|| 0, |one, other| one | other)
-}
-
-/// An array in large pages, whose parts cost nothing until they are touched.
-#[derive(Debug)]
-pub(super) struct Numbers<T> {
-    memory: MemoryMut,
-    length: usize,
-    numbers: std::marker::PhantomData<T>,
-}
-
-impl<T: bytemuck::Pod> Numbers<T> {
-    pub(super) fn zeroed(length: usize) -> Result<Self> {
-        let bytes = length * size_of::<T>();
-        let memory = MemoryMut::zeroed(bytes).map_err(|error| {
-            let message = format!("cannot have {bytes} bytes of memory: {error}");
-            Error::new(ErrorKind::Limit, message)
-        })?;
-        Ok(Self {
-            memory,
-            length,
-            numbers: std::marker::PhantomData,
-        })
-    }
-}
-
-impl<T: bytemuck::Pod> Deref for Numbers<T> {
-    type Target = [T];
-
-    fn deref(&self) -> &[T] {
-        if self.length == 0 {
-            return &[];
-        }
-        &bytemuck::cast_slice(&self.memory)[..self.length]
-    }
-}
-
-impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        if self.length == 0 {
-            return &mut [];
-        }
-        &mut bytemuck::cast_slice_mut(&mut self.memory)[..self.length]
-    }
 }
