@@ -146,8 +146,11 @@ def select(data: Any, rows: Any) -> Any:
     """The rows of ``data`` by their numbers, as a value of its own kind."""
     import pyarrow as pa
 
-    if isinstance(data, (pa.Table, pa.RecordBatch, pa.Array, pa.ChunkedArray)):
-        return data.take(pa.array(rows))
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        columns = [_take(column, rows) for column in data.columns]
+        return type(data).from_arrays(columns, schema=data.schema) if columns else data.take(pa.array(rows))
+    if isinstance(data, (pa.Array, pa.ChunkedArray)):
+        return _take(data, rows)
     module = type(data).__module__.partition(".")[0]
     if module == "pandas":
         return data.iloc[rows]
@@ -159,4 +162,14 @@ def select(data: Any, rows: Any) -> Any:
         return data[rows]
     if isinstance(data, (list, tuple)):
         return type(data)(data[row] for row in rows.tolist())
-    return stream_of(data, ["text"]).take(pa.array(rows))
+    return select(stream_of(data, ["text"]), rows)
+
+
+def _take(column: Any, rows: Any) -> Any:
+    """The values of a column at some rows. pyarrow takes none of views of strings."""
+    import pyarrow as pa
+
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    plain = views.get(column.type)
+    taken = (column if plain is None else column.cast(plain)).take(pa.array(rows))
+    return taken if plain is None else taken.cast(column.type)

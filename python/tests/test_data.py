@@ -124,8 +124,13 @@ def test_all_kinds_of_strings(kind):
     text = pa.array(ROWS["text"], pa.string()).cast(kind) if "dict" not in str(kind) else pa.array(
         ROWS["text"]
     ).dictionary_encode()
-    found = la.dedup(pa.table({"text": text}))
+    table = pa.table({"text": text, "number": range(len(text))})
+    found = la.dedup(table)
     assert found.kept_rows.tolist() == [0, 2, 3]
+    assert found.kept.schema == table.schema
+    assert found.kept.to_pylist() == [table.to_pylist()[row] for row in [0, 2, 3]]
+    assert la.dedup(text).kept.to_pylist() == [ROWS["text"][row] for row in [0, 2, 3]]
+    assert la.dedup(table.to_batches()[0]).kept.num_rows == 3
     assert la.simhash(text)[0] == la.simhash(ROWS["text"])[0]
 
 

@@ -340,10 +340,11 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
                     .iter()
                     .map(|field| format!("`{}`", field.name()))
                     .collect();
-                return Err(Error::input(format!(
-                    "{name} has no column `{wanted}` among {}",
-                    names.join(", ")
-                )));
+                let names = match names.is_empty() {
+                    true => ", nor any other".to_owned(),
+                    false => format!(" among {}", names.join(", ")),
+                };
+                return Err(Error::input(format!("{name} has no column `{wanted}`{names}")));
             }
             Some(data_type) => {
                 let kind = kind_of(data_type).filter(|&kind| plan.accepts(slot, kind));
