@@ -24,6 +24,13 @@ def refuse(name: str, value: Any, wanted: str) -> NoReturn:
     raise SettingError(f"{name} is {shown}: give {wanted}")
 
 
+def needed(name: str, value: Any, wanted: str) -> Any:
+    """A value that must be given."""
+    if value is None:
+        refuse(name, value, wanted)
+    return value
+
+
 def number(name: str, value: Any) -> Optional[float]:
     """A number that is no truth value."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
@@ -65,6 +72,8 @@ def bands(params: Any) -> Optional[tuple[int, int]]:
         return None
     if not isinstance(params, Sequence) or isinstance(params, str) or len(params) != 2:
         refuse("params", params, "the numbers of bands and of rows")
+    for part in params:
+        needed("params", None if part is None else params, "the numbers of bands and of rows")
     return whole("the number of bands", params[0], 1), whole("the number of rows", params[1], 1)
 
 

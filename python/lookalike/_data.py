@@ -16,6 +16,8 @@ def held(data: Any) -> Any:
 
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
+    if type(data).__module__.partition(".")[0] == "polars" and type(data).__name__ == "LazyFrame":
+        return data.collect()
     if hasattr(data, "__next__"):
         return list(data)
     known = type(data).__module__.partition(".")[0] in ("pandas", "polars", "datasets", "pyarrow")
@@ -33,7 +35,7 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
 
     module = type(data).__module__.partition(".")[0]
     if module == "datasets":
-        return _of_datasets(data, what)
+        return _of_datasets(data, text, what)
     if isinstance(data, (str, bytes, Mapping, Set)) or data is None:
         raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     if isinstance(data, (pa.Table, pa.RecordBatchReader)):
@@ -43,7 +45,7 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
     if isinstance(data, (pa.Array, pa.ChunkedArray)):
         return _column(data, text)
     if module == "pandas":
-        return _of_pandas(data, text)
+        return _of_pandas(data, text, what)
     if module == "polars" and type(data).__name__ == "LazyFrame":
         data = data.collect()
     if hasattr(data, "__arrow_c_stream__"):
@@ -57,7 +59,7 @@ def stream_of(data: Any, text: Sequence[str], what: str = "data") -> Any:
         raise InputError(f"{what} is {_kind(data)}: give a table, or a list of strings or of dictionaries")
     values = data if isinstance(data, (list, tuple)) or hasattr(data, "dtype") else list(data)
     if len(values) and isinstance(values[0], Mapping):
-        return table_of_rows(values, what)
+        return table_of_rows(values, what, text)
     return _column(_strings(values, what), text)
 
 
@@ -76,6 +78,10 @@ def texts_of(texts: Any) -> Any:
     return stream
 
 
+#: What pyarrow raises for values that do not fit into a column. Its own errors are of these kinds.
+_UNFIT = (ValueError, TypeError, NotImplementedError, OverflowError)
+
+
 def _column(array: Any, text: Sequence[str]) -> Any:
     import pyarrow as pa
 
@@ -89,15 +95,16 @@ def _strings(values: Any, what: str) -> Any:
 
     try:
         return pa.array(values, pa.large_string())
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError) as error:
+    except _UNFIT as error:
         for position, value in enumerate(values):
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{what}[{position}] is {_kind(value)}, not a string") from error
         raise InputError(f"{what} cannot be read as strings: {error}") from error
 
 
-def table_of_rows(rows: Sequence[Any], what: str) -> Any:
-    """Dictionaries as a table of all their keys; what one lacks is null."""
+def table_of_rows(rows: Sequence[Any], what: str, wanted: Sequence[Any]) -> Any:
+    """Dictionaries as a table of all their keys; what one lacks is null. The values of the ``wanted`` ones
+    must be of one kind."""
     import pyarrow as pa
 
     for position, row in enumerate(rows):
@@ -108,9 +115,18 @@ def table_of_rows(rows: Sequence[Any], what: str) -> Any:
     for name in names:
         try:
             columns[str(name)] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeEncodeError) as error:
-            raise InputError(f"{what}: the values of {name!r} are not of one kind: {error}") from error
+        except _UNFIT as error:
+            if name in wanted:
+                raise InputError(f"{what}: the values of {name!r} are not of one kind: {error}") from error
+            columns[str(name)] = _of_no_kind(len(rows))
     return pa.table(columns)
+
+
+def _of_no_kind(count: int) -> Any:
+    """Stands for a column whose values are not of one kind: it can be there, but not be used."""
+    import pyarrow as pa
+
+    return pa.nulls(count, pa.struct({"values of several kinds": pa.null()}))
 
 
 def _of_stream(data: Any, text: Sequence[str]) -> Any:
@@ -128,17 +144,36 @@ def _taken(data: Any) -> Any:
     return pa.Table.from_struct_array(chunks) if pa.types.is_struct(chunks.type) else chunks
 
 
-def _of_pandas(data: Any, text: Sequence[str]) -> Any:
+def _of_pandas(data: Any, text: Sequence[str], what: str) -> Any:
     import pyarrow as pa
 
     if type(data).__name__ == "DataFrame":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    return _column(pa.array(data, from_pandas=True), text)
+        try:
+            return pa.Table.from_pandas(data, preserve_index=False)
+        except _UNFIT:
+            return pa.table({str(name): _of_pandas_column(column) for name, column in data.items()})
+    try:
+        return _column(pa.array(data, from_pandas=True), text)
+    except _UNFIT:
+        return _column(_strings(list(data), what), text)
 
 
-def _of_datasets(data: Any, what: str) -> Any:
-    if type(data).__name__ != "Dataset":
-        raise InputError(f"{what} is {_kind(data)}: give one of its splits")
+def _of_pandas_column(column: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(column, from_pandas=True)
+    except _UNFIT:
+        return _of_no_kind(len(column))
+
+
+def _of_datasets(data: Any, text: Sequence[str], what: str) -> Any:
+    kind = type(data).__name__
+    if kind == "Column":
+        return _column(_strings(list(data), what), text)
+    if kind != "Dataset":
+        wanted = "one of its splits" if kind.endswith("Dict") else "a Dataset, which is not read as it comes"
+        raise InputError(f"{what} is {_kind(data)}: give {wanted}")
     return data.with_format("arrow")[:]
 
 
@@ -153,22 +188,25 @@ def select(data: Any, rows: Any) -> Any:
         return _take(data, rows)
     module = type(data).__module__.partition(".")[0]
     if module == "pandas":
-        return data.iloc[rows]
-    if module == "datasets":
+        return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
+    if module == "datasets" and hasattr(data, "select"):
         return data.select(rows)
-    if module == "polars":
-        return data.collect()[rows] if type(data).__name__ == "LazyFrame" else data[rows]
-    if module == "numpy":
+    if module in ("polars", "numpy"):
         return data[rows]
-    if isinstance(data, (list, tuple)):
-        return type(data)(data[row] for row in rows.tolist())
+    if isinstance(data, tuple):
+        return tuple(data[row] for row in rows.tolist())
+    if isinstance(data, Sequence):
+        return [data[row] for row in rows.tolist()]
     return select(stream_of(data, ["text"]), rows)
 
 
 def _take(column: Any, rows: Any) -> Any:
-    """The values of a column at some rows. pyarrow takes none of views of strings."""
+    """The values of a column at some rows. pyarrow takes none of views of strings and of runs."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    if pa.types.is_run_end_encoded(column.type):
+        return pc.run_end_encode(_take(pc.run_end_decode(column), rows), run_end_type=column.type.run_end_type)
     views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     plain = views.get(column.type)
     taken = (column if plain is None else column.cast(plain)).take(pa.array(rows))

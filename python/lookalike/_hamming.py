@@ -60,6 +60,8 @@ class HammingIndex(_engine.HammingIndexBase):
     """
 
     def __new__(cls, distance: int = 3, bits: int = 64):
+        arguments.needed("distance", distance, "a whole number")
+        arguments.needed("bits", bits, "a whole number")
         distance = arguments.whole("distance", distance)
         return super().__new__(cls, arguments.whole("bits", bits, 1, 128), distance)
 
@@ -67,7 +69,7 @@ class HammingIndex(_engine.HammingIndexBase):
         """Adds codes under ids (whole numbers from 0 on); without ids, under the numbers that follow
         those of all that was ever added so. An id that is there already is refused; after a refusal, as
         after Ctrl-C, none of them was added."""
-        rows, kept = _codes(codes)
+        rows, kept = _codes(codes, -(-self.bits // 64))
         super().add(rows[kept], _ids(ids, kept, self, "code"))
 
     def remove(self, ids: Any) -> int:
@@ -77,7 +79,7 @@ class HammingIndex(_engine.HammingIndexBase):
     def search(self, codes: Any, distance: Optional[int] = None) -> Near:
         """All within ``distance`` (of the index unless given, ≤) of each code, by query and then in
         the order of adding."""
-        rows, kept = _codes(codes)
+        rows, kept = _codes(codes, -(-self.bits // 64))
         query, found, far = super().search(rows[kept], arguments.whole("distance", distance))
         return Near(np.flatnonzero(kept).astype(np.uint64)[query], found, far)
 
@@ -112,7 +114,7 @@ class LshIndex(_engine.LshIndexBase):
 
     def add(self, signatures: Any, ids: Any = None) -> None:
         """Adds signatures, a row each, under ids as :meth:`HammingIndex.add` does."""
-        rows, kept = _signatures(signatures)
+        rows, kept = _signatures(signatures, self.slots)
         super().add(np.ascontiguousarray(rows[kept]), _ids(ids, kept, self, "signature"))
 
     def remove(self, ids: Any) -> int:
@@ -121,8 +123,9 @@ class LshIndex(_engine.LshIndexBase):
 
     def search(self, signatures: Any, least: float = 0.0) -> Alike:
         """All that share a band with a signature and at least the share ``least`` of its slots."""
-        rows, kept = _signatures(signatures)
-        least = arguments.number("least", least)
+        rows, kept = _signatures(signatures, self.slots)
+        if not arguments.number("least", arguments.needed("least", least, "a share from 0 to 1")) >= 0:
+            arguments.refuse("least", least, "a share from 0 to 1")
         query, found, share = super().search(np.ascontiguousarray(rows[kept]), least)
         return Alike(np.flatnonzero(kept).astype(np.uint64)[query], found, share)
 
@@ -133,19 +136,23 @@ class LshIndex(_engine.LshIndexBase):
         )
 
 
-def _codes(codes: Any) -> tuple[np.ndarray, np.ndarray]:
+def _codes(codes: Any, words: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of words, and which of them are codes."""
     rows = np.ma.atleast_1d(arguments.array("codes", codes))
     if rows.ndim == 1:
         rows = rows[:, None]
+    if not rows.size:
+        rows = rows.reshape(0, words)
     if rows.ndim != 2:
         raise SettingError(f"the codes have {rows.ndim} dimensions: give numbers, or rows of two")
     kept = ~np.ma.getmaskarray(rows).any(axis=1)
     return np.ma.getdata(rows).astype(np.uint64, copy=False), kept
 
 
-def _signatures(signatures: Any) -> tuple[np.ndarray, np.ndarray]:
+def _signatures(signatures: Any, slots: int) -> tuple[np.ndarray, np.ndarray]:
     rows = arguments.array("signatures", signatures)
+    if not rows.size:
+        rows = rows.reshape(0, slots)
     if rows.ndim == 1:
         rows = rows[None, :]
     if rows.ndim != 2:
@@ -164,6 +171,8 @@ def _ids(ids: Any, kept: np.ndarray, index: Any, noun: str) -> np.ndarray:
     """The ids of what is kept; without any, numbers that go on where those before ended."""
     if ids is not None:
         numbers = _numbers(ids)
+        if numbers.ndim != 1:
+            raise SettingError(f"the ids have {numbers.ndim} dimensions: give one for each")
         if len(numbers) != len(kept):
             raise SettingError(
                 f"{counted(len(kept), noun)} and {counted(len(numbers), 'id')} were given: give an id for each"

@@ -272,10 +272,6 @@ def _several(name: str, given: Any) -> list[Any]:
 
 
 def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative):
-    if isinstance(labelled, list):
-        if not labelled or not all(isinstance(row, dict) for row in labelled):
-            raise InputError("labelled is a list: give a table, or a list of dictionaries")
-        labelled = table_of_rows(labelled, "labelled")
     reading = arguments.reading(text, id)
     names = reading["text"]
     labels = {
@@ -287,6 +283,10 @@ def _labelled(labelled, corpus, a, b, label, group, text, id, positive, negative
         "negative": arguments.number("negative", negative),
         "reading": reading,
     }
+    if isinstance(labelled, list):
+        if not labelled or not all(isinstance(row, dict) for row in labelled):
+            raise InputError("labelled is a list: give a table, or a list of dictionaries")
+        labelled = table_of_rows(labelled, "labelled", [*names, a, b, label, group])
     others = None if corpus is None else stream_of(corpus, names, "corpus")
     return stream_of(labelled, names, "labelled"), others, labels
 

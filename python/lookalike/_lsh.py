@@ -57,6 +57,9 @@ class MinHashLSH(_engine.LshTables):
     r: int
     hashranges: list[tuple[int, int]]
 
+    def __bool__(self) -> bool:
+        return True
+
     def __new__(
         cls,
         threshold: float = 0.9,

@@ -21,7 +21,7 @@ def teller(progress: Union[bool, Teller, None]) -> Iterator[Optional[Teller]]:
     if callable(progress):
         yield progress
         return
-    if progress not in (None, True, False):
+    if progress is not None and not isinstance(progress, bool):
         refuse("progress", progress, "True, False, or a function of stage, done and total")
     if progress is False or (progress is None and not sys.stderr.isatty()):
         yield None

@@ -85,14 +85,18 @@ class Simhash:
             if not isinstance(feature, str):
                 feature, weight = feature
             total += weight
-            votes += self._bits(feature.encode("utf-8")) * weight
+            # There, whole weights up to the cutoff repeat the hash, and below 1 leave nothing of it.
+            repeats = isinstance(weight, int) and weight <= self.large_weight_cutoff
+            votes += self._bits(feature.encode("utf-8")) * (max(weight, 0) if repeats else weight)
         self.value = int.from_bytes(np.packbits(votes > total / 2).tobytes(), "big")
 
     def _bits(self, token: bytes) -> np.ndarray:
         hashed = self.hashfunc(token)
         if isinstance(hashed, numbers.Integral):
             hashed = (int(hashed) & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
-        return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8))
+        if len(hashed) < self.f_bytes:
+            raise ValueError(f"the hash of a token has {8 * len(hashed)} bits, fewer than the {self.f} of f")
+        return np.unpackbits(np.frombuffer(hashed[-self.f_bytes :], dtype=np.uint8)).astype(np.int64)
 
     def distance(self, another: "Simhash") -> int:
         """The bits in which two fingerprints differ."""

@@ -32,6 +32,49 @@ def test_tables_and_frames():
             assert len(kept["text"]) == 3
 
 
+def test_lazy_frames_are_collected_once():
+    polars = pytest.importorskip("polars")
+    calls = []
+
+    def seen(frame):
+        calls.append(frame.height)
+        return frame.reverse() if len(calls) > 1 else frame
+
+    found = la.dedup(polars.DataFrame(ROWS).lazy().map_batches(seen))
+    assert found.kept["text"].to_list() == [ROWS["text"][row] for row in [0, 2, 3]]
+    assert len(calls) == 1
+
+
+def test_columns_of_several_kinds_can_be_there_but_not_be_used():
+    pandas = pytest.importorskip("pandas")
+    mixed = {"text": ["a b c", "A, b, c", "x y z"], "meta": [1, "x", None]}
+    rows = [dict(zip(mixed, values)) for values in zip(*mixed.values())]
+    for data in (rows, pandas.DataFrame(mixed)):
+        assert la.dedup(data).kept_rows.tolist() == [0, 2]
+        with pytest.raises(la.InputError, match="the column `meta` of data is of the type .*several kinds"):
+            la.dedup(data, id="meta")
+
+
+def test_columns_that_arrow_does_not_take_from():
+    pc = pytest.importorskip("pyarrow.compute")
+    others = {"view": pa.array(["x", "y", "z"]).cast(pa.string_view()), "runs": pc.run_end_encode(pa.array([1, 1, 2]))}
+    table = pa.table({"text": ["a b c", "A, b, c", "x y z"], **others})
+    kept = la.dedup(table).kept
+    assert kept.schema == table.schema
+    assert kept["view"].to_pylist() == ["x", "z"] and kept["runs"].to_pylist() == [1, 2]
+
+
+def test_sequences_keep_their_kind_where_they_can():
+    from collections import deque, namedtuple
+
+    pandas = pytest.importorskip("pandas")
+    texts = ["a b c", "A, b, c", "x y z"]
+    assert la.dedup(pandas.Index(texts)).kept.tolist() == ["a b c", "x y z"]
+    assert list(la.dedup(pandas.array(texts)).kept) == ["a b c", "x y z"]
+    assert la.dedup(namedtuple("Three", "a b c")(*texts)).kept == ("a b c", "x y z")
+    assert list(la.dedup(deque(texts)).kept) == ["a b c", "x y z"]
+
+
 def test_nanoarrow():
     """Streams and arrays of what knows the interface alone."""
     nanoarrow = pytest.importorskip("nanoarrow")
@@ -213,3 +256,7 @@ def test_many_texts_by_many_threads():
     one = la.minhash(texts, threads=1)
     assert (one == la.minhash(texts, threads=3)).all()
     assert (la.simhash(texts, threads=1) == la.simhash(texts, threads=2)).all()
+    # Few texts are done without threads.
+    for count in (1, 63, 64, 65):
+        assert (la.minhash(texts[:count]) == one[:count]).all()
+    assert (la.minhash([texts[7], "the ferry " * 10_000])[0] == one[7]).all()

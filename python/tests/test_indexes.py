@@ -262,3 +262,21 @@ def test_lsh_index_finds_what_shares_a_band():
         index.add(signatures[:, :64])
     with pytest.raises(la.SettingError, match="30 bands of 5 rows do not fit 128 slots"):
         la.LshIndex(params=(30, 5))
+
+
+def test_nothing_can_be_added_and_searched():
+    wide = la.HammingIndex(bits=128)
+    signatures = la.LshIndex()
+    for index in (wide, signatures):
+        index.add([])
+        assert len(index) == 0 and index.search([]).id.tolist() == []
+
+
+@pytest.mark.parametrize("least", [None, float("nan"), -0.1])
+def test_shares_that_are_none(least):
+    with pytest.raises(la.SettingError, match="least is .*: give a share from 0 to 1"):
+        la.LshIndex().search(la.minhash(["the ferry leaves at seven"]), least=least)
+
+
+def test_an_empty_index_of_minhashes_is_true():
+    assert la.MinHashLSH() and len(la.MinHashLSH()) == 0

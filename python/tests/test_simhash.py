@@ -87,3 +87,12 @@ def test_the_index_is_exact_up_to_its_distance(k):
         assert set(index.get_near_dups(Simhash(code))) == near == set(other.get_near_dups(theirs.Simhash(code)))
     with pytest.raises(ValueError, match="32 bits where the index has 64"):
         index.add("x", la.Simhash(1, f=32))
+
+
+def test_weights_are_those_of_simhash():
+    for weights in ({"a": 3, "b": -1}, {"a": 1, "b": -1, "c": 2}, {"a": -2}, {"a": 60, "b": 1, "c": -3}, {"a": 2.5, "b": -1.5}):
+        assert Simhash(weights).value == theirs.Simhash(weights).value
+    # NumPy 2 refuses the weight there.
+    assert Simhash({"a": 300, "b": 1}) == Simhash({"a": 300.0, "b": 1.0})
+    with pytest.raises(ValueError, match="has 128 bits, fewer than the 256 of f"):
+        Simhash(["a"], f=256)

@@ -1,7 +1,9 @@
 //! Recipes.
 
 use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 
+use lookalike::text::Analyzer;
 use lookalike_batch::recipes::{load_recipe_from_here, read_recipe};
 use lookalike_batch::rule::Spelling;
 use pyo3::prelude::*;
@@ -17,7 +19,17 @@ use crate::error::RecipeError;
     from_py_object
 )]
 #[derive(Clone)]
-pub(crate) struct Recipe(pub(crate) lookalike::Recipe);
+pub(crate) struct Recipe(
+    pub(crate) lookalike::Recipe,
+    /// What reads texts by it, made when it is first asked for: that takes some milliseconds.
+    Arc<OnceLock<Analyzer>>,
+);
+
+impl Recipe {
+    pub(crate) fn analyzer(&self) -> &Analyzer {
+        self.1.get_or_init(|| Analyzer::new(&self.0))
+    }
+}
 
 #[pymethods]
 impl Recipe {
@@ -31,7 +43,9 @@ impl Recipe {
         };
         let recipe = read(name, &changes, Spelling::Arguments);
         let refused = |error: lookalike_batch::Error| RecipeError::new_err(error.to_string());
-        recipe.map(Self).map_err(refused)
+        recipe
+            .map(|recipe| Self(recipe, Arc::default()))
+            .map_err(refused)
     }
 
     #[getter]

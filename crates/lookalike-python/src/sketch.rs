@@ -27,29 +27,47 @@ fn rows<T: Send + Default + Copy>(
     (width, threads): (usize, usize),
     make: impl Fn(&Analysis<'_>, &mut [T]) -> bool + Sync,
 ) -> PyResult<(Vec<T>, Vec<bool>)> {
+    let mut numbers = vec![T::default(); width * texts.len()];
+    let mut missing = vec![true; texts.len()];
+    let fill = |scratch: &mut Scratch, (portion, (numbers, missing)): Portion<'_, T>| {
+        let rows = numbers.chunks_exact_mut(width).zip(missing);
+        for (at, (row, missing)) in rows.enumerate() {
+            if let Some(text) = texts.get(portion * PORTION + at) {
+                *missing = !make(&analyzer.analyze(text, scratch), row);
+            }
+        }
+    };
+    if is_little(texts) {
+        py.detach(|| fill(&mut Scratch::default(), (0, (&mut numbers, &mut missing))));
+        return Ok((numbers, missing));
+    }
     let watch = Watch::default();
     watched(py, &watch, None, || {
-        let mut numbers = vec![T::default(); width * texts.len()];
-        let mut missing = vec![true; texts.len()];
         lookalike_batch::run::in_pool(threads, || {
             let portions = numbers.par_chunks_mut(width * PORTION);
             let portions = portions.zip(missing.par_chunks_mut(PORTION)).enumerate();
-            portions.for_each_init(
-                Scratch::default,
-                |scratch, (portion, (numbers, missing))| {
-                    watch.stop_if_asked();
-                    let rows = numbers.chunks_exact_mut(width).zip(missing);
-                    for (at, (row, missing)) in rows.enumerate() {
-                        if let Some(text) = texts.get(portion * PORTION + at) {
-                            *missing = !make(&analyzer.analyze(text, scratch), row);
-                        }
-                    }
-                },
-            );
+            portions.for_each_init(Scratch::default, |scratch, portion| {
+                watch.stop_if_asked();
+                fill(scratch, portion);
+            });
             Ok(())
         })?;
         Ok((numbers, missing))
     })
+}
+
+/// The number of a portion of texts, and where its rows go.
+type Portion<'a, T> = (usize, (&'a mut [T], &'a mut [bool]));
+
+/// Whether texts are done before threads for them have started: a portion of some pages at most.
+fn is_little(texts: &Texts) -> bool {
+    const BYTES: usize = 1 << 14;
+    texts.len() <= PORTION
+        && (0..texts.len())
+            .filter_map(|at| texts.get(at))
+            .map(str::len)
+            .sum::<usize>()
+            <= BYTES
 }
 
 fn as_arrays<T: numpy::Element>(
@@ -88,7 +106,7 @@ pub(crate) fn simhash<'py>(
         true
     };
     let size = (width, self::threads(threads)?);
-    let made = rows(py, &texts, &Analyzer::new(&recipe.0), size, make)?;
+    let made = rows(py, &texts, recipe.analyzer(), size, make)?;
     as_arrays(py, made, width)
 }
 
@@ -105,6 +123,6 @@ pub(crate) fn minhash<'py>(
     let hasher = MinHasher::new(&recipe.0.minhash, Cpu::best());
     let size = (hasher.slots(), self::threads(threads)?);
     let make = |analysis: &Analysis<'_>, row: &mut [u32]| hasher.original(analysis, row);
-    let made = rows(py, &texts, &Analyzer::new(&recipe.0), size, make)?;
+    let made = rows(py, &texts, recipe.analyzer(), size, make)?;
     as_arrays(py, made, hasher.slots())
 }

@@ -344,7 +344,9 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
                     true => ", nor any other".to_owned(),
                     false => format!(" among {}", names.join(", ")),
                 };
-                return Err(Error::input(format!("{name} has no column `{wanted}`{names}")));
+                return Err(Error::input(format!(
+                    "{name} has no column `{wanted}`{names}"
+                )));
             }
             Some(data_type) => {
                 let kind = kind_of(data_type).filter(|&kind| plan.accepts(slot, kind));
