@@ -104,12 +104,17 @@ fn scheme_of(name: &str) -> PyResult<PermutedScheme> {
     }
 }
 
-/// The functions of a scheme, a number of slots and a seed; drawn once.
+/// The functions of a scheme, a number of slots and a seed; drawn once while few are asked for.
 fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<Permuted> {
     type Known = HashMap<(PermutedScheme, usize, u32), Arc<Permuted>>;
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
+    /// With more, those that nobody has are given back.
+    const KEPT: usize = 64;
     let known = KNOWN.get_or_init(Mutex::default);
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= KEPT && !known.contains_key(&(scheme, slots, seed)) {
+        known.retain(|_, functions| Arc::strong_count(functions) > 1);
+    }
     let functions = known
         .entry((scheme, slots, seed))
         .or_insert_with(|| Arc::new(Permuted::drawn(scheme, slots, seed)));
