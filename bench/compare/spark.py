@@ -1,13 +1,14 @@
 """Spark beside one machine: `lookalike.spark` on a local cluster and `lookalike dedup`, on one Parquet file.
 
-    spark.py DATA LOOKALIKE [--rounds 3]
+    spark.py DATA LOOKALIKE [--rounds 6]
 
 DATA is a folder with en_docs.jsonl.zst, zh_docs.jsonl.zst and zh_short.tsv.zst, LOOKALIKE the command,
 built for release. The package that is installed must be, too. Writes bench/results/spark.json.
 
-The cluster is two executors with one core each. Its start, and first runs over a few documents that
-start the Python workers and warm the Java machines, are not counted; reading Parquet and writing the kept rows as Parquet is, on both
-sides. Each answer is compared: the same documents must be removed for the same ones.
+The cluster is two executors with one core each, and batches of a thousand rows, as docs/spark.md advises.
+Its start, and first runs over a few documents that start the Python workers and warm the Java machines, are
+not counted; reading Parquet and writing the kept rows as Parquet is, on both sides. Each answer is compared:
+the same documents must be removed for the same ones.
 """
 
 import argparse
@@ -93,6 +94,7 @@ def session(work):
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
         "spark.executor.memory": "3g",
         "spark.driver.memory": "3g",
     }
@@ -126,7 +128,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data", type=Path)
     parser.add_argument("lookalike", type=Path)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=6)
     given = parser.parse_args()
     corpora = [("zh_short", rows) for rows in (10_000, 100_000, 1_000_000)]
     corpora += [("en_docs", None), ("zh_docs", None)]

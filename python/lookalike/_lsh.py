@@ -32,7 +32,9 @@ def _best_bands(threshold: float, num_perm: int, weights: tuple[float, float]) -
     for bands in range(1, num_perm + 1):
         for rows in range(1, num_perm // bands + 1):
             false_positive = threshold / 2 * (amounts @ (1 - (1 - below**rows) ** bands))
-            false_negative = (1 - threshold) / 2 * (amounts @ (1 - above**rows) ** bands)
+            # As there: what is too small to be taken from 1 is nothing.
+            missed = 1 - (1 - (1 - above**rows) ** bands)
+            false_negative = (1 - threshold) / 2 * (amounts @ missed)
             error = false_positive * weights[0] + false_negative * weights[1]
             if error < least:
                 least, best = error, (bands, rows)
@@ -60,8 +62,8 @@ class MinHashLSH(_engine.LshTables):
     def __bool__(self) -> bool:
         return True
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         threshold: float = 0.9,
         num_perm: int = 128,
         weights: tuple[float, float] = (0.5, 0.5),
@@ -69,7 +71,7 @@ class MinHashLSH(_engine.LshTables):
         storage_config: Optional[dict[str, Any]] = None,
         prepickle: Optional[bool] = None,
         hashfunc: Any = None,
-    ):
+    ) -> None:
         in_memory = not storage_config or (isinstance(storage_config, dict) and storage_config.get("type") == "dict")
         if not in_memory:
             raise ValueError(
@@ -92,12 +94,14 @@ class MinHashLSH(_engine.LshTables):
                 f"The product of b and r in params is {bands} * {rows} = {bands * rows}, "
                 f"it must be less than num_perm {num_perm}"
             )
-        if bands < 2 and params is None:
+        if bands < 2:
             raise ValueError("The number of bands are too small (b < 2)")
-        self = super().__new__(cls, num_perm, bands, rows)
+        self._set(num_perm, bands, rows)
+
+    def _set(self, num_perm: int, bands: int, rows: int) -> None:
+        self.prepare(num_perm, bands, rows)
         self.h, self.b, self.r = num_perm, bands, rows
         self.hashranges = [(band * rows, (band + 1) * rows) for band in range(bands)]
-        return self
 
     def insertion_session(self, buffer_size: int = 50000) -> "_Session":
         """For ``with``: inserts as the index itself does, which needs no buffer."""
@@ -133,8 +137,8 @@ class MinHashLSH(_engine.LshTables):
         return self.counts()
 
     def get_subset_counts(self, *keys: Hashable) -> list[dict[Hashable, int]]:
-        """The same of some keys."""
-        return self.counts(keys)
+        """The same of some keys; those that are not there count nothing."""
+        return self.counts([key for key in keys if key in self])
 
     def add_to_query_buffer(self, minhash: _engine.MinHash) -> None:
         """Remembers the answer to a query; :meth:`collect_query_buffer` intersects them."""
@@ -155,8 +159,8 @@ class MinHashLSH(_engine.LshTables):
         self.insert(key, _engine.MinHash(hashvalues=values, scheme=scheme), check_duplication=False)
 
     def __reduce__(self):
-        init = (0.0, self.h, (0.5, 0.5), (self.b, self.r))
-        return _restored, (type(self), init, self.scheme, self.entries())
+        told = (self.h, self.b, self.r)
+        return _restored, (type(self), told, self.scheme, self.entries()), dict(self.__dict__)
 
     def __repr__(self) -> str:
         return (
@@ -203,8 +207,9 @@ class _Session:
         """Nothing is buffered, so nothing is left to do."""
 
 
-def _restored(cls, init, scheme, entries) -> MinHashLSH:
-    lsh = cls(*init)
+def _restored(cls, told, scheme, entries) -> MinHashLSH:
+    lsh = cls.__new__(cls)
+    lsh._set(*told)
     for key, values in entries:
         lsh._insert(key, values, scheme)
     return lsh

@@ -66,16 +66,24 @@ class Simhash:
 
     def build_by_text(self, content: str) -> None:
         """Takes the fingerprint of a text."""
-        if self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
+        own = type(self)
+        changed = own._tokenize is not Simhash._tokenize or own._slide is not Simhash._slide
+        changed = changed or own.build_by_features is not Simhash.build_by_features
+        if not changed and self.hashfunc is _md5 and self.reg == _LETTERS and self.f <= 128:
             words, missing = _engine.simhash(texts_of([content]), _recipe(self.f), 1)
             if not missing[0]:
                 self.value = sum(int(word) << (64 * at) for at, word in enumerate(words[0]))
                 return
         counts: dict[str, int] = defaultdict(int)
-        letters = "".join(re.findall(self.reg, content.lower()))
-        for start in range(max(len(letters) - 3, 1)):
-            counts[letters[start : start + 4]] += 1
-        self.build_by_features(counts)
+        for token in self._tokenize(content):
+            counts[token] += 1
+        self.build_by_features({token: counts[token] for token in sorted(counts)})
+
+    def _slide(self, content: str, width: int = 4) -> list[str]:
+        return [content[start : start + width] for start in range(max(len(content) - width + 1, 1))]
+
+    def _tokenize(self, content: str) -> list[str]:
+        return self._slide("".join(re.findall(self.reg, content.lower())))
 
     def build_by_features(self, features: Any) -> None:
         """Takes the fingerprint of tokens, or of tokens with weights."""
@@ -139,7 +147,8 @@ class SimhashIndex:
         self.f = f
         self.k = k
         self.log = log
-        self.bucket: dict[str, set[tuple[int, str]]] = {}
+        #: From a block of bits to the fingerprints that have it, in hexadecimal digits, each with its id.
+        self.bucket: dict[str, set[str]] = {}
         for obj_id, simhash in objs:
             self.add(obj_id, simhash)
 
@@ -152,8 +161,9 @@ class SimhashIndex:
         self._check(simhash)
         found: dict[str, None] = {}
         for key in self.get_keys(simhash):
-            for value, obj_id in self.bucket.get(key, ()):
-                if bin(value ^ simhash.value).count("1") <= self.k:
+            for near in self.bucket.get(key, ()):
+                value, obj_id = near.split(",", 1)
+                if bin(int(value, 16) ^ simhash.value).count("1") <= self.k:
                     found[obj_id] = None
         return list(found)
 
@@ -161,14 +171,14 @@ class SimhashIndex:
         """Adds a fingerprint under an id."""
         self._check(simhash)
         for key in self.get_keys(simhash):
-            self.bucket.setdefault(key, set()).add((simhash.value, str(obj_id)))
+            self.bucket.setdefault(key, set()).add(f"{simhash.value:x},{obj_id}")
 
     def delete(self, obj_id: str, simhash: Simhash) -> None:
         """Removes a fingerprint of an id, if it is there."""
         self._check(simhash)
         for key in self.get_keys(simhash):
             bucket = self.bucket.get(key, set())
-            bucket.discard((simhash.value, str(obj_id)))
+            bucket.discard(f"{simhash.value:x},{obj_id}")
             if not bucket:
                 self.bucket.pop(key, None)
 

@@ -1,10 +1,12 @@
 """The classes of datasketch: its values, its documented examples with the import changed, pickles."""
 
 import copy
+import os
 import pickle
 import random
 import struct
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -434,7 +436,7 @@ def rounded(told):
 @pytest.mark.parametrize("num_perm", [2, 16, 64, 128, 256])
 def test_bands_are_chosen_as_there(num_perm):
     for threshold in (0.05, 0.3, 0.5, 0.51, 0.75, 0.8, 0.9, 0.95):
-        for weights in ((0.5, 0.5), (0.4, 0.6), (0.9, 0.1)):
+        for weights in ((0.5, 0.5), (0.4, 0.6), (0.9, 0.1), (0, 1), (1, 0)):
             try:
                 theirs = datasketch.MinHashLSH(threshold, num_perm, weights)
             except ValueError:
@@ -471,7 +473,8 @@ def test_the_index_answers_as_there(scheme):
     assert matches > len(sets)
     assert ours.get_counts() == [dict(counts) for counts in theirs.get_counts()]
     keys = [("key", 1), ("key", 50)]
-    assert ours.get_subset_counts(*keys) == [dict(counts) for counts in theirs.get_subset_counts(*keys)]
+    for keys in (keys, [*keys, "nowhere"]):
+        assert ours.get_subset_counts(*keys) == [dict(counts) for counts in theirs.get_subset_counts(*keys)]
     for number in range(0, 200, 2):
         ours.remove(("key", number))
         theirs.remove(("key", number))
@@ -483,6 +486,82 @@ def test_the_index_answers_as_there(scheme):
         index.add_to_query_buffer(sets[1][1 if index is ours else 2])
         index.add_to_query_buffer(sets[2][1 if index is ours else 2])
     assert set(ours.collect_query_buffer()) == set(theirs.collect_query_buffer())
+
+
+def test_long_lists_are_those_of_datasketch_too():
+    values = [b"%d" % (number * number) for number in range(10_001)]
+    for scheme in SCHEMES:
+        ours, theirs = both(scheme=scheme)
+        ours.update(b"before")
+        theirs.update(b"before")
+        # What is no bytes is taken one by one.
+        ours.update_batch([*values[:7000], bytearray(b"buffer"), *values[7000:]])
+        theirs.update_batch([*values[:7000], bytearray(b"buffer"), *values[7000:]])
+        assert (ours.digest() == theirs.digest()).all()
+
+
+def test_long_lists_leave_the_interpreter_to_others():
+    values = [b"%d" % number for number in range(3_000_000)]
+    minhash, ticks = la.MinHash(), 0
+    thread = threading.Thread(target=minhash.update_batch, args=(values,))
+    thread.start()
+    while thread.is_alive():
+        ticks += 1
+        time.sleep(0.001)
+    assert ticks > 10 and not minhash.is_empty()
+
+
+def test_a_class_of_its_own_arguments():
+    class Named(la.MinHashLSH):
+        def __init__(self, name):
+            super().__init__(threshold=0.5, num_perm=64)
+            self.name = name
+
+    class Unready(la.MinHashLSH):
+        def __init__(self):
+            pass
+
+    index = Named("titles")
+    minhash = la.MinHash(num_perm=64)
+    minhash.update(b"one")
+    index.insert("a", minhash)
+    assert index.query(minhash) == ["a"] and (index.h, index.name) == (64, "titles")
+    globals()["Named"] = Named
+    Named.__qualname__ = "Named"
+    again = pickle.loads(pickle.dumps(index))
+    assert type(again) is Named and again.query(minhash) == ["a"] and again.name == "titles"
+    with pytest.raises(ValueError, match="super"):
+        Unready().query(minhash)
+
+
+def test_removed_keys_give_back_what_they_took():
+    index = la.MinHashLSH(num_perm=16, params=(4, 4))
+    minhashes = [la.MinHash(num_perm=16) for _ in range(50)]
+    for number, minhash in enumerate(minhashes):
+        minhash.update(b"%d" % number)
+
+    def around(times):
+        """A window of ten keys that slides."""
+        for number in range(times):
+            index.insert(number, minhashes[number % 50])
+            if number >= 10:
+                index.remove(number - 10)
+        keys = list(index.keys)
+        for key in keys:
+            assert key in index.query(minhashes[key % 50])
+            index.remove(key)
+        return keys
+
+    assert around(2_000) == list(range(1_990, 2_000))
+    before = memory()
+    around(200_000)
+    assert index.is_empty() and memory() - before < 8 << 20
+
+
+def memory():
+    """Bytes of memory that the process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_index_merges_and_refuses():

@@ -280,3 +280,17 @@ def test_shares_that_are_none(least):
 
 def test_an_empty_index_of_minhashes_is_true():
     assert la.MinHashLSH() and len(la.MinHashLSH()) == 0
+
+
+def test_removed_signatures_leave_the_others_where_they_are():
+    source = np.random.default_rng(7)
+    signatures = source.integers(0, 2**32, (6000, 128), dtype=np.uint32)
+    index = la.LshIndex(threshold=0.8)
+    index.add(signatures)
+    gone = np.arange(6000)[np.arange(6000) % 5 != 0]
+    assert index.remove(gone) == 4800
+    found = index.search(signatures)
+    assert found.id.tolist() == found.query.tolist() == list(range(0, 6000, 5))
+    index.add(signatures[gone[:10]], ids=gone[:10])
+    found = index.search(signatures[:20])
+    assert found.id.tolist() == found.query.tolist() == [*range(13), 15]

@@ -45,6 +45,27 @@ def test_an_interrupt_ends_a_run():
     assert float(ran.stdout) < 10
 
 
+def test_an_interrupt_ends_a_long_comparison():
+    script = textwrap.dedent(
+        """
+        import lookalike as la, os, random, signal, threading, time
+        a, b = ("".join(random.choices("abcdefgh ", k=1_500_000)) for _ in range(2))
+        def interrupt():
+            time.sleep(0.5)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        begun = time.monotonic()
+        try:
+            la.compare(a, b)
+        except KeyboardInterrupt:
+            print(time.monotonic() - begun)
+        """
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    assert float(ran.stdout) < 5
+
+
 def test_a_handler_of_the_caller_is_heard():
     class Stop(Exception):
         pass

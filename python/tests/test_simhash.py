@@ -96,3 +96,23 @@ def test_weights_are_those_of_simhash():
     assert Simhash({"a": 300, "b": 1}) == Simhash({"a": 300.0, "b": 1.0})
     with pytest.raises(ValueError, match="has 128 bits, fewer than the 256 of f"):
         Simhash(["a"], f=256)
+
+
+def test_a_class_with_tokens_of_its_own():
+    def of(package):
+        class Words(package.Simhash):
+            def _tokenize(self, content):
+                return content.split()
+
+        return Words
+
+    for text in ("the ferry leaves at the pier", "", "一 二 一"):
+        assert of(la)(text).value == of(theirs)(text).value
+        assert la.Simhash(text)._tokenize(text) == theirs.Simhash(text)._tokenize(text)
+
+
+def test_buckets_are_those_of_simhash():
+    objects = [(str(number), number * 0x0101_0101_0101_0101) for number in range(40)]
+    ours = la.SimhashIndex([(key, la.Simhash(value)) for key, value in objects], k=3)
+    others = theirs.SimhashIndex([(key, theirs.Simhash(value)) for key, value in objects], k=3)
+    assert ours.bucket == others.bucket

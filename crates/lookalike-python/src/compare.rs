@@ -10,9 +10,12 @@ use pyo3::types::PyDict;
 
 use crate::error::refuse;
 use crate::recipe::Recipe;
-use crate::run::{Watch, watched};
+use crate::run::{Watch, abandonable, watched};
 use crate::settings::{Reading, Rule, threads};
 use crate::table::{Stream, give, take};
+
+/// Bytes of two texts whose comparison may take so long that somebody loses patience.
+const LONG: usize = 100_000;
 
 /// Compares two texts.
 #[pyfunction]
@@ -24,7 +27,12 @@ pub(crate) fn compare<'py>(
     rule: Rule,
 ) -> PyResult<Bound<'py, PyDict>> {
     let matching = rule.settings()?;
-    let compared = py.detach(|| Comparison::new(&recipe.0, matching, a, b));
+    let compared = if a.len() + b.len() < LONG {
+        py.detach(|| Comparison::new(&recipe.0, matching, a, b))
+    } else {
+        let (recipe, a, b) = (recipe.0.clone(), a.to_owned(), b.to_owned());
+        abandonable(py, move || Comparison::new(&recipe, matching, &a, &b))?
+    };
     let compared = compared.map_err(refuse)?;
     let figures = PyDict::new(py);
     for figure in &compared.figures {

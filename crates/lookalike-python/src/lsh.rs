@@ -12,7 +12,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::error::{LimitError, SettingError, refuse};
 use crate::minhash::{MinHash, Slots, minhash_of};
@@ -22,6 +22,9 @@ use crate::settings::Rule;
 
 /// Signatures that are added or removed between two looks for signals.
 const PORTION: usize = 128;
+
+/// Signatures whose memory is not worth giving back.
+const FEW: usize = 1024;
 
 /// Hands on a number that is a hash already.
 #[derive(Default)]
@@ -38,6 +41,11 @@ impl Hasher for AsItIs {
 
     fn write_u64(&mut self, number: u64) {
         self.0 = number;
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // A table takes its groups from the upper bits of a hash.
+        self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
@@ -100,6 +108,17 @@ impl Tables {
                     table.remove(hash);
                 }
             }
+            if table.len() < table.capacity() / 8 {
+                table.shrink_to_fit();
+            }
+        }
+    }
+
+    /// Every number becomes the one that stands in its place.
+    fn renumber(&mut self, renumbered: &[u32]) {
+        let numbers = self.tables.iter_mut().flat_map(HashMap::values_mut);
+        for number in numbers.flatten() {
+            *number = renumbered[*number as usize];
         }
     }
 
@@ -128,17 +147,19 @@ fn numbered(count: usize) -> PyResult<u32> {
 /// first counts, and until then an entry is found by nobody.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct LshTables {
-    length: usize,
     /// Never held while Python may run, which could let another thread in that waits for it.
     inner: Mutex<Keyed>,
 }
 
 struct Keyed {
+    /// Hash values of a MinHash; 0 before `prepare`.
+    length: usize,
     tables: Tables,
     /// From a key to its number.
     numbers: Py<PyDict>,
-    /// By number; nothing where it was removed.
-    entries: Vec<Option<Entry>>,
+    /// By number. Numbers ascend, so that they tell the order of insertion, and none is given out again.
+    entries: HashMap<u32, Entry, BuildHasherDefault<AsItIs>>,
+    next: u32,
     scheme: Option<&'static str>,
 }
 
@@ -159,9 +180,23 @@ impl Entry {
 }
 
 impl Keyed {
+    fn new(py: Python<'_>, length: usize, tables: Tables) -> Self {
+        Self {
+            length,
+            tables,
+            numbers: PyDict::new(py).unbind(),
+            entries: HashMap::default(),
+            next: 0,
+            scheme: None,
+        }
+    }
+
     /// Takes an entry out, and its bands out of the tables.
     fn withdraw(&mut self, number: u32) -> Option<Entry> {
-        let entry = self.entries[number as usize].take()?;
+        let entry = self.entries.remove(&number)?;
+        if self.entries.len() < self.entries.capacity() / 8 {
+            self.entries.shrink_to_fit();
+        }
         for slots in entry.signatures() {
             let hashes = self.tables.hashes_of(slots);
             self.tables.remove(&hashes, number);
@@ -171,7 +206,7 @@ impl Keyed {
 
     /// Adds a signature to an entry, unless it is there.
     fn add_to(&mut self, number: u32, slots: &Slots) {
-        let Some(entry) = &mut self.entries[number as usize] else {
+        let Some(entry) = self.entries.get_mut(&number) else {
             return;
         };
         if entry.signatures().all(|known| known != slots) {
@@ -181,31 +216,21 @@ impl Keyed {
         }
     }
 
-    fn claimed(&self, number: u32) -> Option<&Entry> {
-        let entry = self.entries[number as usize].as_ref();
-        entry.filter(|entry| entry.claimed)
-    }
-
-    fn all_claimed(&self) -> impl Iterator<Item = &Entry> {
-        let entries = self.entries.iter().flatten();
-        entries.filter(|entry| entry.claimed)
-    }
-}
-
-impl LshTables {
-    fn inner(&self) -> MutexGuard<'_, Keyed> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check(&self, minhash: &MinHash, known: Option<&'static str>) -> PyResult<()> {
+    /// Refuses what cannot be compared with what is here.
+    fn check(&self, minhash: &MinHash) -> PyResult<()> {
         let (length, scheme) = (minhash.with_slots(Slots::len), minhash.scheme_name());
+        if self.length == 0 {
+            return Err(PyValueError::new_err(
+                "the index has no bands yet: a class made of MinHashLSH calls super().__init__()",
+            ));
+        }
         if length != self.length {
             return Err(PyValueError::new_err(format!(
                 "Expecting minhash with length {}, got {length}",
                 self.length
             )));
         }
-        match known {
+        match self.scheme {
             Some(known) if known != scheme => Err(PyValueError::new_err(format!(
                 "MinHash scheme '{scheme}' does not match scheme '{known}' of the MinHash \
                  previously given to this index"
@@ -214,12 +239,32 @@ impl LshTables {
         }
     }
 
+    fn claimed(&self, number: u32) -> Option<&Entry> {
+        let entry = self.entries.get(&number);
+        entry.filter(|entry| entry.claimed)
+    }
+
+    /// All that anybody finds, in the order of insertion.
+    fn all_claimed(&self) -> impl Iterator<Item = &Entry> {
+        let mut numbers: Vec<u32> = self.entries.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+            .into_iter()
+            .filter_map(|number| self.claimed(number))
+    }
+}
+
+impl LshTables {
+    fn inner(&self) -> MutexGuard<'_, Keyed> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Bands, rows, and the signatures of each key of some numbers or of all.
     fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Vec<Slots>>) {
         let inner = self.inner();
-        let wanted = |number: &u32| chosen.is_none_or(|chosen| chosen.contains(number));
-        let numbers = (0..inner.entries.len() as u32).filter(wanted);
-        let signatures = numbers.filter_map(|number| {
+        let wanted = |number: &&u32| chosen.is_none_or(|chosen| chosen.contains(number));
+        let numbers = inner.entries.keys().filter(wanted);
+        let signatures = numbers.filter_map(|&number| {
             let entry = inner.claimed(number)?;
             Some(entry.signatures().cloned().collect())
         });
@@ -231,17 +276,21 @@ impl LshTables {
     fn enter(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
         let slots = minhash.slots();
         let mut inner = self.inner();
-        self.check(minhash, inner.scheme)?;
-        let number = numbered(inner.entries.len())?;
+        inner.check(minhash)?;
+        let number = inner.next;
+        inner.next = number.checked_add(1).ok_or_else(|| {
+            LimitError::new_err(format!("an index takes at most {} keys in", u32::MAX))
+        })?;
         inner.scheme = Some(minhash.scheme_name());
         let hashes = inner.tables.hashes_of(&slots);
         inner.tables.insert(&hashes, number);
-        inner.entries.push(Some(Entry {
+        let entry = Entry {
             key: key.clone().unbind(),
             slots,
             more: Vec::new(),
             claimed: false,
-        }));
+        };
+        inner.entries.insert(number, entry);
         Ok(number)
     }
 
@@ -258,7 +307,7 @@ impl LshTables {
 
     /// Lets everybody find an entry, unless its key was removed meanwhile.
     fn confirm(&self, number: u32) {
-        if let Some(entry) = &mut self.inner().entries[number as usize] {
+        if let Some(entry) = self.inner().entries.get_mut(&number) {
             entry.claimed = true;
         }
     }
@@ -266,7 +315,7 @@ impl LshTables {
     /// Moves what is in an entry to that which has the key; false if this was removed meanwhile.
     fn join(&self, number: u32, first: u32) -> bool {
         let mut inner = self.inner();
-        if inner.entries[first as usize].is_none() {
+        if !inner.entries.contains_key(&first) {
             return false;
         }
         let moved = inner.withdraw(number);
@@ -287,16 +336,22 @@ impl LshTables {
 #[pymethods]
 impl LshTables {
     #[new]
-    fn new(py: Python<'_>, length: usize, bands: usize, rows: usize) -> Self {
+    #[pyo3(signature = (*_arguments, **_named))]
+    fn new(
+        py: Python<'_>,
+        _arguments: &Bound<'_, PyTuple>,
+        _named: Option<&Bound<'_, PyDict>>,
+    ) -> Self {
         Self {
-            length,
-            inner: Mutex::new(Keyed {
-                tables: Tables::new(bands, rows),
-                numbers: PyDict::new(py).unbind(),
-                entries: Vec::new(),
-                scheme: None,
-            }),
+            inner: Mutex::new(Keyed::new(py, 0, Tables::default())),
         }
+    }
+
+    /// Makes tables for MinHashes of a length; what was in the index is gone.
+    fn prepare(&self, py: Python<'_>, length: usize, bands: usize, rows: usize) {
+        let fresh = Keyed::new(py, length, Tables::new(bands, rows));
+        let before = std::mem::replace(&mut *self.inner(), fresh);
+        drop(before);
     }
 
     /// Adds a MinHash under a key that is not there yet; unchecked, a key may have several.
@@ -343,7 +398,7 @@ impl LshTables {
     ) -> PyResult<Bound<'py, PyList>> {
         let minhash = minhash_of(minhash)?.get();
         let inner = self.inner();
-        self.check(minhash, inner.scheme)?;
+        inner.check(minhash)?;
         let hashes = minhash.with_slots(|slots| inner.tables.hashes_of(slots));
         let found = inner.tables.query(&hashes, bands.unwrap_or(usize::MAX));
         let entries = found.iter().filter_map(|&number| inner.claimed(number));
@@ -498,6 +553,28 @@ impl Signed {
         &self.signatures[place as usize * self.slots..][..self.slots]
     }
 
+    /// Gives back what removed signatures took, once that is more than half of all.
+    fn tidy(&mut self) {
+        if self.ids.len() < FEW || self.places.len() >= self.ids.len() / 2 {
+            return;
+        }
+        let mut places: Vec<u32> = self.places.values().copied().collect();
+        places.sort_unstable();
+        let mut ids = Vec::with_capacity(places.len());
+        let mut signatures = Vec::with_capacity(places.len() * self.slots);
+        let mut renumbered = vec![u32::MAX; self.ids.len()];
+        for (new, &place) in (0..).zip(&places) {
+            let id = self.ids[place as usize];
+            signatures.extend_from_slice(self.row(place));
+            ids.push(id);
+            self.places.insert(id, new);
+            renumbered[place as usize] = new;
+        }
+        (self.ids, self.signatures) = (ids, signatures);
+        self.places.shrink_to_fit();
+        self.tables.renumber(&renumbered);
+    }
+
     fn check_unknown(&self, ids: &[u64]) -> PyResult<()> {
         let there = ids.iter().find(|id| self.places.contains_key(id));
         there.map_or(Ok(()), |&id| Err(known(id)))
@@ -526,6 +603,7 @@ impl Signed {
             let hashes: Vec<u64> = self.tables.hashes(self.row(place)).collect();
             self.tables.remove(&hashes, place);
         }
+        self.tidy();
         places.len()
     }
 }

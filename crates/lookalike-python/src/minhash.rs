@@ -18,6 +18,9 @@ use crate::error::refuse;
 /// The most functions that a MinHash has.
 const MOST_FUNCTIONS: usize = 1 << 20;
 
+/// Messages of a list above which others may run meanwhile.
+const LONG: usize = 4096;
+
 /// Messages that are kept before they are hashed, and their bytes.
 const PENDING: usize = 1024;
 const PENDING_BYTES: usize = 64 << 10;
@@ -161,20 +164,28 @@ impl State {
         }
     }
 
+    /// Hashes messages, one after another, each with where it ends.
+    fn hash(&mut self, functions: &Permuted, messages: &[u8], ends: &[usize]) {
+        HASHER.with_borrow_mut(|hasher| {
+            let hashes = hasher.hashes(messages, ends);
+            if functions.scheme() == PermutedScheme::Legacy {
+                let lower = |&hash: &u64| u64::from(hash as u32);
+                self.hashes.extend(hashes.iter().map(lower));
+            } else {
+                add(functions, hashes, &mut self.slots);
+            }
+        });
+    }
+
     /// Puts all that is pending into the slots.
     fn take_in(&mut self, functions: &Permuted) {
         if !self.ends.is_empty() {
-            HASHER.with_borrow_mut(|hasher| {
-                let hashes = hasher.hashes(&self.messages, &self.ends);
-                if functions.scheme() == PermutedScheme::Legacy {
-                    let lower = |&hash: &u64| u64::from(hash as u32);
-                    self.hashes.extend(hashes.iter().map(lower));
-                } else {
-                    add(functions, hashes, &mut self.slots);
-                }
-            });
-            self.messages.clear();
-            self.ends.clear();
+            let mut messages = std::mem::take(&mut self.messages);
+            let mut ends = std::mem::take(&mut self.ends);
+            self.hash(functions, &messages, &ends);
+            messages.clear();
+            ends.clear();
+            (self.messages, self.ends) = (messages, ends);
         }
         if !self.hashes.is_empty() {
             add(functions, &self.hashes, &mut self.slots);
@@ -310,6 +321,35 @@ impl MinHash {
         Ok(())
     }
 
+    /// The same for a long list: what it holds is copied portion by portion, and hashed apart from the
+    /// interpreter.
+    fn add_long_list(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
+        let py = list.py();
+        let (mut messages, mut ends) = (Vec::new(), Vec::new());
+        let hash = |messages: &mut Vec<u8>, ends: &mut Vec<usize>| {
+            py.detach(|| {
+                let mut state = self.state();
+                state.hash(&self.functions, messages, ends);
+                state.take_in(&self.functions);
+            });
+            messages.clear();
+            ends.clear();
+            py.check_signals()
+        };
+        for value in list {
+            let Ok(bytes) = value.cast::<PyBytes>() else {
+                self.add(&value)?;
+                continue;
+            };
+            messages.extend_from_slice(bytes.as_bytes());
+            ends.push(messages.len());
+            if ends.len() >= LONG || messages.len() >= PENDING_BYTES {
+                hash(&mut messages, &mut ends)?;
+            }
+        }
+        hash(&mut messages, &mut ends)
+    }
+
     fn check_hash(&self, hash: &Bound<'_, PyAny>) -> PyResult<u64> {
         let scheme = self.functions.scheme();
         let fits = hash.extract::<u64>().ok().filter(|&hash| match scheme {
@@ -433,7 +473,10 @@ impl MinHash {
     fn update_batch(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let list = b.cast::<PyList>().ok().filter(|_| self.hashfunc.is_none());
         if let Some(list) = list {
-            return self.add_list(list);
+            return match list.len() < LONG {
+                true => self.add_list(list),
+                false => self.add_long_list(list),
+            };
         }
         b.try_iter()?.try_for_each(|value| self.add(&value?))
     }

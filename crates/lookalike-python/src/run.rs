@@ -132,6 +132,32 @@ pub(crate) fn watched<T: Send>(
     })
 }
 
+/// Does work that cannot be stopped on a thread of its own: after an interrupt it is left to its end, and
+/// what it finds is dropped.
+///
+/// # Errors
+/// What a signal handler raised, or an [`OutputError`] if the work broke off.
+pub(crate) fn abandonable<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (done, ends) = channel();
+    let worker = std::thread::spawn(move || done.send(work()));
+    py.detach(move || {
+        loop {
+            match ends.recv_timeout(PULSE) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    let panic = worker.join().err();
+                    let told = panic.map_or_else(String::new, |panic| panic_text(&*panic));
+                    return Err(OutputError::new_err(told));
+                }
+            }
+        }
+    })
+}
+
 /// The signals of work that lets go of the interpreter and does itself what there is to do.
 pub(crate) struct Signals {
     handled: Instant,

@@ -323,10 +323,16 @@ fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) ->
     all.extend(of_sketches(recipe, steps));
     let texts = analyses.map(Analysis::characters);
     let most = most_edits(texts.map(<[_]>::len));
-    of_sequences(NAMES_BY_CHARACTERS, "characters", texts, most, &mut all);
+    of_sequences(
+        NAMES_BY_CHARACTERS,
+        ["character", "characters"],
+        texts,
+        most,
+        &mut all,
+    );
     let texts = analyses.map(Analysis::tokens);
     let most = most_edits(texts.map(<[_]>::len));
-    of_sequences(NAMES_BY_WORDS, "words", texts, most, &mut all);
+    of_sequences(NAMES_BY_WORDS, ["word", "words"], texts, most, &mut all);
     all
 }
 
@@ -471,16 +477,18 @@ fn most_edits([a, b]: [usize; 2]) -> usize {
 
 fn of_sequences<S: Symbol>(
     names: [&'static str; 3],
-    unit: &str,
+    [unit, units]: [&str; 2],
     [a, b]: [&[S]; 2],
     most: usize,
     all: &mut Vec<Figure>,
 ) {
     let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
+    let in_longer = counted(longer, unit, units);
+    let in_both = counted(both, unit, units);
     let edits = |found: Result<Option<usize>>| {
         found?.ok_or_else(|| {
             Error::text(format!(
-                "not computed: texts of {} and {} {unit} differ in more than {most} edits",
+                "not computed: texts of {} and {} {units} differ in more than {most} edits",
                 a.len(),
                 b.len()
             ))
@@ -489,20 +497,20 @@ fn of_sequences<S: Symbol>(
     let measured = [
         edits(levenshtein(a, b, longer.min(most))).map(|edits| {
             let detail = format!(
-                "{}, {longer} {unit} in the longer",
+                "{}, {in_longer} in the longer",
                 counted(edits, "edit", "edits")
             );
             (longer.saturating_sub(edits), longer, detail)
         }),
         edits(indel(a, b, both.min(most))).map(|edits| {
             let detail = format!(
-                "{}, {both} {unit} in both",
+                "{}, {in_both} in both",
                 counted(edits, "insertion or deletion", "insertions and deletions")
             );
             (both.saturating_sub(edits), both, detail)
         }),
         longest_common_substring(a, b).map(|length| {
-            let detail = format!("{length} {unit} in a row, {both} in both");
+            let detail = format!("{} in a row, {both} in both", counted(length, unit, units));
             (2 * length, both, detail)
         }),
     ];
