@@ -53,7 +53,7 @@ class Steps:
     def __init__(self, told: dict[str, Any]) -> None:
         #: rich, poor (fewer tokens than an n-gram needs), blank (no tokens) or empty.
         self.state: str = told["state"]
-        self.normalized: Optional[str] = told["normalized"]
+        self.normalized: str = told["normalized"]
         self.tokens: list[str] = told["tokens"]
         #: The distinct features, the heaviest first.
         self.features = [Feature(*feature) for feature in told["features"]]

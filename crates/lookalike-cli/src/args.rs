@@ -464,7 +464,8 @@ pub(crate) struct PlantArgs {
 Examples:
   lookalike compare --literal 'the cat sat on the mat' 'the cat sat on a mat'
   lookalike compare essay.txt source.txt --html essay.html
-  lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json")]
+  lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
+  lookalike compare --fingerprints --digits binary 10101 00110")]
 pub(crate) struct CompareArgs {
     /// The first text: a file with one document, or FILE#ID for a document of a file
     #[arg(value_name = "A")]
@@ -478,11 +479,35 @@ pub(crate) struct CompareArgs {
     #[arg(long, help_heading = "Input")]
     pub(crate) literal: bool,
 
+    /// A and B are fingerprints: shows how far and in which blocks of bits they differ
+    #[arg(
+        long,
+        help_heading = "Input",
+        conflicts_with_all = [
+            "literal", "html", "top", "method", "threshold", "candidates", "sentences", "recipe", "set",
+            "verify", "unit"
+        ]
+    )]
+    pub(crate) fingerprints: bool,
+
+    /// How the fingerprints are written
+    ///
+    /// The default is hex. They have as many bits as the longer one has digits for, or 64 or 128 in
+    /// decimal digits.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "DIGITS",
+        requires = "fingerprints",
+        help_heading = "Input"
+    )]
+    pub(crate) digits: Option<Notation>,
+
     /// How many of the heaviest features are shown with their votes
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
     pub(crate) top: usize,
 
-    /// Print one JSON object instead of text, with all features
+    /// Print one JSON object instead of text, with all features, the thousand heaviest with their votes
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 

@@ -2,15 +2,60 @@
 
 use lookalike::Recipe;
 use lookalike::compare::{Comparison, Feature, Figure, Kind, Steps};
+use lookalike::sketch::Tie;
 use lookalike::text::{Sentence, State};
 use serde_json::{Value, json};
 
 use crate::diff::passages;
 
+/// Features that are told with their votes, the heaviest: votes follow from hash and weight, and those of a
+/// long text would take a hundred times its bytes.
+const WITH_VOTES: usize = 1000;
+
 /// A text and where it is from.
 pub(crate) struct Side {
     pub(crate) place: String,
     pub(crate) text: String,
+}
+
+/// How fingerprints are shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) bits: u32,
+    /// How many bits may differ.
+    pub(crate) distance: u32,
+}
+
+impl Shape {
+    pub(crate) fn hex(self, fingerprint: u128) -> String {
+        format!(
+            "{fingerprint:0width$x}",
+            width = self.bits.div_ceil(4) as usize
+        )
+    }
+
+    /// The bits of a fingerprint, the highest first.
+    pub(crate) fn digits(self, fingerprint: u128) -> String {
+        format!("{fingerprint:0width$b}", width = self.bits as usize)
+    }
+
+    /// Blocks of bits, one more than may differ, so that fingerprints within the distance share one:
+    /// where each begins and ends, the highest first.
+    pub(crate) fn blocks(self) -> Vec<std::ops::Range<usize>> {
+        let bits = self.bits as usize;
+        let count = (self.distance as usize + 1).min(bits);
+        let edge = |at: usize| at * bits / count;
+        (0..count).map(|at| edge(at)..edge(at + 1)).collect()
+    }
+
+    pub(crate) fn blocks_as_json(self, (a, b): (u128, u128)) -> Value {
+        let (in_a, in_b) = (self.digits(a), self.digits(b));
+        let block = |bits: std::ops::Range<usize>| {
+            let (a, b) = (&in_a[bits.clone()], &in_b[bits]);
+            json!({ "a": a, "b": b, "distance": differing(a, b) })
+        };
+        Value::Array(self.blocks().into_iter().map(block).collect())
+    }
 }
 
 /// Everything that is shown.
@@ -26,8 +71,11 @@ pub(crate) struct Case<'a> {
 }
 
 impl Case<'_> {
-    pub(crate) fn bits(&self) -> u32 {
-        self.recipe.simhash.bits
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            bits: self.recipe.simhash.bits,
+            distance: self.distance,
+        }
     }
 
     /// Both sides with their letters and steps.
@@ -42,25 +90,13 @@ impl Case<'_> {
         Some((self.compared.a.fingerprint?, self.compared.b.fingerprint?))
     }
 
-    pub(crate) fn hex(&self, fingerprint: u128) -> String {
-        format!(
-            "{fingerprint:0width$x}",
-            width = self.bits().div_ceil(4) as usize
-        )
-    }
-
-    /// The bits of a fingerprint, the highest first.
-    pub(crate) fn digits(&self, fingerprint: u128) -> String {
-        format!("{fingerprint:0width$b}", width = self.bits() as usize)
-    }
-
-    /// Blocks of bits, one more than may differ, so that fingerprints within the distance share one:
-    /// where each begins and ends, the highest first.
-    pub(crate) fn blocks(&self) -> Vec<std::ops::Range<usize>> {
-        let bits = self.bits() as usize;
-        let count = (self.distance as usize + 1).min(bits);
-        let edge = |at: usize| at * bits / count;
-        (0..count).map(|at| edge(at)..edge(at + 1)).collect()
+    /// What a sum gives.
+    pub(crate) fn rule_of_sums(&self) -> &'static str {
+        match self.compared.a.tie.or(self.compared.b.tie) {
+            Some(Tie::Bit(true)) => "0 and above gives 1",
+            Some(Tie::Bit(false)) => "above 0 gives 1",
+            Some(Tie::Feature(_)) | None => "above 0 gives 1, 0 is a tie",
+        }
     }
 
     pub(crate) fn as_json(&self) -> Value {
@@ -77,7 +113,7 @@ impl Case<'_> {
             "a": self.side_as_json(&self.a, &self.compared.a),
             "b": self.side_as_json(&self.b, &self.compared.b),
             "distance": self.fingerprints().map(|(a, b)| (a ^ b).count_ones()),
-            "blocks": self.fingerprints().map(|both| self.blocks_as_json(both)),
+            "blocks": self.fingerprints().map(|both| self.shape().blocks_as_json(both)),
             "figures": figures,
             "match": matched.is_some(),
             "method": matched.map(|(route, _)| route.name()),
@@ -88,38 +124,42 @@ impl Case<'_> {
     }
 
     fn side_as_json(&self, side: &Side, steps: &Steps) -> Value {
-        let feature = |feature: &Feature| {
-            json!({
+        let shape = self.shape();
+        let with_votes = self.top.max(WITH_VOTES);
+        let feature = |(at, feature): (usize, &Feature)| {
+            let mut told = json!({
                 "feature": feature.text,
                 "count": feature.count,
                 "weight": feature.weight,
-                "hash": self.hex(feature.hash),
-                "votes": feature.votes(self.bits()),
-            })
+                "hash": shape.hex(feature.hash),
+            });
+            if at < with_votes {
+                told["votes"] = feature.votes(shape.bits).into();
+            }
+            told
         };
+        let tie = steps.tie.map(|tie| match tie {
+            Tie::Bit(bit) => json!({ "bit": u8::from(bit) }),
+            Tie::Feature(_) => steps.deciding_feature().map_or(
+                Value::Null,
+                |it| json!({ "feature": it.text, "hash": shape.hex(it.hash) }),
+            ),
+        });
         json!({
             "place": side.place,
             "text": side.text,
             "state": state(steps.state),
             "normalized": steps.normalized,
             "tokens": steps.tokens,
-            "features": steps.features.iter().map(feature).collect::<Vec<_>>(),
+            "features": steps.features.iter().enumerate().map(feature).collect::<Vec<_>>(),
             "sums": steps.sums,
-            "bits": steps.fingerprint.map(|it| self.digits(it)),
-            "fingerprint": steps.fingerprint.map(|it| self.hex(it)),
+            "tie": tie,
+            "bits": steps.fingerprint.map(|it| shape.digits(it)),
+            "fingerprint": steps.fingerprint.map(|it| shape.hex(it)),
             "signature": steps.signature,
             "smallest": steps.smallest,
             "sentences": steps.sentences.as_ref().map(|all| all.iter().map(sentence).collect::<Vec<_>>()),
         })
-    }
-
-    fn blocks_as_json(&self, (a, b): (u128, u128)) -> Value {
-        let (in_a, in_b) = (self.digits(a), self.digits(b));
-        let block = |bits: std::ops::Range<usize>| {
-            let (a, b) = (&in_a[bits.clone()], &in_b[bits]);
-            json!({ "a": a, "b": b, "distance": differing(a, b) })
-        };
-        Value::Array(self.blocks().into_iter().map(block).collect())
     }
 }
 

@@ -85,7 +85,7 @@ fn steps<'py>(py: Python<'py>, steps: &Steps) -> PyResult<Bound<'py, PyDict>> {
         .collect();
     let told = PyDict::new(py);
     told.set_item("state", state)?;
-    told.set_item("normalized", steps.normalized.as_deref())?;
+    told.set_item("normalized", &steps.normalized)?;
     told.set_item("tokens", &steps.tokens)?;
     told.set_item("features", features)?;
     told.set_item("sums", &steps.sums)?;

@@ -61,6 +61,7 @@ fn the_numbers_are_those_of_the_other_commands() {
         for (sum, bit) in sums.into_iter().zip(bits.chars()) {
             assert!(sum == 0.0 || (sum > 0.0) == (bit == '1'));
         }
+        assert!(side["tie"]["feature"].is_string(), "{}", side["tie"]);
     }
     let pairs = place
         .ok("pairs both.jsonl --threshold 0.5")
@@ -82,13 +83,72 @@ fn the_numbers_are_those_of_the_other_commands() {
 }
 
 #[test]
+fn fingerprints_are_compared_without_texts() {
+    let place = Place::new();
+    let articles = "1000010010101101111111100000101011010001001111100001001011001011 \
+                    1000010010101101011111100000101011010001001111100001101010001011";
+    for (line, distance) in [
+        ("--digits binary 10101 00110", 3),
+        ("--digits binary 101011 101000", 2),
+        (&format!("--digits binary {articles}")[..], 3),
+        ("ff00ff00ff00ff00 0xff00ff00ff00ff0f", 4),
+        ("--digits decimal 18446744073709551615 -1", 0),
+        (
+            "--digits decimal 340282366920938463463374607431768211455 0",
+            128,
+        ),
+    ] {
+        let ran = place.ok(&format!("compare --json --fingerprints {line}"));
+        let said: Value = serde_json::from_slice(&ran.out).unwrap();
+        assert_eq!(said["distance"], distance, "{line}");
+        assert_eq!(said["match"], distance <= 3, "{line}");
+        let blocks = said["blocks"].as_array().unwrap().iter();
+        let apart: u64 = blocks
+            .map(|block| block["distance"].as_u64().unwrap())
+            .sum();
+        assert_eq!(apart, distance, "{line}");
+    }
+    let shown = place.ok("compare --fingerprints --digits binary 10101 00110 --distance 2");
+    assert_eq!(
+        shown.text(),
+        "Fingerprints in 3 blocks: distance 3\n  A   1 01 01  15\n  B   0 01 10  06\n      ^    ^^\n      \
+         1 0  2\n\nThey do not match: they differ in 3 bits, more than the distance 2.\n"
+    );
+    place.refused("compare --fingerprints 12 xyz", &["'xyz'", "hexadecimal"]);
+    place.refused("compare --fingerprints 12 -", &["without a fingerprint"]);
+    place.refused(
+        "compare --fingerprints 1 2 --distance 4",
+        &["--distance is 4", "4 bits"],
+    );
+    place.refused(
+        "compare --fingerprints 12 13 --verify cosine",
+        &["--verify"],
+    );
+    place.refused("compare --digits hex 12 13", &["--fingerprints"]);
+    let long = "1".repeat(129);
+    place.refused(
+        &format!("compare --fingerprints --digits binary {long} 1"),
+        &["at most 128 bits", "129"],
+    );
+}
+
+#[test]
+fn votes_of_a_long_text_are_told_of_the_heaviest_features() {
+    let long: Vec<_> = (0..3000).map(|word| format!("w{word}")).collect();
+    let (_, said) = compared([&long.join(" "), "x"], "--recipe words-1");
+    let features = said["a"]["features"].as_array().unwrap();
+    let voting = features.iter().filter(|it| it["votes"].is_array()).count();
+    assert_eq!((features.len(), voting), (3000, 1000));
+}
+
+#[test]
 fn other_tools_recipes_show_their_own_steps() {
     let (_, said) = compared(
         ["How are you? I AM fine. Thanks. And you?", "x"],
         "--recipe 1e0ng",
     );
     assert_eq!(said["a"]["fingerprint"], "bff3cd8a201e681a");
-    assert_eq!(said["a"]["normalized"], Value::Null);
+    assert_eq!(said["a"]["normalized"], "howareyouiamfinethanksandyou");
     assert_eq!(said["a"]["tokens"][0], "howa");
     let (_, said) = compared(
         [CATS[0], CATS[1]],
@@ -122,7 +182,7 @@ fn texts_come_from_arguments_files_and_rows() {
     );
     place.refused(
         "compare some.jsonl#z one.jsonl",
-        &["no document with the id z"],
+        &["no document with the id 'z'"],
     );
     place.refused(
         "compare missing.txt one.jsonl",

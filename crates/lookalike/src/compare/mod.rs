@@ -185,7 +185,21 @@ impl Pair<'_, '_> {
         if by_name || self.0.iter().any(|text| text.state != State::Rich) {
             return Some(0.0);
         }
-        deciding(plan, figures).map_or(Some(0.0), |figure| figure.value)
+        deciding(plan, figures, self.route(plan)).map_or(Some(0.0), |figure| figure.value)
+    }
+
+    /// How a run would look for the pair, as far as its features tell.
+    fn route(&self, plan: &Plan) -> Route {
+        let short = plan.join().map_or(0, |join| join.short);
+        let is_long = |text: &&Analysis<'_>| {
+            let mut features = Vec::new();
+            text.features(&mut features);
+            features.len() > short
+        };
+        match self.0.iter().all(is_long) {
+            true => Route::MinHash,
+            false => Route::Join,
+        }
     }
 
     fn why(
@@ -196,7 +210,8 @@ impl Pair<'_, '_> {
         matched: Option<(Route, Similarity)>,
     ) -> String {
         let threshold = plan.threshold().get();
-        let checked = deciding(plan, figures);
+        let route = matched.map_or_else(|| self.route(plan), |(route, _)| route);
+        let checked = deciding(plan, figures, route);
         let by_sketch = plan.settings().measure == Measure::Sketch;
         let differing = match steps.each_ref().map(|it| it.fingerprint) {
             [Some(a), Some(b)] => (a ^ b).count_ones(),
@@ -293,8 +308,9 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The figure that a plan compares with its threshold; none if only equal texts match.
-fn deciding<'f>(plan: &Plan, figures: &'f [Figure]) -> Option<&'f Figure> {
+/// The figure that a plan compares with its threshold, of a pair that comes by this route; none if only
+/// equal texts match.
+fn deciding<'f>(plan: &Plan, figures: &'f [Figure], route: Route) -> Option<&'f Figure> {
     use crate::plan::Method;
     let settings = plan.settings();
     let by_words = settings.unit == Unit::Words;
@@ -310,6 +326,7 @@ fn deciding<'f>(plan: &Plan, figures: &'f [Figure]) -> Option<&'f Figure> {
         (_, Measure::Substring) => "longest common substring",
         (Method::SimHash, Measure::Sketch) => "SimHash bits",
         (Method::MinHash, Measure::Sketch) => "MinHash",
+        (Method::Auto, Measure::Sketch) if route == Route::MinHash => "MinHash",
         (Method::BottomK, Measure::Sketch) => "bottom-k",
         (_, Measure::Jaccard | Measure::Sketch) => "Jaccard",
     };
@@ -345,12 +362,25 @@ fn similarity(name: &'static str, value: Similarity, detail: String) -> Figure {
     }
 }
 
+/// A similarity that two texts without features do not have.
+fn of_nothing(name: &'static str) -> Figure {
+    Figure {
+        name,
+        kind: Kind::Similarity,
+        value: None,
+        detail: "neither text has a feature".into(),
+    }
+}
+
 fn of_sets(analyses: [&Analysis<'_>; 2]) -> Vec<Figure> {
     let [a, b] = analyses.map(|analysis| {
         let mut features = Vec::new();
         analysis.features(&mut features);
         features
     });
+    if a.is_empty() && b.is_empty() {
+        return ["Jaccard", "containment"].map(of_nothing).into();
+    }
     let shared = crate::verify::intersection(&a, &b);
     let of = format!("features: {} and {}, {shared} shared", a.len(), b.len());
     vec![
@@ -370,6 +400,14 @@ fn of_weights(analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
         analysis.weighted_features(&mut weighted);
         weighted
     });
+    if a.is_empty() && b.is_empty() {
+        let distance = Figure {
+            kind: Kind::Distance,
+            ..of_nothing("Euclidean distance")
+        };
+        let [counts, weights] = ["cosine of counts", "cosine of weights"].map(of_nothing);
+        return vec![counts, weights, distance];
+    }
     let weighed = analyses
         .iter()
         .any(|analysis| analysis.weighted().is_some());
@@ -443,6 +481,9 @@ fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
     }
     let kept = recipe.minhash.slots as usize;
     let [a, b] = steps.each_ref().map(|steps| &steps.smallest[..]);
+    if a.is_empty() && b.is_empty() {
+        return all;
+    }
     let of = |what: &str| format!("of {what}, by the {kept} smallest hashes");
     let value = bottom_k_jaccard(a, b, kept).get();
     add("bottom-k", Kind::Estimate, value, of("Jaccard"));
@@ -483,6 +524,13 @@ fn of_sequences<S: Symbol>(
     all: &mut Vec<Figure>,
 ) {
     let (longer, both) = (a.len().max(b.len()), a.len() + b.len());
+    if both == 0 {
+        all.extend(names.map(|name| Figure {
+            detail: format!("neither text has any {units}"),
+            ..of_nothing(name)
+        }));
+        return;
+    }
     let in_longer = counted(longer, unit, units);
     let in_both = counted(both, unit, units);
     let edits = |found: Result<Option<usize>>| {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::arch::Cpu;
 use crate::recipe::{Recipe, Weights};
-use crate::sketch::{MinHasher, SimHasher, ballots, smallest_features, vote};
+use crate::sketch::{MinHasher, SimHasher, Tie, ballots, smallest_features, tie, vote};
 use crate::text::{Analysis, Analyzer, Sentence, State, Token};
 use crate::weight::WEIGHT_STEPS;
 
@@ -13,15 +13,17 @@ use crate::weight::WEIGHT_STEPS;
 pub struct Steps {
     /// How much the text offers.
     pub state: State,
-    /// The normalised text, with one space between two words. None under another tool's scheme, which
-    /// normalises in its own way.
-    pub normalized: Option<String>,
+    /// The normalised text, with one space between two words; under another tool's scheme what that
+    /// makes features of.
+    pub normalized: String,
     /// The tokens, in the order of the text.
     pub tokens: Vec<String>,
     /// The distinct features, the heaviest first, then in the order of the text.
     pub features: Vec<Feature>,
     /// For every bit of the fingerprint, the highest first, the sum of the votes.
     pub sums: Vec<f64>,
+    /// What the bits are where a sum is 0.
+    pub tie: Option<Tie>,
     /// The SimHash fingerprint, if the text has one.
     pub fingerprint: Option<u128>,
     /// The MinHash signature, if the text has one.
@@ -89,18 +91,29 @@ impl Steps {
         smallest_features(analysis, minhash.slots(), &mut smallest);
         Self {
             state: analysis.state,
-            normalized: recipe.scheme.is_none().then(|| normalized(analysis)),
+            normalized: normalized(analysis),
             tokens: tokens.iter().map(|token| token.text()).collect(),
             features,
             sums: sums
                 .into_iter()
                 .map(|sum| sum as f64 / WEIGHT_STEPS as f64)
                 .collect(),
+            tie: tie(analysis),
             fingerprint: SimHasher::new(&recipe.simhash, Cpu::best()).original(analysis),
             signature: signed.then_some(signature),
             smallest,
             sentences: sentences.map(|count| analyzer.longest_sentences(text, count)),
         }
+    }
+}
+
+impl Steps {
+    /// The feature that decides where a sum is 0, if it is one.
+    pub fn deciding_feature(&self) -> Option<&Feature> {
+        let Some(Tie::Feature(value)) = self.tie else {
+            return None;
+        };
+        self.features.iter().find(|feature| feature.value == value)
     }
 }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::plan::Method;
+use crate::sketch::Tie;
 use crate::types::Threshold;
 
 fn compare(recipe: &str, settings: Settings, a: &str, b: &str) -> Comparison {
@@ -35,7 +36,13 @@ fn the_steps_add_up() {
             assert_eq!(sums, steps.sums, "{name}: {text}");
             for (at, sum) in sums.into_iter().enumerate() {
                 let bit = print >> (bits as usize - 1 - at) & 1;
-                assert!(sum == 0.0 || (sum > 0.0) == (bit == 1), "{name}: {text}");
+                let expected = match (sum == 0.0, steps.tie, steps.deciding_feature()) {
+                    (false, _, _) => u128::from(sum > 0.0),
+                    (true, Some(Tie::Bit(bit)), _) => bit.into(),
+                    (true, _, Some(feature)) => feature.hash >> (bits as usize - 1 - at) & 1,
+                    (true, _, None) => panic!("{name}: {text}: nothing decides"),
+                };
+                assert_eq!(bit, expected, "{name}: {text}");
             }
             let counted: usize = steps.features.iter().map(|feature| feature.count).sum();
             let mut scratch = Scratch::default();
@@ -65,7 +72,7 @@ fn figures_of_the_cats_by_hand() {
     assert_eq!(value("Levenshtein"), 19.0 / 22.0);
     assert_eq!(value("longest common substring"), 2.0 * 15.0 / 42.0);
     assert_eq!(value("bottom-k"), 5.0 / 6.0);
-    assert_eq!(compared.a.normalized.as_deref(), Some(CAT));
+    assert_eq!(compared.a.normalized, CAT);
     assert_eq!(compared.a.features[0].text, "the");
     assert_eq!(compared.a.features[0].count, 2);
 }
@@ -128,11 +135,93 @@ fn every_measure_decides_by_the_figure_that_is_shown() {
             };
             let compared = compare("words-1", settings, CAT, OTHER_CAT);
             let plan = Plan::new(&Recipe::named("words-1").unwrap(), settings).unwrap();
-            let shown = deciding(&plan, &compared.figures).unwrap();
+            let shown = deciding(&plan, &compared.figures, Route::Join).unwrap();
             let (_, similarity) = compared.verdict.matched.unwrap();
             assert_eq!(shown.value, Some(similarity.get()), "{measure:?} {unit:?}");
         }
     }
+}
+
+#[test]
+fn without_a_check_the_figure_of_the_route_is_shown() {
+    let settings = Settings {
+        measure: Measure::Sketch,
+        ..Settings::default()
+    };
+    let words = |from: usize, count| (from..from + count).map(|word| format!("w{word}"));
+    let (mut matched, mut estimated) = (0, 0);
+    for own in 1..60 {
+        for shared in [30, 200] {
+            let text = |from| {
+                words(0, shared)
+                    .chain(words(from, own))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
+            let compared = compare("words-1", settings, &text(1000), &text(2000));
+            let verdict = &compared.verdict;
+            let name = if shared + own > 64 {
+                "MinHash"
+            } else {
+                "Jaccard"
+            };
+            let figure = compared.figure(name).unwrap();
+            assert_eq!(verdict.similarity, figure.value, "{shared} {own}");
+            assert!(verdict.why.contains(name), "{}", verdict.why);
+            let reaches = figure.value.is_some_and(|value| value >= 0.75);
+            assert!(reaches || verdict.matched.is_none(), "{shared} {own}");
+            matched += usize::from(verdict.matched.is_some());
+            estimated += usize::from(name == "MinHash");
+        }
+    }
+    assert!((10..100).contains(&matched) && (10..100).contains(&estimated));
+}
+
+#[test]
+fn other_tools_texts_are_compared_as_they_normalise_them() {
+    let text = " THE  Cat, sat\u{3000}on Ünter-den ΟΔΟΣ 猫。 x_y ";
+    for (name, expected) in [
+        ("1e0ng", "thecatsatonünterdenοδος猫x_y"),
+        ("seomoz", "the cat sat on ünter den οδος 猫 x_y"),
+        ("news-md5", "THE Cat, sat on Ünter-den ΟΔΟΣ 猫。 x_y"),
+        (
+            "java-classic",
+            "THE Cat, sat\u{3000}on Ünter-den ΟΔΟΣ 猫。 x_y",
+        ),
+        (
+            "datasketch-affine32",
+            "THE Cat, sat on Ünter-den ΟΔΟΣ 猫。 x_y",
+        ),
+    ] {
+        let compared = compare(name, Settings::default(), text, expected);
+        assert_eq!(compared.a.normalized, expected, "{name}");
+        assert_eq!(
+            compared.figure("Levenshtein").unwrap().value,
+            Some(1.0),
+            "{name}"
+        );
+        assert_eq!(compared.a.fingerprint, compared.b.fingerprint, "{name}");
+        assert_eq!(compared.a.signature, compared.b.signature, "{name}");
+    }
+}
+
+#[test]
+fn texts_without_features_have_no_figures() {
+    let compared = compare("default", Settings::default(), "a", "A");
+    assert!(compared.verdict.matched.is_some());
+    for name in [
+        "Jaccard",
+        "containment",
+        "cosine of counts",
+        "Euclidean distance",
+    ] {
+        assert_eq!(compared.figure(name).unwrap().value, None, "{name}");
+    }
+    assert_eq!(compared.figure("Levenshtein").unwrap().value, Some(1.0));
+    assert_eq!(compared.figure("bottom-k"), None);
+    let compared = compare("default", Settings::default(), "!!!", "!!!");
+    assert_eq!(compared.figure("Levenshtein").unwrap().value, None);
+    assert_eq!(compared.verdict.similarity, Some(1.0));
 }
 
 #[test]
@@ -191,7 +280,7 @@ fn texts_that_differ_too_much_to_be_measured_say_so() {
         let mut figures = Vec::new();
         of_sequences(
             NAMES_BY_CHARACTERS,
-            "characters",
+            ["character", "characters"],
             [&a, &b],
             most,
             &mut figures,

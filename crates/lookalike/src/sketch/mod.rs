@@ -14,7 +14,7 @@ pub(crate) use minhash::See;
 pub use minhash::{MinHasher, equal_slots};
 pub use permuted::{MessageHasher, Permuted, PermutedScheme};
 pub(crate) use simhash::shuffle;
-pub use simhash::{SimHasher, ballots, vote};
+pub use simhash::{SimHasher, Tie, ballots, tie, vote};
 
 #[cfg(test)]
 mod tests;

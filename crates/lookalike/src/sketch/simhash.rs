@@ -110,6 +110,33 @@ pub fn ballots(analysis: &Analysis<'_>) -> Vec<u128> {
     hashes
 }
 
+/// What the bits are in which the votes are even.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// The same in all places.
+    Bit(bool),
+    /// Those of this feature's hash: of all that vote, the one whose product with a fixed odd number is
+    /// least.
+    Feature(u64),
+}
+
+/// What decides the ties of a text; none if it has no feature.
+pub fn tie(analysis: &Analysis<'_>) -> Option<Tie> {
+    if let Some(tie) = analysis.original().and_then(|it| it.tie()) {
+        return Some(Tie::Bit(tie != 0));
+    }
+    let mut first = None;
+    let mut see = |feature: u64| {
+        let place = shuffle(feature);
+        first = Some(first.map_or(place, |first: u64| first.min(place)));
+    };
+    match analysis.weighted() {
+        Some(weighted) => weighted.for_each(|(feature, _)| see(feature)),
+        None => analysis.chunks(|features| features.iter().copied().for_each(&mut see)),
+    }
+    first.map(|place| Tie::Feature(unshuffle(place)))
+}
+
 /// The second 64 bits come from the features mixed once more.
 #[inline(always)]
 fn rehash(feature: u64, half: u64) -> u64 {

@@ -196,8 +196,12 @@ impl Analyzer {
 
     fn read_extras(&self, plain: &str, scratch: &mut Scratch) {
         scratch.symbols.clear();
-        if self.extras.characters {
-            characters::append(&self.recipe, &self.map, plain, &mut scratch.symbols);
+        if !self.extras.characters {
+            return;
+        }
+        match &self.tool {
+            Some(tool) => tool.characters(plain, &mut scratch.symbols),
+            None => characters::append(&self.recipe, &self.map, plain, &mut scratch.symbols),
         }
     }
 
@@ -502,7 +506,8 @@ impl Analysis<'_> {
     }
 
     /// The normalised characters as code points, if the analyzer was asked for them: those of the
-    /// tokens, with one space between two words. Empty where features were given.
+    /// tokens, with one space between two words; under another tool's scheme those that the tool makes
+    /// features of. Empty where features were given.
     pub fn characters(&self) -> &[u32] {
         self.characters
     }

@@ -1,5 +1,6 @@
 //! `lookalike compare`: two texts through every step.
 
+mod codes;
 mod page;
 mod sketches;
 mod words;
@@ -19,6 +20,9 @@ use crate::output::{Printer, visible};
 use crate::settings;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
+    if args.fingerprints {
+        return codes::run(args);
+    }
     let (recipe, chosen, _) = settings::plan_of(&args.rule, &args.reading)?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     if options.fields.features.is_some() {
@@ -147,7 +151,7 @@ fn document_by_id(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
     match found.into_iter().flatten().next() {
         Some(found) => Ok(found),
         None => bail!(
-            "{file} has no document with the id {}: check --id, or take row numbers with --id-row",
+            "{file} has no document with the id '{}': check --id, or take row numbers with --id-row",
             visible(wanted)
         ),
     }

@@ -27,6 +27,9 @@ display: inline-block; }\n\
 .differs { outline: 2px solid var(--a); font-weight: bold; }\n\
 .bar { display: inline-block; height: .7rem; background: var(--one); }\n";
 
+/// Tokens that are shown of a text.
+const TOKENS: usize = 2000;
+
 /// The whole page.
 pub(super) fn page(case: &Case<'_>) -> String {
     let mut page = format!(
@@ -109,9 +112,16 @@ fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mu
         steps.tokens.len(),
         steps.features.len()
     );
-    page.push_str("<p>");
-    for token in &steps.tokens {
+    let _ = write!(
+        page,
+        "<p class=\"text\">{}</p>\n<p>",
+        escaped(&steps.normalized)
+    );
+    for token in steps.tokens.iter().take(TOKENS) {
         let _ = write!(page, "<span class=\"token\">{}</span>", escaped(token));
+    }
+    if steps.tokens.len() > TOKENS {
+        let _ = write!(page, "… and {} others", steps.tokens.len() - TOKENS);
     }
     page.push_str(
         "</p>\n<table><tr><th>feature<th>weight<th><th>hash<th>votes from the highest bit",
@@ -120,7 +130,7 @@ fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mu
     for feature in steps.features.iter().take(case.top) {
         let share = (feature.weight / heaviest).clamp(0.0, 1.0);
         let votes: String = feature
-            .votes(case.bits())
+            .votes(case.shape().bits)
             .into_iter()
             .map(|vote| if vote > 0.0 { '+' } else { '−' })
             .collect();
@@ -131,7 +141,7 @@ fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mu
             escaped(&feature.text),
             number(feature.weight),
             6.0 * share,
-            case.hex(feature.hash)
+            case.shape().hex(feature.hash)
         );
     }
     page.push_str("</table>\n");
@@ -139,9 +149,18 @@ fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mu
         let sums: Vec<_> = steps.sums.iter().map(|sum| number(*sum)).collect();
         let _ = writeln!(
             page,
-            "<p>Sums of all votes: <span class=\"bits\">{}</span></p>",
+            "<p>Sums of all votes, from the highest bit; {}: <span class=\"bits\">{}</span></p>",
+            case.rule_of_sums(),
             sums.join(" ")
         );
+        if let Some(feature) = steps.deciding_feature() {
+            let _ = writeln!(
+                page,
+                "<p>Ties fall as in <code>{}</code>, {}.</p>",
+                case.shape().hex(feature.hash),
+                escaped(&feature.text)
+            );
+        }
     }
 }
 
@@ -150,7 +169,7 @@ fn bits(case: &Case<'_>, page: &mut String) {
         page.push_str("<p>One of the texts has no fingerprint.</p>\n");
         return;
     };
-    let (in_a, in_b) = (case.digits(a), case.digits(b));
+    let (in_a, in_b) = (case.shape().digits(a), case.shape().digits(b));
     let _ = writeln!(
         page,
         "<h2>Fingerprints: distance {}</h2>",
@@ -158,7 +177,7 @@ fn bits(case: &Case<'_>, page: &mut String) {
     );
     for (letter, own, other, print) in [("A", &in_a, &in_b, a), ("B", &in_b, &in_a, b)] {
         let _ = write!(page, "<p class=\"bits\">{letter} ");
-        for block in case.blocks() {
+        for block in case.shape().blocks() {
             page.push_str("<span class=\"block\">");
             for (own, other) in own[block.clone()].chars().zip(other[block].chars()) {
                 let _ = if own == other {
@@ -169,9 +188,10 @@ fn bits(case: &Case<'_>, page: &mut String) {
             }
             page.push_str("</span>");
         }
-        let _ = writeln!(page, "{}</p>", case.hex(print));
+        let _ = writeln!(page, "{}</p>", case.shape().hex(print));
     }
     let apart: Vec<_> = case
+        .shape()
         .blocks()
         .into_iter()
         .map(|block| differing(&in_a[block.clone()], &in_b[block]).to_string())

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use lookalike::compare::{Feature, Kind, Steps};
-use lookalike::recipe::Scheme;
 use lookalike::text::State;
 use unicode_width::UnicodeWidthStr;
 
 use super::sketches::{SLOTS, sample, sentences, signatures};
 use crate::commands::recipe::features;
-use crate::comparison::{Case, differing, number};
+use crate::comparison::{Case, Shape, differing, number};
 use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
 
@@ -84,13 +83,9 @@ impl Sheet<'_> {
     }
 
     fn tokens(&mut self) {
-        if self.case.compared.a.normalized.is_some() {
-            self.heading("Normalised");
-        }
+        self.heading("Normalised");
         for (letter, _, steps) in self.case.sides() {
-            if let Some(normalized) = &steps.normalized {
-                self.line(letter, &shortened(normalized));
-            }
+            self.line(letter, &shortened(&steps.normalized));
         }
         self.heading("Tokens");
         for (letter, _, steps) in self.case.sides() {
@@ -129,14 +124,14 @@ impl Sheet<'_> {
                 self.text,
                 "  {text}{padding}  {:>6}  {}  {}",
                 number(feature.weight),
-                self.case.hex(feature.hash),
+                self.case.shape().hex(feature.hash),
                 self.votes(feature)
             );
         }
     }
 
     fn votes(&self, feature: &Feature) -> String {
-        let bits = self.case.bits();
+        let bits = self.case.shape().bits;
         let votes = feature.votes(bits);
         if bits <= BITS_AS_NUMBERS {
             let votes: Vec<_> = votes
@@ -159,11 +154,7 @@ impl Sheet<'_> {
         if self.case.fingerprints().is_none() {
             return;
         }
-        let rule = match self.case.recipe.scheme {
-            None => "above 0 gives 1, 0 is a tie",
-            Some(Scheme::NewsMd5 | Scheme::JavaClassic) => "0 and above gives 1",
-            Some(_) => "above 0 gives 1",
-        };
+        let rule = self.case.rule_of_sums();
         self.heading(&format!("Sums of the votes, from the highest bit; {rule}"));
         for (letter, _, steps) in self.case.sides() {
             for (at, line) in steps.sums.chunks(IN_A_LINE).enumerate() {
@@ -174,45 +165,21 @@ impl Sheet<'_> {
                 let label = if at == 0 { letter } else { "" };
                 let _ = writeln!(self.text, "  {label:<3}{}", sums.concat());
             }
+            let is_tied = steps.sums.contains(&0.0);
+            if let Some(feature) = steps.deciding_feature().filter(|_| is_tied) {
+                let hash = self.case.shape().hex(feature.hash);
+                let text = visible(&feature.text);
+                let _ = writeln!(self.text, "     ties fall as in {hash}, {text}");
+            }
         }
     }
 
     fn bits(&mut self) {
-        let Some((a, b)) = self.case.fingerprints() else {
-            return;
-        };
-        let blocks = self.case.blocks();
-        self.heading(&format!(
-            "Fingerprints in {} blocks: distance {}",
-            blocks.len(),
-            (a ^ b).count_ones()
-        ));
-        let (in_a, in_b) = (self.case.digits(a), self.case.digits(b));
-        let parted = |digits: &str| {
-            let parts: Vec<_> = blocks.iter().map(|block| &digits[block.clone()]).collect();
-            parts.join(" ")
-        };
-        let marks: String = in_a
-            .bytes()
-            .zip(in_b.bytes())
-            .map(|(a, b)| if a == b { ' ' } else { '^' })
-            .collect();
-        let _ = writeln!(self.text, "  A   {}  {}", parted(&in_a), self.case.hex(a));
-        let _ = writeln!(self.text, "  B   {}  {}", parted(&in_b), self.case.hex(b));
-        if a != b {
-            let _ = writeln!(self.text, "      {}", parted(&marks).trim_end());
+        if let Some(both) = self.case.fingerprints() {
+            let (heading, rows) = fingerprints(self.case.shape(), both);
+            self.heading(&heading);
+            self.text.push_str(&rows);
         }
-        let apart: Vec<_> = blocks
-            .iter()
-            .map(|block| {
-                let width = block.len();
-                format!(
-                    "{:<width$}",
-                    differing(&in_a[block.clone()], &in_b[block.clone()])
-                )
-            })
-            .collect();
-        let _ = writeln!(self.text, "      {}", apart.join(" ").trim_end());
     }
 
     fn slots(&mut self) {
@@ -317,6 +284,43 @@ impl Sheet<'_> {
         };
         self.heading(&format!("{said}: {}.", verdict.why));
     }
+}
+
+/// Two fingerprints block by block, below a heading.
+pub(super) fn fingerprints(shape: Shape, (a, b): (u128, u128)) -> (String, String) {
+    let blocks = shape.blocks();
+    let heading = format!(
+        "Fingerprints in {}: distance {}",
+        plural(blocks.len() as u64, "block", "blocks"),
+        (a ^ b).count_ones()
+    );
+    let (in_a, in_b) = (shape.digits(a), shape.digits(b));
+    let parted = |digits: &str| {
+        let parts: Vec<_> = blocks.iter().map(|block| &digits[block.clone()]).collect();
+        parts.join(" ")
+    };
+    let marks: String = in_a
+        .bytes()
+        .zip(in_b.bytes())
+        .map(|(a, b)| if a == b { ' ' } else { '^' })
+        .collect();
+    let mut rows = format!("  A   {}  {}\n", parted(&in_a), shape.hex(a));
+    let _ = writeln!(rows, "  B   {}  {}", parted(&in_b), shape.hex(b));
+    if a != b {
+        let _ = writeln!(rows, "      {}", parted(&marks).trim_end());
+    }
+    let apart: Vec<_> = blocks
+        .iter()
+        .map(|block| {
+            let width = block.len();
+            format!(
+                "{:<width$}",
+                differing(&in_a[block.clone()], &in_b[block.clone()])
+            )
+        })
+        .collect();
+    let _ = writeln!(rows, "      {}", apart.join(" ").trim_end());
+    (heading, rows)
 }
 
 /// The beginning of a long text.

@@ -187,6 +187,26 @@ impl Tool {
         buffers.bytes = bytes;
     }
 
+    /// Appends the characters that the tool makes features of: in its lower case, without what it
+    /// leaves out, words one blank apart.
+    pub(crate) fn characters(&self, text: &str, into: &mut Vec<u32>) {
+        let mut push = |character: char| into.push(character.into());
+        match self.scheme {
+            Scheme::E0ng => python::each_lowered(text, |character, is_word| {
+                if is_word {
+                    push(character);
+                }
+            }),
+            Scheme::Seomoz => seomoz::join_words(text, push),
+            Scheme::NewsMd5 => joined(python::split_like_python_2(text), push),
+            Scheme::JavaClassic => joined(java_classic::tokens(text), push),
+            Scheme::DatasketchLegacy | Scheme::DatasketchAffine32 => {
+                joined(python::split(text), push);
+            }
+            Scheme::Yanyiwu => text.chars().for_each(push),
+        }
+    }
+
     /// The features of a text as text, in order, by the definition.
     pub(crate) fn features(&self, text: &str) -> Vec<String> {
         let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
@@ -200,6 +220,15 @@ impl Tool {
             }
             Scheme::Yanyiwu => self.extractor().features(text),
         }
+    }
+}
+
+fn joined<'t>(words: impl Iterator<Item = &'t str>, mut visit: impl FnMut(char)) {
+    for (at, word) in words.enumerate() {
+        if at > 0 {
+            visit(' ');
+        }
+        word.chars().for_each(&mut visit);
     }
 }
 

@@ -116,15 +116,18 @@ impl Lower {
     }
 }
 
+/// Calls back with the characters of a text in lower case, and whether `\w` matches each.
+pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
+    let (lower, mut at) = (lower(), 0);
+    while let Some(character) = text[at..].chars().next() {
+        at = lower.visit(text, at, character, &mut visit);
+    }
+}
+
 /// The definition: a text in lower case, every character with whether `\w` matches it.
 pub(super) fn lowered(text: &str) -> Vec<(char, bool)> {
     let mut all = Vec::new();
-    let mut at = 0;
-    while let Some(character) = text[at..].chars().next() {
-        at = lower().visit(text, at, character, |lower, is_word| {
-            all.push((lower, is_word))
-        });
-    }
+    each_lowered(text, |lower, is_word| all.push((lower, is_word)));
     all
 }
 

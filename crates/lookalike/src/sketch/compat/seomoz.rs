@@ -4,7 +4,7 @@
 //! four tokens. Here tokens are the words (`\w+`) of the text in Python's lower case, and a feature is
 //! four of them with a blank between. The hash is the first eight bytes of MD5, big-endian.
 
-use super::python::{self, Lower};
+use super::python;
 use super::{Buffers, Rest, md5_number};
 use crate::arch::Cpu;
 use crate::digest::{Digest, Md5, State};
@@ -18,7 +18,10 @@ pub(super) fn hash(state: State) -> u128 {
 
 pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
     let mut joined = std::mem::take(&mut buffers.bytes);
-    join_words(text, python::lower(), &mut joined);
+    let mut utf8 = [0; 4];
+    join_words(text, |character| {
+        joined.extend_from_slice(character.encode_utf8(&mut utf8).as_bytes());
+    });
     let words = std::iter::once(0).chain(
         (0..joined.len())
             .filter(|&at| joined[at] == b' ')
@@ -50,21 +53,19 @@ pub(super) fn features(text: &str) -> Vec<String> {
     words.windows(WINDOW).map(|words| words.join(" ")).collect()
 }
 
-/// The words of a text in lower case, with a blank between.
-fn join_words(text: &str, lower: &Lower, joined: &mut Vec<u8>) {
-    let mut parted = false;
-    let mut at = 0;
-    while let Some(character) = text[at..].chars().next() {
-        at = lower.visit(text, at, character, |character, is_word| {
-            if !is_word {
-                parted = !joined.is_empty();
-                return;
-            }
-            if parted {
-                joined.push(b' ');
-                parted = false;
-            }
-            joined.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-        });
-    }
+/// Calls back with the words of a text in lower case, character by character, with a blank between.
+pub(super) fn join_words(text: &str, mut visit: impl FnMut(char)) {
+    let (mut begun, mut parted) = (false, false);
+    python::each_lowered(text, |character, is_word| {
+        if !is_word {
+            parted = begun;
+            return;
+        }
+        if parted {
+            visit(' ');
+            parted = false;
+        }
+        begun = true;
+        visit(character);
+    });
 }
