@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use lookalike::online::Slot;
 use lookalike::text::Scratch;
 use serde::Serialize;
+use tokio::task::block_in_place;
 
 use super::api::{Answered, Asked};
 use super::body::Reader;
@@ -13,6 +14,10 @@ use super::problem::{Code, Problem};
 use super::reply::{self, Kind, Parameters, in_background};
 use super::stream::{Stream, Task};
 use super::wire::{Group, Shown, Told};
+
+/// Bytes of a document that is compared sooner than another thread is woken. Other requests go to other
+/// threads meanwhile.
+const SHORT: usize = 16 << 10;
 
 /// Clusters of a page.
 const CLUSTERS: (usize, usize) = (100, 1000);
@@ -61,12 +66,17 @@ async fn check(asked: Asked, task: Task) -> Answered {
     let answer = match task {
         Task::Insert => open.take(document).await?,
         Task::Query => {
-            let asking = in_background(move || {
+            let is_short = document.len() <= SHORT;
+            let ask = move || {
                 let answer = open.query(&document, &mut Scratch::default());
                 open.count_query(&answer);
                 answer
-            });
-            asking.await.map_err(|refused| refused.problem)?
+            };
+            let answer = match is_short {
+                true => block_in_place(ask),
+                false => in_background(ask).await,
+            };
+            answer.map_err(|refused| refused.problem)?
         }
     };
     Ok(reply::json(StatusCode::OK, &Told::from(&answer)))
