@@ -1080,8 +1080,8 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with_all = ["nearest", "limit"], help_heading = "Matching")]
     pub(crate) first: bool,
 
-    /// List at most so many matches of a query, the nearest; the summary says how many queries have
-    /// more
+    /// List at most so many matches of a query, the nearest; a fourth column, truncated, is true where a
+    /// query has more, and the summary says how many have
     #[arg(
         long,
         value_name = "N",

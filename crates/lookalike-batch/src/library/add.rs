@@ -62,12 +62,17 @@ pub fn build(
     }
     let change = Change {
         library,
+        replaces: there == Kind::Library,
         reading,
         rejected,
         progress,
     };
     copy_tables(library, &mut manifest)?;
-    let summary = in_pool(reading.threads, || change.run(manifest, inputs))?;
+    let built = in_pool(reading.threads, || change.run(manifest, inputs));
+    if built.is_err() && change.replaces {
+        directory::clean_after_failure(library);
+    }
+    let summary = built?;
     made.completed()?;
     Ok(summary)
 }
@@ -91,6 +96,7 @@ pub fn add(
     directory::clean(library, Some(&manifest));
     let change = Change {
         library,
+        replaces: false,
         reading,
         rejected,
         progress,
@@ -174,6 +180,8 @@ fn refuse_to_replace(library: &Path, there: Kind, replace: bool) -> Result<()> {
 
 struct Change<'a> {
     library: &'a Path,
+    /// Whether what was in the library is to go.
+    replaces: bool,
     reading: &'a Reading,
     rejected: Option<&'a Output>,
     progress: &'a dyn Progress,
@@ -293,12 +301,19 @@ fn add_rows<C: Code>(
         place(library, &mut manifest, source)?;
     }
     manifest.next_row += last;
+    let rejected = rejected.finish()?;
+    if change.replaces && added == 0 && rejected > 0 {
+        return Err(Error::usage(format!(
+            "not one of the {rejected} rows can be used: {} stays as it was",
+            shown(library)
+        )));
+    }
     directory::replace_manifest(library, &manifest)?;
     Ok(AddSummary {
         added,
         poor,
         without,
-        rejected: rejected.finish()?,
+        rejected,
         bytes,
         seconds: 0.0,
         library: inspect::info_of(library, &manifest),

@@ -430,7 +430,12 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
             None => Column::Integer("distance"),
             Some(_) => Column::Number("similarity"),
         },
+        Column::Bool("truncated"),
     ];
+    let columns = match settings.limit {
+        Some(_) => &columns[..],
+        None => &columns[..3],
+    };
     let rejected = Rejected::create(rejected)?;
     let bad_rows = BadRows {
         inputs: &inputs,
@@ -438,7 +443,7 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         strict: job.reading.strict,
         progress: job.progress,
     };
-    let mut table = TableWriter::create(output, &columns, Some(&inputs))?;
+    let mut table = TableWriter::create(output, columns, Some(&inputs))?;
     let compares = settings.check.filter(|check| check.compares());
     let searcher = Searcher {
         opened: &opened,
@@ -748,7 +753,8 @@ impl<C: Code> Searcher<'_, C> {
             };
             let limit = self.settings.limit.unwrap_or(usize::MAX);
             made.counts.matched += 1;
-            made.counts.truncated += u64::from(wanted.len() > limit);
+            let is_truncated = wanted.len() > limit;
+            made.counts.truncated += u64::from(is_truncated);
             for hit in &wanted[..wanted.len().min(limit)] {
                 let (segment, row) = self.opened.locate(hit.position);
                 let id = self.opened.segments[segment].1.names.get(row)?;
@@ -757,8 +763,14 @@ impl<C: Code> Searcher<'_, C> {
                     Some(_) => Cell::Number(hit.similarity()),
                 };
                 let query = worker.id(hit.query as usize);
-                made.rows
-                    .push(&[Cell::Text(query), Cell::Text(&id), value])?;
+                let cells = [
+                    Cell::Text(query),
+                    Cell::Text(&id),
+                    value,
+                    Cell::Bool(is_truncated),
+                ];
+                let columns = cells.len() - usize::from(self.settings.limit.is_none());
+                made.rows.push(&cells[..columns])?;
                 made.counts.matches += 1;
                 if made.rows.bytes() >= PART_BYTES {
                     emit(std::mem::replace(made, self.made()))?;

@@ -291,6 +291,23 @@ fn numbered_rows_keep_their_numbers() {
 }
 
 #[test]
+fn bad_rows_alone_replace_no_library() {
+    let place = Place::new();
+    place.write("good.tsv", "a\t7\nb\t0\n");
+    place.write("bad.tsv", "a\txyz\nb\tuvw\n");
+    place.ok("index build lib good.tsv --fingerprints");
+    place.refused(
+        "index build lib bad.tsv --fingerprints --force",
+        &["not one of the 2 rows", "stays as it was"],
+    );
+    assert_eq!(info(&place, "lib")["fingerprints"], 2);
+    place.ok("index verify lib");
+    place.write("none.tsv", "");
+    place.ok("index build lib none.tsv --fingerprints --force");
+    assert_eq!(info(&place, "lib")["fingerprints"], 0);
+}
+
+#[test]
 fn nearest_first_and_limit() {
     let place = Place::new();
     place.write("lib.tsv", "a\t7\nb\t0\nc\t1\nd\t3\ne\t0\nf\tff00\n");
@@ -308,7 +325,16 @@ fn nearest_first_and_limit() {
     assert_eq!(found("--nearest 3"), ["q b 0", "q e 0", "q c 1", "s f 1"]);
     assert_eq!(found("--first"), ["q a 3", "s f 1"]);
     assert_eq!(found("--limit 5").len(), 6);
-    assert_eq!(found("--limit 2"), ["q b 0", "q e 0", "s f 1"]);
+    assert_eq!(
+        found("--limit 2"),
+        ["q b 0 true", "q e 0 true", "s f 1 false"]
+    );
+    let header = place.ok("search lib q.tsv --fingerprints --limit 5");
+    assert!(
+        header
+            .text()
+            .starts_with("query\tmatch\tdistance\ttruncated\nq\tb\t0\tfalse\n")
+    );
     let ran = place.ok("search lib q.tsv --fingerprints --limit 2");
     assert!(
         ran.err.contains("truncated") && ran.err.contains("1 query"),
