@@ -485,7 +485,8 @@ pub(crate) struct CompareArgs {
         help_heading = "Input",
         conflicts_with_all = [
             "literal", "html", "top", "method", "threshold", "candidates", "sentences", "recipe", "set",
-            "verify", "unit"
+            "verify", "unit", "format", "no_header", "encoding", "lossy", "document_per_file", "text",
+            "id", "id_row", "max_row", "scratch", "threads"
         ]
     )]
     pub(crate) fingerprints: bool,

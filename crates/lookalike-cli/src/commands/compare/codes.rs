@@ -1,6 +1,7 @@
 //! Two fingerprints compared, without texts.
 
 use anyhow::{Result, anyhow, bail};
+use lookalike::plan::Settings;
 use serde_json::json;
 
 use super::words;
@@ -10,17 +11,12 @@ use crate::comparison::Shape;
 use crate::output::{Printer, Tone, plural};
 use crate::settings;
 
-/// The most bits of a fingerprint.
-const MOST_BITS: usize = 128;
-
-/// How many bits may differ unless it is said.
-const DISTANCE: u32 = 3;
-
 pub(super) fn run(args: &CompareArgs) -> Result<Outcome> {
     let bits = bits(args)?;
+    let usual = Settings::default().distance.min(bits - 1);
     let shape = Shape {
         bits,
-        distance: args.rule.distance.unwrap_or(DISTANCE),
+        distance: args.rule.distance.unwrap_or(usual),
     };
     if shape.distance >= bits {
         bail!(
@@ -53,16 +49,14 @@ pub(super) fn run(args: &CompareArgs) -> Result<Outcome> {
     }
     let (heading, rows) = words::fingerprints(shape, (a, b));
     let differing = plural(distance.into(), "bit", "bits");
-    let verdict = match matches {
-        true => format!(
-            "They match: they differ in {differing}, at most the distance {}.",
-            shape.distance
-        ),
-        false => format!(
-            "They do not match: they differ in {differing}, more than the distance {}.",
-            shape.distance
-        ),
+    let (said, than) = match matches {
+        true => ("They match", "at most"),
+        false => ("They do not match", "more than"),
     };
+    let verdict = format!(
+        "{said}: they differ in {differing}, {than} the distance {}.",
+        shape.distance
+    );
     let [heading, verdict] =
         [heading, verdict].map(|text| printer.in_output(Tone::Heading, &text).to_string());
     printer.data(&format!("{heading}\n{rows}\n{verdict}\n"))?;
@@ -85,8 +79,9 @@ fn bits(args: &CompareArgs) -> Result<u32> {
             }
         }
     };
-    if bits > MOST_BITS {
-        bail!("a fingerprint has at most {MOST_BITS} bits, and {bits} are given: check --digits");
+    let most = u128::BITS;
+    match u32::try_from(bits) {
+        Ok(bits) if bits <= most => Ok(bits),
+        _ => bail!("a fingerprint has at most {most} bits, and {bits} are given: check --digits"),
     }
-    Ok(bits as u32)
 }

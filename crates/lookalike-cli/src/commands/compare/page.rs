@@ -153,7 +153,8 @@ fn steps_of(case: &Case<'_>, letter: &str, side: &Side, steps: &Steps, page: &mu
             case.rule_of_sums(),
             sums.join(" ")
         );
-        if let Some(feature) = steps.deciding_feature() {
+        let is_tied = steps.sums.contains(&0.0);
+        if let Some(feature) = steps.deciding_feature().filter(|_| is_tied) {
             let _ = writeln!(
                 page,
                 "<p>Ties fall as in <code>{}</code>, {}.</p>",
