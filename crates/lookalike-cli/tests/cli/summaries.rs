@@ -37,7 +37,9 @@ fn every_field_of_a_summary_is_documented() {
             table + &format!("w{at} x y z,w{at} x y z v,1,k\nw{at} x y,q{at} r s,0,k\n")
         }),
     );
-    place.ok("dedup in.jsonl -o o.jsonl --clusters c.jsonl");
+    place.ok("dedup in.jsonl -o o.jsonl --clusters c.jsonl --removed r.tsv");
+    let removed = place.read("r.tsv");
+    let explained = removed.lines().nth(1).unwrap().split('\t').next().unwrap();
     let documented = documented();
     for line in [
         "dedup in.jsonl --dry-run --audit --components --json",
@@ -60,6 +62,10 @@ fn every_field_of_a_summary_is_documented() {
         "index verify lib --json",
         "index remove lib d1 --json",
         "search lib in.jsonl -o m.tsv --json",
+        "compare in.jsonl#d0 in.jsonl#d1 --json",
+        "compare in.jsonl#d0 in.jsonl#d1 --recipe 1e0ng --method sentences --json",
+        "compare --fingerprints 0a 0b --json",
+        &format!("explain r.tsv {explained} in.jsonl --json"),
     ] {
         let ran = place.ok(line);
         let summary: Value = serde_json::from_slice(&ran.out).unwrap();
