@@ -304,6 +304,10 @@ fn live(what: &str) -> Result<f64> {
     of("live", &[("what", what)], "figure")
 }
 
+fn live_texts(what: &str) -> Result<f64> {
+    of("live_texts", &[("what", what)], "figure")
+}
+
 const HAMMING: [Goal; 28] = [
     at_most(
         "50 M, k = 3, batched, at most 24 B each (lines)",
@@ -426,10 +430,10 @@ const HAMMING: [Goal; 28] = [
         "en_docs: look-ups within 20 medians and 50 ns a match",
         100.0,
         "%",
-        || live("look-ups within 20 medians and 50 ns a match (en_docs)"),
+        || live_texts("look-ups within 20 medians and 50 ns a match (en_docs)"),
     ),
     at_least("zh_short: the same", 100.0, "%", || {
-        live("look-ups within 20 medians and 50 ns a match (zh_short)")
+        live_texts("look-ups within 20 medians and 50 ns a match (zh_short)")
     }),
 ];
 

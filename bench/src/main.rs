@@ -1,8 +1,8 @@
 //! Benchmarks that check their answers.
 //!
 //! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `quality`, `settings`, `planted`,
-//!   `audit`, `serve`, `http`: the figures on real corpora (`--data DIRECTORY`), each written to
+//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `live-texts`, `quality`, `settings`,
+//!   `planted`, `audit`, `serve`, `http`: the figures on real corpora (`--data DIRECTORY`), each written to
 //!   `bench/results/NAME.json`, and so are `measures` and `siblings`, which need none;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
@@ -77,6 +77,8 @@ enum Command {
     Join,
     /// The live index: inserting, expiring and searching with 50 million in the window.
     Live,
+    /// The live index: look-ups of the fingerprints of real texts.
+    LiveTexts,
     /// Edit distance of two short sentences, a million times.
     Measures,
     /// Recall and precision against an oracle that works on strings.
@@ -121,6 +123,7 @@ fn main() -> Result<()> {
             | Command::Hamming(_)
             | Command::Join
             | Command::Live
+            | Command::LiveTexts
             | Command::Measures
             | Command::Serve(_)
             | Command::Http
@@ -156,7 +159,8 @@ fn main() -> Result<()> {
         Command::Siblings => siblings::run(),
         Command::Search => search::run(),
         Command::Hamming(selection) => hamming::run(&data, &selection),
-        Command::Live => live::run(&data),
+        Command::Live => live::run(),
+        Command::LiveTexts => live::texts(&data),
         Command::Measures => measures::run(),
         Command::Quality => quality::run(&data),
         Command::Settings => settings::run(&data),

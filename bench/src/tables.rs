@@ -76,6 +76,8 @@ fn table(name: &str) -> Result<String> {
         "search" => rows("search", &SEARCH, |_| true),
         "machine search" => machine("search"),
         "live" => rows("live", &LIVE, |_| true),
+        "live texts" => rows("live_texts", &LIVE, |_| true),
+        "machine live texts" => machine("live_texts"),
         "serve" => rows("serve", &SERVE, |_| true),
         "machine serve" => machine("serve"),
         "http" => rows("http", &SERVE, |_| true),

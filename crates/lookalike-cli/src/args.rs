@@ -630,6 +630,7 @@ pub(crate) struct FingerprintArgs {
 Examples:
   lookalike segment --literal 我来到北京清华大学
   lookalike segment --literal 我来到北京清华大学 --recipe jieba-full
+  lookalike segment articles.jsonl --set segment.user=words.txt
   lookalike segment articles.jsonl --weights --set simhash.weights=tfidf --set simhash.table=idf.tsv
   lookalike segment articles.jsonl --set filter.parts=content --set filter.stopwords=zh")]
 pub(crate) struct SegmentArgs {

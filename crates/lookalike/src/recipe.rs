@@ -715,7 +715,8 @@ impl Recipe {
         }
         if segment.dictionary != DICTIONARY {
             return Err(self.refusal(format!(
-                "segment.dictionary is '{}', but this program has {DICTIONARY}",
+                "segment.dictionary is '{}', but this program has {DICTIONARY}: words of your own \
+                 go into segment.user",
                 segment.dictionary
             )));
         }

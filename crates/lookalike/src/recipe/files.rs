@@ -332,7 +332,8 @@ fn user_word(line: &str) -> Result<UserWord, String> {
     };
     if let Some(rest) = part.and_then(|_| fields.next()) {
         return Err(format!(
-            "'{rest}' is too much: a line has a word, a frequency and a part of speech"
+            "'{rest}' is too much: a line has a word, a frequency, which is a number, and a part of \
+             speech"
         ));
     }
     Ok(UserWord {
