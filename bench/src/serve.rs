@@ -40,6 +40,9 @@ const PORTION: usize = 4096;
 /// A made stream: so many of a hundred repeat an earlier title.
 const REPEATED: u64 = 40;
 
+/// Documents in the window of the largest collections.
+const LARGE: usize = 50_000_000;
+
 const DAY: i64 = 86_400_000_000;
 
 /// Single documents that are timed.
@@ -61,6 +64,10 @@ pub struct Selection {
     /// Only these, to look at; nothing is written.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
+    /// Nothing but fifty million in the window, with the default recipe and with SimHash; takes half an
+    /// hour and 12 GB of disk.
+    #[arg(long, conflicts_with_all = ["many", "only"])]
+    large: bool,
 }
 
 /// A part of the measurements.
@@ -95,6 +102,17 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
     let english = Corpus::real(data, "en_docs.jsonl", folder.path())?.texts()?;
     let mut rows = Vec::new();
+    if selection.large {
+        with_many(
+            "default",
+            &titles.texts,
+            LARGE,
+            plan::Settings::default(),
+            &mut rows,
+        )?;
+        with_many("SimHash", &titles.texts, LARGE, simhash(), &mut rows)?;
+        return machine::write("serve_large", rows);
+    }
     let some = !selection.only.is_empty();
     let parts = if some { &selection.only } else { &ALL[..] };
     for &part in parts {
@@ -165,19 +183,23 @@ fn measure(
     many: usize,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let simhash = plan::Settings {
-        method: Method::SimHash,
-        measure: Measure::Sketch,
-        ..plan::Settings::default()
-    };
     let default = plan::Settings::default();
     match part {
         Part::Stream => stream_like_a_batch(titles, rows),
         Part::Titles => bulk("titles, default", &titles.texts, default, rows),
-        Part::Simhash => bulk("titles, SimHash", &titles.texts, simhash, rows),
+        Part::Simhash => bulk("titles, SimHash", &titles.texts, simhash(), rows),
         Part::English => bulk("English documents", english, default, rows),
         Part::Many => with_many("default", &titles.texts, many, default, rows),
-        Part::ManySimhash => with_many("SimHash", &titles.texts, many / 4, simhash, rows),
+        Part::ManySimhash => with_many("SimHash", &titles.texts, many / 4, simhash(), rows),
+    }
+}
+
+/// Matching by SimHash alone.
+fn simhash() -> plan::Settings {
+    plan::Settings {
+        method: Method::SimHash,
+        measure: Measure::Sketch,
+        ..plan::Settings::default()
     }
 }
 

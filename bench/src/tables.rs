@@ -80,6 +80,8 @@ fn table(name: &str) -> Result<String> {
         "machine live texts" => machine("live_texts"),
         "serve" => rows("serve", &SERVE, |_| true),
         "machine serve" => machine("serve"),
+        "serve large" => rows("serve_large", &SERVE, |_| true),
+        "machine serve large" => machine("serve_large"),
         "http" => rows("http", &SERVE, |_| true),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),

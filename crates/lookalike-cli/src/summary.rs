@@ -595,7 +595,7 @@ fn poor_texts(text: &mut String, done: &Summary) {
 }
 
 fn rejected(text: &mut String, rows: u64, good: u64) {
-    bad_rows(text, rows, good, "--text FIELD");
+    bad_rows(text, rows, good, "--text FIELD, or --features FIELD,");
 }
 
 /// The option may be the reason where no row was good.

@@ -690,8 +690,8 @@ impl Recipe {
             if range.contains(&value) {
                 return Ok(());
             }
-            let (least, most) = range.into_inner();
-            Err(self.refusal(format!("{what} is {value}, but must be {least} to {most}")))
+            let range = in_words(range);
+            Err(self.refusal(format!("{what} is {value}, but must be {range}")))
         };
         within("version", self.version, VERSION..=VERSION)?;
         within("ngram", self.ngram, 1..=crate::hash::POSITION.len() as u32)?;
@@ -838,14 +838,14 @@ impl Recipe {
         }
         let (bits, divisor) = scheme.bits();
         if !bits.contains(&simhash.bits) || !simhash.bits.is_multiple_of(divisor) {
-            let (least, most) = bits.into_inner();
+            let range = in_words(bits);
             let multiples = if divisor == 1 {
                 String::new()
             } else {
                 format!(" in steps of {divisor}")
             };
             return refuse(format!(
-                "simhash.bits is {}, but must be {least} to {most}{multiples} with the scheme {}",
+                "simhash.bits is {}, but must be {range}{multiples} with the scheme {}",
                 simhash.bits,
                 scheme.name()
             ));
@@ -959,6 +959,14 @@ const REPLACED: [&str; 6] = [
     "filter",
 ];
 
+/// What is allowed of a number.
+fn in_words(range: std::ops::RangeInclusive<u32>) -> String {
+    match range.into_inner() {
+        (least, most) if least == most => least.to_string(),
+        (least, most) => format!("{least} to {most}"),
+    }
+}
+
 /// Refuses a recipe that says what its scheme decides.
 fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
     let said: Vec<_> = (REPLACED.into_iter())
@@ -1056,7 +1064,7 @@ mod tests {
                 "seomoz",
                 "bits = 64",
                 "bits = 63",
-                "simhash.bits is 63, but must be 64 to 64",
+                "simhash.bits is 63, but must be 64",
             ),
             (
                 "news-md5",

@@ -292,6 +292,13 @@ impl Sketcher {
                 seen = simhash.works_on_features(analysis);
                 simhash.fingerprint_seen(analysis, see)
             };
+            if fingerprint.is_none()
+                && let Some(state) = to.states.last_mut()
+                && *state == State::Rich
+            {
+                // Where no feature votes there is nothing to compare but the whole.
+                *state = State::Poor;
+            }
             to.fingerprints.push(fingerprint.unwrap_or(0));
         }
         if self.plan.sentences().is_some() {

@@ -300,6 +300,13 @@ impl<'t> Lines<'t> {
         else {
             return Err(self.refusal("a line is a term, a tab, its documents, a tab, its idf"));
         };
+        let plain = unescaped(term);
+        if term.is_empty() || escaped(&plain) != term {
+            return Err(self.refusal(format!(
+                "'{term}' is no term as they are written here: it has one character or more, and behind a \
+                 backslash t, n, r or another backslash"
+            )));
+        }
         let number = documents.parse().ok();
         let number = number.filter(|number| (1..=most).contains(number));
         let number = number.ok_or_else(|| {
@@ -307,16 +314,16 @@ impl<'t> Lines<'t> {
                 "'{documents}' is no number of documents from 1 to {most}"
             ))
         })?;
-        Ok((unescaped(term), number, self.steps(idf)?))
+        Ok((plain, number, self.steps(idf)?))
     }
 
     /// A term and its weight.
     fn weight(&self, line: &str) -> Result<(String, i64)> {
         let (term, weight) = line
             .split_once('\t')
-            .filter(|(term, weight)| !term.trim_end().is_empty() && !weight.contains('\t'))
+            .filter(|(term, weight)| !term.trim().is_empty() && !weight.contains('\t'))
             .ok_or_else(|| self.refusal("a line is a term, a tab, its weight"))?;
-        Ok((unescaped(term.trim_end()), self.steps(weight.trim())?))
+        Ok((unescaped(term), self.steps(weight.trim())?))
     }
 
     fn steps(&self, weight: &str) -> Result<i64> {
@@ -496,6 +503,9 @@ impl Weighting {
             for (_, weight) in features {
                 *weight = level(sorted, *weight) * WEIGHT_STEPS;
             }
+        } else {
+            // What weighs nothing does not vote, and so decides no tie.
+            features.retain(|&(_, weight)| weight != 0);
         }
     }
 }
@@ -606,12 +616,12 @@ mod tests {
     }
 
     #[test]
-    fn weights_multiply_counts_and_terms_out_of_the_table_have_one() {
+    fn weights_multiply_counts_and_what_weighs_nothing_is_left_out() {
         let given = weighting(Weights::Given, None);
         assert_eq!(weighed(&given, &[]), []);
         assert_eq!(
             weighed(&given, &[12, 10, 0, 10, 11, 12]),
-            [(0, 7), (10, 6), (11, 0), (12, 4)]
+            [(0, 7), (10, 6), (12, 4)]
         );
     }
 

@@ -312,3 +312,41 @@ fn commands_that_take_no_features_do_not_list_them() {
     }
     assert!(place.ok("dedup --help").text().contains("--features"));
 }
+
+/// Texts in which nothing votes are not alike for that, only where they are equal.
+#[test]
+fn texts_of_terms_that_weigh_nothing_match_what_is_equal() {
+    let place = Place::new();
+    place.write("t.tsv", "的\t0\n了\t0\n不\t0\n是\t0\n");
+    place.write(
+        "in.jsonl",
+        [
+            "的 了 不",
+            "不 是 的",
+            "不 是 的",
+            "的 北京 了 大学",
+            "北京 不 大学",
+        ]
+        .iter()
+        .enumerate()
+        .map(|(at, text)| format!("{{\"id\":\"{at}\",\"text\":\"{text}\"}}\n"))
+        .collect::<String>(),
+    );
+    let set = "--recipe jieba --set simhash.weights=given --set simhash.table=t.tsv";
+    let prints = place.ok(&format!("fingerprint in.jsonl {set}"));
+    let column = |row: &str| row.split('\t').nth(1).unwrap().to_owned();
+    let prints: Vec<_> = prints.text().lines().skip(1).map(column).collect();
+    assert_eq!(prints[..3], ["-", "-", "-"]);
+    assert_eq!(prints[3], prints[4]);
+    place.ok(&format!(
+        "pairs in.jsonl -o p.tsv {set} --method simhash --distance 0 --verify none"
+    ));
+    let pairs = place.read("p.tsv");
+    let pairs: Vec<_> = pairs.lines().skip(1).collect();
+    // Of texts that are equal one stands for all.
+    assert_eq!(pairs, ["3\t4\t1"]);
+    let compared = place.ok(&format!(
+        "compare in.jsonl#0 in.jsonl#1 {set} --method simhash --verify none"
+    ));
+    assert!(compared.text().contains("none has a weight"));
+}

@@ -247,6 +247,11 @@ impl Pair<'_, '_> {
                     after normalisation"
                 .into();
         }
+        if plan.distance().is_some() && steps.iter().any(|it| it.fingerprint.is_none()) {
+            return "a text of whose features none has a weight matches only what is equal to it after \
+                    normalisation"
+                .into();
+        }
         if let (Some(distance), [Some(a), Some(b)]) =
             (plan.distance(), steps.each_ref().map(|it| it.fingerprint))
         {

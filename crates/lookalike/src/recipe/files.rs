@@ -177,10 +177,9 @@ impl Recipe {
     fn text(&self, key: &str, name: &str) -> Result<&str> {
         let content = std::str::from_utf8(&self.files.contents[name]);
         let text = content.map_err(|cause| {
-            self.refusal(format!(
-                "{key}: {name} is not UTF-8 from byte {} on",
-                cause.valid_up_to()
-            ))
+            let valid = &self.files.contents[name][..cause.valid_up_to()];
+            let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
+            self.refusal(format!("{key}: {name}:{line}: the line is not UTF-8"))
         })?;
         Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
     }

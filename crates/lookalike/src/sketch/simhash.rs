@@ -43,7 +43,8 @@ impl SimHasher {
         }
     }
 
-    /// The fingerprint of a rich text, in the lowest bits; None for any other text.
+    /// The fingerprint of a rich text, in the lowest bits; None for any other text, and for one of
+    /// whose features none has a weight.
     pub fn fingerprint(&self, analysis: &Analysis<'_>) -> Option<u128> {
         self.fingerprint_seen(analysis, &mut |_| ())
     }
@@ -51,7 +52,8 @@ impl SimHasher {
     /// The same for somebody who wants the features too: `see` is called with all of them, some at a
     /// time, if the fingerprint of this text [is made of them](Self::works_on_features) as they come.
     pub(crate) fn fingerprint_seen(&self, analysis: &Analysis<'_>, see: See<'_>) -> Option<u128> {
-        if analysis.feature_count() == 0 {
+        let nothing_votes = analysis.weighted().is_some_and(|it| it.len() == 0);
+        if analysis.feature_count() == 0 || nothing_votes {
             return None;
         }
         let low = self.half(analysis, 0, see);

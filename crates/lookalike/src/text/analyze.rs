@@ -489,6 +489,16 @@ fn term_to_feature<'r>(
                 Kind::Run => terms::value(text, segment::kind_of(text)),
                 kind => terms::value(text, kind),
             }));
+            // Normalised, a text has no blanks at its edges, but its features may have.
+            if recipe.tokens == Tokens::Characters && tokens.len() < recipe.ngram as usize {
+                let blank = u64::from(' ');
+                if term.starts_with(' ') {
+                    tokens.insert(0, blank);
+                }
+                if term.ends_with(' ') {
+                    tokens.push(blank);
+                }
+            }
         }
         if tokens.len() != recipe.ngram as usize {
             return None;

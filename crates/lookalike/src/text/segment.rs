@@ -11,7 +11,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jieba_rs::Jieba;
+use jieba_rs::{Jieba, Token};
 
 use super::layout::{Kind, Layout, is_ideograph};
 use super::terms::value;
@@ -24,6 +24,7 @@ pub(super) struct Segmenter {
     jieba: Arc<Jieba>,
     mode: Mode,
     hmm: bool,
+    mixed: Arc<Mixed>,
 }
 
 /// Stands between two runs. It and [`ASIDE`] are in no run.
@@ -34,6 +35,9 @@ const ASIDE: char = '\u{1}';
 
 /// Runs are cut when so many bytes have come together: the result stays in the cache.
 const BATCH: usize = 3 << 10;
+
+/// Words of the embedded dictionary with letters or digits that normalised text can have.
+const MIXED: [&str; 3] = ["1号店", "4s店", "江南style"];
 
 /// The embedded dictionary.
 fn embedded() -> &'static Arc<Jieba> {
@@ -51,7 +55,13 @@ impl Segmenter {
                 own.add_word(&word.word, word.frequency, word.part.as_deref());
             }
         }
-        Self { jieba, mode, hmm }
+        let own = words.iter().map(|word| &*word.word);
+        Self {
+            jieba,
+            mode,
+            hmm,
+            mixed: Arc::new(Mixed::new(MIXED.into_iter().chain(own))),
+        }
     }
 
     /// Calls back with every token of a layout, in the order of the text, and with its part of
@@ -118,45 +128,99 @@ impl Segmenter {
                     token(cut.word, cut.byte_start, None);
                 }
             }
-            Mode::Full => full(&self.jieba, batch, &mut |word, at| token(word, at, None)),
+            Mode::Full => {
+                let words = self.jieba.cut_all(batch);
+                full(&words, &self.mixed, batch, &mut |word, at| {
+                    token(word, at, None);
+                });
+            }
         }
     }
 }
 
+/// Words with letters or digits, which the full mode of the crate, where ideographs are parted from all
+/// else, does not find.
+#[derive(Debug)]
+struct Mixed {
+    /// By the first character, ascending.
+    words: Vec<(char, Box<str>)>,
+}
+
+impl Mixed {
+    /// Those among some words.
+    fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
+        let mixed = words.filter(|word| word.bytes().any(|byte| byte.is_ascii_alphanumeric()));
+        let first = |word: &'w str| Some((word.chars().next()?, word.into()));
+        let mut words: Vec<_> = mixed.filter_map(first).collect();
+        words.sort_unstable();
+        words.dedup();
+        Self { words }
+    }
+
+    /// The bytes of the words that a text begins with.
+    fn lengths(&self, point: char, text: &str) -> impl Iterator<Item = usize> {
+        let from = self.words.partition_point(|(first, _)| *first < point);
+        let begin = self.words[from..].iter();
+        let same = begin.take_while(move |(first, _)| *first == point);
+        same.filter(move |(_, word)| text.starts_with(&**word))
+            .map(|(_, word)| word.len())
+    }
+}
+
 /// Every word of the dictionary, as jieba's full mode has it: from every character on the longer
-/// words; a single character, or the only word there is, only behind the word before.
-fn full(jieba: &Jieba, batch: &str, visit: &mut impl FnMut(&str, usize)) {
-    let words = jieba.cut_all(batch);
-    let (mut next, mut at, mut end) = (0, 0, 0);
+/// words; a single character, or the only word there is, only behind the word before; letters and digits
+/// that stand alone as one word.
+fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(&str, usize)) {
+    let mut words = words.iter().peekable();
+    let (mut at, mut end) = (0, 0);
+    // Where the words from here end.
+    let mut here: Vec<usize> = Vec::new();
+    // Letters and digits that may go on.
+    let mut foreign = 0..0;
     while let Some(point) = batch[at..].chars().next() {
-        let from = next;
-        while words.get(next).is_some_and(|word| word.byte_start == at) {
-            next += 1;
-        }
-        let here = &words[from..next];
-        if !is_ideograph(point) {
-            // Outside ideographs the whole stretch is one token.
-            let stretch = here
-                .first()
-                .map_or(point.len_utf8(), |word| word.word.len());
-            visit(&batch[at..at + stretch], at);
-            at += stretch;
-            continue;
-        }
         let after = at + point.len_utf8();
-        match here {
+        let is_foreign = point.is_ascii_alphanumeric();
+        if !is_foreign && !foreign.is_empty() {
+            visit(&batch[foreign.clone()], foreign.start);
+            foreign = 0..0;
+        }
+        here.clear();
+        while let Some(word) = words.next_if(|word| word.byte_start <= at) {
+            // Outside ideographs it is a whole stretch, whatever is in the dictionary.
+            if is_ideograph(point) {
+                here.push(word.byte_end);
+            }
+        }
+        let alone = here.len();
+        here.extend(mixed.lengths(point, &batch[at..]).map(|length| at + length));
+        if here.len() > alone {
+            here.sort_unstable();
+        }
+        match here[..] {
             [] | [_] if at >= end => {
-                end = here.first().map_or(after, |word| word.byte_end);
-                visit(&batch[at..end], at);
+                end = here.first().copied().unwrap_or(after);
+                if !is_foreign {
+                    visit(&batch[at..end], at);
+                } else if !foreign.is_empty() && foreign.end == at {
+                    foreign.end = end;
+                } else {
+                    if !foreign.is_empty() {
+                        visit(&batch[foreign.clone()], foreign.start);
+                    }
+                    foreign = at..end;
+                }
             }
             _ => {
-                for word in here.iter().filter(|word| word.byte_end > after) {
-                    visit(word.word, at);
-                    end = word.byte_end;
+                for &longer in here.iter().filter(|&&longer| longer > after) {
+                    visit(&batch[at..longer], at);
+                    end = longer;
                 }
             }
         }
         at = after;
+    }
+    if !foreign.is_empty() {
+        visit(&batch[foreign.clone()], foreign.start);
     }
 }
 

@@ -98,6 +98,34 @@ fn punctuation_and_space_part_words_and_ascii_words_stay_with_ideographs() {
     );
 }
 
+/// As jieba 0.42.1 cuts them.
+#[test]
+fn the_full_mode_finds_words_with_letters_and_digits() {
+    for (text, words) in [
+        ("去4S店买", "去/4s店/买"),
+        ("去4s店abc买", "去/4s店/abc/买"),
+        ("在1号店", "在/1号店"),
+        ("江南style舞", "江南/江南style/舞"),
+    ] {
+        assert_eq!(named("jieba-full", text), words);
+    }
+    let own = "卡拉OK 1000\nok厅 100\nrng八连胜 3\nb超 9\n";
+    let recipe = with_files(
+        &[("own.txt", own)],
+        "jieba-full",
+        "[segment]\nuser = \"own.txt\"",
+    )
+    .unwrap();
+    for (text, words) in [
+        ("卡拉ok厅", "卡拉/卡拉ok/ok厅"),
+        ("rng八连胜", "rng八连胜/八连/连胜"),
+        ("做b超查", "做/b超/查"),
+        ("卡拉x", "卡拉/x"),
+    ] {
+        assert_eq!(cut(&recipe, text), words);
+    }
+}
+
 #[test]
 fn variants_of_a_text_have_the_same_words() {
     let recipe = Recipe::named("jieba").unwrap();
@@ -338,6 +366,16 @@ fn weights_come_from_tables() {
         ("北京\t7", "levels", "t.tsv:1: the level of '北京' is 7"),
         ("北京\tseven", "given", "t.tsv:1: 'seven' is no weight"),
         (
+            table.replace("船\t", "\t").as_str(),
+            "tfidf",
+            "t.tsv:8: '' is no term",
+        ),
+        (
+            table.replace("船\t", "\\q\t").as_str(),
+            "tfidf",
+            "t.tsv:8: '\\q' is no term",
+        ),
+        (
             "北京\t2\n有轨电车 3",
             "given",
             "t.tsv:2: a line is a term, a tab",
@@ -349,6 +387,35 @@ fn weights_come_from_tables() {
             .to_string();
         assert!(error.contains(said), "{error}");
     }
+}
+
+#[test]
+fn what_weighs_nothing_has_no_vote() {
+    let fingerprint = |table: &str, text: &str| {
+        let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
+        let recipe = with_files(&[("t.tsv", table)], "jieba", fields).unwrap();
+        let analyzer = Analyzer::new(&recipe);
+        let hasher = SimHasher::new(&recipe.simhash, Cpu::best());
+        hasher.fingerprint(&analyzer.analyze(text, &mut Scratch::default()))
+    };
+    let none = "的\t0\n了\t0\n不\t0\n";
+    assert_eq!(fingerprint(none, "的 了 不"), None);
+    assert!(fingerprint("的\t0\n了\t0\n", "的 了 不").is_some());
+    let without = fingerprint(none, "北京 大学");
+    assert_eq!(fingerprint(none, "的 北京 了 大学 不"), without);
+}
+
+#[test]
+fn features_may_begin_and_end_with_a_blank() {
+    let table = " 最近\t3\n近有 \t5\n最近有 \t7\n";
+    let fields = "[simhash]\nweights = \"given\"\ntable = \"t.tsv\"";
+    let recipe = with_files(&[("t.tsv", table)], "characters-3", fields).unwrap();
+    let analyzer = Analyzer::new(&recipe);
+    let mut scratch = Scratch::default();
+    let analysis = analyzer.analyze("ab 最近有 x", &mut scratch);
+    let weights: Vec<_> = analysis.weighted().unwrap().collect();
+    let weights: Vec<_> = weights.iter().map(|(_, it)| it / WEIGHT_STEPS).collect();
+    assert_eq!(weights, [1, 1, 3, 7, 5, 1]);
 }
 
 /// Terms of a learned table, made of any recipe's tokens, are found again.

@@ -312,7 +312,7 @@ fn recipes_of_this_scheme_need_its_tables_and_weights() {
         (
             "bits = 64",
             "bits = 63",
-            "simhash.bits is 63, but must be 64 to 64",
+            "simhash.bits is 63, but must be 64",
         ),
         (
             "\"tfidf\"",
