@@ -83,6 +83,8 @@ fn table(name: &str) -> Result<String> {
         "serve large" => rows("serve_large", &SERVE, |_| true),
         "machine serve large" => machine("serve_large"),
         "http" => rows("http", &SERVE, |_| true),
+        "http amd" => rows("http_amd", &SERVE, |_| true),
+        "machine http amd" => machine("http_amd"),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),

@@ -109,7 +109,8 @@ pub struct Prediction {
     pub survivors: f64,
     /// Bytes of the whole index.
     pub bytes: f64,
-    /// Time of a look-up among many, one thread.
+    /// Time of a look-up among many, one thread. Matches are not counted: each costs the more, the more
+    /// tables see it, of combinations most of them.
     pub nanoseconds: f64,
 }
 
