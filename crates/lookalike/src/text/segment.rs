@@ -9,6 +9,8 @@
 //!
 //! Cost: what jieba-rs costs, some tens of MB/s; putting runs together is a copy of the text.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use jieba_rs::{Jieba, Token};
@@ -24,6 +26,7 @@ pub(super) struct Segmenter {
     jieba: Arc<Jieba>,
     mode: Mode,
     hmm: bool,
+    /// In the full mode.
     mixed: Arc<Mixed>,
 }
 
@@ -55,12 +58,15 @@ impl Segmenter {
                 own.add_word(&word.word, word.frequency, word.part.as_deref());
             }
         }
-        let own = words.iter().map(|word| &*word.word);
+        let mixed = match mode {
+            Mode::Full => Mixed::new(MIXED.into_iter().chain(words.iter().map(|it| &*it.word))),
+            Mode::Precise | Mode::Search => Mixed::default(),
+        };
         Self {
             jieba,
             mode,
             hmm,
-            mixed: Arc::new(Mixed::new(MIXED.into_iter().chain(own))),
+            mixed: Arc::new(mixed),
         }
     }
 
@@ -140,30 +146,37 @@ impl Segmenter {
 
 /// Words with letters or digits, which the full mode of the crate, where ideographs are parted from all
 /// else, does not find.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Mixed {
-    /// By the first character, ascending.
-    words: Vec<(char, Box<str>)>,
+    words: HashSet<Box<str>>,
+    /// By the first character: how many bytes words have, ascending.
+    lengths: BTreeMap<char, BTreeSet<usize>>,
 }
 
 impl Mixed {
     /// Those among some words.
     fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
-        let mixed = words.filter(|word| word.bytes().any(|byte| byte.is_ascii_alphanumeric()));
-        let first = |word: &'w str| Some((word.chars().next()?, word.into()));
-        let mut words: Vec<_> = mixed.filter_map(first).collect();
-        words.sort_unstable();
-        words.dedup();
-        Self { words }
+        let mut mixed = Self::default();
+        for word in words.filter(|word| word.bytes().any(|byte| byte.is_ascii_alphanumeric())) {
+            let first = word.chars().next().into_iter();
+            first.for_each(|first| {
+                mixed.lengths.entry(first).or_default().insert(word.len());
+            });
+            mixed.words.insert(word.into());
+        }
+        mixed
     }
 
-    /// The bytes of the words that a text begins with.
-    fn lengths(&self, point: char, text: &str) -> impl Iterator<Item = usize> {
-        let from = self.words.partition_point(|(first, _)| *first < point);
-        let begin = self.words[from..].iter();
-        let same = begin.take_while(move |(first, _)| *first == point);
-        same.filter(move |(_, word)| text.starts_with(&**word))
-            .map(|(_, word)| word.len())
+    /// The bytes of the words that a text begins with, ascending. Cost: a look-up for each number of
+    /// bytes that words of this beginning have.
+    fn lengths(&self, text: &str) -> impl Iterator<Item = usize> {
+        let first = text.chars().next();
+        let lengths = first.and_then(|first| self.lengths.get(&first));
+        let is_word = |length: &usize| {
+            text.get(..*length)
+                .is_some_and(|it| self.words.contains(it))
+        };
+        lengths.into_iter().flatten().copied().filter(is_word)
     }
 }
 
@@ -177,12 +190,17 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
     let mut here: Vec<usize> = Vec::new();
     // Letters and digits that may go on.
     let mut foreign = 0..0;
+    let end_foreign = |foreign: &mut Range<usize>, visit: &mut dyn FnMut(&str, usize)| {
+        if foreign.start < foreign.end {
+            visit(&batch[foreign.clone()], foreign.start);
+        }
+        *foreign = 0..0;
+    };
     while let Some(point) = batch[at..].chars().next() {
         let after = at + point.len_utf8();
         let is_foreign = point.is_ascii_alphanumeric();
-        if !is_foreign && !foreign.is_empty() {
-            visit(&batch[foreign.clone()], foreign.start);
-            foreign = 0..0;
+        if !is_foreign {
+            end_foreign(&mut foreign, visit);
         }
         here.clear();
         while let Some(word) = words.next_if(|word| word.byte_start <= at) {
@@ -191,23 +209,19 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
                 here.push(word.byte_end);
             }
         }
-        let alone = here.len();
-        here.extend(mixed.lengths(point, &batch[at..]).map(|length| at + length));
-        if here.len() > alone {
-            here.sort_unstable();
-        }
+        here.extend(mixed.lengths(&batch[at..]).map(|length| at + length));
+        here.sort_unstable();
         match here[..] {
             [] | [_] if at >= end => {
                 end = here.first().copied().unwrap_or(after);
                 if !is_foreign {
                     visit(&batch[at..end], at);
-                } else if !foreign.is_empty() && foreign.end == at {
-                    foreign.end = end;
                 } else {
-                    if !foreign.is_empty() {
-                        visit(&batch[foreign.clone()], foreign.start);
+                    if foreign.end != at {
+                        end_foreign(&mut foreign, visit);
+                        foreign.start = at;
                     }
-                    foreign = at..end;
+                    foreign.end = end;
                 }
             }
             _ => {
@@ -219,9 +233,7 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
         }
         at = after;
     }
-    if !foreign.is_empty() {
-        visit(&batch[foreign.clone()], foreign.start);
-    }
+    end_foreign(&mut foreign, visit);
 }
 
 /// A single ideograph is a character, as it is for `words`.
