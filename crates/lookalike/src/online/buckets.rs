@@ -53,6 +53,9 @@ const PROBING: u32 = 1 << 31;
 /// documents.
 const SHARD_BITS: u32 = 12;
 
+/// Chains that are walked side by side: about as many as a core has reads of memory under way.
+const ABREAST: usize = 16;
+
 /// Documents between two moves of the hand. A round takes 2²² documents, far fewer than would make
 /// a number's lower half ambiguous.
 const STEP: u32 = 1024;
@@ -80,32 +83,62 @@ impl Buckets {
         }
     }
 
-    /// Asks for the second one, once the first is there.
-    pub(super) fn prefetch_chain(&self, key: u64) {
-        let shard = &self.shards[Self::shard(key)];
-        if let Some(entry) = shard.newest(key).and_then(|at| shard.entries.get(at)) {
-            arch::prefetch(entry);
-        }
-    }
-
     /// Calls back with the number, the glance and the side of every document with the key, and of few
     /// others with a key that is like it, the newest first. All before `low` are gone.
     #[inline]
     pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance, Side)) {
-        let shard = &self.shards[Self::shard(key)];
-        let mut next = shard.newest(key);
-        while let Some(at) = next {
-            let entry = shard.entries[at];
-            let Some(number) = whole(entry.number, low) else {
-                return;
-            };
-            if (entry.tag ^ key as u32) & !PROBING == 0 {
-                let probing = entry.tag & PROBING != 0;
-                let side = if probing { Side::Probing } else { Side::Full };
-                visit(number, entry.glance, side);
-            }
-            next = (entry.next as usize).checked_sub(1);
+        let mut walk = self.walk(key);
+        while let Some(at) = walk {
+            walk = at.step(low, &mut visit);
         }
+    }
+
+    /// As [`visit`](Self::visit), of many keys: calls back with which of them it is too. Chains are
+    /// walked side by side, so that one does not wait for memory after another.
+    #[inline]
+    pub(super) fn visit_all<K: Copy>(
+        &self,
+        keys: &[K],
+        key: impl Fn(K) -> u64,
+        low: u64,
+        mut visit: impl FnMut(K, u64, Glance, Side),
+    ) {
+        keys.iter().for_each(|&it| self.prefetch(key(it)));
+        for keys in keys.chunks(ABREAST) {
+            let mut walks = [None; ABREAST];
+            let mut under_way = 0;
+            for &it in keys {
+                if let Some(walk) = self.walk(key(it)) {
+                    walk.prefetch();
+                    walks[under_way] = Some((it, walk));
+                    under_way += 1;
+                }
+            }
+            while under_way > 0 {
+                let mut left = 0;
+                for at in 0..under_way {
+                    let Some((it, walk)) = walks[at] else { continue };
+                    let visit = &mut |number, glance, side| visit(it, number, glance, side);
+                    if let Some(walk) = walk.step(low, visit) {
+                        walk.prefetch();
+                        walks[left] = Some((it, walk));
+                        left += 1;
+                    }
+                }
+                under_way = left;
+            }
+        }
+    }
+
+    /// The way along the chain of a key, if there is one.
+    fn walk(&self, key: u64) -> Option<Walk<'_>> {
+        let shard = &self.shards[Self::shard(key)];
+        let at = shard.newest(key)?;
+        Some(Walk {
+            entries: &shard.entries,
+            at,
+            tag: key as u32 & !PROBING,
+        })
     }
 
     /// Adds a document, whose number is not below those added before. `dead` says which documents need
@@ -153,6 +186,36 @@ impl Buckets {
 fn whole(number: u32, low: u64) -> Option<u64> {
     let ahead = number.wrapping_sub(low as u32);
     (ahead <= u32::MAX >> 1).then(|| low + u64::from(ahead))
+}
+
+/// On the way along a chain: at an entry that was not looked at.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    entries: &'a [Entry],
+    at: usize,
+    tag: u32,
+}
+
+impl Walk<'_> {
+    fn prefetch(&self) {
+        if let Some(entry) = self.entries.get(self.at) {
+            arch::prefetch(entry);
+        }
+    }
+
+    /// Calls back with the entry if it has the key, and goes to the next one.
+    #[inline]
+    fn step(self, low: u64, visit: &mut impl FnMut(u64, Glance, Side)) -> Option<Self> {
+        let entry = self.entries[self.at];
+        let number = whole(entry.number, low)?;
+        if entry.tag & !PROBING == self.tag {
+            let probing = entry.tag & PROBING != 0;
+            let side = if probing { Side::Probing } else { Side::Full };
+            visit(number, entry.glance, side);
+        }
+        let at = (entry.next as usize).checked_sub(1)?;
+        Some(Self { at, ..self })
+    }
 }
 
 impl Shard {

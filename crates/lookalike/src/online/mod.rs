@@ -454,19 +454,14 @@ impl Matcher {
         arrival: &Arrival,
         keys: &[Asked],
     ) -> Result<Vec<Candidate>> {
-        keys.iter()
-            .for_each(|asked| self.buckets.prefetch(asked.key));
-        keys.iter()
-            .for_each(|asked| self.buckets.prefetch_chain(asked.key));
         let from = self.glances.from(self.glances.of(document.brief()));
         let (low, mut numbers) = (self.sections.low(), Vec::new());
-        for &asked in keys {
-            self.buckets.visit(asked.key, low, |number, glance, side| {
-                if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
-                    numbers.push(number);
-                }
-            });
-        }
+        let found = |asked: Asked, number, glance, side| {
+            if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
+                numbers.push(number);
+            }
+        };
+        self.buckets.visit_all(keys, |asked| asked.key, low, found);
         if let (Some(codes), Some(distance), Some(code)) =
             (&self.codes, self.plan.distance(), document.code())
         {
