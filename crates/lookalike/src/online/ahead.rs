@@ -134,7 +134,7 @@ impl Matcher {
                 // The newest come first, and those before `since` end it.
                 self.buckets
                     .visit(asked.key, since, |number, glance, side| {
-                        if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
+                        if asked.finds(side) && !from.rules_out(glance) {
                             visit(number);
                         }
                     });

@@ -117,7 +117,9 @@ impl Buckets {
             while under_way > 0 {
                 let mut left = 0;
                 for at in 0..under_way {
-                    let Some((it, walk)) = walks[at] else { continue };
+                    let Some((it, walk)) = walks[at] else {
+                        continue;
+                    };
                     let visit = &mut |number, glance, side| visit(it, number, glance, side);
                     if let Some(walk) = walk.step(low, visit) {
                         walk.prefetch();

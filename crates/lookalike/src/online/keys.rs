@@ -52,12 +52,6 @@ impl Keys {
         keys
     }
 
-    /// Whether who asks under a key finds the document with a number, which stands on a side there.
-    pub(super) fn finds(&self, asked: Asked, number: u64, side: Side) -> bool {
-        let full = |rarity: &Rarity| rarity.is_full(asked, number);
-        side == Side::Full || self.rarity.as_ref().is_none_or(full)
-    }
-
     /// The keys under which a document is found once it is added, and on which side it stands there.
     pub(super) fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
         let of_sketches = self.of_sketches(document).into_iter();

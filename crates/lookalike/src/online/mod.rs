@@ -457,7 +457,7 @@ impl Matcher {
         let from = self.glances.from(self.glances.of(document.brief()));
         let (low, mut numbers) = (self.sections.low(), Vec::new());
         let found = |asked: Asked, number, glance, side| {
-            if self.keys.finds(asked, number, side) && !from.rules_out(glance) {
+            if asked.finds(side) && !from.rules_out(glance) {
                 numbers.push(number);
             }
         };

@@ -24,21 +24,21 @@ use crate::types::Threshold;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) key: u64,
-    /// Under which orders the document is on the full side here: a bit for each, the oldest lowest.
-    full: u32,
+    /// On which side the document is here.
+    side: Side,
 }
 
 impl Asked {
     /// A key whose documents are all on the full side.
     pub(super) fn full(key: u64) -> Self {
-        let full = u32::MAX;
-        Self { key, full }
+        let side = Side::Full;
+        Self { key, side }
     }
-}
 
-/// The bit of an order; the last one is shared by all behind it.
-fn bit(order: u32) -> u32 {
-    1 << order.min(u32::BITS - 1)
+    /// Whether who asks finds a document that was added under the key on a side.
+    pub(super) fn finds(self, side: Side) -> bool {
+        self.side == Side::Full || side == Side::Full
+    }
 }
 
 /// What is rare.
@@ -58,6 +58,8 @@ pub(super) struct Rarity {
 struct Order {
     /// The number of the first document that may be added under it.
     first: u64,
+    /// What sets its keys apart from those of other orders: a number below [`ORDERS`].
+    mark: u64,
     /// Features with a higher class come later; a power of two of them.
     classes: Box<[u8]>,
 }
@@ -65,6 +67,11 @@ struct Order {
 /// Documents before the first order that was learned, and between any two. Those before it are found
 /// by features that are not rare, for as long as they live.
 const LEAST: u64 = 1024;
+
+/// Marks of orders are below this power of two, so that keys of one feature differ in their lowest bits
+/// alone and their chains begin in one cache line. Should two live orders have the same, which takes a
+/// window that became 4¹⁶ times as large, their documents meet without need.
+const ORDERS: u64 = 16;
 
 /// The most counters: 16 MiB.
 const MOST_COUNTERS: usize = 1 << 22;
@@ -74,6 +81,7 @@ impl Rarity {
     pub(super) fn new(threshold: Threshold) -> Self {
         let first = Order {
             first: 0,
+            mark: 0,
             classes: Box::new([0]),
         };
         Self {
@@ -85,55 +93,33 @@ impl Rarity {
         }
     }
 
-    /// Appends the keys under which a set looks for others, each once.
+    /// Appends the keys under which a set looks for others: under each order its own.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<Asked>) {
-        let mut ranked = RANKED.take();
-        let start = keys.len();
-        for (order, at) in self.orders.iter().zip(0..) {
-            let full = order.rank(features, self.threshold, &mut ranked);
-            let asked = |(place, &(_, key)): (usize, &(u8, u64))| Asked {
-                key,
-                full: if place < full { bit(at) } else { 0 },
-            };
-            keys.extend(ranked.iter().enumerate().map(asked));
-        }
-        RANKED.set(ranked);
-        if self.orders.len() > 1 {
-            keys[start..].sort_unstable_by_key(|asked| asked.key);
-            keys.dedup_by(|asked, kept| {
-                let same = asked.key == kept.key;
-                kept.full |= if same { asked.full } else { 0 };
-                same
-            });
-        }
+        self.with_ranking(features, |ranking| {
+            for order in &self.orders {
+                let sided = ranking.keys(order);
+                keys.extend(sided.map(|(key, side)| Asked { key, side }));
+            }
+        });
     }
 
     /// Appends those under which it would be added.
     pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, Side)>) {
-        let mut ranked = RANKED.take();
-        if let Some(newest) = self.orders.back() {
-            let full = newest.rank(features, self.threshold, &mut ranked);
-            let sided = |(place, &(_, key)): (usize, &(u8, u64))| {
-                let side = if place < full {
-                    Side::Full
-                } else {
-                    Side::Probing
-                };
-                (key, side)
-            };
-            keys.extend(ranked.iter().enumerate().map(sided));
-        }
-        RANKED.set(ranked);
+        self.with_ranking(features, |ranking| {
+            if let Some(newest) = self.orders.back() {
+                keys.extend(ranking.keys(newest));
+            }
+        });
     }
 
-    /// Whether who asks is on the full side under the order that the document with a number was
-    /// added under.
-    pub(super) fn is_full(&self, asked: Asked, number: u64) -> bool {
-        if asked.full == 0 {
-            return false;
+    fn with_ranking(&self, features: &[u64], rank: impl FnOnce(&mut Ranking)) {
+        if features.is_empty() {
+            return;
         }
-        let behind = self.orders.partition_point(|order| order.first <= number);
-        asked.full & bit(behind as u32 - 1) != 0
+        let mut ranking = RANKING.take();
+        ranking.begin(features, self.threshold);
+        rank(&mut ranking);
+        RANKING.set(ranking);
     }
 
     /// How many orders have begun.
@@ -176,10 +162,14 @@ impl Rarity {
 
     fn begin(&mut self, first: u64) {
         let classes = self.counters.iter().map(|&count| class(count)).collect();
-        self.orders.push_back(Order { first, classes });
+        self.begun += 1;
+        self.orders.push_back(Order {
+            first,
+            mark: self.begun % ORDERS,
+            classes,
+        });
         self.counters.iter_mut().for_each(|count| *count /= 2);
         self.since = 0;
-        self.begun += 1;
     }
 
     /// Forgets orders of documents that are all before `low`.
@@ -196,31 +186,71 @@ impl Rarity {
 }
 
 thread_local! {
-    /// The features of a set with their classes.
-    static RANKED: Cell<Vec<(u8, u64)>> = const { Cell::new(Vec::new()) };
+    static RANKING: Cell<Ranking> = Cell::default();
 }
 
-impl Order {
-    /// Ranks the features of a set's probing prefix by their classes, those of the full prefix first;
-    /// returns how many these are.
-    fn rank(&self, features: &[u64], threshold: Threshold, ranked: &mut Vec<(u8, u64)>) -> usize {
-        ranked.clear();
-        if features.is_empty() {
-            return 0;
-        }
-        let size = self.classes.len();
-        ranked.extend(features.iter().map(|&feature| {
-            let class = self.classes[place(feature, size)];
-            (class, feature_key(feature))
-        }));
+/// Puts the features of a set into the order of an [`Order`].
+#[derive(Default)]
+struct Ranking {
+    /// Features, and their keys but for the mark of the order.
+    features: Vec<(u64, u64)>,
+    /// How many of them are in the full and in the probing prefix.
+    full: usize,
+    probing: usize,
+    /// Classes, and below them keys.
+    ranked: Vec<u128>,
+}
+
+impl Ranking {
+    fn begin(&mut self, features: &[u64], threshold: Threshold) {
+        self.features.clear();
+        let keyed = |&feature: &u64| (feature, feature_key(feature));
+        self.features.extend(features.iter().map(keyed));
         let prefixes = Prefixes::of(features.len(), threshold);
-        for prefix in [prefixes.probing, prefixes.full] {
-            if prefix < ranked.len() {
-                ranked.select_nth_unstable(prefix - 1);
-            }
-            ranked.truncate(prefixes.probing);
+        (self.full, self.probing) = (prefixes.full, prefixes.probing);
+    }
+
+    /// The keys of the probing prefix, those of the full one first, and on which side the set stands
+    /// there.
+    fn keys(&mut self, order: &Order) -> impl Iterator<Item = (u64, Side)> {
+        let size = order.classes.len();
+        self.ranked.clear();
+        self.ranked
+            .extend(self.features.iter().map(|&(feature, key)| {
+                let class = order.classes[place(feature, size)];
+                u128::from(class) << 64 | u128::from(key)
+            }));
+        put_least_first(&mut self.ranked, self.full, self.probing);
+        let sides = std::iter::repeat_n(Side::Full, self.full);
+        let sides = sides.chain(std::iter::repeat(Side::Probing));
+        let keys = self.ranked[..self.probing].iter();
+        keys.zip(sides)
+            .map(|(&ranked, side)| (ranked as u64 ^ order.mark, side))
+    }
+}
+
+/// So few are put in order one by one.
+const FEW: usize = 16;
+
+/// Puts the `some` least first, not fewer than the `fewer` least of these before the others. What is
+/// behind them afterwards means nothing.
+fn put_least_first(numbers: &mut [u128], fewer: usize, some: usize) {
+    if some > FEW {
+        numbers.select_nth_unstable(some - 1);
+        numbers[..some].select_nth_unstable(fewer - 1);
+        return;
+    }
+    for at in 1..numbers.len() {
+        let number = numbers[at];
+        let mut to = at.min(some - 1);
+        if at > to && number >= numbers[to] {
+            continue;
         }
-        prefixes.full
+        while to > 0 && numbers[to - 1] > number {
+            numbers[to] = numbers[to - 1];
+            to -= 1;
+        }
+        numbers[to] = number;
     }
 }
 
@@ -252,11 +282,66 @@ mod tests {
         assert!(classes[1023] < classes[1300] && classes[1300] < classes[1600]);
     }
 
-    /// Whether who asks finds a document of these keys and this number.
-    fn meets(rarity: &Rarity, asked: &Asked, keys: &[(u64, Side)], number: u64) -> bool {
+    /// Whether who asks finds a document that was added under these keys.
+    fn meets(asked: &Asked, keys: &[(u64, Side)]) -> bool {
         let sides = keys.iter().filter(|(key, _)| *key == asked.key);
         let mut sides = sides.map(|&(_, side)| side);
-        sides.any(|side| side == Side::Full || rarity.is_full(*asked, number))
+        sides.any(|side| asked.finds(side))
+    }
+
+    #[test]
+    fn the_least_stand_first() {
+        let mut random = 1u64;
+        for length in 1..60u64 {
+            for some in 1..=length as usize {
+                let fewer = 1 + length as usize % some;
+                let mut numbers: Vec<u128> = (0..length)
+                    .map(|at| {
+                        random = mix(random + at);
+                        u128::from(random % 40) << 64
+                    })
+                    .collect();
+                let mut sorted = numbers.clone();
+                sorted.sort_unstable();
+                put_least_first(&mut numbers, fewer, some);
+                for count in [fewer, some] {
+                    let first = &mut numbers[..count];
+                    first.sort_unstable();
+                    assert_eq!(first, &sorted[..count], "{some} of {length}");
+                }
+            }
+        }
+    }
+
+    /// A set is asked for under every order, and found there by those of that order alone.
+    #[test]
+    fn orders_have_keys_of_their_own_in_one_place() {
+        let mut rarity = Rarity::new(Threshold::new(0.8).unwrap());
+        let set: Vec<u64> = (0..10).map(mix).collect();
+        let mut added = Sided::new();
+        for number in 0..8 * LEAST {
+            if rarity.begun as usize * 3 == added.len() {
+                rarity.keys_to_add(&set, &mut added);
+            }
+            rarity.learn(&[mix(number)], number, 0, number);
+        }
+        assert_eq!((rarity.orders.len(), added.len()), (3, 9));
+        let mut asked = Vec::new();
+        rarity.keys_to_ask(&set, &mut asked);
+        let keys = |keys: &mut dyn Iterator<Item = u64>| {
+            let mut keys: Vec<u64> = keys.collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        };
+        let asked = keys(&mut asked.iter().map(|asked| asked.key));
+        assert_eq!(asked, keys(&mut added.iter().map(|&(key, _)| key)));
+        assert_eq!(asked.len(), 9);
+        let places: Vec<u64> = set
+            .iter()
+            .map(|&feature| feature_key(feature) / ORDERS)
+            .collect();
+        assert!(asked.iter().all(|key| places.contains(&(key / ORDERS))));
     }
 
     /// Two sets at the threshold share a key, whichever orders they were added and asked under.
@@ -270,7 +355,7 @@ mod tests {
                 random = mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
                 random % limit
             };
-            let mut added: Vec<(Vec<u64>, Sided, u64)> = Vec::new();
+            let mut added: Vec<(Vec<u64>, Sided)> = Vec::new();
             let (mut met, mut orders) = (0, 0);
             for number in 0..30_000u64 {
                 let size = 1 + below(20);
@@ -289,14 +374,10 @@ mod tests {
                     let distinct: std::collections::BTreeSet<_> =
                         asked.iter().map(|asked| asked.key).collect();
                     assert_eq!(distinct.len(), asked.len());
-                    for (other, keys, number) in &added {
+                    for (other, keys) in &added {
                         let shared = crate::verify::intersection(&set, other);
                         if threshold.admits(shared, set.len() + other.len() - shared) {
-                            assert!(
-                                asked
-                                    .iter()
-                                    .any(|asked| meets(&rarity, asked, keys, *number))
-                            );
+                            assert!(asked.iter().any(|asked| meets(asked, keys)));
                             met += 1;
                         }
                     }
@@ -304,7 +385,7 @@ mod tests {
                 if number % 100 == 0 {
                     let mut keys = Vec::new();
                     rarity.keys_to_add(&set, &mut keys);
-                    added.push((set.clone(), keys, number));
+                    added.push((set.clone(), keys));
                 }
                 rarity.learn(&set, number, 0, number);
                 orders = orders.max(rarity.orders.len());
@@ -328,9 +409,7 @@ mod tests {
                 rarity.keys_to_ask(&set, &mut asked);
                 let met = |&number: &u64| {
                     let keys = &added[number as usize];
-                    asked
-                        .iter()
-                        .any(|asked| meets(&rarity, asked, keys, number))
+                    asked.iter().any(|asked| meets(asked, keys))
                 };
                 let met = |range: std::ops::Range<u64>| range.filter(|number| met(number)).count();
                 if number < LEAST {
