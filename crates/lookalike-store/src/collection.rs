@@ -82,6 +82,9 @@ impl fmt::Debug for Collection {
 /// Documents that are answered before readers have their turn.
 const PORTION: usize = 512;
 
+/// Documents between asking for the memory of one and taking it in.
+const SOON: usize = 4;
+
 /// Kept documents that are looked at for clusters before writers have their turn: a few milliseconds.
 const SLOTS: usize = 1 << 16;
 
@@ -253,11 +256,17 @@ impl Collection {
     /// the same.
     fn admit_portion(&self, portion: &[Prepared], admitted: &mut Admitted) -> Result<()> {
         let now = (self.options.clock)();
-        let ahead = self.state()?.look_ahead(portion, now);
+        let looked = self.state()?.look_ahead(portion, now);
         let mut state = self.state_mut()?;
-        let answers = portion.iter().zip(ahead);
-        let answers = answers.map(|(document, ahead)| state.admit(document, ahead, now));
-        admitted.answers.extend(answers);
+        let mut looked = looked.into_iter();
+        for (at, document) in portion.iter().enumerate() {
+            let soon = (portion.get(at + SOON), looked.as_slice().get(SOON));
+            if let (Some(document), Some(looked)) = soon {
+                state.prefetch(document, looked);
+            }
+            let looked = looked.next().unwrap_or_else(|| Err(panicked()));
+            admitted.answers.push(state.admit(document, looked, now));
+        }
         admitted.last = state.last();
         Ok(())
     }

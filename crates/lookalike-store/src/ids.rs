@@ -70,6 +70,15 @@ fn tag(entry: u64) -> u32 {
 }
 
 impl Ids {
+    /// Asks for the memory that looking for an id will need.
+    pub(crate) fn prefetch(&self, hash: u64) {
+        let (shard, wanted) = split(hash);
+        let shard = &self.shards[shard];
+        if let Some(entry) = shard.entries.get(shard.place(wanted)) {
+            lookalike::prefetch(entry);
+        }
+    }
+
     /// Calls back with the number of every row whose id has this hash, and of few others. All before
     /// `low` are gone.
     pub(crate) fn visit(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {

@@ -107,6 +107,13 @@ struct Moving {
     record: Vec<u8>,
 }
 
+/// A document that was checked before its turn, and what it would be answered.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    ahead: Ahead,
+    verdict: Verdict,
+}
+
 #[derive(Debug)]
 pub(crate) struct State {
     settings: Arc<Settings>,
@@ -175,20 +182,30 @@ impl State {
 
     /// Checks documents that are about to be admitted together, as far as that can be done before their
     /// turn, on all cores.
-    pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Ahead>> {
+    pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Looked>> {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.arrivals(stated, now);
         share::each(documents.len(), |at| {
             let document = &documents[at].online;
-            Ok(self.matcher.look_ahead(document, &arrivals[at], self)?)
+            let ahead = self.matcher.look_ahead(document, &arrivals[at], self)?;
+            let verdict = self.verdict(ahead.found())?;
+            Ok(Looked { ahead, verdict })
         })
+    }
+
+    /// Asks for the memory that a document will need when its turn comes.
+    pub(crate) fn prefetch(&self, document: &Prepared, looked: &Result<Looked>) {
+        self.ids.prefetch(document.id_hash);
+        if let Ok(looked) = looked {
+            self.matcher.prefetch_checked(&looked.ahead);
+        }
     }
 
     /// Answers for a document and takes it in.
     pub(crate) fn admit(
         &mut self,
         document: &Prepared,
-        ahead: Result<Ahead>,
+        looked: Result<Looked>,
         now: Time,
     ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
@@ -203,7 +220,7 @@ impl State {
         self.make_room(document, &arrival)?;
         // What has expired by now is not replaced any more.
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
-        let (now, verdict) = self.check_without(replaced, ahead?, &document.online, &arrival)?;
+        let (now, verdict) = self.check_without(replaced, looked?, &document.online, &arrival)?;
         let moving = self.to_move(now.found())?;
         // All that can fail is done: what is replaced goes together with what comes.
         if let Some(known) = known {
@@ -245,10 +262,12 @@ impl State {
     fn check_without(
         &mut self,
         replaced: Option<Slot>,
-        ahead: Ahead,
+        looked: Looked,
         document: &online::Prepared,
         arrival: &Arrival,
     ) -> Result<(Ahead, Verdict)> {
+        let Looked { ahead, verdict } = looked;
+        let before = ahead.found();
         if let Some(slot) = replaced {
             self.matcher.set_aside(slot);
         }
@@ -257,6 +276,9 @@ impl State {
             self.matcher.bring_back(slot);
         }
         let now = checked?;
+        if now.found() == before {
+            return Ok((now, verdict));
+        }
         let verdict = self.verdict(now.found())?;
         Ok((now, verdict))
     }

@@ -134,7 +134,7 @@ mod types;
 pub mod verify;
 pub mod weight;
 
-pub use arch::Cpu;
+pub use arch::{Cpu, prefetch};
 pub use error::{Error, ErrorKind, Result};
 pub use hash::value_hash;
 pub use recipe::{Recipe, RecipeId};

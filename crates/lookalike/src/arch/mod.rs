@@ -74,7 +74,7 @@ pub(crate) const LINE: usize = 16;
 
 /// Asks the CPU to bring the cache line of a value nearer, without waiting for it.
 #[inline(always)]
-pub(crate) fn prefetch<T>(value: &T) {
+pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     x86_64::prefetch(value);
     #[cfg(target_arch = "aarch64")]

@@ -179,10 +179,16 @@ impl Matcher {
 
     /// Asks for the memory that adding a document will need.
     pub fn prefetch(&self, keyed: &Keyed) {
-        keyed
-            .keys
-            .iter()
-            .for_each(|&(key, _)| self.buckets.prefetch(key));
+        self.prefetch_keys(&keyed.keys);
+    }
+
+    /// As [`prefetch`](Self::prefetch), for a document that was checked.
+    pub fn prefetch_checked(&self, ahead: &Ahead) {
+        self.prefetch_keys(&ahead.added);
+    }
+
+    fn prefetch_keys(&self, keys: &[(u64, Side)]) {
+        keys.iter().for_each(|&(key, _)| self.buckets.prefetch(key));
     }
 
     /// As [`keep`](Self::keep), with keys that were made before.
