@@ -29,7 +29,10 @@ impl Corpus {
         let source = File::open(&packed)
             .with_context(|| format!("cannot open {}: give --data", packed.display()))?;
         let path = folder.join(name);
-        zstd::stream::copy_decode(source, File::create(&path)?)?;
+        let unpacked = File::create(&path)?;
+        zstd::stream::copy_decode(source, &unpacked)?;
+        // Left to the system, it would be written while others wait for the disk.
+        unpacked.sync_all()?;
         let name = name.split('.').next().unwrap_or(name).to_owned();
         Ok(Self { name, path })
     }

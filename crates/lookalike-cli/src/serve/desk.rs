@@ -1,8 +1,9 @@
 //! An open collection, and the desk at which single documents wait for one another.
 //!
-//! Whoever brings a document while others are being written finds the next round: all that wait are
-//! prepared, inserted and synced together, so the cost of a sync is shared by all connections. Two
-//! rounds go on at a time: one waits for the disk while the other prepares.
+//! One clerk prepares and admits all that wait, and again what has come by then, without waiting for the
+//! disk. Another hands out the answers: while it waits for a sync, more is admitted, and all of it is
+//! written by the next, so the cost of a sync is shared by all connections and nobody waits for more than
+//! the one that goes on and its own.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +17,10 @@ use tokio::sync::{oneshot, watch};
 use super::problem::{Code, Problem};
 use super::wire;
 
-/// Rounds that go on at a time.
-const ROUNDS: usize = 2;
+/// The most documents that are admitted together.
+const TOGETHER: usize = 1024;
 
-/// The most documents of a round.
-const IN_A_ROUND: usize = 1024;
-
-/// From so many bytes on, a round is prepared by all threads.
+/// From so many bytes on, these are prepared by all threads.
 const MANY_BYTES: usize = 64 << 10;
 
 /// An open collection.
@@ -54,13 +52,20 @@ pub(super) struct Counts {
 #[derive(Default)]
 struct Desk {
     waiting: Vec<Waiting>,
-    rounds: usize,
+    /// Whether somebody admits them.
+    admitting: bool,
+    taken: Vec<(Taken, Vec<Receiver>)>,
+    /// Whether somebody hands out their answers.
+    settling: bool,
 }
 
 struct Waiting {
     document: Bytes,
-    answer: oneshot::Sender<Result<Answer, Problem>>,
+    answer: Receiver,
 }
+
+/// Where an answer goes.
+type Receiver = oneshot::Sender<Result<Answer, Problem>>;
 
 /// A document that was not taken, and its id if it has one.
 pub(super) struct Refused {
@@ -180,12 +185,8 @@ impl Open {
         })
     }
 
-    /// Checks and inserts documents in their order; those that were refused keep their places.
-    fn insert(&self, prepared: Vec<Result<Prepared, Refused>>) -> Vec<Result<Answer, Refused>> {
-        self.settle(self.admit(prepared))
-    }
-
-    /// Checks documents in their order, so that they count for those that come next.
+    /// Checks documents in their order, so that they count for those that come next; those that were
+    /// refused keep their places.
     pub(super) fn admit(&self, prepared: Vec<Result<Prepared, Refused>>) -> Taken {
         let mut documents = Vec::with_capacity(prepared.len());
         let mut places = Vec::with_capacity(prepared.len());
@@ -280,13 +281,11 @@ impl Open {
         let begins = {
             let mut desk = self.desk();
             desk.waiting.push(Waiting { document, answer });
-            let begins = desk.rounds < ROUNDS;
-            desk.rounds += usize::from(begins);
-            begins
+            !std::mem::replace(&mut desk.admitting, true)
         };
         if begins {
             let open = Arc::clone(self);
-            tokio::task::spawn_blocking(move || open.serve_desk());
+            tokio::task::spawn_blocking(move || open.admit_waiting());
         }
         answered.await.unwrap_or_else(|_| {
             let detail = "the service ended before the document was taken";
@@ -294,30 +293,56 @@ impl Open {
         })
     }
 
-    /// Rounds until nobody waits.
-    fn serve_desk(&self) {
+    /// Prepares and admits until nobody waits.
+    fn admit_waiting(self: &Arc<Self>) {
         let mut scratch = Scratch::default();
+        let mut turn = Turn::new(self, |desk| desk.admitting = false);
         loop {
             let waiting: Vec<_> = {
                 let mut desk = self.desk();
                 if desk.waiting.is_empty() {
-                    desk.rounds -= 1;
+                    turn.end(&mut desk);
                     return;
                 }
-                let count = desk.waiting.len().min(IN_A_ROUND);
+                let count = desk.waiting.len().min(TOGETHER);
                 desk.waiting.drain(..count).collect()
             };
-            let prepared = self.prepare_round(&waiting, &mut scratch);
-            for (waiting, answer) in waiting.into_iter().zip(self.insert(prepared)) {
-                // Whoever has gone away needs no answer.
-                let _ = waiting
-                    .answer
-                    .send(answer.map_err(|refused| refused.problem));
+            let taken = self.admit(self.prepare_all(&waiting, &mut scratch));
+            let answers = waiting.into_iter().map(|one| one.answer).collect();
+            let begins = {
+                let mut desk = self.desk();
+                desk.taken.push((taken, answers));
+                !std::mem::replace(&mut desk.settling, true)
+            };
+            if begins {
+                let open = Arc::clone(self);
+                tokio::task::spawn_blocking(move || open.settle_taken());
             }
         }
     }
 
-    fn prepare_round(
+    /// Hands out answers until none is owed.
+    fn settle_taken(&self) {
+        let mut turn = Turn::new(self, |desk| desk.settling = false);
+        loop {
+            let taken = {
+                let mut desk = self.desk();
+                if desk.taken.is_empty() {
+                    turn.end(&mut desk);
+                    return;
+                }
+                std::mem::take(&mut desk.taken)
+            };
+            for (taken, receivers) in taken {
+                for (receiver, answer) in receivers.into_iter().zip(self.settle(taken)) {
+                    // Whoever has gone away needs no answer.
+                    let _ = receiver.send(answer.map_err(|refused| refused.problem));
+                }
+            }
+        }
+    }
+
+    fn prepare_all(
         &self,
         waiting: &[Waiting],
         scratch: &mut Scratch,
@@ -340,5 +365,33 @@ impl Open {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         // Every change of it is complete.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody's turn at the desk. It ends even if that panics, so that the next one can begin.
+struct Turn<'a> {
+    open: &'a Open,
+    leave: fn(&mut Desk),
+    ended: bool,
+}
+
+impl<'a> Turn<'a> {
+    fn new(open: &'a Open, leave: fn(&mut Desk)) -> Self {
+        let ended = false;
+        Self { open, leave, ended }
+    }
+
+    /// Ends it together with what was seen at the desk, so that nobody is overlooked.
+    fn end(&mut self, desk: &mut Desk) {
+        (self.leave)(desk);
+        self.ended = true;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            (self.leave)(&mut self.open.desk());
+        }
     }
 }
