@@ -367,6 +367,47 @@ mod tests {
         }
     }
 
+    /// As many as are walked side by side, one fewer, one more and several times as many, with chains of
+    /// very different lengths, some that end at what has expired and some that do not exist.
+    #[test]
+    fn many_keys_find_what_each_of_them_finds() {
+        let mut buckets = Buckets::default();
+        for number in 0..30_000u64 {
+            let side = [Side::Probing, Side::Full, Side::Full][number as usize % 3];
+            let key = mix((mix(number) % 60) * (mix(number + 1) % 60));
+            buckets.insert(key, (number, Glance::NOTHING, side), 0, |_| false);
+        }
+        for (first, count) in [
+            (0, ABREAST - 1),
+            (0, ABREAST),
+            (1, ABREAST + 1),
+            (0, 4000),
+            (9, 0),
+        ] {
+            let keys: Vec<u64> = (first..first + count as u64).map(mix).collect();
+            for low in [0, 20_000] {
+                let mut together: Vec<(u64, u64)> = Vec::new();
+                buckets.visit_all(
+                    &keys,
+                    |key| key,
+                    low,
+                    |key, number, _, side| {
+                        assert_eq!(side == Side::Probing, number % 3 == 0);
+                        together.push((key, number));
+                    },
+                );
+                let each = keys.iter().map(|&key| (key, found(&buckets, key, low)));
+                let mut apart: Vec<(u64, u64)> = each
+                    .flat_map(|(key, numbers)| numbers.into_iter().map(move |number| (key, number)))
+                    .collect();
+                assert!(count < 4000 || apart.len() > 5000);
+                together.sort_unstable();
+                apart.sort_unstable();
+                assert_eq!(together, apart);
+            }
+        }
+    }
+
     /// A shard in which some chains are long and most of what has expired is in the sorted part.
     #[test]
     fn chains_stand_side_by_side_after_growing() {
