@@ -288,20 +288,20 @@ impl Open {
             tokio::task::spawn_blocking(move || open.admit_waiting());
         }
         answered.await.unwrap_or_else(|_| {
-            let detail = "the service ended before the document was taken";
+            let detail = "the service ends before it can tell what became of the document: send it \
+                          again under the same id when it is back";
             Err(Problem::new(Code::Stopping, detail))
         })
     }
 
-    /// Prepares and admits until nobody waits.
+    /// Prepares and admits until nobody waits. A panic here ends the process, so a turn always ends.
     fn admit_waiting(self: &Arc<Self>) {
         let mut scratch = Scratch::default();
-        let mut turn = Turn::new(self, |desk| desk.admitting = false);
         loop {
             let waiting: Vec<_> = {
                 let mut desk = self.desk();
                 if desk.waiting.is_empty() {
-                    turn.end(&mut desk);
+                    desk.admitting = false;
                     return;
                 }
                 let count = desk.waiting.len().min(TOGETHER);
@@ -323,12 +323,11 @@ impl Open {
 
     /// Hands out answers until none is owed.
     fn settle_taken(&self) {
-        let mut turn = Turn::new(self, |desk| desk.settling = false);
         loop {
             let taken = {
                 let mut desk = self.desk();
                 if desk.taken.is_empty() {
-                    turn.end(&mut desk);
+                    desk.settling = false;
                     return;
                 }
                 std::mem::take(&mut desk.taken)
@@ -365,33 +364,5 @@ impl Open {
     fn desk(&self) -> MutexGuard<'_, Desk> {
         // Every change of it is complete.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Somebody's turn at the desk. It ends even if that panics, so that the next one can begin.
-struct Turn<'a> {
-    open: &'a Open,
-    leave: fn(&mut Desk),
-    ended: bool,
-}
-
-impl<'a> Turn<'a> {
-    fn new(open: &'a Open, leave: fn(&mut Desk)) -> Self {
-        let ended = false;
-        Self { open, leave, ended }
-    }
-
-    /// Ends it together with what was seen at the desk, so that nobody is overlooked.
-    fn end(&mut self, desk: &mut Desk) {
-        (self.leave)(desk);
-        self.ended = true;
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            (self.leave)(&mut self.open.desk());
-        }
     }
 }
