@@ -43,8 +43,8 @@ pub struct Report {
 /// If the manifest cannot be read; all else that is wrong is in the report.
 pub fn verify(disk: &dyn Disk) -> Result<Report> {
     let mut report = Report::default();
-    let deleted = deleted(disk)?;
-    walk(disk, &mut report, &deleted, &mut |_, _| Ok(()))?;
+    let source = Source::of(disk, Manifest::read(disk)?)?;
+    source.walk(&mut report, &mut |_, _| Ok(()))?;
     Ok(report)
 }
 
@@ -78,18 +78,28 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
 /// Makes a new collection of all documents that can still be read of a damaged one, in their order.
 /// They are checked and inserted anew, so their sequence numbers change, and where a kept document was
 /// lost so do verdicts. A document whose deletion cannot be read is there again, unless another follows
-/// under its id. Returns what was found, and the new collection.
+/// under its id. Settings that are given stand in for a manifest that was lost; the seals of the partitions
+/// tell whether they are those. Returns what was found, and the new collection.
 ///
 /// # Errors
-/// If the manifest cannot be read, or the new disk refuses.
+/// If the manifest cannot be read and no settings are given, no partition is of a collection with those that
+/// are, or the new disk refuses.
 pub fn repair(
     from: &dyn Disk,
+    settings: Option<&Settings>,
     to: Arc<dyn Disk>,
     options: Options,
 ) -> Result<(Report, Collection)> {
-    let settings = Manifest::read(from)?.settings;
-    let deleted = deleted(from)?;
-    let collection = Collection::create(to, &settings, options)?;
+    let manifest = match settings {
+        Some(settings) => Manifest::new(settings)?,
+        None => Manifest::read(from)?,
+    };
+    let source = Source::of(from, manifest)?;
+    if settings.is_some() && source.partitions == 0 {
+        let what = "no partition is of a collection with these settings";
+        return Err(Error::setting(what));
+    }
+    let collection = Collection::create(to, &source.manifest.settings, options)?;
     let mut findings = Vec::new();
     let mut reject = |_, error: &Error| {
         findings.push(error.to_string());
@@ -100,7 +110,7 @@ pub fn repair(
         ..Import::new(&collection, &mut reject)
     };
     let mut report = Report::default();
-    walk(from, &mut report, &deleted, &mut |number, document| {
+    source.walk(&mut report, &mut |number, document| {
         import.push(number, document)
     })?;
     import.flush()?;
@@ -108,50 +118,70 @@ pub fn repair(
     Ok((report, collection))
 }
 
-/// The numbers of rows that do not count any more.
-fn deleted(disk: &dyn Disk) -> Result<HashSet<u64>> {
-    let mut deleted = HashSet::new();
-    each_row(disk, &mut Report::default(), &mut |_, _, row| {
-        match row {
-            Row::Deleted { number, .. } => deleted.insert(*number),
-            Row::Moved { from, .. } => deleted.insert(*from),
-            Row::Document(_) => false,
-        };
-        Ok(())
-    })?;
-    Ok(deleted)
+/// A collection that nobody has open.
+struct Source<'a> {
+    disk: &'a dyn Disk,
+    manifest: Manifest,
+    /// The numbers of rows that do not count any more.
+    deleted: HashSet<u64>,
+    /// How many partitions can be read.
+    partitions: u64,
 }
 
-/// Calls back with every document that can be read and counts, and the number of its row.
-fn walk(
-    disk: &dyn Disk,
-    report: &mut Report,
-    deleted: &HashSet<u64>,
-    visit: &mut dyn FnMut(u64, Document) -> Result<()>,
-) -> Result<()> {
-    let (mut documents, mut unreadable) = (0, Vec::new());
-    let mut cached = Cached::new(disk)?;
-    each_row(disk, report, &mut |partition, number, row| {
-        let (Row::Document(document) | Row::Moved { document, .. }) = row else {
-            return Ok(());
-        };
-        cached.check(disk, partition, document);
-        match read_again(partition, document) {
-            Ok(_) if deleted.contains(&number) => Ok(()),
-            Ok(again) => {
-                documents += 1;
-                visit(number, again)
-            }
-            Err(error) => {
-                unreadable.push(format!("document '{}': {error}", shown(&document.id)));
-                Ok(())
-            }
-        }
-    })?;
-    report.documents += documents;
-    report.findings.append(&mut unreadable);
-    report.remade.append(&mut cached.wrong);
-    Ok(())
+impl<'a> Source<'a> {
+    fn of(disk: &'a dyn Disk, manifest: Manifest) -> Result<Self> {
+        let (mut report, mut deleted) = (Report::default(), HashSet::new());
+        each_row(disk, &manifest, &mut report, &mut |_, _, row| {
+            match row {
+                Row::Deleted { number, .. } => deleted.insert(*number),
+                Row::Moved { from, .. } => deleted.insert(*from),
+                Row::Document(_) => false,
+            };
+            Ok(())
+        })?;
+        Ok(Self {
+            disk,
+            manifest,
+            deleted,
+            partitions: report.partitions,
+        })
+    }
+
+    /// Calls back with every document that can be read and counts, and the number of its row.
+    fn walk(
+        &self,
+        report: &mut Report,
+        visit: &mut dyn FnMut(u64, Document) -> Result<()>,
+    ) -> Result<()> {
+        let (mut documents, mut unreadable) = (0, Vec::new());
+        let mut cached = Cached::new(&self.manifest)?;
+        each_row(
+            self.disk,
+            &self.manifest,
+            report,
+            &mut |partition, number, row| {
+                let (Row::Document(document) | Row::Moved { document, .. }) = row else {
+                    return Ok(());
+                };
+                cached.check(self.disk, partition, document);
+                match read_again(partition, document) {
+                    Ok(_) if self.deleted.contains(&number) => Ok(()),
+                    Ok(again) => {
+                        documents += 1;
+                        visit(number, again)
+                    }
+                    Err(error) => {
+                        unreadable.push(format!("document '{}': {error}", shown(&document.id)));
+                        Ok(())
+                    }
+                }
+            },
+        )?;
+        report.documents += documents;
+        report.findings.append(&mut unreadable);
+        report.remade.append(&mut cached.wrong);
+        Ok(())
+    }
 }
 
 /// Looks whether sketches are what was written for the kept documents, in their order.
@@ -166,11 +196,11 @@ struct Cached {
 }
 
 impl Cached {
-    fn new(disk: &dyn Disk) -> Result<Self> {
-        let manifest = Manifest::read(disk)?;
+    fn new(manifest: &Manifest) -> Result<Self> {
+        let seal = manifest.seal;
         Ok(Self {
-            seal: manifest.seal,
-            is_there: State::new(manifest.settings, manifest.seal)?.has_sketches(),
+            seal,
+            is_there: State::new(Arc::clone(&manifest.settings), seal)?.has_sketches(),
             reading: None,
             wrong: Vec::new(),
         })
@@ -212,10 +242,14 @@ fn read_again(partition: &Partition, document: &rows::Document) -> Result<Docume
 
 type VisitRow<'a> = dyn FnMut(&Partition, u64, &Row) -> Result<()> + 'a;
 
-fn each_row(disk: &dyn Disk, report: &mut Report, visit: &mut VisitRow<'_>) -> Result<()> {
-    let manifest = Manifest::read(disk)?;
+fn each_row(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    report: &mut Report,
+    visit: &mut VisitRow<'_>,
+) -> Result<()> {
     manifest.settings.plan()?;
-    let inventory = Inventory::take(disk, &manifest)?;
+    let inventory = Inventory::take(disk, manifest)?;
     let findings = inventory.findings.iter().map(ToString::to_string);
     report.findings.extend(findings);
     let mut expected = None;

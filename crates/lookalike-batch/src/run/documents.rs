@@ -360,9 +360,10 @@ fn is_plausible(seconds: f64) -> bool {
 }
 
 /// Seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless it says otherwise.
-/// Eight digits that may be a date, `20240310`, are neither; numbers from 10¹¹ on are no seconds.
+/// Eight digits that may be a date, `20240310`, are neither; numbers from 10¹¹ on are no seconds; and nothing
+/// is read that names a time zone, `[Asia/Shanghai]`, whose rules change.
 pub fn parse_time(text: &str) -> Option<f64> {
-    if is_compact_date(text) {
+    if is_compact_date(text) || text.contains('[') {
         return None;
     }
     if let Ok(number) = text.parse::<f64>() {

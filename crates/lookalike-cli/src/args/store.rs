@@ -48,12 +48,13 @@ pub(crate) struct StoreVerifyArgs {
 /// Make a new collection of all that can still be read of a damaged one
 ///
 /// The documents are checked and inserted anew in their order. So their sequence numbers change, and
-/// where a kept document was lost, so do verdicts. The damaged one stays as it is. Ends with 1 if
-/// something was lost.
+/// where a kept document was lost, so do verdicts. Documents are there again whose deletion was lost. The
+/// damaged one stays as it is. Ends with 1 if something was lost.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
-  lookalike store repair /var/lib/lookalike/news /var/lib/lookalike/news-mended")]
+Examples:
+  lookalike store repair /var/lib/lookalike/news /var/lib/lookalike/news-mended
+  lookalike store repair --settings news.json data/news data/news-mended")]
 pub(crate) struct StoreRepairArgs {
     /// The directory of the damaged collection
     #[arg(value_name = "DIR")]
@@ -62,6 +63,11 @@ pub(crate) struct StoreRepairArgs {
     /// The directory of the new one
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
+
+    /// The settings that it was made with, where its manifest is damaged or lost (JSON, as `store export`
+    /// writes and PUT /v1/collections/NAME takes them)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) settings: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) telling: StoreTelling,

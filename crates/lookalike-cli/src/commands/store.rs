@@ -79,10 +79,25 @@ fn verify_disk(disk: &Folder, directory: &Path, telling: &StoreTelling) -> Resul
 }
 
 fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
-    let from = existing(&args.directory)?;
+    let settings = args.settings.as_deref().map(settings_in).transpose()?;
+    let from = match settings {
+        // Its manifest may be missing; its directory may not.
+        Some(_) if args.directory.is_dir() => open(&args.directory),
+        _ => existing(&args.directory),
+    }?;
+    let was_there = args.new.exists();
     let to = Arc::new(fresh(&args.new)?);
-    let (report, collection) = store::repair(&from, to, Options::default())?;
+    let repaired = store::repair(&from, settings.as_ref(), to, Options::default());
+    if repaired.is_err() && !args.new.join(MANIFEST).exists() {
+        discard(&args.new, was_there);
+    }
+    let (report, collection) = repaired?;
     tell_findings(&report);
+    if !report.findings.is_empty() {
+        Printer::new(false).warn(
+            "documents whose deletion stood in what was lost, if there were any, are there again",
+        );
+    }
     let rows = collection.stats()?.rows;
     let words = format!(
         "{} have been read; {} made in {}\n",
@@ -286,7 +301,10 @@ fn existing(path: &Path) -> Result<Folder> {
             .collect();
         names.sort();
         match names.is_empty() {
-            true => bail!("{shown} is no collection: there is no file '{MANIFEST}' in it"),
+            true => bail!(
+                "{shown} is no collection: there is no file '{MANIFEST}' in it; if one was lost, `lookalike \
+                 store repair --settings FILE` makes a new collection of what is there"
+            ),
             false => bail!(
                 "{shown} is no collection, but has some: name one of {}",
                 names.join(", ")

@@ -69,8 +69,11 @@ impl Keys {
         }
         for (name, role) in Role::WITH_KEYS {
             let variable = format!("LOOKALIKE_{}_KEY", name.to_uppercase());
-            let Ok(key) = std::env::var(&variable) else {
+            let Some(key) = std::env::var_os(&variable) else {
                 continue;
+            };
+            let Some(key) = key.to_str() else {
+                bail!("{variable} is not UTF-8: a key is text of at least {SHORTEST} bytes");
             };
             if key.len() < SHORTEST {
                 bail!(
@@ -197,11 +200,19 @@ pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> 
     ))
 }
 
+/// Whether an authority, which is a name and perhaps a port, is of this machine alone.
 fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
+    let parts = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']'),
+        None => Some(host.split_at(host.find(':').unwrap_or(host.len()))),
     };
+    let Some((name, port)) = parts else {
+        return false;
+    };
+    let digits = port.strip_prefix(':').unwrap_or(port);
+    if digits.len() > 5 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
     let address = name
         .parse::<IpAddr>()
         .is_ok_and(|address| address.is_loopback());
@@ -285,6 +296,7 @@ mod tests {
             "127.0.0.1:7600",
             "127.1.2.3",
             "[::1]:7600",
+            "[::1]",
         ] {
             assert!(is_loopback(host), "{host}");
         }
@@ -295,6 +307,10 @@ mod tests {
             "[::2]:1",
             "10.0.0.1",
             "localhost.x",
+            "localhost:80@example.com",
+            "localhost:700000",
+            "[::1]x",
+            "[::1",
         ] {
             assert!(!is_loopback(host), "{host}");
         }

@@ -9,16 +9,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use lookalike::plan::Measure;
 use lookalike::text::Scratch;
-use lookalike_store::{Admitted, Answer, Collection, Error, Prepared, Verdict};
+use lookalike_store::{Admitted, Answer, Collection, Content, Document, Error, Prepared, Verdict};
 use rayon::prelude::*;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
 
 use super::problem::{Code, Problem};
 use super::wire;
 
 /// The most documents that are admitted together.
 const TOGETHER: usize = 1024;
+
+/// The most bytes of a text that is compared in time that grows with the product of the lengths, while all
+/// others wait for it.
+const IN_SEQUENCE: usize = 64 << 10;
 
 /// From so many bytes on, these are prepared by all threads.
 const MANY_BYTES: usize = 64 << 10;
@@ -64,8 +69,11 @@ struct Waiting {
     answer: Receiver,
 }
 
-/// Where an answer goes.
-type Receiver = oneshot::Sender<Result<Answer, Problem>>;
+/// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
+struct Receiver {
+    answer: oneshot::Sender<Result<Answer, Problem>>,
+    _room: OwnedSemaphorePermit,
+}
 
 /// A document that was not taken, and its id if it has one.
 pub(super) struct Refused {
@@ -177,11 +185,33 @@ impl Open {
             id: wire::id_of(sent),
             problem,
         })?;
+        self.check_length(&document)?;
         let id = document.id.clone();
         let prepared = self.collection.prepare(document, scratch);
         prepared.map_err(|error| Refused {
             id: Some(id),
             problem: self.problem(error),
+        })
+    }
+
+    fn check_length(&self, document: &Document) -> Result<(), Refused> {
+        let measure = self.collection.settings().matching.measure;
+        let (Measure::Levenshtein | Measure::Indel, Content::Text(text)) =
+            (measure, &document.content)
+        else {
+            return Ok(());
+        };
+        if text.len() <= IN_SEQUENCE {
+            return Ok(());
+        }
+        let detail = format!(
+            "the text has {} bytes: a collection that compares by edit distance takes at most \
+             {IN_SEQUENCE}",
+            text.len()
+        );
+        Err(Refused {
+            id: Some(document.id.clone()),
+            problem: Problem::new(Code::TooLarge, detail),
         })
     }
 
@@ -276,8 +306,16 @@ impl Open {
     ///
     /// # Errors
     /// If it is refused.
-    pub(super) async fn take(self: &Arc<Self>, document: Bytes) -> Result<Answer, Problem> {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        document: Bytes,
+        room: OwnedSemaphorePermit,
+    ) -> Result<Answer, Problem> {
         let (answer, answered) = oneshot::channel();
+        let answer = Receiver {
+            answer,
+            _room: room,
+        };
         let begins = {
             let mut desk = self.desk();
             desk.waiting.push(Waiting { document, answer });
@@ -335,7 +373,9 @@ impl Open {
             for (taken, receivers) in taken {
                 for (receiver, answer) in receivers.into_iter().zip(self.settle(taken)) {
                     // Whoever has gone away needs no answer.
-                    let _ = receiver.send(answer.map_err(|refused| refused.problem));
+                    let _ = receiver
+                        .answer
+                        .send(answer.map_err(|refused| refused.problem));
                 }
             }
         }

@@ -61,15 +61,17 @@ async fn check(asked: Asked, task: Task) -> Answered {
     }
     // While a body comes nothing keeps the collection from being deleted.
     drop(open);
-    let (document, _room) = reply::whole(reader, queue).await?;
+    let (document, room) = reply::whole(reader, queue).await?;
     let open = asked.service.collections.get(&collection)?;
     let answer = match task {
-        Task::Insert => open.take(document).await?,
+        Task::Insert => open.take(document, room).await?,
         Task::Query => {
             let is_short = document.len() <= SHORT;
             let ask = move || {
                 let answer = open.query(&document, &mut Scratch::default());
                 open.count_query(&answer);
+                // Until now, even if the client has gone away.
+                drop(room);
                 answer
             };
             let answer = match is_short {
@@ -146,7 +148,15 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
     let after: Option<Place> = parameters.get("after", "the `next` of the page before")?;
     let count = parameters.count("limit", CLUSTERS.0, CLUSTERS.1)?;
     let members = parameters.count("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
-    in_background(move || {
+    if count * members > MEMBERS.1 {
+        let detail = format!(
+            "{count} clusters with {members} members each may be more than the {} members that are \
+             listed at a time: give a smaller `limit` or fewer `members`",
+            MEMBERS.1
+        );
+        return Err(Problem::new(Code::BadRequest, detail));
+    }
+    reply::long(asked.service, move || {
         let after = after.map(|place| place.0);
         let page = open.collection.clusters(after, count, members);
         let page = page.map_err(|it| open.problem(it))?;
@@ -155,7 +165,7 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
             clusters: page.clusters.iter().map(Group::from).collect(),
             next: next.map(|slot| format!("{}-{}", slot.section, slot.index)),
         };
-        Ok(reply::json(StatusCode::OK, &page))
+        Ok(reply::text(&page))
     })
     .await
 }
@@ -166,13 +176,13 @@ pub(super) async fn cluster(asked: Asked) -> Answered {
     let id = asked.part("id");
     let parameters = Parameters::read(asked.query.as_deref(), &["members"])?;
     let members = parameters.count("members", MEMBERS.0, MEMBERS.1)?;
-    in_background(move || {
+    reply::long(asked.service, move || {
         match open
             .collection
             .cluster(&id, members)
             .map_err(|it| open.problem(it))?
         {
-            Some(cluster) => Ok(reply::json(StatusCode::OK, &Group::from(&cluster))),
+            Some(cluster) => Ok(reply::text(&Group::from(&cluster))),
             None => {
                 let shown: String = id.chars().take(60).collect();
                 let detail =

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::api::{Answered, Asked, CALLS};
 use super::collections::State;
@@ -33,7 +33,9 @@ fn readiness(states: &[(String, State)]) -> Response<Body> {
     }
     let mut ready = true;
     for (name, state) in states {
-        if let Some(names) = body[state.name()].as_array_mut() {
+        // Only states that are not ready have a list.
+        let names = body.get_mut(state.name());
+        if let Some(names) = names.and_then(Value::as_array_mut) {
             names.push(name.clone().into());
             ready = false;
         }

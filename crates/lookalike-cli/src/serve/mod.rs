@@ -46,6 +46,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use lookalike_store::{Options, Settings};
+use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -71,8 +72,8 @@ struct Service {
     queue: Arc<Semaphore>,
     /// A permit for each byte of answers that clients have not taken.
     held: Arc<Semaphore>,
-    /// A permit for each request that may compare texts.
-    comparing: Arc<Semaphore>,
+    /// A permit for each long answer that may be made at a time.
+    turns: Arc<Semaphore>,
 }
 
 impl Service {
@@ -89,7 +90,7 @@ impl Service {
             snapshots: snapshots.transpose()?,
             queue: Arc::new(Semaphore::new(config.limits.queue)),
             held: Arc::new(Semaphore::new(config.limits.queue)),
-            comparing: Arc::new(Semaphore::new(texts::COMPARING)),
+            turns: Arc::new(Semaphore::new(reply::TURNS)),
             config,
         })
     }
@@ -112,6 +113,8 @@ impl Service {
 
 /// Serves until a signal to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
+    // Texts are nobody else's to read.
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let config = Config::new(args)?;
     log_to_standard_error(config.log);
     rayon::ThreadPoolBuilder::new()

@@ -60,6 +60,9 @@ fn operation(call: &Call) -> Value {
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
     operation["responses"][status.to_string()] = good.clone();
+    if call.name == "ready" {
+        operation["responses"]["503"] = good.clone();
+    }
     if status == 201 && call.method == axum::http::Method::PUT {
         operation["responses"]["200"] = good;
     }
@@ -70,11 +73,11 @@ fn operation(call: &Call) -> Value {
     operation
 }
 
-/// Many values, a line each. OpenAPI 3.1 has no word for the schema of a line, 3.2 has `itemSchema`.
+/// Many values, a line each. OpenAPI 3.1 has no word for the schema of a line; 3.2 will take `itemSchema`.
 fn lines_of(line: Value) -> Value {
     json!({
-        "schema": { "type": "string", "description": "A JSON value a line; see itemSchema for each." },
-        "itemSchema": line,
+        "schema": { "type": "string", "description": "A JSON value a line; see x-itemSchema for each." },
+        "x-itemSchema": line,
     })
 }
 

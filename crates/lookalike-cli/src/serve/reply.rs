@@ -8,20 +8,56 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use bytes::{Buf, Bytes};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
-use super::api::Asked;
+use super::Service;
+use super::api::{Answered, Asked};
 use super::body::{MARK, Reader};
+use super::held::{self, Held};
 use super::problem::{Code, Problem};
 use super::stream::busy;
 
+/// How many long answers are made at a time.
+pub(super) const TURNS: usize = 2;
+
 /// An answer.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
-    let body = serde_json::to_vec(value).expect("what is answered serialises");
-    let mut response = Response::new(Body::from(body));
+    let mut response = as_json(Body::from(text(value)));
     *response.status_mut() = status;
+    response
+}
+
+/// An answer as it is sent.
+pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("what is answered serialises")
+}
+
+fn as_json(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     let kind = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+/// An answer that may take long to make or have many bytes: few are made at a time, and their bytes count
+/// until the client has taken them.
+///
+/// # Errors
+/// If it is none, or there is no room for it in time.
+pub(super) async fn long(
+    service: Arc<Service>,
+    work: impl FnOnce() -> Result<Vec<u8>, Problem> + Send + 'static,
+) -> Answered {
+    let limits = &service.config.limits;
+    let turn = Arc::clone(&service.turns).acquire_owned().await;
+    // The turn lasts until the answer counts, even if the client goes away.
+    let (text, _turn) = in_background(move || (work(), turn)).await;
+    let text = text?;
+    let bytes = text.len().min(limits.queue) as u32;
+    let room = Arc::clone(&service.held).acquire_many_owned(bytes);
+    let room = timeout(limits.body_timeout, room).await;
+    let room = room.map_err(|_| busy())?.ok();
+    Ok(as_json(held::body(Held::new(text.into(), [room, None]))))
 }
 
 /// An answer without a body.

@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderValue, Response, StatusCode, header};
 use lookalike::plan::SENTENCES;
 use lookalike::text::{Analyzer, Scratch};
 use lookalike::{Recipe, compare::Comparison};
 use lookalike_batch::NO_FINGERPRINT;
 use lookalike_batch::run::{Fingerprint, Fingerprinter, Sketch, weight_in_digits};
 use rayon::prelude::*;
-use serde::Deserialize;
-use serde_json::{Value, json};
-use tokio::time::timeout;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::api::{Answered, Asked};
-use super::held::{self, Held};
 use super::problem::{Code, Problem};
-use super::reply::{self, in_background};
-use super::stream::busy;
+use super::reply;
 use super::wire::{Fields, Object};
 use crate::args::{Notation, SketchMethod};
 use crate::comparison::{Case, Side};
@@ -33,24 +29,26 @@ const PAIRS: usize = 100;
 /// grows with the product of the lengths, and what is told of a text is a hundred times as long as it.
 const COMPARED: usize = 64 << 10;
 
-/// The most bytes of such a request: its texts, however they are escaped, and a recipe.
-const COMPARED_BODY: u64 = 1 << 20;
-
-/// How many such requests are worked on at a time.
-pub(super) const COMPARING: usize = 2;
+/// The most bytes of a request of which much more is told than it has: its texts, however they are
+/// escaped, and a recipe.
+const SHORT_BODY: u64 = 1 << 20;
 
 /// How many features are shown of a text that is compared.
 const TOP: usize = 20;
 
+/// The answer to a body of so many bytes.
 async fn answer(
     asked: Asked,
-    work: impl FnOnce(Fields) -> Result<Value, Problem> + Send + 'static,
+    most: u64,
+    work: impl FnOnce(Fields) -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Answered {
-    let most = asked.service.config.limits.document;
-    let (body, _room) = reply::body(asked, most).await?;
-    in_background(move || {
-        let value = work(Fields::read(&body)?)?;
-        Ok(reply::json(StatusCode::OK, &value))
+    let service = Arc::clone(&asked.service);
+    let most = most.min(service.config.limits.document);
+    let (body, room) = reply::body(asked, most).await?;
+    reply::long(service, move || {
+        let text = work(Fields::read(&body)?);
+        drop(room);
+        text
     })
     .await
 }
@@ -62,28 +60,12 @@ struct Pair {
     b: String,
 }
 
-/// Pairs of texts, each as `lookalike compare --json` has it.
+/// Pairs of texts, each as `lookalike compare --json` has it; one result is made at a time.
 pub(super) async fn compare(asked: Asked) -> Answered {
-    let service = Arc::clone(&asked.service);
-    let limits = service.config.limits;
-    let (body, _room) = reply::body(asked, limits.document.min(COMPARED_BODY)).await?;
-    let turn = Arc::clone(&service.comparing).acquire_owned().await;
-    // The turn lasts until the answer counts, even if the client goes away.
-    let (text, _turn) = in_background(move || (compare_all(&body), turn)).await;
-    let text = text?;
-    let bytes = text.len().min(limits.queue) as u32;
-    let room = Arc::clone(&service.held).acquire_many_owned(bytes);
-    let room = timeout(limits.body_timeout, room).await;
-    let room = room.map_err(|_| busy())?.ok();
-    let mut response = Response::new(held::body(Held::new(text.into(), [room, None])));
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-    Ok(response)
+    answer(asked, SHORT_BODY, compare_all).await
 }
 
-/// The answer, of which one result is made at a time.
-fn compare_all(body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let mut fields = Fields::read(body)?;
+fn compare_all(mut fields: Fields) -> Result<Vec<u8>, Problem> {
     let pairs: Vec<Object<Pair>> = fields.need("pairs")?;
     let recipe = fields.recipe("default")?;
     let matching = fields.matching()?;
@@ -130,7 +112,7 @@ fn compared(
 
 /// A fingerprint or signature for every text.
 pub(super) async fn fingerprint(asked: Asked) -> Answered {
-    answer(asked, |mut fields| {
+    answer(asked, u64::MAX, |mut fields| {
         let texts: Vec<String> = fields.need("texts")?;
         let recipe = fields.recipe("default")?;
         let sketch = sketch(&mut fields, &recipe)?;
@@ -146,10 +128,10 @@ pub(super) async fn fingerprint(asked: Asked) -> Answered {
                 maker.fingerprint(text, scratch).or_else(|| none.clone())
             })
             .collect();
-        Ok(json!({
-            "recipe": recipe.name,
-            "recipe_id": recipe.id().to_string(),
-            "fingerprints": fingerprints,
+        Ok(reply::text(&Made {
+            recipe: &recipe.name,
+            recipe_id: recipe.id().to_string(),
+            of_texts: OfTexts::Fingerprints(fingerprints),
         }))
     })
     .await
@@ -182,26 +164,57 @@ fn sketch(fields: &mut Fields, recipe: &Recipe) -> Result<Sketch, Problem> {
     })
 }
 
+/// What was made of the texts of a request, an entry each.
+#[derive(Serialize)]
+struct Made<'a> {
+    recipe: &'a str,
+    recipe_id: String,
+    #[serde(flatten)]
+    of_texts: OfTexts,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum OfTexts {
+    Fingerprints(Vec<Option<Fingerprint>>),
+    Results(Vec<Segments>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Segments {
+    Tokens(Vec<String>),
+    Terms(Vec<Term>),
+}
+
+#[derive(Serialize)]
+struct Term {
+    term: String,
+    count: u64,
+    weight: f64,
+    part: Option<String>,
+}
+
 /// The tokens of every text, or with `weights` its terms.
 pub(super) async fn segment(asked: Asked) -> Answered {
-    answer(asked, |mut fields| {
+    answer(asked, SHORT_BODY, |mut fields| {
         let texts: Vec<String> = fields.need("texts")?;
         let recipe = fields.recipe("jieba")?;
         let weights = fields.take("weights")?.unwrap_or(false);
         fields.end()?;
         check_count("texts", texts.len(), TEXTS)?;
         let analyzer = Analyzer::new(&recipe);
-        let results: Vec<Value> = texts
+        let results: Vec<_> = texts
             .par_iter()
             .map_init(Scratch::default, |scratch, text| match weights {
-                true => json!({ "terms": terms(&analyzer, text, scratch) }),
-                false => json!({ "tokens": tokens(&analyzer, text, scratch) }),
+                true => Segments::Terms(terms(&analyzer, text, scratch)),
+                false => Segments::Tokens(tokens(&analyzer, text, scratch)),
             })
             .collect();
-        Ok(json!({
-            "recipe": recipe.name,
-            "recipe_id": recipe.id().to_string(),
-            "results": results,
+        Ok(reply::text(&Made {
+            recipe: &recipe.name,
+            recipe_id: recipe.id().to_string(),
+            of_texts: OfTexts::Results(results),
         }))
     })
     .await
@@ -215,16 +228,14 @@ fn tokens(analyzer: &Analyzer, text: &str, scratch: &mut Scratch) -> Vec<String>
     tokens
 }
 
-fn terms(analyzer: &Analyzer, text: &str, scratch: &mut Scratch) -> Vec<Value> {
+fn terms(analyzer: &Analyzer, text: &str, scratch: &mut Scratch) -> Vec<Term> {
     let terms = analyzer.list(text, scratch).into_iter();
     terms
-        .map(|term| {
-            json!({
-                "term": term.text,
-                "count": term.count,
-                "weight": weight_in_digits(term.weight),
-                "part": term.part,
-            })
+        .map(|term| Term {
+            term: term.text,
+            count: term.count,
+            weight: weight_in_digits(term.weight),
+            part: term.part,
         })
         .collect()
 }

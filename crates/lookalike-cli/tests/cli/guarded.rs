@@ -63,6 +63,31 @@ fn an_address_that_others_reach_needs_a_key() {
     );
 }
 
+/// A service that was given a key never begins without one, and lets nobody else of the machine read
+/// what it stores.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_key_that_is_no_text_is_refused_and_files_are_private() {
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let mut command = place.command("serve --data data --listen 127.0.0.1:0");
+    let key = std::ffi::OsStr::from_bytes(b"\xff\xfe0123456789abcdef");
+    let ran = command.env("LOOKALIKE_ADMIN_KEY", key).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("LOOKALIKE_ADMIN_KEY is not UTF-8"), "{said}");
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    for path in ["data", "data/a", "data/a/manifest"] {
+        let mode = std::fs::metadata(place.path(path))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o077, 0, "{path}: {mode:o}");
+    }
+}
+
 #[test]
 fn keys_say_who_may_do_what() {
     let place = Place::new();

@@ -921,6 +921,46 @@ fn what_is_compared_is_bounded() {
     });
 }
 
+/// What one request can make the service do: much more is told of its texts than they have, or one is
+/// compared in time that grows with the square of its length.
+#[test]
+fn what_grows_out_of_proportion_is_bounded() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    let segment = |bytes: usize| {
+        let text = "a b".repeat(bytes / 3);
+        let body = json!({ "texts": [text], "recipe": "default", "weights": true });
+        service.post("/v1/segment", &body)
+    };
+    let terms = segment(1 << 19).json()["results"][0]["terms"].clone();
+    assert!(terms.as_array().is_some_and(|terms| !terms.is_empty()));
+    assert_eq!(segment(1 << 20).problem(), (413, "too_large".into()));
+
+    service.make("a", json!({ "measure": "indel", "threshold": 0.6 }));
+    let text = |bytes: usize| "abcd ".repeat(bytes)[..bytes].to_owned();
+    let most = service.post(INSERT, &document("most", &text(64 << 10)));
+    assert_eq!(most.status, 200, "{}", most.text());
+    let refused = service.post(INSERT, &document("more", &text((64 << 10) + 1)));
+    assert_eq!(refused.problem(), (413, "too_large".into()));
+    assert!(
+        refused.text().contains("has 65537 bytes"),
+        "{}",
+        refused.text()
+    );
+    service.make("b", json!({}));
+    let taken = service.post(
+        "/v1/collections/b/documents",
+        &document("more", &text((64 << 10) + 1)),
+    );
+    assert_eq!(taken.status, 200);
+
+    let clusters = |query: &str| service.get(&format!("/v1/collections/a/clusters?{query}"));
+    assert_eq!(clusters("limit=1000&members=100").status, 200);
+    let refused = clusters("limit=1000&members=101");
+    assert_eq!(refused.problem(), (400, "bad_request".into()));
+    assert!(refused.text().contains("100000"), "{}", refused.text());
+}
+
 #[test]
 fn answers_that_nobody_takes_have_one_bound_together() {
     let place = Place::new();

@@ -457,6 +457,8 @@ fn times_that_may_be_dates_or_milliseconds_are_refused() {
         ("20240310.0", None),
         ("20249999", None),
         ("\"2024-03-10\"", None),
+        ("\"2024-03-10T05:00:00+08:00\"", None),
+        ("\"2024-03-10T05:00:00[Asia/Shanghai]\"", Some("ISO 8601")),
         ("99999999999", None),
     ] {
         let later = "{\"text\":\"one two three\",\"at\":\"2024-05-01\"}\n";

@@ -236,6 +236,7 @@ fn damage_is_found_and_mended() {
         "{}",
         ran.err
     );
+    assert!(ran.err.contains("are there again"), "{}", ran.err);
     place.ok("store verify data/mended");
     let service = Service::launch(&place, "");
     while service.get("/readyz").json()["opening"] != json!([]) {}
@@ -246,6 +247,24 @@ fn damage_is_found_and_mended() {
         rows <= readable && rows + 2 >= readable,
         "{rows} of {readable}"
     );
+}
+
+/// With the settings that it was made with, a collection is mended whose manifest was lost.
+#[test]
+fn a_lost_manifest_is_mended() {
+    let place = place();
+    place.ok("store export data/a -o before.jsonl --settings a.json");
+    std::fs::remove_file(place.path("data/a/manifest")).unwrap();
+    place.refused("store repair data/a mended", &["manifest", "--settings"]);
+    place.write("b.json", r#"{"threshold":0.5}"#);
+    let ran = place.run("store repair data/a mended --settings b.json");
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("no partition is of"), "{}", ran.err);
+    assert!(!place.has("mended"));
+    place.ok("store repair data/a mended --settings a.json");
+    place.ok("store export mended -o after.jsonl");
+    let count = |name: &str| place.read(name).lines().count();
+    assert_eq!(count("before.jsonl"), count("after.jsonl"));
 }
 
 /// The database of the collection.

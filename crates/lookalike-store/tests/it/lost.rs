@@ -36,7 +36,7 @@ fn assert_is_noticed(disk: &Simulated, hand: &Hand, gone: &str) {
     let names_it = |it: &String| it.contains(gone);
     assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
     let new = Arc::new(Simulated::new());
-    let (report, _) = repair(disk, new, hand.options()).unwrap();
+    let (report, _) = repair(disk, None, new, hand.options()).unwrap();
     assert!(report.findings.iter().any(names_it), "{gone}: {report:?}");
     let refused = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Damaged, "{gone}: {refused}");
@@ -95,7 +95,7 @@ fn rows_behind_the_list_are_not_removed() {
     disk.open("partitions").unwrap().write_at(&list, 0).unwrap();
     assert_is_noticed(&disk, &hand, "0000000000000001.rows");
     let new = Arc::new(Simulated::new());
-    let (_, saved) = repair(&disk, new, hand.options()).unwrap();
+    let (_, saved) = repair(&disk, None, new, hand.options()).unwrap();
     assert!(saved.get("a").unwrap().is_some());
 }
 

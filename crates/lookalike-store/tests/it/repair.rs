@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lookalike_store::{Collection, Content, Disk, export, repair, verify};
+use lookalike_store::{Collection, Content, Disk, OnConflict, Settings, export, repair, verify};
 
 use crate::disk::Simulated;
 use crate::power::{Call, script};
@@ -53,7 +53,7 @@ fn said(document: &serde_json::Value) -> (String, String) {
 
 fn repaired(disk: &Simulated, hand: &Hand) -> (Vec<String>, Vec<serde_json::Value>) {
     let new = Simulated::new();
-    let (report, collection) = repair(disk, Arc::new(new.clone()), hand.options()).unwrap();
+    let (report, collection) = repair(disk, None, Arc::new(new.clone()), hand.options()).unwrap();
     let contents = contents(&collection);
     drop(collection);
     let after = verify(&new.copy()).unwrap();
@@ -71,6 +71,39 @@ fn nothing_is_lost_of_what_is_whole() {
     assert!(findings.is_empty(), "{findings:?}");
     let (before, after) = (before.iter().map(said), after.iter().map(said));
     assert!(before.eq(after));
+}
+
+/// The settings that are given stand in for a manifest that was lost, and no others do.
+#[test]
+fn settings_stand_in_for_a_manifest() {
+    let (disk, hand, before, _) = filled();
+    let made_with = lookalike_store::read_settings(&disk.copy()).unwrap();
+    let repair_with = |disk: &Simulated, settings: Option<&Settings>| {
+        let new = Arc::new(Simulated::new());
+        let repaired = repair(disk, settings, new.clone(), hand.options());
+        repaired.map_err(|error| (error.to_string(), new.names().unwrap()))
+    };
+    for damage in [false, true] {
+        let disk = disk.copy();
+        match damage {
+            true => disk.flip("manifest", 40, 2),
+            false => disk.remove("manifest").unwrap(),
+        }
+        let (without, _) = repair_with(&disk, None).unwrap_err();
+        assert!(without.contains("manifest"), "{without}");
+        let (report, collection) = repair_with(&disk, Some(&made_with)).unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+        let after = contents(&collection);
+        assert!(before.iter().map(said).eq(after.iter().map(said)));
+        let others = Settings {
+            on_conflict: OnConflict::Replace,
+            ..made_with.clone()
+        };
+        assert_ne!(others, made_with);
+        let (refused, names) = repair_with(&disk, Some(&others)).unwrap_err();
+        assert!(refused.contains("no partition"), "{refused}");
+        assert!(names.is_empty(), "{names:?}");
+    }
 }
 
 /// The name of the database of the only partition.
@@ -156,7 +189,8 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
             let damaged = disk.copy();
             damaged.flip(name, random.below(disk.length(name)), 3);
             let new = Simulated::new();
-            let Ok((report, collection)) = repair(&damaged.copy(), Arc::new(new), hand.options())
+            let Ok((report, collection)) =
+                repair(&damaged.copy(), None, Arc::new(new), hand.options())
             else {
                 panic!("'{name}' cannot be repaired");
             };
