@@ -29,7 +29,8 @@ pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 pub struct Options {
     /// What time it is.
     pub clock: Clock,
-    /// Nothing is taken that would leave less than this on the disk, in bytes.
+    /// Nothing is taken that would leave less than this on the disk, in bytes, but for documents that
+    /// let a partition go: they may have half of it.
     pub headroom: u64,
 }
 
@@ -137,7 +138,7 @@ impl Collection {
             )));
         }
         let manifest = Manifest::new(settings)?;
-        check_room(&*disk, &options, FILES_OF_A_COLLECTION)?;
+        check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
         // The manifest comes last: without it there is no collection.
         Listed::between(None, None).write(&*disk, manifest.seal)?;
         manifest.write(&*disk)?;
@@ -212,12 +213,10 @@ impl Collection {
             answers: vec![Err(error); documents.len()],
             last: 0,
         };
-        let bytes = documents.iter().map(|document| document.bytes() as u64);
-        let bytes = bytes.sum();
         if let Err(error) = self.check_running() {
             return refused(error);
         }
-        if let Err(error) = self.check_room(bytes) {
+        if let Err(error) = self.check_room_for(documents) {
             return self.answer_again(documents, &error);
         }
         let mut admitted = Admitted {
@@ -423,7 +422,22 @@ impl Collection {
     }
 
     fn check_room(&self, bytes: u64) -> Result<()> {
-        check_room(&*self.disk, &self.options, bytes)
+        check_room(&*self.disk, self.options.headroom, bytes)
+    }
+
+    /// Whether there is room for documents. Those that let a partition go may have half of the headroom
+    /// for it: a disk that is full of what is past the window would otherwise stay so.
+    fn check_room_for(&self, documents: &[Prepared]) -> Result<()> {
+        let bytes = documents.iter().map(|document| document.bytes() as u64);
+        let bytes = bytes.sum();
+        let refused = match self.check_room(bytes) {
+            Err(error) if error.kind() == ErrorKind::Full => error,
+            checked => return checked,
+        };
+        if self.state()?.lets_go(documents, (self.options.clock)()) {
+            return check_room(&*self.disk, self.options.headroom / 2, bytes);
+        }
+        Err(refused)
     }
 
     /// Why nothing is taken while the disk is nearly full, if it is.
@@ -466,10 +480,10 @@ pub struct ClusterPage {
 }
 
 /// Whether so many bytes leave the headroom; what a database adds is of the same order.
-fn check_room(disk: &dyn Disk, options: &Options, bytes: u64) -> Result<()> {
+fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
     let free = disk.free();
     let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
-    let needed = options.headroom.saturating_add(bytes.saturating_mul(4));
+    let needed = headroom.saturating_add(bytes.saturating_mul(4));
     if free >= needed {
         return Ok(());
     }

@@ -130,6 +130,8 @@ pub(crate) struct State {
     pub(crate) homes: VecDeque<Home>,
     /// The number of the next row.
     next: u64,
+    /// The most rows that are taken.
+    most_rows: u64,
     /// What is being collected; none before the first partition.
     open: Option<Batch>,
     /// What waits to be written or is being written.
@@ -154,6 +156,7 @@ impl State {
             moved: HashMap::new(),
             homes: VecDeque::new(),
             next: 1,
+            most_rows: MOST_ROWS,
             open: None,
             sealed: VecDeque::new(),
             expired: Vec::new(),
@@ -191,6 +194,15 @@ impl State {
             let verdict = self.verdict(ahead.found())?;
             Ok(Looked { ahead, verdict })
         })
+    }
+
+    /// Whether a partition is past the window when these documents are taken in.
+    pub(crate) fn lets_go(&self, documents: &[Prepared], now: Time) -> bool {
+        let stated = documents.iter().map(|document| document.time);
+        let arrivals = self.matcher.arrivals(stated, now);
+        arrivals
+            .iter()
+            .any(|arrival| self.matcher.has_expired(arrival))
     }
 
     /// Asks for the memory that a document will need when its turn comes.
@@ -517,12 +529,6 @@ impl State {
 
     /// Begins a partition if it is time, and lets go of those past the window.
     fn make_room(&mut self, document: &Prepared, arrival: &Arrival) -> Result<()> {
-        if self.next - self.low() >= MOST_ROWS {
-            return Err(Error::new(
-                ErrorKind::Full,
-                format!("the window has {MOST_ROWS} rows, which is the limit"),
-            ));
-        }
         // A document may be moved as well as stored.
         let units = 2 * (document.record.len() as u64 / UNIT) + (1 << 24);
         let full = |home: &Home| home.end + units > u64::from(u32::MAX);
@@ -532,6 +538,10 @@ impl State {
         }
         while let Some(number) = self.matcher.expired_section(arrival) {
             self.forget(number);
+        }
+        if self.next - self.low() >= self.most_rows {
+            let what = format!("the window has {} rows, which is the limit", self.most_rows);
+            return Err(Error::new(ErrorKind::Full, what));
         }
         Ok(())
     }
@@ -882,5 +892,42 @@ impl Texts for State {
     fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> lookalike::Result<()> {
         self.with_text(slot, |text| visit(text))
             .map_err(lookalike::Error::text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use lookalike::online::Window;
+
+    use super::*;
+
+    /// A window that is full takes documents again once its oldest partition is past.
+    #[test]
+    fn a_full_window_empties() {
+        let seconds = Duration::from_secs;
+        let settings = Arc::new(Settings {
+            window: Some(Window::new(seconds(24), seconds(5), false).unwrap()),
+            ..Settings::default()
+        });
+        let mut state = State::new(settings.clone(), 0).unwrap();
+        state.most_rows = 3;
+        let mut admit = |id: &str, seconds: i64| {
+            let text = format!("{id} is all that this says");
+            let document = orders::prepare(state.matcher.preparer(), &settings, id, text);
+            let now = Time(seconds * 1_000_000);
+            let looked = state.look_ahead(std::slice::from_ref(&document), now);
+            state.admit(&document, looked.into_iter().next().unwrap(), now)
+        };
+        for (id, second) in [("one", 100), ("two", 101), ("three", 102)] {
+            assert!(admit(id, second).is_ok(), "{id}");
+        }
+        for second in [102, 124] {
+            let refused = admit("four", second).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Full);
+            assert!(refused.to_string().contains("3 rows"), "{refused}");
+        }
+        assert!(admit("four", 125).is_ok());
     }
 }

@@ -154,10 +154,16 @@ fn long_enough(key: &[u8]) -> Choice {
     Choice::from(u8::from(key.len() >= SHORTEST))
 }
 
+/// Reads the line of a key. What `sha256sum` prints after the digits, the `-` of its standard input, may
+/// be left where it is.
 fn parse(line: &str) -> Option<(Role, [u8; 32])> {
-    let (name, key) = line.split_once(char::is_whitespace)?;
+    let mut words = line.split_whitespace();
+    let (name, key) = (words.next()?, words.next()?);
+    if words.any(|word| word != "-") {
+        return None;
+    }
     let (_, role) = Role::WITH_KEYS.iter().find(|(known, _)| *known == name)?;
-    let digits = key.trim().strip_prefix("sha256:")?;
+    let digits = key.strip_prefix("sha256:")?;
     let is_hex = digits.len() == 64 && digits.bytes().all(|c| c.is_ascii_hexdigit());
     let mut hash = [0; 32];
     for (at, byte) in hash.iter_mut().enumerate().take(32 * usize::from(is_hex)) {
@@ -230,7 +236,7 @@ mod tests {
         for (role, key) in lines {
             let hash = Sha256::digest(key.as_bytes());
             let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-            keys.read(&format!("# a key\n{role} sha256:{digits}\n"))
+            keys.read(&format!("# a key\n{role} sha256:{digits}  -\n"))
                 .unwrap();
         }
         keys
@@ -277,7 +283,9 @@ mod tests {
 
     #[test]
     fn lines_that_are_no_keys_are_refused() {
+        let followed = format!("read sha256:{} more", "0".repeat(64));
         for line in [
+            followed.as_str(),
             "read",
             "root sha256:00",
             "read sha256:0g",

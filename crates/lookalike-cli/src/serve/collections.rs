@@ -17,6 +17,7 @@ use lookalike_store::{Collection, Folder, Options, Settings};
 
 use super::desk::Open;
 use super::problem::{Code, Problem};
+use super::wire;
 use crate::output::about;
 
 /// The longest name.
@@ -180,8 +181,10 @@ impl Collections {
             Some(State::Open(open)) if open.collection.settings() == settings => {
                 return Ok((Arc::clone(open), false));
             }
-            Some(State::Open(_)) => {
-                let detail = format!("there is a collection '{name}' with other settings");
+            Some(State::Open(open)) => {
+                let difference = wire::difference(open.collection.settings(), settings);
+                let detail =
+                    format!("there is a collection '{name}' with other settings: {difference}");
                 return Err(Problem::new(Code::CollectionConflict, detail));
             }
             Some(other) => return Err(other.problem(name)),
@@ -356,7 +359,8 @@ impl State {
         let held = files.iter().find(holds)?;
         let path = path.display();
         Some(Self::Failed(format!(
-            "{path} has '{held}' and no '{MANIFEST}': put it back, or move the directory away"
+            "{path} has '{held}' and no '{MANIFEST}': put it back, have it written anew by `lookalike \
+             store repair --settings`, or move the directory away"
         )))
     }
 

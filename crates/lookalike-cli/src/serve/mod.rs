@@ -136,6 +136,7 @@ async fn serve(config: Config) -> Result<()> {
     let tls = config.tls.as_ref().map(connections::tls).transpose()?;
     let listen = config.listen;
     let drain = config.limits.drain;
+    let is_readable = !listen.ip().is_loopback() && tls.is_none();
     let service = Arc::new(Service::new(config)?);
     let listener = TcpListener::bind(listen).await;
     let listener = listener.map_err(about(format!("cannot listen on {listen}")))?;
@@ -144,6 +145,12 @@ async fn serve(config: Config) -> Result<()> {
         .map_err(about("the address listened on"))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     tracing::info!("listening on {scheme}://{address}");
+    if is_readable {
+        tracing::warn!(
+            "keys and texts go over the network as they are: give --tls-cert and --tls-key, unless a proxy \
+             before this one encrypts"
+        );
+    }
     let opening = Arc::clone(&service);
     tokio::task::spawn_blocking(move || {
         opening.collections.open_all();

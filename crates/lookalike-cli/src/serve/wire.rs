@@ -616,6 +616,28 @@ impl From<&Settings> for Chosen {
     }
 }
 
+/// In what settings that are asked for differ from those of a collection.
+pub(super) fn difference(known: &Settings, asked: &Settings) -> String {
+    let fields = |settings| match serde_json::to_value(Chosen::from(settings)) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    };
+    let (known, asked) = (fields(known), fields(asked));
+    let mut names: Vec<_> = known.keys().chain(asked.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let value = |fields: &Map<String, Value>, name: &str| {
+        let value = fields.get(name).unwrap_or(&Value::Null);
+        beginning(&value.to_string())
+    };
+    let differ = names.iter().filter(|it| known.get(**it) != asked.get(**it));
+    let told = differ.map(|it| {
+        let (known, asked) = (value(&known, it), value(&asked, it));
+        format!("its `{it}` is {known}, not {asked}")
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
 /// The name of a recipe that is built in, else its TOML.
 fn told_recipe(recipe: &Recipe) -> String {
     match Recipe::named(&recipe.name) {

@@ -364,6 +364,9 @@ fn collections_are_made_shown_and_deleted() {
     assert!(recipe.text().contains(shown["recipe_id"].as_str().unwrap()));
     let other = service.put(path, &json!({ "threshold": 0.8 }));
     assert_eq!(other.problem(), (409, "collection_conflict".into()));
+    let differ = "its `refresh` is true, not null; its `skew` is \"5m\", not null; its `threshold` is 0.9, \
+                  not 0.8; its `window` is \"2d\", not null";
+    assert!(other.json()["detail"].as_str().unwrap().ends_with(differ));
     service.make(
         "codes",
         json!({ "method": "simhash", "measure": "none", "holds": "fingerprints" }),
@@ -607,6 +610,14 @@ fn it_says_what_it_is() {
         Some(&json!("#/components/schemas/AnswerToALine"))
     );
     service.post("/v1/collections/a/documents", &document("x", "some text"));
+    // The bytes of a document are given back just after its answer.
+    let settled = || {
+        let metrics = service.get("/metrics").text();
+        let is_idle = metrics.contains("lookalike_queue_bytes 0\n");
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(!is_idle) * 10));
+        is_idle
+    };
+    assert!((0..1000).any(|_| settled()));
     let metrics = service.get("/metrics").text();
     for line in [
         "lookalike_documents_total{collection=\"a\",result=\"kept\"} 1",

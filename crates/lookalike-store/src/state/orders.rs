@@ -173,7 +173,12 @@ impl Case {
     }
 }
 
-fn prepare(preparer: &Preparer, settings: &Settings, id: &str, text: String) -> Prepared {
+pub(super) fn prepare(
+    preparer: &Preparer,
+    settings: &Settings,
+    id: &str,
+    text: String,
+) -> Prepared {
     let document = Document {
         id: id.to_owned(),
         content: Content::Text(text),

@@ -6,13 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use lookalike_store::{
-    Answer, Collection, Disk, DiskFile, Document, Error, ErrorKind, Folder, Settings, export,
-    verify,
+    Answer, Collection, Disk, DiskFile, Document, Error, ErrorKind, Folder, Result, Settings,
+    export, verify,
 };
 
 use crate::disk::{Fault, Simulated, UNREADABLE};
 use crate::power::{Call, make_or_open, replacing_script, script};
-use crate::support::{Hand, Random, document, prepare, text};
+use crate::support::{Hand, Random, document, prepare, settings, text};
 
 const FAULTS: [Fault; 3] = [
     Fault::Error(io::ErrorKind::Other),
@@ -257,6 +257,40 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     assert!(collection.get("a").unwrap().is_none());
     disk.set_free(1 << 30);
     assert!(collection.insert(&documents).remove(0).is_ok());
+}
+
+/// What is past the window makes room on a full disk.
+#[test]
+fn a_full_disk_empties_with_the_window() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let mut options = hand.options();
+    options.headroom = 1 << 20;
+    let settings = settings(Some((24, false)));
+    let collection = Collection::create(Arc::new(disk.clone()), &settings, options).unwrap();
+    let insert = |id: &str, seconds: i64| {
+        hand.set(seconds * 1_000_000);
+        let text = format!("{id} is all that this says");
+        let documents = prepare(&collection, vec![document(id, &text, None)]);
+        collection.insert(&documents).remove(0)
+    };
+    let rows = || {
+        disk.names()
+            .unwrap()
+            .iter()
+            .filter(|it| it.ends_with(".rows"))
+            .count()
+    };
+    assert!(insert("one", 100).is_ok());
+    disk.set_free((1 << 20) - 1);
+    let full = |answer: Result<Answer>| answer.unwrap_err().kind() == ErrorKind::Full;
+    assert!(full(insert("two", 124)));
+    disk.set_free(1 << 19);
+    assert!(full(insert("two", 125)));
+    disk.set_free((1 << 20) - 1);
+    assert!(insert("two", 125).is_ok());
+    assert_eq!(rows(), 1);
+    assert!(collection.get("one").unwrap().is_none());
+    assert!(full(insert("three", 126)));
 }
 
 /// Deletions are written as well.

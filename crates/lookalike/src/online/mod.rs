@@ -318,11 +318,16 @@ impl Matcher {
     /// The number of the oldest section if all that is in it is past the window, unless it is the
     /// newest section too.
     pub fn expired_section(&self, arrival: &Arrival) -> Option<u64> {
-        let window = self.window.as_ref()?;
         let oldest = self.sections.oldest_of_several()?;
-        window
-            .has_passed(oldest.newest_time(), arrival.clock)
-            .then(|| oldest.number())
+        self.has_expired(arrival).then(|| oldest.number())
+    }
+
+    /// Whether all that is in the oldest section is past the window at this arrival.
+    pub fn has_expired(&self, arrival: &Arrival) -> bool {
+        match (&self.window, self.sections.oldest()) {
+            (Some(window), Some(oldest)) => window.has_passed(oldest.newest_time(), arrival.clock),
+            _ => false,
+        }
     }
 
     /// Forgets the oldest section.
