@@ -529,6 +529,11 @@ impl State {
 
     /// Begins a partition if it is time, and lets go of those past the window.
     fn make_room(&mut self, document: &Prepared, arrival: &Arrival) -> Result<()> {
+        let is_full = self.next - self.low() >= self.most_rows;
+        if is_full && !self.matcher.has_expired(arrival) {
+            let what = format!("the window has {} rows, which is the limit", self.most_rows);
+            return Err(Error::new(ErrorKind::Full, what));
+        }
         // A document may be moved as well as stored.
         let units = 2 * (document.record.len() as u64 / UNIT) + (1 << 24);
         let full = |home: &Home| home.end + units > u64::from(u32::MAX);
@@ -538,10 +543,6 @@ impl State {
         }
         while let Some(number) = self.matcher.expired_section(arrival) {
             self.forget(number);
-        }
-        if self.next - self.low() >= self.most_rows {
-            let what = format!("the window has {} rows, which is the limit", self.most_rows);
-            return Err(Error::new(ErrorKind::Full, what));
         }
         Ok(())
     }
@@ -929,5 +930,8 @@ mod tests {
             assert!(refused.to_string().contains("3 rows"), "{refused}");
         }
         assert!(admit("four", 125).is_ok());
+        // Those of which nothing was taken began no partition.
+        let partitions = state.homes.iter().map(|home| (home.number, home.first));
+        assert!(partitions.eq([(2, 2), (3, 3), (4, 4)]));
     }
 }

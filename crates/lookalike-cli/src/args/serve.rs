@@ -221,7 +221,7 @@ pub(crate) struct ServeArgs {
 
     /// What is left free on the disk: nothing is taken that would leave less
     ///
-    /// The default is 256Mi.
+    /// Documents by which a part of the window goes may have half of it. The default is 256Mi.
     #[arg(
         long,
         value_name = "SIZE",
