@@ -4,7 +4,9 @@
 //! this machine, so the figures include HTTP, JSON and the client's own work on the same cores. The
 //! answers are checked: put in the order of their sequence numbers, the documents get the verdicts of
 //! `lookalike dedup`. So do those of a service that is killed again and again while they come, in a window
-//! that most of them leave.
+//! that most of them leave. With twenty million in the window: [`large`].
+
+mod large;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -66,8 +68,22 @@ const WINDOW: &str = "180d";
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Selection {
+    /// Nothing but many titles in the window; takes 20 GB of disk.
+    #[arg(long)]
+    large: bool,
+    /// How many.
+    #[arg(long, default_value_t = 20_000_000, requires = "large")]
+    many: usize,
+}
+
 /// Measures on real titles and articles.
-pub fn run(data: &Path) -> Result<()> {
+pub fn run(data: &Path, selection: &Selection) -> Result<()> {
+    if selection.large {
+        return large::run(data, selection.many);
+    }
     let folder = tempfile::tempdir()?;
     let titles = Corpus::real(data, "zh_short.tsv", folder.path())?;
     let stream = Titles::read(&titles)?;
@@ -97,6 +113,7 @@ pub fn smoke() -> Result<()> {
     };
     let (titles, english) = (made(Kind::Short, 5000), made(Kind::English, 200));
     measure(&titles, &english, &sizes, &mut Vec::new())?;
+    large::smoke(&titles)?;
     let days = (0..titles.len()).map(|at| at as i64 / 10).collect();
     let stream = Titles {
         texts: titles,
@@ -151,14 +168,14 @@ fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
         let part = documents.len() as f64 / kills as f64 / 1.5e5;
         let after = Duration::from_secs_f64(2.0 * share * part);
         let rest = &documents[answered.len()..];
-        answered.extend(service.killed_while(&killed_path(), rest, after)?);
+        answered.extend(service.killed_while(&documents_path("killed"), rest, after)?);
         ready = ready.max(service.restart()?);
     }
     // The rest, and some that were answered: what has left the window is forgotten.
     let again = answered.len().saturating_sub(AGAIN);
     let body = documents[again..].join("\n");
     let kind = "application/x-ndjson";
-    let answers = service.request("POST", &killed_path(), kind, body.as_bytes())?;
+    let answers = service.request("POST", &documents_path("killed"), kind, body.as_bytes())?;
     let mut answers = parsed(&answers)?;
     for (now, before) in answers.iter().zip(&answered[again..]) {
         ensure!(now == before, "{before:?} was answered, and now {now:?}");
@@ -178,8 +195,8 @@ fn parsed(answers: &str) -> Result<Vec<Answer>> {
     Ok(answers.collect::<Result<_, _>>()?)
 }
 
-fn killed_path() -> String {
-    "/v1/collections/killed/documents".to_owned()
+fn documents_path(collection: &str) -> String {
+    format!("/v1/collections/{collection}/documents")
 }
 
 /// Lines with a document each; ids are numbers from `from` on.
@@ -332,7 +349,7 @@ impl Service {
     fn single_answers(&self, documents: &[String]) -> Result<String> {
         self.request(
             "POST",
-            "/v1/collections/single/documents",
+            &documents_path("single"),
             "application/x-ndjson",
             documents.join("\n").as_bytes(),
         )
@@ -391,7 +408,7 @@ fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
 /// All documents of a corpus in one request, into an empty collection.
 fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>) -> Result<()> {
     service.make(name, &json!({}))?;
-    let path = format!("/v1/collections/{name}/documents");
+    let path = documents_path(name);
     let body = documents.join("\n");
     let started = Instant::now();
     let answers = service.request("POST", &path, "application/x-ndjson", body.as_bytes())?;

@@ -95,7 +95,7 @@ enum Command {
     /// Check and insert, durably; memory, single documents and opening.
     Serve(serve::Selection),
     /// The same as clients of the service meet it.
-    Http,
+    Http(http::Selection),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
     /// Puts the results into the documents.
@@ -126,7 +126,7 @@ fn main() -> Result<()> {
             | Command::LiveTexts
             | Command::Measures
             | Command::Serve(_)
-            | Command::Http
+            | Command::Http(_)
             | Command::Audit
     );
     if timed && !busy {
@@ -167,7 +167,7 @@ fn main() -> Result<()> {
         Command::Planted => planted::run(&data),
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve(selection) => serve::run(&data, &selection),
-        Command::Http => http::run(&data),
+        Command::Http(selection) => http::run(&data, &selection),
         Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -466,7 +466,7 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
 }
 
 /// A title of a large stream: one of four parts of two real ones, or a repeat of an earlier one.
-fn made(at: usize, titles: &[String]) -> String {
+pub(crate) fn made(at: usize, titles: &[String]) -> String {
     let mut seed = mix(at as u64);
     let mut at = at as u64;
     while at > 0 && seed % 100 < REPEATED {
