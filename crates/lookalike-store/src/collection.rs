@@ -233,9 +233,10 @@ impl Collection {
 
     /// Answers for those that are there already, and refuses all others.
     fn answer_again(&self, documents: &[Prepared], refusal: &Error) -> Admitted {
-        let mut last = 0;
+        let (now, mut last) = ((self.options.clock)(), 0);
         let mut answer = |document: &Prepared| {
-            let (answer, number) = self.state()?.again(document)?.ok_or(refusal.clone())?;
+            let again = self.state()?.again(document, now)?;
+            let (answer, number) = again.ok_or_else(|| refusal.clone())?;
             last = last.max(number);
             Ok(answer)
         };

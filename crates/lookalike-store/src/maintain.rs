@@ -1,6 +1,6 @@
 //! Looking after a collection: is all of it as it was written, and how to carry it elsewhere.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Write};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::collection::{Collection, Options, copy, stored};
 use crate::disk::Disk;
-use crate::document::{Content, Document, Verdict, shown};
+use crate::document::{Content, Document, Stored, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, names};
@@ -44,7 +44,7 @@ pub struct Report {
 pub fn verify(disk: &dyn Disk) -> Result<Report> {
     let mut report = Report::default();
     let source = Source::of(disk, Manifest::read(disk)?)?;
-    source.walk(&mut report, &mut |_, _| Ok(()))?;
+    source.walk(&mut report, &mut |_, _, _| Ok(()))?;
     Ok(report)
 }
 
@@ -110,7 +110,7 @@ pub fn repair(
         ..Import::new(&collection, &mut reject)
     };
     let mut report = Report::default();
-    source.walk(&mut report, &mut |number, document| {
+    source.walk_in_order(&mut report, &mut |number, document| {
         import.push(number, document)
     })?;
     import.flush()?;
@@ -124,6 +124,10 @@ struct Source<'a> {
     manifest: Manifest,
     /// The numbers of rows that do not count any more.
     deleted: HashSet<u64>,
+    /// Where documents were moved to: the row and the time, by the sequence number.
+    moved: HashMap<u64, (u64, Time)>,
+    /// The number of the first row that can be read.
+    first: u64,
     /// How many partitions can be read.
     partitions: u64,
 }
@@ -131,27 +135,83 @@ struct Source<'a> {
 impl<'a> Source<'a> {
     fn of(disk: &'a dyn Disk, manifest: Manifest) -> Result<Self> {
         let (mut report, mut deleted) = (Report::default(), HashSet::new());
-        each_row(disk, &manifest, &mut report, &mut |_, _, row| {
+        let (mut moved, mut first) = (HashMap::new(), u64::MAX);
+        each_row(disk, &manifest, &mut report, &mut |_, number, row| {
+            first = first.min(number);
             match row {
-                Row::Deleted { number, .. } => deleted.insert(*number),
-                Row::Moved { from, .. } => deleted.insert(*from),
-                Row::Document(_) => false,
-            };
+                Row::Deleted { number, .. } => drop(deleted.insert(*number)),
+                Row::Moved {
+                    from,
+                    seq,
+                    document,
+                    ..
+                } => {
+                    deleted.insert(*from);
+                    moved.insert(*seq, (number, document.time));
+                }
+                Row::Document(_) => {}
+            }
             Ok(())
         })?;
+        moved.retain(|_, (number, _)| !deleted.contains(number));
         Ok(Self {
             disk,
             manifest,
             deleted,
+            moved,
+            first,
             partitions: report.partitions,
         })
     }
 
-    /// Calls back with every document that can be read and counts, and the number of its row.
-    fn walk(
+    /// Calls back with every document that can be read and counts, in the order of their sequence numbers:
+    /// one that was moved behind those that repeat it comes in its place, from where it was first if that
+    /// can be read.
+    fn walk_in_order(
         &self,
         report: &mut Report,
         visit: &mut dyn FnMut(u64, Document) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = HashSet::new();
+        if self.moved.keys().any(|&seq| seq < self.first) {
+            self.walk(&mut Report::default(), &mut |number, row, document| {
+                let Row::Moved { seq, .. } = row else {
+                    return Ok(());
+                };
+                if *seq >= self.first || !self.counts(number) {
+                    return Ok(());
+                }
+                done.insert(*seq);
+                visit(number, document)
+            })?;
+        }
+        self.walk(report, &mut |number, row, mut document| match row {
+            Row::Document(_) => {
+                if let Some(&(_, time)) = self.moved.get(&number) {
+                    done.insert(number);
+                    document.time = Some(time);
+                } else if !self.counts(number) {
+                    return Ok(());
+                }
+                visit(number, document)
+            }
+            Row::Moved { seq, .. } if self.counts(number) && done.insert(*seq) => {
+                visit(number, document)
+            }
+            _ => Ok(()),
+        })
+    }
+
+    fn counts(&self, number: u64) -> bool {
+        !self.deleted.contains(&number)
+    }
+
+    /// Calls back with every document that can be read, whether its row counts or not, with the number of
+    /// the row.
+    fn walk(
+        &self,
+        report: &mut Report,
+        visit: &mut dyn FnMut(u64, &Row, Document) -> Result<()>,
     ) -> Result<()> {
         let (mut documents, mut unreadable) = (0, Vec::new());
         let mut cached = Cached::new(&self.manifest)?;
@@ -165,10 +225,9 @@ impl<'a> Source<'a> {
                 };
                 cached.check(self.disk, partition, document);
                 match read_again(partition, document) {
-                    Ok(_) if self.deleted.contains(&number) => Ok(()),
                     Ok(again) => {
-                        documents += 1;
-                        visit(number, again)
+                        documents += u64::from(self.counts(number));
+                        visit(number, row, again)
                     }
                     Err(error) => {
                         unreadable.push(format!("document '{}': {error}", shown(&document.id)));
@@ -335,28 +394,43 @@ struct Line {
     similarity: Option<f64>,
 }
 
-/// Writes every document of a collection, one JSON object a line, in the order of their rows: `id`,
-/// `time_us`, `text` or `fingerprint`, `meta`, `seq`, and of those that repeat another `of` and
-/// `similarity`. Returns how many.
+/// Writes every document of a collection, one JSON object a line, in the order of their sequence numbers:
+/// `id`, `time_us`, `text` or `fingerprint`, `meta`, `seq`, and of those that repeat another `of` and
+/// `similarity`. The time of a document whose window runs from its last repeat may be that of the repeat.
+/// Returns how many.
 ///
 /// # Errors
 /// If a file is damaged, or `out` refuses.
 pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
-    let (low, last) = {
+    let (low, last, moved) = {
         let state = collection.state()?;
-        (state.low(), state.last())
+        (state.low(), state.last(), state.moved_from_before())
     };
     let mut count = 0;
-    for number in low..=last {
+    for seq in moved.into_iter().chain(low..=last) {
         let state = collection.state()?;
+        let number = state.number_of(seq);
         if state.is_gone(number) {
             continue;
         }
-        let Some(known) = state.known(number)? else {
+        // The row of a document that was moved here stands behind those that repeat it.
+        let Some(known) = state.known(number)?.filter(|known| known.seq == seq) else {
             continue;
         };
         let stored = stored(&state, &known)?;
         drop(state);
+        let line = Line::from(stored);
+        let written = serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from);
+        written
+            .and_then(|()| out.write_all(b"\n"))
+            .map_err(|error| Error::disk("cannot write", "export", &error))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+impl From<Stored> for Line {
+    fn from(stored: Stored) -> Self {
         let evidence = match stored.answer.verdict {
             Verdict::Kept => None,
             Verdict::Duplicate(evidence) => Some(evidence),
@@ -365,7 +439,7 @@ pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
             Content::Text(text) => (Some(text), None),
             Content::Fingerprint(code) => (None, Some(format!("{code:032x}"))),
         };
-        let line = Line {
+        Self {
             id: stored.answer.id,
             time_us: stored.answer.time.0,
             text,
@@ -374,14 +448,8 @@ pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
             seq: stored.answer.seq,
             similarity: evidence.as_ref().map(|evidence| evidence.similarity),
             of: evidence.map(|evidence| evidence.of),
-        };
-        let written = serde_json::to_writer(&mut *out, &line).map_err(std::io::Error::from);
-        written
-            .and_then(|()| out.write_all(b"\n"))
-            .map_err(|error| Error::disk("cannot write", "export", &error))?;
-        count += 1;
+        }
     }
-    Ok(count)
 }
 
 /// What an import has brought.
@@ -399,7 +467,8 @@ pub struct Imported {
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads the lines of an export and inserts the documents in their order, with their times. Verdicts
-/// fall anew, and are the same if nothing was deleted or late. Lines that are none of an export, or whose
+/// fall anew, and are the same if nothing was deleted or late and nothing of the export is past the window.
+/// Lines that are none of an export, or whose
 /// document is not taken, are handed to `reject` with their number and the reason.
 ///
 /// # Errors

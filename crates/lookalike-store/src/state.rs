@@ -222,15 +222,16 @@ impl State {
     ) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
         let arrival = self.matcher.arrival(document.time, now);
-        if let Some(first) = self.first_answer(document, known.as_ref())? {
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
             return Ok(first);
         }
-        let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         if arrival.late {
+            let replaced = known.as_ref().and_then(|known| self.slot_of(known));
             return self.answer_without(replaced, document, &arrival);
         }
         self.make_room(document, &arrival)?;
-        // What has expired by now is not replaced any more.
+        // What has gone with its partition by now is not replaced any more.
+        let known = known.filter(|known| !self.is_gone(known.number));
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         let (now, verdict) = self.check_without(replaced, looked?, &document.online, &arrival)?;
         let moving = self.to_move(now.found())?;
@@ -241,12 +242,20 @@ impl State {
         self.store(document, arrival.time, verdict, &now, moving)
     }
 
-    /// What the document was answered that is known under the id, if it says the same.
+    /// What the document was answered that is known under the id, if it says the same. One that is past
+    /// the window at this arrival is not known any more, whether it is still on disk or not.
     ///
     /// # Errors
     /// If it says something else and is not to be replaced.
-    fn first_answer(&self, document: &Prepared, known: Option<&Known>) -> Result<Option<Answer>> {
-        let Some(known) = known else { return Ok(None) };
+    fn first_answer(
+        &self,
+        document: &Prepared,
+        known: Option<&Known>,
+        arrival: &Arrival,
+    ) -> Result<Option<Answer>> {
+        let Some(known) = known.filter(|known| !self.has_passed(known, arrival)) else {
+            return Ok(None);
+        };
         if self.is_same(known, document)? {
             return Ok(Some(known.answer(true)));
         }
@@ -261,12 +270,21 @@ impl State {
         Err(Error::new(ErrorKind::Conflict, what))
     }
 
+    /// Whether a document is past the window at an arrival.
+    fn has_passed(&self, known: &Known, arrival: &Arrival) -> bool {
+        let kept = self.slot_of(known).and_then(|slot| self.matcher.kept(slot));
+        let time = kept.map_or(known.document.time, |(_, time)| time);
+        let window = self.matcher.window();
+        window.is_some_and(|window| window.has_passed(time, arrival.clock))
+    }
+
     /// The answer to a document that is there already, and the number of its row.
-    pub(crate) fn again(&self, document: &Prepared) -> Result<Option<(Answer, u64)>> {
+    pub(crate) fn again(&self, document: &Prepared, now: Time) -> Result<Option<(Answer, u64)>> {
         let Some(known) = self.find(&document.id, document.id_hash)? else {
             return Ok(None);
         };
-        let first = self.first_answer(document, Some(&known))?;
+        let arrival = self.matcher.arrival(document.time, now);
+        let first = self.first_answer(document, Some(&known), &arrival)?;
         Ok(first.map(|answer| (answer, known.number)))
     }
 
@@ -313,11 +331,11 @@ impl State {
     /// Answers for a document as if it were taken in now.
     pub(crate) fn answer(&self, document: &Prepared, now: Time) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
-        if let Some(first) = self.first_answer(document, known.as_ref())? {
+        let arrival = self.matcher.arrival(document.time, now);
+        if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
             return Ok(first);
         }
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
-        let arrival = self.matcher.arrival(document.time, now);
         self.answer_without(replaced, document, &arrival)
     }
 
@@ -442,13 +460,14 @@ impl State {
         }))
     }
 
-    /// Lets the window of a kept document run from its repeat, if it does here.
+    /// Lets the window of a kept document run from its repeat, if it does here. One that is moved leaves
+    /// its section at once, which must not stay for it.
     fn refresh(&mut self, found: Found, time: Time, moving: Option<Moving>) -> Result<()> {
         if !self.refreshes() {
             return Ok(());
         }
-        self.matcher.refresh(found.slot, time);
         let Some(moving) = moving else {
+            self.matcher.refresh(found.slot, time);
             return Ok(());
         };
         let Moving {
@@ -458,7 +477,8 @@ impl State {
             again,
             record,
         } = moving;
-        let time = self.matcher.kept(found.slot).map_or(time, |(_, time)| time);
+        let before = self.matcher.kept(found.slot).map(|(_, before)| before);
+        let time = before.map_or(time, |before| before.max(time));
         let last = self.last_of(found.slot);
         self.matcher.remove(found.slot);
         let slot = self.matcher.keep(&again, seq, time)?;
@@ -787,6 +807,15 @@ impl State {
     /// The number of the row of a kept document.
     pub(crate) fn number_of(&self, seq: u64) -> u64 {
         self.moved.get(&seq).copied().unwrap_or(seq)
+    }
+
+    /// Sequence numbers of documents that were moved out of partitions which are gone, ascending.
+    pub(crate) fn moved_from_before(&self) -> Vec<u64> {
+        let low = self.low();
+        let before = self.moved.keys().copied().filter(|&seq| seq < low);
+        let mut before: Vec<u64> = before.collect();
+        before.sort_unstable();
+        before
     }
 
     fn batches(&self) -> impl DoubleEndedIterator<Item = &Batch> {

@@ -237,7 +237,9 @@ impl State {
             (RowVerdict::Duplicate { slot, .. }, _) => {
                 self.matcher.note(document.time);
                 self.set_last(*slot, seq);
-                if self.refreshes() {
+                // One of an older partition is moved by the row that follows.
+                let newest = self.homes.back().map(|home| home.number);
+                if self.refreshes() && newest == Some(slot.section) {
                     self.matcher.refresh(*slot, document.time);
                 }
                 Ok(())

@@ -43,6 +43,17 @@ fn contents(collection: &Collection) -> String {
     String::from_utf8(lines).unwrap()
 }
 
+/// Lines of an export by their sequence numbers; some were written in the order of rows.
+fn in_order(lines: &str) -> String {
+    let number = |line: &str| -> u64 {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["seq"].as_u64().unwrap()
+    };
+    let mut lines: Vec<&str> = lines.split_inclusive('\n').collect();
+    lines.sort_by_key(|line| number(line));
+    lines.concat()
+}
+
 /// The files of a stored collection, and what it held.
 pub(crate) fn stored(name: &str) -> (Simulated, String) {
     let disk = Simulated::new();
@@ -53,7 +64,7 @@ pub(crate) fn stored(name: &str) -> (Simulated, String) {
         let packed = std::fs::read(&path).unwrap();
         let bytes = zstd::stream::decode_all(&packed[..]).unwrap();
         if name == "contents.jsonl" {
-            held = Some(String::from_utf8(bytes).unwrap());
+            held = Some(in_order(&String::from_utf8(bytes).unwrap()));
             continue;
         }
         disk.create(&name).unwrap().write_at(&bytes, 0).unwrap();

@@ -47,15 +47,28 @@ struct Remembered {
     seq: u64,
 }
 
+/// What was answered for a document, and what it said.
+struct Said {
+    answer: Answer,
+    text: String,
+    /// The clock when it came, or was moved.
+    since: i64,
+    /// Whether the clock was set back to more than a window before it.
+    is_far: bool,
+}
+
 struct Model {
     settings: Settings,
     width: i64,
     newest: i64,
-    /// The latest that the clock has been.
+    /// The clock when the newest partition began.
+    began: Option<i64>,
+    /// The latest that the clock has been, and whether it was ever set back.
     peak: i64,
+    was_set_back: bool,
     kept: Vec<Remembered>,
-    /// What was answered, and what was said, by id.
-    answered: BTreeMap<String, (Answer, String)>,
+    /// By id.
+    answered: BTreeMap<String, Said>,
 }
 
 impl Model {
@@ -65,18 +78,28 @@ impl Model {
     }
 
     fn best(&self, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
-        self.best_without("", text, stated, now)
+        self.best_of(|_| true, text, stated, now)
     }
 
     /// The same as if the document with an id were not there.
     fn best_without(&self, id: &str, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
+        self.best_of(|kept| kept.id != id, text, stated, now)
+    }
+
+    fn best_of(
+        &self,
+        counts: impl Fn(&Remembered) -> bool,
+        text: &str,
+        stated: i64,
+        now: i64,
+    ) -> Option<(usize, f64)> {
         let (time, clock) = self.arrival(stated, now);
         let plain = Plain::new(text, 2);
         let mut best: Option<(usize, f64)> = None;
         for (at, kept) in self.kept.iter().enumerate() {
             let reached = (kept.time - time).abs() <= self.width && kept.time >= clock - self.width;
             let similarity = kept.plain.similarity(&plain);
-            if kept.id != id
+            if counts(kept)
                 && reached
                 && similarity >= 0.6
                 && best.is_none_or(|(_, most)| similarity > most)
@@ -99,16 +122,41 @@ impl Model {
         }
     }
 
-    /// What was past the window may have been dropped, and stays so when the clock is set back.
-    fn drop_expired(&mut self, collection: &Collection) {
-        let past = self.peak - self.width;
-        self.kept.retain(|kept| {
-            let is_there = || {
-                let stored = collection.get(&kept.id).unwrap();
-                stored.is_some_and(|stored| stored.answer.seq == Some(kept.seq))
-            };
-            kept.time >= past || is_there()
-        });
+    /// The time from which the window of a document runs.
+    fn time_of(&self, id: &str) -> Option<i64> {
+        let kept = self.kept.iter().find(|kept| kept.id == id);
+        let said = self.answered.get(id).map(|said| said.answer.time.0);
+        kept.map(|kept| kept.time).or(said)
+    }
+
+    /// Whether a document may have been dropped with its partition; that stays so if the clock is set
+    /// back.
+    fn may_be_gone(&self, id: &str) -> bool {
+        let is_far = self.answered.get(id).is_none_or(|said| said.is_far);
+        is_far || self.time_of(id) < Some(self.peak - self.width)
+    }
+
+    /// Takes note of what was dropped: nothing that had to stay, and all that had to go.
+    fn drop_expired(&mut self, collection: &Collection) -> Result<(), TestCaseError> {
+        let clock = self.peak;
+        let ids: Vec<String> = self.answered.keys().cloned().collect();
+        for id in ids {
+            let there = collection.get(&id).unwrap();
+            let seq = self.answered[&id].answer.seq;
+            if there.is_some_and(|there| there.answer.seq == seq) {
+                // A partition lasts a 24th of the window, and is dropped a window later.
+                let stays = self.answered[&id].since + self.width + self.width / 24;
+                prop_assert!(
+                    self.was_set_back || clock < stays,
+                    "'{}' is still there",
+                    id
+                );
+            } else {
+                prop_assert!(self.may_be_gone(&id), "'{}' is gone", id);
+                self.forget(&id);
+            }
+        }
+        Ok(())
     }
 
     fn forget(&mut self, id: &str) {
@@ -123,29 +171,32 @@ impl Model {
         answer: Result<Answer, lookalike_store::Error>,
     ) -> Result<(), TestCaseError> {
         let (time, clock) = self.arrival(stated, now);
-        if let Some((first, said)) = self.answered.get(id) {
-            // Whether what is past the window is still known depends on its partition.
-            let past = first.time.0 < self.peak - self.width;
+        if let Some(said) = self.answered.get(id) {
+            // What is past the window is not known, whether it is still there or not.
+            let past = self.time_of(id) < Some(clock - self.width);
             match &answer {
                 Ok(again) if again.again => {
-                    prop_assert_eq!(said, text);
+                    prop_assert!(!past);
+                    prop_assert_eq!(&said.text, text);
                     let plain = Answer {
                         again: false,
-                        time: first.time,
+                        time: said.answer.time,
                         ..again.clone()
                     };
-                    prop_assert_eq!(&plain, first);
+                    prop_assert_eq!(&plain, &said.answer);
                     return Ok(());
                 }
                 Err(error) => {
+                    prop_assert!(!past);
                     prop_assert_eq!(error.kind(), ErrorKind::Conflict);
-                    prop_assert!(said != text);
+                    prop_assert!(said.text != text);
                     prop_assert!(self.settings.on_conflict == OnConflict::Refuse);
                     return Ok(());
                 }
                 Ok(fresh) => {
-                    let replaced = said != text && self.settings.on_conflict == OnConflict::Replace;
-                    prop_assert!(past || replaced || fresh.seq.is_none());
+                    let replaces = self.settings.on_conflict == OnConflict::Replace;
+                    let replaced = said.text != text && replaces;
+                    prop_assert!(past || replaced || self.may_be_gone(id));
                     if fresh.seq.is_some() {
                         self.forget(id);
                     }
@@ -155,12 +206,12 @@ impl Model {
         let answer = answer.unwrap();
         let mut best = self.best(text, stated, now);
         if answer.seq.is_none() && self.answered.contains_key(id) {
-            // Whether what is past the window is still there depends on its partition.
-            let without = self.best_without(id, text, stated, now);
-            let past = self.answered[id].0.time.0 < self.peak - self.width;
-            if !past || self.agrees(&answer, without) {
-                best = without;
-            }
+            best = self.best_without(id, text, stated, now);
+        }
+        if !self.agrees(&answer, best) {
+            // It may be this one that lets go of them.
+            let stays = |kept: &Remembered| !self.answered[&kept.id].is_far;
+            best = self.best_of(stays, text, stated, now);
         }
         prop_assert!(self.agrees(&answer, best), "{:?} {:?}", answer, best);
         prop_assert_eq!(answer.time.0, time);
@@ -168,8 +219,20 @@ impl Model {
         let Some(seq) = answer.seq else {
             return Ok(());
         };
+        let lasts = self.width / 24;
+        if self
+            .began
+            .is_none_or(|began| (clock - began).abs() >= lasts)
+        {
+            self.began = Some(clock);
+            self.newest = self.newest.min(clock + self.width);
+        }
         self.newest = self.newest.max(time);
+        self.was_set_back |= clock < self.peak;
         self.peak = self.peak.max(clock);
+        for said in self.answered.values_mut() {
+            said.is_far |= said.answer.time.0 > clock + self.width;
+        }
         match best {
             Some((at, _)) => {
                 if self
@@ -177,7 +240,12 @@ impl Model {
                     .window
                     .is_some_and(|window| window.refreshes())
                 {
-                    self.kept[at].time = self.kept[at].time.max(time);
+                    let kept = &mut self.kept[at];
+                    kept.time = kept.time.max(time);
+                    // It is stored again, if in another partition.
+                    self.newest = self.newest.max(kept.time);
+                    let said = self.answered.get_mut(&kept.id).unwrap();
+                    said.since = clock;
                 }
             }
             None => self.kept.push(Remembered {
@@ -187,8 +255,13 @@ impl Model {
                 seq,
             }),
         }
-        self.answered
-            .insert(id.to_owned(), (answer, text.to_owned()));
+        let said = Said {
+            answer,
+            text: text.to_owned(),
+            since: clock,
+            is_far: false,
+        };
+        self.answered.insert(id.to_owned(), said);
         Ok(())
     }
 }
@@ -222,7 +295,9 @@ proptest! {
             settings,
             width: width * S,
             newest: i64::MIN / 2,
+            began: None,
             peak: i64::MIN / 2,
+            was_set_back: false,
             kept: Vec::new(),
             answered: BTreeMap::new(),
         };
@@ -249,13 +324,15 @@ proptest! {
                     for ((id, text, time), answer) in offered.iter().zip(answers) {
                         model.take((id, text, *time, now), answer)?;
                     }
-                    model.drop_expired(&collection);
+                    model.drop_expired(&collection)?;
                 }
                 Step::Query(id, seed, lag) => {
                     let (id, text, time) = (format!("d{id}"), text(seed), now - lag * S);
                     let asked = prepare(&collection, vec![document(&id, &text, Some(time))]);
                     let answer = collection.query(&asked[0]);
-                    match collection.get(&id).unwrap() {
+                    let (_, clock) = model.arrival(time, now);
+                    let past = model.time_of(&id) < Some(clock - model.width);
+                    match collection.get(&id).unwrap().filter(|_| !past) {
                         Some(there) if there.content == Content::Text(text.clone()) => {
                             let first = Answer { again: true, ..there.answer };
                             prop_assert_eq!(answer.unwrap(), first);
@@ -274,9 +351,7 @@ proptest! {
                 Step::Delete(id) => {
                     let id = format!("d{id}");
                     let there = collection.get(&id).unwrap().is_some();
-                    let known = model.answered.get(&id).map(|(answer, _)| answer.time.0);
-                    let past = known.is_none_or(|time| time < model.peak - model.width);
-                    prop_assert!(there || past);
+                    prop_assert!(there || model.may_be_gone(&id));
                     prop_assert_eq!(collection.delete(&id).unwrap(), there);
                     prop_assert!(collection.get(&id).unwrap().is_none());
                     model.forget(&id);
@@ -293,8 +368,7 @@ proptest! {
         for cluster in page.clusters {
             for member in cluster.members {
                 prop_assert_eq!(member.cluster(), &cluster.kept.id);
-                let (answer, _) = &model.answered[&member.id];
-                prop_assert_eq!(answer.seq, member.seq);
+                prop_assert_eq!(model.answered[&member.id].answer.seq, member.seq);
             }
         }
     }
@@ -327,7 +401,9 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
         settings: settings(None),
         width: i64::MAX / 4,
         newest: 0,
+        began: None,
         peak: 0,
+        was_set_back: false,
         kept: Vec::new(),
         answered: BTreeMap::new(),
     };
@@ -364,4 +440,46 @@ fn what_would_be_replaced_is_not_compared_with() {
     assert_eq!(insert(asked).verdict, Verdict::Kept);
     let other = one("c", "alpha beta gamma", 910);
     assert_eq!(collection.query(&other).unwrap().cluster(), "a");
+}
+
+/// An id is known for as long as its document is in the window, however long that stays on disk.
+#[test]
+fn an_id_past_the_window_is_free_again() {
+    for on_conflict in [OnConflict::Refuse, OnConflict::Replace] {
+        let settings = Settings {
+            on_conflict,
+            ..settings(Some((240, false)))
+        };
+        let hand = Hand::default();
+        let disk = Simulated::new();
+        let collection =
+            Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+        let insert = |id: &str, text: &str, seconds: i64| {
+            hand.set(seconds * S);
+            let one = prepare(&collection, vec![document(id, text, None)]);
+            let verdict = |answer: Result<Answer, lookalike_store::Error>| {
+                answer.map(|answer| answer.verdict).ok()
+            };
+            let asked = verdict(collection.query(&one[0]));
+            assert_eq!(asked, verdict(collection.insert(&one).remove(0)));
+            collection.insert(&one).remove(0)
+        };
+        let seq = |answer: Result<Answer, lookalike_store::Error>| answer.unwrap().seq;
+        let first = "alpha beta gamma";
+        assert_eq!(seq(insert("a", first, 1000)), Some(1));
+        // Its partition stays for the sake of this one.
+        assert_eq!(seq(insert("b", "some other words", 1005)), Some(2));
+        assert_eq!(seq(insert("a", first, 1240)), Some(1));
+        if on_conflict == OnConflict::Refuse {
+            let refused = insert("a", "something else", 1240).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Conflict);
+        }
+        assert!(collection.get("a").unwrap().is_some());
+        // Row 3 deletes the one before.
+        assert_eq!(seq(insert("a", "something else", 1241)), Some(4));
+        assert_eq!(seq(insert("a", "something else", 100_000)), Some(5));
+        assert_eq!(collection.get("a").unwrap().unwrap().answer.seq, Some(5));
+        let again = open(&disk.copy(), hand.options());
+        assert_eq!(again.get("a").unwrap().unwrap().answer.seq, Some(5));
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lookalike::online::Time;
-use lookalike_store::{Answer, Collection, Content, Disk, Document, OnConflict, Settings};
+use lookalike_store::{Answer, Collection, Content, Disk, Document, OnConflict, Settings, Verdict};
 
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, S, document, prepare, settings, text};
@@ -126,6 +126,21 @@ impl Script {
         expected
     }
 
+    /// The times from which the windows of documents run after so many calls.
+    fn times(&self, calls: usize, refresh: bool) -> BTreeMap<&str, i64> {
+        let mut times: BTreeMap<&str, i64> = BTreeMap::new();
+        for answer in self.answers[..calls].iter().flatten() {
+            let time = answer.time.0;
+            if let Verdict::Duplicate(evidence) = &answer.verdict
+                && let Some(kept) = times.get_mut(&*evidence.of).filter(|_| refresh)
+            {
+                *kept = time.max(*kept);
+            }
+            times.insert(&answer.id, time);
+        }
+        times
+    }
+
     /// Opens what a disk has after `acknowledged` calls were answered: these and at most one more must
     /// be there, each as a whole, and the next ones must be answered as without any loss.
     pub(crate) fn check(&self, disk: &Simulated, acknowledged: usize) -> Result<(), String> {
@@ -184,6 +199,7 @@ impl Script {
             .settings
             .window
             .is_some_and(|window| window.refreshes());
+        let times = self.times(calls, refresh);
         for (id, expected) in self.expected(calls) {
             if replaced.contains(&id) {
                 continue;
@@ -192,7 +208,7 @@ impl Script {
             let right = match (&stored, expected) {
                 (None, None) => true,
                 (Some(_), None) => false,
-                (None, Some((answer, _))) => answer.time.0 < newest - WIDTH * S,
+                (None, Some(_)) => times[id] < newest - WIDTH * S,
                 (Some(stored), Some((answer, document))) => {
                     let time = if refresh {
                         stored.answer.time

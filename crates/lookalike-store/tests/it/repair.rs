@@ -7,7 +7,7 @@ use lookalike_store::{Collection, Content, Disk, OnConflict, Settings, export, r
 
 use crate::disk::Simulated;
 use crate::power::{Call, script};
-use crate::support::{Hand, Random, document, prepare, settings};
+use crate::support::{Hand, Random, S, document, prepare, settings};
 
 fn contents(collection: &Collection) -> Vec<serde_json::Value> {
     let mut lines = Vec::new();
@@ -221,4 +221,77 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
         }
     }
     assert!(lost_some > 10, "{lost_some}");
+}
+
+/// A document that was moved by a repeat is before the repeat again, wherever it is read from.
+#[test]
+fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
+    let settings = settings(Some((240, true)));
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let insert = |id: &str, text: &str, seconds: i64| {
+        hand.set(seconds * S);
+        let documents = prepare(&collection, vec![document(id, text, Some(seconds * S))]);
+        collection.insert(&documents).remove(0).unwrap()
+    };
+    let hot = "one two three four five six";
+    // So that the hot one does not stand in the first row.
+    insert("other", "nothing of the kind is said here", 1000);
+    insert("hot", hot, 1001);
+    for (number, second) in [(1, 1020), (2, 1021), (3, 1100), (4, 1200), (5, 1230)] {
+        let repeat = insert(
+            &format!("repeat {number}"),
+            &format!("{hot} {number}"),
+            second,
+        );
+        assert_eq!(repeat.cluster(), "hot");
+        insert(
+            &format!("other {number}"),
+            &format!("{number} of some others"),
+            second,
+        );
+    }
+    insert("deleted", "ever so many words of another kind", 1230);
+    insert(
+        "repeat of deleted",
+        "ever so many words of another kind!",
+        1231,
+    );
+    collection.delete("deleted").unwrap();
+    let verdicts = |lines: Vec<serde_json::Value>| -> Vec<_> {
+        let verdict = |line: &serde_json::Value| {
+            let of = line["of"].as_str().filter(|&of| of != "deleted");
+            (line["id"].to_string(), of.map(str::to_owned))
+        };
+        lines.iter().map(verdict).collect()
+    };
+    // Before the partition of the first row of the hot one is gone, and when it is.
+    for second in [1232, 1300] {
+        insert(
+            &format!("last at {second}"),
+            &format!("{second} {second} {second}"),
+            second,
+        );
+        let has_gone = collection.get("other").unwrap().is_none();
+        assert_eq!(has_gone, second == 1300);
+        let before = contents(&collection);
+        let order = before.iter().map(|line| line["seq"].as_u64());
+        assert!(order.is_sorted());
+        let lines: String = before.iter().map(|line| format!("{line}\n")).collect();
+        let new = || Collection::create(Arc::new(Simulated::new()), &settings, hand.options());
+        let imported = new().unwrap();
+        let mut reject = |_, error: &lookalike_store::Error| Err(error.clone());
+        lookalike_store::import(&imported, &mut lines.as_bytes(), &mut reject).unwrap();
+        let repaired = repair(
+            &disk.copy(),
+            None,
+            Arc::new(Simulated::new()),
+            hand.options(),
+        );
+        let (report, repaired) = repaired.unwrap();
+        assert!(report.findings.is_empty(), "{report:?}");
+        let expected = verdicts(before);
+        assert_eq!(verdicts(contents(&imported)), expected);
+        assert_eq!(verdicts(contents(&repaired)), expected);
+    }
 }

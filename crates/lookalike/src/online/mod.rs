@@ -298,7 +298,7 @@ impl Matcher {
     }
 
     /// Whether the newest section has lasted a 24th of the window: then another should
-    /// [begin](Self::begin_section) before this arrival is stored.
+    /// [begin](Self::begin_section) before this arrival is stored, and before it is checked for good.
     pub fn is_section_due(&self, arrival: &Arrival) -> bool {
         match (&self.window, self.sections.newest()) {
             (_, None) => true,
@@ -309,10 +309,20 @@ impl Matcher {
 
     /// Begins a section. Its number must be above those of all sections before.
     ///
+    /// Documents that are more than a window ahead of the clock, since it was set back, count from now on
+    /// as if they were a window ahead, for the clock too: what is never reached would stay for ever, and with
+    /// it all that came later.
+    ///
     /// # Errors
-    /// If it is not.
+    /// If the number is not above the others.
     pub fn begin_section(&mut self, number: u64, clock: Time) -> Result<()> {
-        self.sections.begin(number, clock)
+        self.sections.begin(number, clock)?;
+        if let Some(window) = &self.window {
+            let farthest = window.farthest(clock);
+            self.sections.hold_back(farthest);
+            self.newest = self.newest.min(farthest);
+        }
+        Ok(())
     }
 
     /// The number of the oldest section if all that is in it is past the window, unless it is the
@@ -515,7 +525,7 @@ impl Matcher {
         time: Time,
     ) -> Result<Slot> {
         let number = self.sections.next();
-        let slot = self.sections.next_slot(order)?;
+        let slot = self.sections.next_slot()?;
         if let Some(codes) = &self.codes {
             // Every document takes a number there, so that numbers are those of documents.
             let seq = codes.insert(document.code().unwrap_or(0), slot.section)?;
@@ -548,7 +558,8 @@ impl Matcher {
         self.sections.note(time);
     }
 
-    /// Lets a kept document's window run from a later time, that of its repeat.
+    /// Lets a kept document's window run from a later time, that of its repeat. Its section stays as long
+    /// as it does.
     pub fn refresh(&mut self, slot: Slot, time: Time) {
         self.sections.refresh(slot, time);
         self.changes += 1;

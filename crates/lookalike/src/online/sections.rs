@@ -3,7 +3,7 @@
 //! Documents have numbers, ascending without gaps over all sections, of which tables hold the lower
 //! half. All below the first one of the oldest section are gone.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::prepared::Prepared;
 use super::window::Time;
@@ -21,9 +21,11 @@ pub struct Slot {
     pub index: u32,
 }
 
-/// The most documents from the oldest to the newest, and the farthest that documents of a section are
-/// apart in the total order: tables keep half of a number.
+/// The most documents from the oldest to the newest: tables keep half of a number.
 const LIMIT: u64 = 1 << 31;
+
+/// Stands for a place in the total order that is too far from the others of its section.
+const FAR: u32 = u32::MAX;
 
 /// Kept documents of one stretch of time.
 #[derive(Debug)]
@@ -36,9 +38,11 @@ pub(super) struct Section {
     first: u64,
     sketches: Sketches,
     times: Vec<Time>,
-    /// Places in the total order, from `least_order` on.
+    /// Places in the total order, from `least_order` on, or [`FAR`].
     orders: Vec<u32>,
     least_order: u64,
+    /// Places that are far from the others: documents that were moved here after a very long time.
+    far: HashMap<u32, u64>,
     /// A bit for each document, from the first removal on.
     removed: Vec<u64>,
 }
@@ -63,21 +67,35 @@ impl Section {
         }
     }
 
-    /// How far a place in the order is behind the least one that the section can hold.
-    fn order_behind(&self, order: u64) -> Option<u32> {
-        if self.times.is_empty() {
-            return Some((order - least_order(order)) as u32);
-        }
-        u32::try_from(order.checked_sub(self.least_order)?).ok()
-    }
-
     fn push(&mut self, document: &Prepared, order: u64, time: Time) {
-        if self.times.is_empty() {
-            self.least_order = least_order(order);
-        }
+        self.push_order(order);
         self.sketches.append(document.sketches());
         self.times.push(time);
-        self.orders.push((order - self.least_order) as u32);
+    }
+
+    fn push_order(&mut self, order: u64) {
+        if order > self.least_order && self.order_behind(order).is_none() {
+            let orders: Vec<u64> = (0..self.orders.len()).map(|at| self.order(at)).collect();
+            self.least_order = order.saturating_sub(LIMIT);
+            self.orders.clear();
+            self.far.clear();
+            orders.into_iter().for_each(|order| self.put_order(order));
+        }
+        self.put_order(order);
+    }
+
+    fn put_order(&mut self, order: u64) {
+        let behind = self.order_behind(order);
+        if behind.is_none() {
+            self.far.insert(self.orders.len() as u32, order);
+        }
+        self.orders.push(behind.unwrap_or(FAR));
+    }
+
+    /// How far a place in the order is behind the least one, unless it is far from the others.
+    fn order_behind(&self, order: u64) -> Option<u32> {
+        let behind = order.checked_sub(self.least_order)?;
+        u32::try_from(behind).ok().filter(|&behind| behind != FAR)
     }
 
     pub(super) fn sketched(&self, at: usize) -> Sketched<'_> {
@@ -96,7 +114,10 @@ impl Section {
     }
 
     pub(super) fn order(&self, at: usize) -> u64 {
-        self.least_order + u64::from(self.orders[at])
+        match self.orders[at] {
+            FAR => self.far[&(at as u32)],
+            behind => self.least_order + u64::from(behind),
+        }
     }
 
     pub(super) fn is_removed(&self, at: usize) -> bool {
@@ -137,6 +158,7 @@ impl Section {
 
     fn bytes(&self) -> u64 {
         let own = 8 * (self.times.capacity() + self.removed.capacity());
+        let own = own + 16 * self.far.capacity();
         (own + 4 * self.orders.capacity()) as u64 + self.sketches.bytes()
     }
 }
@@ -186,20 +208,13 @@ impl Sections {
         self.sections.back()
     }
 
-    /// Where the next document will stand, whose place in the total order is this.
-    pub(super) fn next_slot(&self, order: u64) -> Result<Slot> {
+    /// Where the next document will stand.
+    pub(super) fn next_slot(&self) -> Result<Slot> {
         if self.next - self.low() >= LIMIT {
             return Err(too_many());
         }
         let section = self.sections.back();
         let section = section.ok_or_else(|| Error::setting("no section was begun"))?;
-        if section.order_behind(order).is_none() {
-            return Err(Error::setting(format!(
-                "document {order} is {LIMIT} or more away from number {} in the order, with which its \
-                 section began",
-                section.order(0)
-            )));
-        }
         Ok(section.slot(section.times.len()))
     }
 
@@ -230,9 +245,17 @@ impl Sections {
             times: Vec::new(),
             orders: Vec::new(),
             least_order: 0,
+            far: HashMap::new(),
             removed: Vec::new(),
         });
         Ok(())
+    }
+
+    /// No section is newer than this from now on.
+    pub(super) fn hold_back(&mut self, latest: Time) {
+        for section in &mut self.sections {
+            section.newest = section.newest.min(latest);
+        }
     }
 
     pub(super) fn drop_oldest(&mut self) {
@@ -319,12 +342,6 @@ impl Sections {
     pub(super) fn bytes(&self) -> u64 {
         self.sections.iter().map(Section::bytes).sum()
     }
-}
-
-/// The least place in the order for a section that begins with this one: documents of earlier places
-/// can be moved there.
-fn least_order(first: u64) -> u64 {
-    first.saturating_sub(LIMIT)
 }
 
 fn too_many() -> Error {

@@ -141,11 +141,13 @@ impl Stream {
                 .check_again(ahead, document, &arrival, kept)
                 .unwrap()
         };
-        let mut ahead = check(&self.matcher, ahead, &self.kept);
-        let found = ahead.found();
-        let evidence = found.map(|found| (found.order, found.similarity.get(), found.route));
+        let evidence = |ahead: &Ahead| {
+            let found = ahead.found();
+            found.map(|found| (found.order, found.similarity.get(), found.route))
+        };
         if arrival.late {
-            return (None, evidence);
+            let ahead = check(&self.matcher, ahead, &self.kept);
+            return (None, evidence(&ahead));
         }
         if self.matcher.is_section_due(&arrival) {
             self.matcher
@@ -156,6 +158,8 @@ impl Stream {
         while self.matcher.expired_section(&arrival).is_some() {
             self.matcher.drop_section();
         }
+        let mut ahead = check(&self.matcher, ahead, &self.kept);
+        let (found, evidence) = (ahead.found(), evidence(&ahead));
         let order = self.next;
         self.next += 1;
         if order.is_multiple_of(2) {
@@ -366,6 +370,8 @@ struct Remembered {
     tokens: Vec<Token>,
     text: String,
     time: i64,
+    /// Whether the clock was set back to more than a window before it.
+    is_far: bool,
     slot: Option<Slot>,
 }
 
@@ -377,6 +383,8 @@ struct Model {
     skew: i64,
     refresh: bool,
     newest: i64,
+    /// The clock when the newest section began.
+    began: Option<i64>,
     kept: Vec<Remembered>,
     next: u64,
 }
@@ -431,6 +439,13 @@ impl Model {
         if time < clock - self.width {
             return (None, of);
         }
+        if self
+            .began
+            .is_none_or(|began| (clock - began).abs() >= self.width / 24)
+        {
+            self.began = Some(clock);
+            self.newest = self.newest.min(clock + self.width);
+        }
         self.newest = self.newest.max(time);
         let order = self.next;
         self.next += 1;
@@ -442,6 +457,7 @@ impl Model {
                 tokens: self.analyzer.tokens(text),
                 text: text.to_owned(),
                 time,
+                is_far: false,
                 slot: None,
             }),
         }
@@ -500,6 +516,7 @@ proptest! {
             skew: width.map_or(i64::MAX / 4, |_| 5 * S),
             refresh: refresh && width.is_some(),
             newest: i64::MIN / 2,
+            began: None,
             kept: Vec::new(),
             next: 0,
         };
@@ -518,6 +535,14 @@ proptest! {
                     let ahead = ahead.unwrap_or_else(|| stream.look_ahead(&document, &arrival));
                     let answer =
                         stream.offer_checked(&texts[text], &document, ahead, stated_time, now_time);
+                    // What is past the window is dropped at some time, and for good, even if the wall
+                    // clock is set back.
+                    let (_, clock) = model.arrival(stated, now);
+                    for gone in model.kept.extract_if(.., |kept| {
+                        kept.slot.is_some_and(|slot| stream.matcher.kept(slot).is_none())
+                    }) {
+                        prop_assert!(gone.time < clock - model.width || gone.is_far);
+                    }
                     let expected = model.offer(&texts[text], stated, now);
                     prop_assert_eq!((answer.0, answer.1.map(|found| found.0)), expected);
                     if answer.0.is_some() && answer.1.is_none() {
@@ -526,13 +551,8 @@ proptest! {
                         newest.slot = slots.max().copied();
                         prop_assert!(stream.matcher.len() <= before + 1);
                     }
-                    // What is past the window is dropped at some time, and for good, even if the wall
-                    // clock is set back.
-                    let (_, clock) = model.arrival(stated, now);
-                    for gone in model.kept.extract_if(.., |kept| {
-                        kept.slot.is_some_and(|slot| stream.matcher.kept(slot).is_none())
-                    }) {
-                        prop_assert!(gone.time < clock - model.width);
+                    for kept in &mut model.kept {
+                        kept.is_far |= answer.0.is_some() && kept.time > clock + model.width;
                     }
                 }
                 Step::Query { text, lag } => {
@@ -637,6 +657,50 @@ fn written_documents_come_back() {
             let found = one.query(text, None, Time(0));
             assert_eq!(found, other.query(text, None, Time(0)), "{text}");
         }
+    }
+}
+
+/// A wall clock that was far ahead for a moment does not keep the window from sliding.
+#[test]
+fn documents_from_a_wrong_time_are_forgotten_too() {
+    let seconds = Duration::from_secs;
+    let window = Window::new(seconds(24), seconds(5), false).unwrap();
+    let mut stream = Stream::new(Settings::default(), Some(window));
+    let year = 365 * 86_400;
+    let mut kept = Vec::new();
+    for second in 0..200 {
+        let now = if second == 30 { year } else { second };
+        let text = format!("{second} is the number of this one");
+        stream.offer(&text, None, Time((1000 + now) * S));
+        kept.push(stream.matcher.len());
+    }
+    // What comes next stays as long as the one from next year: two windows and the skew.
+    let until = 31 + 2 * 24 + 5;
+    assert_eq!(kept.iter().max(), Some(&kept[until]), "{kept:?}");
+    assert_eq!(kept[until], until as u64 - 30 + 1);
+    assert!(kept[until + 1..].iter().all(|&kept| kept <= 24 + 2));
+}
+
+/// Places in the total order come back however far apart they are.
+#[test]
+fn documents_of_one_section_may_be_far_apart_in_the_order() {
+    let far = 1 << 33;
+    for orders in [
+        vec![3, far, far + 1, 5, 2 * far, 9],
+        vec![far, 3, far - 1, far + (1 << 32) - 1, far + (1 << 31)],
+        vec![0, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 32, 1],
+    ] {
+        let mut stream = Stream::new(Settings::default(), None);
+        stream.matcher.begin_section(0, Time(0)).unwrap();
+        let keep = |(at, &order): (usize, &u64)| {
+            let document = stream.prepare(&format!("{at} is the number of this one"));
+            stream.matcher.keep(&document, order, Time(0)).unwrap()
+        };
+        let slots: Vec<Slot> = orders.iter().enumerate().map(keep).collect();
+        let again = slots
+            .iter()
+            .map(|&slot| stream.matcher.kept(slot).unwrap().0);
+        assert!(again.eq(orders));
     }
 }
 

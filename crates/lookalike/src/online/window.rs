@@ -104,8 +104,13 @@ impl Window {
     }
 
     /// Whether what has this time is past the window.
-    pub(super) fn has_passed(&self, time: Time, clock: Time) -> bool {
+    pub fn has_passed(&self, time: Time, clock: Time) -> bool {
         time < clock.minus(self.width)
+    }
+
+    /// The latest time that a document can have which is reached at this clock.
+    pub(super) fn farthest(&self, clock: Time) -> Time {
+        clock.plus(self.width)
     }
 
     /// Whether a kept document of this time can match one that arrives.
