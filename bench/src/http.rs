@@ -13,7 +13,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,6 @@ use lookalike_oracle::generate::{self, Kind};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 
 use crate::corpora::Corpus;
 use crate::machine;
@@ -499,26 +497,25 @@ fn singles(
     rate: Option<f64>,
     rows: &mut Vec<Row>,
 ) -> Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let load = Arc::new(Load {
+    let load = Load {
         address: service.address,
         path: format!("/v1/collections/{collection}/{call}"),
-        documents: documents.to_vec(),
+        documents,
         next: AtomicUsize::new(0),
         started: Instant::now(),
         rate,
+    };
+    let times: Result<Vec<_>> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CONNECTIONS)
+            .map(|_| scope.spawn(|| load.client()))
+            .collect();
+        let failed = |_| Err(anyhow::anyhow!("a client failed"));
+        let joined = clients
+            .into_iter()
+            .map(|client| client.join().unwrap_or_else(failed));
+        joined.collect()
     });
-    let mut times = runtime.block_on(async {
-        let clients = (0..CONNECTIONS).map(|_| tokio::spawn(Arc::clone(&load).client()));
-        let clients: Vec<_> = clients.collect();
-        let mut times = Vec::new();
-        for client in clients {
-            times.extend(client.await??);
-        }
-        Ok::<_, anyhow::Error>(times)
-    })?;
+    let mut times = times?.concat();
     let seconds = load.started.elapsed().as_secs_f64();
     ensure!(times.len() == documents.len(), "{} answers", times.len());
     times.sort_unstable();
@@ -539,33 +536,33 @@ fn singles(
 }
 
 /// What the clients of one measurement share.
-struct Load {
+struct Load<'a> {
     address: SocketAddr,
     path: String,
-    documents: Vec<String>,
+    documents: &'a [String],
     next: AtomicUsize,
     started: Instant,
     rate: Option<f64>,
 }
 
-/// A timer may be as late as this.
+/// The system may wake a sleeper as late as this.
 const LATE: Duration = Duration::from_millis(2);
 
-impl Load {
+impl Load<'_> {
     /// Waits until so many seconds after the start. Returns the moment; when all connections were busy
     /// then, the moment that was meant.
-    async fn wait_for(&self, seconds: f64) -> Instant {
+    fn wait_for(&self, seconds: f64) -> Instant {
         let due = self.started + Duration::from_secs_f64(seconds);
-        tokio::time::sleep_until(due.into()).await;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let now = Instant::now();
         if now > due + LATE { due } else { now }
     }
 
     /// Sends documents over one connection until none is left; returns the times they took.
-    async fn client(self: Arc<Self>) -> Result<Vec<Duration>> {
-        let stream = tokio::net::TcpStream::connect(self.address).await?;
-        stream.set_nodelay(true)?;
-        let mut stream = tokio::io::BufReader::new(stream);
+    fn client(&self) -> Result<Vec<Duration>> {
+        let mut writer = TcpStream::connect(self.address)?;
+        writer.set_nodelay(true)?;
+        let mut reader = BufReader::new(writer.try_clone()?);
         let (mut times, mut line, mut body) = (Vec::new(), String::new(), Vec::new());
         loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
@@ -573,7 +570,7 @@ impl Load {
                 return Ok(times);
             };
             let begun = match self.rate {
-                Some(rate) => self.wait_for(at as f64 / rate).await,
+                Some(rate) => self.wait_for(at as f64 / rate),
                 None => Instant::now(),
             };
             let request = format!(
@@ -582,18 +579,18 @@ impl Load {
                 self.path,
                 document.len()
             );
-            stream.write_all(request.as_bytes()).await?;
+            writer.write_all(request.as_bytes())?;
             let mut length = 0;
             line.clear();
             while !line.ends_with("\r\n\r\n") {
                 let from = line.len();
-                stream.read_line(&mut line).await?;
+                ensure!(reader.read_line(&mut line)? > 0, "the answer broke off");
                 if let Some(stated) = line[from..].strip_prefix("content-length: ") {
                     length = stated.trim().parse()?;
                 }
             }
             body.resize(length, 0);
-            stream.read_exact(&mut body).await?;
+            reader.read_exact(&mut body)?;
             times.push(begun.elapsed());
             let said = || String::from_utf8_lossy(&body);
             ensure!(line.starts_with("HTTP/1.1 200 "), "{line}{}", said());
