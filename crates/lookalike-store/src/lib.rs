@@ -62,6 +62,7 @@
 
 mod bytes;
 mod collection;
+mod copying;
 mod disk;
 mod document;
 mod error;

@@ -8,7 +8,8 @@ use lookalike::online::Time;
 use lookalike::text::Scratch;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::{Collection, Options, copy, stored};
+use crate::collection::{Collection, Options, stored};
+use crate::copying::Copier;
 use crate::disk::Disk;
 use crate::document::{Content, Document, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
@@ -65,12 +66,21 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
         from.open(name)
             .map_err(|error| Error::disk("cannot open", name, &error))
     };
-    for name in names(from)?.iter().filter(|name| is_of_collection(name)) {
-        copy(&*opened(name)?, to, name)?;
+    let mut copier = Copier::new(to, 0);
+    let names = names(from)?.into_iter();
+    let names: Vec<_> = names.filter(|name| is_of_collection(name)).collect();
+    for name in &names {
+        let length = opened(name)?.len();
+        copier.expect(length.map_err(|error| Error::disk("cannot read", name, &error))?)?;
+    }
+    for name in &names {
+        copier.copy(opened(name)?, name)?;
     }
     let new = format!("{MANIFEST}{NEW}");
-    copy(&*opened(MANIFEST)?, to, &new)?;
-    to.rename(&new, MANIFEST)
+    copier.copy(opened(MANIFEST)?, &new)?;
+    // All other names first: a manifest says that a copy is whole.
+    to.sync_names()
+        .and_then(|()| to.rename(&new, MANIFEST))
         .and_then(|()| to.sync_names())
         .map_err(|error| Error::disk("cannot write", MANIFEST, &error))
 }

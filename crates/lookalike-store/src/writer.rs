@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::copying::Ends;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::inventory::Listed;
@@ -18,6 +19,8 @@ pub(crate) struct Writer {
     seal: u32,
     /// Those on disk; the newest is written.
     partitions: VecDeque<Arc<Partition>>,
+    /// Where the texts of the newest end.
+    texts: u64,
     /// The sketches of the newest, if documents of this collection have such.
     sketches: Option<Sketches>,
 }
@@ -27,12 +30,14 @@ impl Writer {
         disk: Arc<dyn Disk>,
         seal: u32,
         partitions: VecDeque<Arc<Partition>>,
+        texts: u64,
         sketches: Option<Sketches>,
     ) -> Self {
         Self {
             disk,
             seal,
             partitions,
+            texts,
             sketches,
         }
     }
@@ -40,6 +45,14 @@ impl Writer {
     /// The partitions that are on disk.
     pub(crate) fn partitions(&self) -> &VecDeque<Arc<Partition>> {
         &self.partitions
+    }
+
+    /// Where the files of the newest partition end that are appended to.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            texts: self.texts,
+            sketches: self.sketches.as_ref().map_or(0, Sketches::end),
+        }
     }
 
     /// Does all of the work; returns the partitions that began. After an error nothing is known of what
@@ -91,6 +104,7 @@ impl Writer {
         }
         if let Some(newest) = self.partitions.back() {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
+            self.texts = batch.texts_at + batch.texts.len() as u64;
         }
         if let Some(sketches) = &mut self.sketches {
             sketches.append(&batch.sketches)?;
