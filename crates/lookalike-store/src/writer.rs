@@ -21,7 +21,7 @@ pub(crate) struct Writer {
     partitions: VecDeque<Arc<Partition>>,
     /// Where the texts of the newest end.
     texts: u64,
-    /// The sketches of the newest, if documents of this collection have such.
+    /// The sketches of the newest, if documents of this collection have such and they could be written.
     sketches: Option<Sketches>,
 }
 
@@ -99,16 +99,16 @@ impl Writer {
             // Before the first row: one that is not listed is empty.
             self.list_from(0)?;
             let about = partition.about;
-            let sketches = || Sketches::create(&*self.disk, about.seal, about.number);
-            self.sketches = batch.with_sketches.then(sketches).transpose()?;
+            let sketches = || Sketches::create(&*self.disk, about.seal, about.number).ok();
+            self.sketches = batch.with_sketches.then(sketches).flatten();
         }
         if let Some(newest) = self.partitions.back() {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
             self.texts = batch.texts_at + batch.texts.len() as u64;
         }
-        if let Some(sketches) = &mut self.sketches {
-            sketches.append(&batch.sketches)?;
-        }
+        // A cache that cannot be written is none, and is made anew when the collection is opened.
+        self.sketches
+            .take_if(|sketches| sketches.append(&batch.sketches).is_err());
         Ok(begun)
     }
 }
