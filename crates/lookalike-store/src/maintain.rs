@@ -38,7 +38,8 @@ pub struct Report {
 }
 
 /// Checks every row and every record of a collection that nobody has open. A commit that a loss of
-/// power interrupted is completed or undone first, as opening the collection would do.
+/// power interrupted is completed or undone first, as opening the collection would do; on a
+/// [`ReadFolder`](crate::ReadFolder) in memory alone.
 ///
 /// # Errors
 /// If the manifest cannot be read; all else that is wrong is in the report.
