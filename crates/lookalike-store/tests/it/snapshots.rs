@@ -1,10 +1,11 @@
 //! Copies of a collection that goes on meanwhile.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use lookalike_store::{Collection, Disk, ErrorKind, Settings, restore, verify};
+use lookalike_store::{Collection, Disk, DiskFile, ErrorKind, Settings, restore, verify};
 
 use crate::disk::Simulated;
 use crate::power::{Script, replacing_script, script};
@@ -282,4 +283,65 @@ fn what_counts_is_copied_though_more_is_there() {
     let report = verify(&copy).unwrap();
     let wrong = [report.findings, report.remade].concat();
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Writes down how names are changed.
+#[derive(Debug)]
+struct Noted {
+    disk: Simulated,
+    changes: Mutex<Vec<String>>,
+}
+
+impl Noted {
+    fn note(&self, change: &str) {
+        self.changes.lock().unwrap().push(change.to_owned());
+    }
+}
+
+impl Disk for Noted {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.note("create");
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.disk.names()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.note(&format!("{from} to {to}"));
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.note("sync");
+        self.disk.sync_names()
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        self.disk.free()
+    }
+}
+
+/// Not every file system keeps the order of names, and a manifest says that all others are there.
+#[test]
+fn a_restored_collection_has_its_names_before_its_manifest() {
+    let (disk, copy) = (Simulated::new(), Simulated::new());
+    with_headroom(&disk, 0).snapshot(&copy).unwrap();
+    let noted = Noted {
+        disk: Simulated::new(),
+        changes: Mutex::default(),
+    };
+    restore(&copy, &noted).unwrap();
+    let changes = noted.changes.into_inner().unwrap();
+    let last: Vec<_> = changes.iter().rev().take(4).rev().collect();
+    assert_eq!(last, ["create", "sync", "manifest.new to manifest", "sync"]);
 }
