@@ -2,22 +2,22 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lookalike::online::{Preparer, Slot, Time};
 use lookalike::text::Scratch;
 
-use crate::disk::{Disk, DiskFile};
+use crate::copying::{CopiedPartition, Copier, Ends, bytes_of, check_free};
+use crate::disk::Disk;
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, Listed, names};
-use crate::partition::{self, Partition, is_of_partition, rows_name, texts_name};
-use crate::rows::Verdict as RowVerdict;
+use crate::partition::{self, Partition, is_of_partition};
+use crate::rows::{UNIT, Verdict as RowVerdict};
 use crate::settings::{MANIFEST, Manifest, Settings};
-use crate::sketches::sketches_name;
 use crate::state::State;
 use crate::writer::Writer;
 
@@ -68,7 +68,7 @@ pub struct Collection {
     disk: Arc<dyn Disk>,
     preparer: Preparer,
     state: RwLock<State>,
-    /// Held by whoever writes, and while a snapshot is taken.
+    /// Held by whoever writes, and while the end of a snapshot is taken.
     writer: Mutex<Writer>,
     group: Group,
 }
@@ -166,11 +166,12 @@ impl Collection {
             manifest.write(&*disk)?;
         }
         let durable = state.last();
+        let texts = state.homes.back().map_or(0, |home| home.end * UNIT);
         Ok(Self {
             manifest,
             options,
             preparer: state.matcher.preparer().clone(),
-            writer: Mutex::new(Writer::new(disk.clone(), seal, partitions, sketches)),
+            writer: Mutex::new(Writer::new(disk.clone(), seal, partitions, texts, sketches)),
             disk,
             state: RwLock::new(state),
             group: Group::new(durable),
@@ -378,33 +379,88 @@ impl Collection {
     }
 
     /// Copies the collection, as it is on disk at one moment, to an empty disk, while it goes on. The
-    /// manifest comes last: without it a copy is none.
+    /// manifest comes last: without it a copy is none. The other disk keeps the headroom too.
     ///
-    /// Writing waits while the newest partition is copied.
+    /// Writing waits while the rows of the newest partition are copied, and what has come to its texts
+    /// since the copy of these began.
     ///
     /// # Errors
-    /// If one of the disks refuses.
+    /// If one of the disks refuses. If there is no room, what has been copied is removed before others
+    /// write, who may want the same room.
     pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
-        let lock = || self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sealed = lock().partitions().clone();
-        sealed.pop_back();
-        for partition in &sealed {
-            copy_partition(partition, &*self.disk, to)?;
-        }
-        let writer = lock();
-        self.check_running()?;
-        let number = |partition: &Arc<Partition>| partition.about.number;
-        let oldest = writer.partitions().front().map_or(0, number);
-        let copied = sealed.back().map_or(0, number);
-        for partition in writer.partitions().iter().filter(|it| number(it) > copied) {
-            copy_partition(partition, &*self.disk, to)?;
-        }
+        let mut copier = Copier::new(to, self.options.headroom);
+        let (begun, ends) = {
+            let writer = self.writer();
+            (writer.partitions().clone(), writer.ends())
+        };
+        let numbers: Vec<_> = begun.iter().map(|it| it.about.number).collect();
+        let newest = self.copy_ahead(&mut copier, begun, ends);
+        let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
+        let (copied, listed) = self.copy_rest(&mut copier, newest)?;
+        copied.iter().try_for_each(CopiedPartition::sync)?;
         // What has expired meanwhile may not be all that did.
-        for expired in sealed.iter().map(number).filter(|&it| it < oldest) {
+        for expired in numbers.into_iter().filter(|&it| it < listed.first) {
             partition::remove(to, expired)?;
         }
-        listed(writer.partitions()).write(to, self.manifest.seal)?;
+        listed.write(to, self.manifest.seal)?;
         self.manifest.write(to)
+    }
+
+    /// Copies partitions as far as they will not change: all of them, but the newest up to its ends, which
+    /// is returned.
+    fn copy_ahead(
+        &self,
+        copier: &mut Copier<'_>,
+        mut partitions: VecDeque<Arc<Partition>>,
+        ends: Ends,
+    ) -> Result<Option<CopiedPartition>> {
+        for partition in &partitions {
+            copier.expect(bytes_of(partition, &*self.disk)?)?;
+        }
+        let newest = partitions.pop_back();
+        for partition in partitions {
+            let mut copy = CopiedPartition::begin(copier, &*self.disk, partition)?;
+            copy.copy_rest(copier)?;
+            copy.sync()?;
+        }
+        let Some(newest) = newest else {
+            return Ok(None);
+        };
+        let mut copy = CopiedPartition::begin(copier, &*self.disk, newest)?;
+        copy.copy_up_to(copier, ends)?;
+        Ok(Some(copy))
+    }
+
+    /// Copies the rest of what was the newest partition and those that began meanwhile, while nobody
+    /// writes; says also which partitions there are at that moment.
+    fn copy_rest(
+        &self,
+        copier: &mut Copier<'_>,
+        newest: Option<CopiedPartition>,
+    ) -> Result<(Vec<CopiedPartition>, Listed)> {
+        let writer = self.writer();
+        self.check_running()?;
+        let last = newest.as_ref().map_or(0, CopiedPartition::number);
+        let begun = writer.partitions().iter();
+        let begun = begun.filter(|it| it.about.number > last).cloned();
+        let mut copied = Vec::from_iter(newest);
+        let copy = || {
+            for partition in begun {
+                copied.push(CopiedPartition::begin(copier, &*self.disk, partition)?);
+            }
+            copied.iter_mut().try_for_each(|it| it.copy_rest(copier))
+        };
+        if let Err(error) = copy() {
+            // Files that are open keep their room.
+            drop(copied);
+            copier.make_room_after(&error);
+            return Err(error);
+        }
+        Ok((copied, listed(writer.partitions())))
+    }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state(&self) -> Result<RwLockReadGuard<'_, State>> {
@@ -482,18 +538,7 @@ pub struct ClusterPage {
 
 /// Whether so many bytes leave the headroom; what a database adds is of the same order.
 fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
-    let free = disk.free();
-    let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
-    let needed = headroom.saturating_add(bytes.saturating_mul(4));
-    if free >= needed {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Full,
-        format!(
-            "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
-        ),
-    ))
+    check_free(disk, headroom.saturating_add(bytes.saturating_mul(4)))
 }
 
 fn panicked() -> Error {
@@ -572,36 +617,6 @@ fn listed(partitions: &VecDeque<Arc<Partition>>) -> Listed {
         partitions.front().map(number),
         partitions.back().map(number),
     )
-}
-
-fn copy_partition(partition: &Partition, from: &dyn Disk, to: &dyn Disk) -> Result<()> {
-    let number = partition.about.number;
-    copy(&*partition.texts_file, to, &texts_name(number))?;
-    // It may have expired by now, and is only a cache.
-    if let Ok(sketches) = from.open(&sketches_name(number)) {
-        copy(&*sketches, to, &sketches_name(number))?;
-    }
-    copy(&*partition.rows_file, to, &rows_name(number))
-}
-
-/// Bytes that are copied at a time.
-const COPIED: usize = 8 << 20;
-
-pub(crate) fn copy(from: &dyn DiskFile, to: &dyn Disk, name: &str) -> Result<()> {
-    let copied = || {
-        let file = to.create(name)?;
-        let mut bytes = vec![0; COPIED];
-        let mut at = 0;
-        loop {
-            let read = from.read_at(&mut bytes, at)?;
-            if read == 0 {
-                return file.sync();
-            }
-            file.write_at(&bytes[..read], at)?;
-            at += read as u64;
-        }
-    };
-    copied().map_err(|error| Error::disk("cannot copy", name, &error))
 }
 
 #[cfg(test)]

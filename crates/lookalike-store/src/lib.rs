@@ -62,6 +62,7 @@
 
 mod bytes;
 mod collection;
+mod copying;
 mod disk;
 mod document;
 mod error;
@@ -69,6 +70,7 @@ mod group;
 mod ids;
 mod inventory;
 mod maintain;
+mod overlaid;
 mod partition;
 mod records;
 mod rows;
@@ -83,7 +85,7 @@ mod sync {
 mod writer;
 
 pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};
-pub use disk::{Disk, DiskFile, Folder};
+pub use disk::{Disk, DiskFile, Folder, ReadFolder, make_directory};
 pub use document::{
     Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,
     Stored, Verdict,

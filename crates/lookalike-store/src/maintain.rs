@@ -1,16 +1,19 @@
 //! Looking after a collection: is all of it as it was written, and how to carry it elsewhere.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 
 use lookalike::online::Time;
 use lookalike::text::Scratch;
 use serde::{Deserialize, Serialize};
 
-use crate::collection::{Collection, Options, copy, stored};
+use crate::collection::{Collection, Options, stored};
+use crate::copying::Copier;
 use crate::disk::Disk;
-use crate::document::{Content, Document, Stored, Verdict, shown};
+use crate::document::{
+    Content, Document, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Stored, Verdict, shown,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, names};
@@ -37,7 +40,8 @@ pub struct Report {
 }
 
 /// Checks every row and every record of a collection that nobody has open. A commit that a loss of
-/// power interrupted is completed or undone first, as opening the collection would do.
+/// power interrupted is completed or undone first, as opening the collection would do; on a
+/// [`ReadFolder`](crate::ReadFolder) in memory alone.
 ///
 /// # Errors
 /// If the manifest cannot be read; all else that is wrong is in the report.
@@ -65,12 +69,21 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
         from.open(name)
             .map_err(|error| Error::disk("cannot open", name, &error))
     };
-    for name in names(from)?.iter().filter(|name| is_of_collection(name)) {
-        copy(&*opened(name)?, to, name)?;
+    let mut copier = Copier::new(to, 0);
+    let names = names(from)?.into_iter();
+    let names: Vec<_> = names.filter(|name| is_of_collection(name)).collect();
+    for name in &names {
+        let length = opened(name)?.len();
+        copier.expect(length.map_err(|error| Error::disk("cannot read", name, &error))?)?;
+    }
+    for name in &names {
+        copier.copy(opened(name)?, name)?;
     }
     let new = format!("{MANIFEST}{NEW}");
-    copy(&*opened(MANIFEST)?, to, &new)?;
-    to.rename(&new, MANIFEST)
+    copier.copy(opened(MANIFEST)?, &new)?;
+    // All other names first: a manifest says that a copy is whole.
+    to.sync_names()
+        .and_then(|()| to.rename(&new, MANIFEST))
         .and_then(|()| to.sync_names())
         .map_err(|error| Error::disk("cannot write", MANIFEST, &error))
 }
@@ -466,6 +479,10 @@ pub struct Imported {
 /// What some programs begin a text with, to say that it is UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// The most bytes of a line: each of a text or other words may be written as six, and 64 KiB are for all
+/// else.
+const LONGEST_LINE: usize = 6 * (LONGEST_TEXT + LONGEST_META + 2 * LONGEST_ID) + (64 << 10);
+
 /// Reads the lines of an export and inserts the documents in their order, with their times. Verdicts
 /// fall anew, and are the same if nothing was deleted or late and nothing of the export is past the window.
 /// Lines that are none of an export, or whose
@@ -478,13 +495,28 @@ pub fn import(
     lines: &mut dyn BufRead,
     reject: &mut Reject<'_>,
 ) -> Result<Imported> {
+    import_lines(collection, lines, LONGEST_LINE, reject)
+}
+
+fn import_lines(
+    collection: &Collection,
+    lines: &mut dyn BufRead,
+    longest: usize,
+    reject: &mut Reject<'_>,
+) -> Result<Imported> {
     let mut import = Import::new(collection, reject);
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        let read = lines.read_until(b'\n', &mut line);
-        if read.map_err(|error| Error::disk("cannot read", "import", &error))? == 0 {
+        let is_whole = read_line(lines, &mut line, longest);
+        let is_whole = is_whole.map_err(|error| Error::disk("cannot read", "import", &error))?;
+        if line.is_empty() {
             break;
+        }
+        if !is_whole {
+            let what =
+                format!("the line has more than {longest} bytes, and no document has so many");
+            import.reject(number, &Error::document(what))?;
+            continue;
         }
         let line = match number {
             1 => line.strip_prefix(MARK).unwrap_or(&line),
@@ -500,6 +532,19 @@ pub fn import(
     }
     import.flush()?;
     Ok(import.imported)
+}
+
+/// Reads a line with its end, or the first bytes of one that has more of them than the longest may have, and
+/// goes on behind it. Returns whether it is whole; behind the last one it is empty.
+fn read_line(lines: &mut dyn BufRead, line: &mut Vec<u8>, longest: usize) -> io::Result<bool> {
+    line.clear();
+    let mut bounded = lines.take(longest as u64 + 1);
+    bounded.read_until(b'\n', line)?;
+    if line.len() <= longest || line.ends_with(b"\n") {
+        return Ok(true);
+    }
+    lines.skip_until(b'\n')?;
+    Ok(false)
 }
 
 impl Line {
@@ -546,6 +591,8 @@ struct Import<'a, 'b> {
     collection: &'a Collection,
     scratch: Scratch,
     waiting: Vec<crate::Prepared>,
+    /// Bytes of these.
+    bytes: usize,
     /// The number of each of them.
     numbers: Vec<u64>,
     imported: Imported,
@@ -554,7 +601,11 @@ struct Import<'a, 'b> {
     reject: &'a mut Reject<'b>,
 }
 
+/// The most documents that are inserted at a time.
 const AT_A_TIME: usize = 1024;
+
+/// Nor are documents with more bytes than these, but for the last of them.
+const BYTES_AT_A_TIME: usize = 8 << 20;
 
 impl<'a, 'b> Import<'a, 'b> {
     fn new(collection: &'a Collection, reject: &'a mut Reject<'b>) -> Self {
@@ -562,6 +613,7 @@ impl<'a, 'b> Import<'a, 'b> {
             collection,
             scratch: Scratch::default(),
             waiting: Vec::new(),
+            bytes: 0,
             numbers: Vec::new(),
             imported: Imported::default(),
             ids: None,
@@ -580,9 +632,10 @@ impl<'a, 'b> Import<'a, 'b> {
             self.flush()?;
             return self.take_later(number, &prepared);
         }
+        self.bytes += prepared.bytes();
         self.waiting.push(prepared);
         self.numbers.push(number);
-        if self.waiting.len() >= AT_A_TIME {
+        if self.waiting.len() >= AT_A_TIME || self.bytes >= BYTES_AT_A_TIME {
             self.flush()?;
         }
         Ok(())
@@ -616,6 +669,7 @@ impl<'a, 'b> Import<'a, 'b> {
     fn flush(&mut self) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
         let numbers = std::mem::take(&mut self.numbers);
+        self.bytes = 0;
         let answers = self.collection.insert(&waiting);
         self.take_answers(&numbers, &waiting, answers)
     }
@@ -653,4 +707,69 @@ impl<'a, 'b> Import<'a, 'b> {
 pub fn read_settings(disk: &dyn Disk) -> Result<Settings> {
     let settings = Manifest::read(disk)?.settings;
     Ok(Arc::unwrap_or_clone(settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Folder;
+
+    /// Lines up to the limit are read, and longer ones passed by to their ends.
+    #[test]
+    fn lines_that_are_too_long_are_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Folder::open(folder.path()).unwrap());
+        let options = Options {
+            headroom: 0,
+            ..Options::default()
+        };
+        let collection = Collection::create(disk, &Settings::default(), options).unwrap();
+        let line = |id: &str, text: &str| format!(r#"{{"id":"{id}","time_us":0,"text":"{text}"}}"#);
+        let longest = line("b", "22").len();
+        let lines = ["a", "b", "c", "d", "e"].map(|id| {
+            let numbers = ["1", "22", "333", "4", "55555"];
+            line(id, numbers[(id.as_bytes()[0] - b'a') as usize])
+        });
+        for end in ["", "\n"] {
+            let mut rejected = Vec::new();
+            let lines = lines.join("\n") + end;
+            let mut reader = io::BufReader::with_capacity(7, lines.as_bytes());
+            import_lines(&collection, &mut reader, longest, &mut |number, error| {
+                rejected.push((number, error.to_string()));
+                Ok(())
+            })
+            .unwrap();
+            let what =
+                format!("the line has more than {longest} bytes, and no document has so many");
+            assert_eq!(rejected, [(3, what.clone()), (5, what)]);
+        }
+        let is_there = ["a", "b", "c", "d", "e"].map(|id| collection.get(id).unwrap().is_some());
+        assert_eq!(is_there, [true, true, false, true, false]);
+    }
+
+    /// Few documents wait where they are long.
+    #[test]
+    fn documents_wait_by_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Arc::new(Folder::open(folder.path()).unwrap());
+        let collection =
+            Collection::create(disk, &Settings::default(), Options::default()).unwrap();
+        let (text, mut sent) = ("long ".repeat(BYTES_AT_A_TIME / 20), 0);
+        let mut reject = |number, error: &Error| Err(Error::document(format!("{number}: {error}")));
+        let mut import = Import::new(&collection, &mut reject);
+        for number in 0..20 {
+            let document = Document {
+                id: number.to_string(),
+                content: Content::Text(format!("{number} {text}")),
+                time: None,
+                meta: None,
+            };
+            import.push(number, document).unwrap();
+            sent += 1;
+            let waiting = sent - collection.stats().unwrap().rows;
+            assert!(waiting < 4, "{waiting} wait");
+        }
+        import.flush().unwrap();
+        assert_eq!(collection.stats().unwrap().rows, 20);
+    }
 }

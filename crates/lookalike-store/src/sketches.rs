@@ -117,6 +117,11 @@ impl Sketches {
         })
     }
 
+    /// Where the next block goes.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// Adds entries as a block.
     pub(crate) fn append(&mut self, entries: &Entries) -> Result<()> {
         if entries.count == 0 {

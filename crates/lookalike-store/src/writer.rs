@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::copying::Ends;
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::inventory::Listed;
@@ -18,7 +19,9 @@ pub(crate) struct Writer {
     seal: u32,
     /// Those on disk; the newest is written.
     partitions: VecDeque<Arc<Partition>>,
-    /// The sketches of the newest, if documents of this collection have such.
+    /// Where the texts of the newest end.
+    texts: u64,
+    /// The sketches of the newest, if documents of this collection have such and they could be written.
     sketches: Option<Sketches>,
 }
 
@@ -27,12 +30,14 @@ impl Writer {
         disk: Arc<dyn Disk>,
         seal: u32,
         partitions: VecDeque<Arc<Partition>>,
+        texts: u64,
         sketches: Option<Sketches>,
     ) -> Self {
         Self {
             disk,
             seal,
             partitions,
+            texts,
             sketches,
         }
     }
@@ -40,6 +45,14 @@ impl Writer {
     /// The partitions that are on disk.
     pub(crate) fn partitions(&self) -> &VecDeque<Arc<Partition>> {
         &self.partitions
+    }
+
+    /// Where the files of the newest partition end that are appended to.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            texts: self.texts,
+            sketches: self.sketches.as_ref().map_or(0, Sketches::end),
+        }
     }
 
     /// Does all of the work; returns the partitions that began. After an error nothing is known of what
@@ -86,15 +99,16 @@ impl Writer {
             // Before the first row: one that is not listed is empty.
             self.list_from(0)?;
             let about = partition.about;
-            let sketches = || Sketches::create(&*self.disk, about.seal, about.number);
-            self.sketches = batch.with_sketches.then(sketches).transpose()?;
+            let sketches = || Sketches::create(&*self.disk, about.seal, about.number).ok();
+            self.sketches = batch.with_sketches.then(sketches).flatten();
         }
         if let Some(newest) = self.partitions.back() {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
+            self.texts = batch.texts_at + batch.texts.len() as u64;
         }
-        if let Some(sketches) = &mut self.sketches {
-            sketches.append(&batch.sketches)?;
-        }
+        // A cache that cannot be written is none, and is made anew when the collection is opened.
+        self.sketches
+            .take_if(|sketches| sketches.append(&batch.sketches).is_err());
         Ok(begun)
     }
 }

@@ -221,7 +221,8 @@ pub(crate) struct ServeArgs {
 
     /// What is left free on the disk: nothing is taken that would leave less
     ///
-    /// Documents by which a part of the window goes may have half of it. The default is 256Mi.
+    /// Documents by which a part of the window goes may have half of it. Snapshots leave it on their disk too.
+    /// The default is 256Mi.
     #[arg(
         long,
         value_name = "SIZE",

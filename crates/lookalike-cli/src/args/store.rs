@@ -29,9 +29,10 @@ pub(crate) enum StoreCommand {
 
 /// Check that every byte of a collection is as it was written
 ///
-/// A commit that a loss of power interrupted is completed or undone first, as the service would do. What
-/// is wrong is told, and ends the command with 2. Sketches that are wrong or missing are told too: they are made
-/// again of the texts when the service opens the collection, and nothing is lost with them.
+/// A commit that a loss of power interrupted is read as the service would complete or undo it. Nothing is
+/// written, so the collection may be on a disk that refuses writes. What is wrong is told, and ends the
+/// command with 2. Sketches that are wrong or missing are told too: they are made again of the texts when the
+/// service opens the collection, and nothing is lost with them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:

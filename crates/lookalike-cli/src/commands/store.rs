@@ -8,7 +8,9 @@ use std::sync::Arc;
 use anyhow::{Result, bail};
 use flate2::bufread::MultiGzDecoder;
 use lookalike_batch::sink::{ByteWriter, Output};
-use lookalike_store::{self as store, Collection, Folder, Imported, Options, Report, Settings};
+use lookalike_store::{
+    self as store, Collection, Disk, Folder, Imported, Options, ReadFolder, Report, Settings,
+};
 use serde_json::{Value, json};
 
 use crate::Outcome;
@@ -41,7 +43,8 @@ pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
 }
 
 fn verify(args: &StoreVerifyArgs) -> Result<Outcome> {
-    let disk = existing(&args.directory)?;
+    check_existing(&args.directory)?;
+    let disk = open_to_read(&args.directory)?;
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
@@ -57,7 +60,7 @@ fn restore(args: &StoreRestoreArgs) -> Result<Outcome> {
     verify_disk(&disk, &args.directory, &args.telling)
 }
 
-fn verify_disk(disk: &Folder, directory: &Path, telling: &StoreTelling) -> Result<Outcome> {
+fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &StoreTelling) -> Result<Outcome> {
     let report = store::verify(disk)?;
     tell_findings(&report);
     let words = format!("{}: whole\n", counted(&report));
@@ -80,11 +83,11 @@ fn verify_disk(disk: &Folder, directory: &Path, telling: &StoreTelling) -> Resul
 
 fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
     let settings = args.settings.as_deref().map(settings_in).transpose()?;
-    let from = match settings {
-        // Its manifest may be missing; its directory may not.
-        Some(_) if args.directory.is_dir() => open(&args.directory),
-        _ => existing(&args.directory),
-    }?;
+    // With settings its manifest may be missing; its directory may not.
+    if settings.is_none() || !args.directory.is_dir() {
+        check_existing(&args.directory)?;
+    }
+    let from = open_to_read(&args.directory)?;
     let was_there = args.new.exists();
     let to = Arc::new(fresh(&args.new)?);
     let repaired = store::repair(&from, settings.as_ref(), to, Options::default());
@@ -292,6 +295,12 @@ impl Write for Lines {
 
 /// The directory of a collection that is there.
 fn existing(path: &Path) -> Result<Folder> {
+    check_existing(path)?;
+    open(path)
+}
+
+/// Refuses a directory without a collection.
+fn check_existing(path: &Path) -> Result<()> {
     if !path.join(MANIFEST).is_file() {
         let shown = path.display();
         let below = std::fs::read_dir(path).into_iter().flatten().flatten();
@@ -311,7 +320,7 @@ fn existing(path: &Path) -> Result<Folder> {
             ),
         }
     }
-    open(path)
+    Ok(())
 }
 
 /// A directory in which a collection can be made.
@@ -324,6 +333,11 @@ fn fresh(path: &Path) -> Result<Folder> {
 
 fn open(path: &Path) -> Result<Folder> {
     Folder::open(path).map_err(about(format!("cannot open {}", path.display())))
+}
+
+/// The directory as it is, also on a disk that refuses writes.
+fn open_to_read(path: &Path) -> Result<ReadFolder> {
+    ReadFolder::open(path).map_err(about(format!("cannot open {}", path.display())))
 }
 
 fn counted(report: &Report) -> String {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use lookalike_store::{Collection, Folder, Options, Settings};
+use lookalike_store::{Collection, Folder, Options, Settings, make_directory};
 
 use super::desk::Open;
 use super::problem::{Code, Problem};
@@ -79,7 +79,7 @@ impl Collections {
     /// If another process has it, or the disk refuses.
     pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
-        fs::create_dir_all(directory).map_err(about(&at))?;
+        make_directory(directory).map_err(about(&at))?;
         let lock = File::create(directory.join(LOCK)).map_err(about(&at))?;
         if lock.try_lock().is_err() {
             bail!("{at}: another process has it open");
@@ -328,7 +328,7 @@ fn files(directory: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Whether a file has a name as those of a collection have.
-fn is_own(file: &str) -> bool {
+pub(crate) fn is_own(file: &str) -> bool {
     let mut ends = BESIDE.iter().chain([&ROWS]);
     matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
 }
@@ -349,12 +349,19 @@ fn remove_own(directory: &Path) -> io::Result<()> {
 }
 
 impl State {
-    /// How a directory begins, if it is one of a collection.
+    /// How a directory begins, if it is one of a collection. One that cannot be read may be.
     fn of_directory(path: &Path) -> Option<Self> {
-        if path.join(MANIFEST).exists() {
+        let files = match files(path) {
+            Ok(files) => files,
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return None,
+            Err(error) => {
+                let path = path.display();
+                return Some(Self::Failed(format!("{path} cannot be read: {error}")));
+            }
+        };
+        if files.iter().any(|file| file == MANIFEST) {
             return Some(Self::Opening);
         }
-        let files = files(path).ok()?;
         let holds = |file: &&String| [ROWS, TEXTS].iter().any(|end| file.ends_with(end));
         let held = files.iter().find(holds)?;
         let path = path.display();
@@ -446,5 +453,22 @@ mod tests {
         ] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    /// A directory that cannot be read may be a collection, and a file is none.
+    #[test]
+    fn an_unreadable_directory_has_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        // Where it leads to has no end: also root cannot read it.
+        std::os::unix::fs::symlink("circle", path("circle")).unwrap();
+        fs::create_dir(path("empty")).unwrap();
+        fs::write(path("file"), "").unwrap();
+        let of = |name: &str| State::of_directory(&path(name));
+        assert!(of("empty").is_none() && of("file").is_none());
+        let Some(State::Failed(why)) = of("circle") else {
+            panic!("it is overlooked");
+        };
+        assert!(why.contains("circle cannot be read"), "{why}");
     }
 }

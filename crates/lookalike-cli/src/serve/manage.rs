@@ -126,21 +126,15 @@ pub(super) async fn snapshot(asked: Asked) -> Answered {
 }
 
 fn copy(open: &Open, snapshots: &Snapshots, name: &str) -> Result<(), Problem> {
-    let disk = snapshots
-        .make(&open.name, name)
-        .map_err(|refusal| match refusal {
-            Refusal::Exists => Problem::new(
-                Code::SnapshotConflict,
-                format!("there is a snapshot '{name}' already"),
-            ),
-            Refusal::Failed(error) => {
-                Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"))
-            }
-        })?;
-    let copied = open.collection.snapshot(&*disk);
-    drop(disk);
-    if copied.is_err() {
-        snapshots.discard(&open.name, name);
-    }
-    copied.map_err(|it| open.problem(it))
+    let copied = snapshots.make(&open.name, name, |disk| open.collection.snapshot(disk));
+    copied.map_err(|refusal| match refusal {
+        Refusal::Exists => Problem::new(
+            Code::SnapshotConflict,
+            format!("there is a snapshot '{name}' already"),
+        ),
+        Refusal::Failed(error) => {
+            Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"))
+        }
+        Refusal::NotCopied(error) => open.problem(error),
+    })
 }

@@ -54,6 +54,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 use tracing_subscriber::fmt;
 
+pub(crate) use self::collections::is_own;
 use crate::Outcome;
 use crate::args::{LogFormat, LogLevel, ServeArgs};
 use crate::output::about;

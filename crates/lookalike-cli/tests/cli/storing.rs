@@ -415,6 +415,43 @@ fn snapshots_are_restored() {
     }
 }
 
+/// The names of the files of a directory, and their bytes.
+fn files_in(place: &Place, directory: &str) -> Vec<(String, Vec<u8>)> {
+    let files = std::fs::read_dir(place.path(directory)).unwrap();
+    let mut files: Vec<_> = files
+        .map(|it| {
+            let entry = it.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, std::fs::read(entry.path()).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// A snapshot may be where nothing can be written: no file is made or changed there.
+#[test]
+fn a_snapshot_is_read_and_not_written() {
+    let place = Place::new();
+    let service = Service::start(&place, "--snapshots copies");
+    service.make("a", json!({}));
+    let corpus = corpus_jsonl(&Numbers::new(8).corpus(300));
+    service.post_lines("/v1/collections/a/documents", corpus.as_bytes());
+    let made = service.post("/v1/collections/a/snapshot", &json!({ "name": "b" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    drop(service);
+    std::fs::remove_file(place.path("copies/a/b/lock")).unwrap();
+    let before = files_in(&place, "copies/a/b");
+    place.ok("store verify copies/a/b");
+    place.ok("store restore copies/a/b restored");
+    place.ok("store repair copies/a/b repaired");
+    assert!(files_in(&place, "copies/a/b") == before);
+    for directory in ["restored", "repaired"] {
+        let said = place.ok(&format!("store verify {directory}")).err;
+        assert!(said.contains("300 documents"), "{said}");
+    }
+}
+
 /// A snapshot that is made while documents come has all up to one of them, and their answers.
 #[test]
 fn a_snapshot_while_it_serves_is_a_prefix() {

@@ -235,6 +235,45 @@ fn a_read_that_fails_changes_no_answer() {
     }
 }
 
+/// Sketches are a cache: a collection goes on without, and has them again when it is opened.
+#[test]
+fn sketches_that_cannot_be_written_stop_nothing() {
+    let mut went_on = 0;
+    let insert = |collection: &Collection, id: &str| {
+        let documents = prepare(collection, vec![document(id, &format!("one {id}"), None)]);
+        collection.insert(&documents).remove(0)
+    };
+    let mut at = 0;
+    loop {
+        at += 1;
+        let (disk, hand) = (Simulated::new(), Hand::default());
+        let new = Arc::new(disk.clone());
+        let collection = Collection::create(new, &Settings::default(), hand.options()).unwrap();
+        insert(&collection, "first").unwrap();
+        let before = disk.operations();
+        disk.fail(at, Fault::Error(io::ErrorKind::StorageFull));
+        let inserted = insert(&collection, "second");
+        if disk.operations() < before + at {
+            break;
+        }
+        let Ok(_) = inserted else { continue };
+        went_on += 1;
+        insert(&collection, "third").unwrap();
+        drop(collection);
+        let report = verify(&disk.copy()).unwrap();
+        assert!(
+            report.findings.is_empty() && report.remade.len() == 1,
+            "{report:?}"
+        );
+        let again = disk.copy();
+        let collection = Collection::open(Arc::new(again.clone()), hand.options()).unwrap();
+        assert!(insert(&collection, "third").unwrap().again);
+        drop(collection);
+        assert!(verify(&again).unwrap().remade.is_empty());
+    }
+    assert_eq!(went_on, 1, "of {at}");
+}
+
 #[test]
 fn a_disk_that_is_nearly_full_is_not_written_to() {
     let script = script(12, 10, false);

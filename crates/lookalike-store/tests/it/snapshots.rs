@@ -1,10 +1,11 @@
 //! Copies of a collection that goes on meanwhile.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use lookalike_store::{Collection, Disk, verify};
+use lookalike_store::{Collection, Disk, DiskFile, ErrorKind, Settings, restore, verify};
 
 use crate::disk::Simulated;
 use crate::power::{Script, replacing_script, script};
@@ -134,4 +135,215 @@ fn a_copy_is_what_is_on_disk() {
     assert_eq!(copied.stats().unwrap().durable, 2);
     let is_there = ["a", "b", "c"].map(|id| copied.get(id).unwrap().is_some());
     assert_eq!(is_there, [true, true, false]);
+}
+
+/// A collection without a window, with some documents, that keeps a headroom.
+fn with_headroom(disk: &Simulated, headroom: u64) -> Arc<Collection> {
+    let mut options = Hand::default().options();
+    options.headroom = headroom;
+    let new = Arc::new(disk.clone());
+    let collection = Collection::create(new, &Settings::default(), options).unwrap();
+    let documents = (0..200).map(|at| document(&format!("id-{at}"), &format!("x{at}"), None));
+    let documents = prepare(&collection, documents.collect());
+    assert!(collection.insert(&documents).iter().all(Result::is_ok));
+    Arc::new(collection)
+}
+
+const HEADROOM: u64 = 1 << 20;
+
+/// Bytes of all files of a collection but those that are written last.
+fn bytes_of(disk: &Simulated) -> u64 {
+    let names = disk.names().unwrap().into_iter();
+    let names = names.filter(|name| name.starts_with('0'));
+    names.map(|name| disk.length(&name) as u64).sum()
+}
+
+#[test]
+fn a_copy_leaves_the_headroom() {
+    let disk = Simulated::new();
+    let collection = with_headroom(&disk, HEADROOM);
+    let copy = Simulated::new();
+    copy.set_free(HEADROOM + bytes_of(&disk) - 1);
+    let refused = collection.snapshot(&copy).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    assert_eq!(copy.operations(), 0);
+    copy.set_free(HEADROOM + bytes_of(&disk));
+    collection.snapshot(&copy).unwrap();
+    assert!(verify(&copy.copy()).unwrap().findings.is_empty());
+    let new = Simulated::new();
+    new.set_free(bytes_of(&disk) - 1);
+    let refused = restore(&copy, &new).unwrap_err();
+    assert_eq!((refused.kind(), new.operations()), (ErrorKind::Full, 0));
+}
+
+/// Others take the room that there was when copying began: those who wait write to a disk without the copy.
+#[test]
+fn a_copy_that_finds_no_room_is_gone_before_others_write() {
+    let whole = Simulated::new();
+    with_headroom(&Simulated::new(), 0)
+        .snapshot(&whole)
+        .unwrap();
+    let mut refused_at = Vec::new();
+    for full_at in 1..=whole.operations() {
+        let disk = Simulated::new();
+        let collection = with_headroom(&disk, HEADROOM);
+        let copy = Simulated::new();
+        let (writing, written) = mpsc::channel();
+        let of_copy = collection.clone();
+        copy.set_hook(move |copy, operation| {
+            if operation != full_at {
+                return;
+            }
+            copy.set_free(HEADROOM - 1);
+            let (collection, written) = (of_copy.clone(), writing.clone());
+            std::thread::spawn(move || {
+                let documents = prepare(&collection, vec![document("last", "last", None)]);
+                let answer = collection.insert(&documents).remove(0);
+                let _ = written.send(answer.map(drop));
+            });
+            std::thread::sleep(Duration::from_millis(20));
+        });
+        let (of_copy, seen) = (copy.clone(), Arc::new(AtomicUsize::new(0)));
+        let of_writer = seen.clone();
+        disk.set_hook(move |_, _| {
+            let names = of_copy.names().unwrap();
+            of_writer.fetch_max(names.len(), Ordering::SeqCst);
+        });
+        let copied = collection.snapshot(&copy);
+        let answer = written.recv_timeout(Duration::from_secs(10)).unwrap();
+        answer.unwrap();
+        copy.set_hook(|_, _| ());
+        disk.set_hook(|_, _| ());
+        let Err(refused) = copied else { continue };
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+        assert!(copy.names().unwrap().is_empty());
+        refused_at.push(full_at);
+        // Those before write beside the copy.
+        if full_at > BESIDE {
+            assert_eq!(seen.load(Ordering::SeqCst), 0, "at {full_at}");
+        }
+    }
+    assert!(refused_at.iter().any(|&at| at > BESIDE), "{refused_at:?}");
+}
+
+/// Copies a collection, into which other threads insert a document before each of the first operations of the
+/// copy; says how many of them had to wait for it.
+fn copied_while_others_write(collection: &Arc<Collection>, copy: &Simulated) -> usize {
+    let (waited, of_copy) = (Arc::new(AtomicUsize::new(0)), collection.clone());
+    let of_hook = waited.clone();
+    copy.set_hook(move |_, operation| {
+        if operation > BESIDE {
+            return;
+        }
+        let (collection, (done, written)) = (of_copy.clone(), mpsc::channel());
+        std::thread::spawn(move || {
+            let text = format!("new at {operation}");
+            let documents = prepare(&collection, vec![document(&text, &text, None)]);
+            let _ = done.send(collection.insert(&documents).remove(0).unwrap());
+        });
+        let written = written.recv_timeout(Duration::from_secs(10));
+        of_hook.fetch_add(usize::from(written.is_err()), Ordering::SeqCst);
+    });
+    collection.snapshot(copy).unwrap();
+    copy.set_hook(|_, _| ());
+    waited.load(Ordering::SeqCst)
+}
+
+/// Texts and sketches are made, and written up to where they end.
+const BESIDE: u64 = 4;
+
+/// Without a window all is in the newest partition: what comes while its texts are copied does not wait.
+#[test]
+fn texts_are_copied_while_others_write() {
+    let collection = with_headroom(&Simulated::new(), 0);
+    let copy = Simulated::new();
+    assert_eq!(copied_while_others_write(&collection, &copy), 0);
+    let report = verify(&copy.copy()).unwrap();
+    let wrong = [report.findings, report.remade].concat();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let copied = Collection::open(Arc::new(copy.copy()), Hand::default().options()).unwrap();
+    for id in ["id-199", "new at 1", "new at 2", "new at 3", "new at 4"] {
+        assert!(copied.get(id).unwrap().is_some(), "{id}");
+    }
+}
+
+/// What a loss of power left behind the texts and sketches that count is written over while a copy is made.
+#[test]
+fn what_counts_is_copied_though_more_is_there() {
+    let disk = Simulated::new();
+    drop(with_headroom(&disk, 0));
+    for ending in [".texts", ".sketches"] {
+        let mut names = disk.names().unwrap().into_iter();
+        let name = names.find(|name| name.ends_with(ending)).unwrap();
+        let file = disk.open(&name).unwrap();
+        file.write_at(&[7; 4096], file.len().unwrap()).unwrap();
+    }
+    let options = Hand::default().options();
+    let collection = Arc::new(Collection::open(Arc::new(disk), options).unwrap());
+    let copy = Simulated::new();
+    assert_eq!(copied_while_others_write(&collection, &copy), 0);
+    let report = verify(&copy).unwrap();
+    let wrong = [report.findings, report.remade].concat();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// Writes down how names are changed.
+#[derive(Debug)]
+struct Noted {
+    disk: Simulated,
+    changes: Mutex<Vec<String>>,
+}
+
+impl Noted {
+    fn note(&self, change: &str) {
+        self.changes.lock().unwrap().push(change.to_owned());
+    }
+}
+
+impl Disk for Noted {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.note("create");
+        self.disk.create(name)
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.disk.open(name)
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.disk.names()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.note(&format!("{from} to {to}"));
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.note("sync");
+        self.disk.sync_names()
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        self.disk.free()
+    }
+}
+
+/// Not every file system keeps the order of names, and a manifest says that all others are there.
+#[test]
+fn a_restored_collection_has_its_names_before_its_manifest() {
+    let (disk, copy) = (Simulated::new(), Simulated::new());
+    with_headroom(&disk, 0).snapshot(&copy).unwrap();
+    let noted = Noted {
+        disk: Simulated::new(),
+        changes: Mutex::default(),
+    };
+    restore(&copy, &noted).unwrap();
+    let changes = noted.changes.into_inner().unwrap();
+    let last: Vec<_> = changes.iter().rev().take(4).rev().collect();
+    assert_eq!(last, ["create", "sync", "manifest.new to manifest", "sync"]);
 }

@@ -1,0 +1,217 @@
+//! Copies of files, on a disk that keeps some room.
+//!
+//! What is appended to can be copied up to where it ends at some moment, and the rest later; a file is
+//! written once, from its beginning to its end, as object stores want it.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskFile};
+use crate::error::{Error, ErrorKind, Result};
+use crate::partition::{Partition, rows_name, texts_name};
+use crate::sketches::sketches_name;
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 8 << 20;
+
+/// Copies files to a disk, as long as that leaves some room on it.
+pub(crate) struct Copier<'a> {
+    to: &'a dyn Disk,
+    headroom: u64,
+    /// Bytes that are still to come, as far as is known.
+    ahead: u64,
+    piece: Vec<u8>,
+}
+
+/// A copy of a file that is being made.
+struct Begun {
+    name: String,
+    from: Arc<dyn DiskFile>,
+    to: Arc<dyn DiskFile>,
+    /// Bytes that were copied.
+    at: u64,
+}
+
+impl<'a> Copier<'a> {
+    pub(crate) fn new(to: &'a dyn Disk, headroom: u64) -> Self {
+        Self {
+            to,
+            headroom,
+            ahead: 0,
+            piece: vec![0; PIECE],
+        }
+    }
+
+    /// So many bytes will be copied.
+    ///
+    /// # Errors
+    /// If there is no room for them and those before.
+    pub(crate) fn expect(&mut self, bytes: u64) -> Result<()> {
+        self.ahead += bytes;
+        self.check_room(self.ahead)
+    }
+
+    /// Copies a file that nobody writes.
+    pub(crate) fn copy(&mut self, from: Arc<dyn DiskFile>, name: &str) -> Result<()> {
+        let mut copy = self.begin(from, name.to_owned())?;
+        self.go_on(&mut copy, u64::MAX)?;
+        copy.sync()
+    }
+
+    /// Removes what has been copied, if the error is that there was no room for it.
+    pub(crate) fn make_room_after(&self, error: &Error) {
+        if error.kind() != ErrorKind::Full {
+            return;
+        }
+        for name in self.to.names().unwrap_or_default() {
+            let _ = self.to.remove(&name);
+        }
+    }
+
+    fn begin(&self, from: Arc<dyn DiskFile>, name: String) -> Result<Begun> {
+        let to = self.to.create(&name);
+        let to = to.map_err(|error| refused(&name, &error))?;
+        Ok(Begun {
+            name,
+            from,
+            to,
+            at: 0,
+        })
+    }
+
+    /// Copies up to some byte, or the end of the file.
+    fn go_on(&mut self, copy: &mut Begun, end: u64) -> Result<()> {
+        while copy.at < end {
+            let wanted = end.saturating_sub(copy.at).min(PIECE as u64) as usize;
+            let read = copy.from.read_at(&mut self.piece[..wanted], copy.at);
+            let read = read.map_err(|error| refused(&copy.name, &error))?;
+            if read == 0 {
+                break;
+            }
+            self.check_room(self.ahead.max(read as u64))?;
+            let written = copy.to.write_at(&self.piece[..read], copy.at);
+            written.map_err(|error| refused(&copy.name, &error))?;
+            copy.at += read as u64;
+            self.ahead = self.ahead.saturating_sub(read as u64);
+        }
+        Ok(())
+    }
+
+    fn check_room(&self, bytes: u64) -> Result<()> {
+        check_free(self.to, self.headroom.saturating_add(bytes))
+    }
+}
+
+impl Begun {
+    fn sync(&self) -> Result<()> {
+        let synced = self.to.sync();
+        synced.map_err(|error| refused(&self.name, &error))
+    }
+}
+
+/// A disk may be fuller than it says.
+fn refused(name: &str, error: &io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Error::new(ErrorKind::Full, format!("cannot copy '{name}': {error}"))
+        }
+        _ => Error::disk("cannot copy", name, error),
+    }
+}
+
+/// Refuses unless so many bytes can still be written.
+pub(crate) fn check_free(disk: &dyn Disk, needed: u64) -> Result<()> {
+    let free = disk.free();
+    let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
+    if free >= needed {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Full,
+        format!(
+            "the disk has {free} bytes left, and {needed} are wanted for this and as a reserve"
+        ),
+    ))
+}
+
+/// Where the files of a partition end that are appended to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) texts: u64,
+    pub(crate) sketches: u64,
+}
+
+/// A copy of a partition that is being made. It can expire meanwhile.
+pub(crate) struct CopiedPartition {
+    partition: Arc<Partition>,
+    texts: Begun,
+    /// Only a cache: where there is none, none is copied.
+    sketches: Option<Begun>,
+    rows: Option<Begun>,
+}
+
+impl CopiedPartition {
+    pub(crate) fn begin(
+        copier: &Copier<'_>,
+        disk: &dyn Disk,
+        partition: Arc<Partition>,
+    ) -> Result<Self> {
+        let number = partition.about.number;
+        let sketches = disk.open(&sketches_name(number)).ok();
+        let sketches = sketches.map(|file| copier.begin(file, sketches_name(number)));
+        Ok(Self {
+            texts: copier.begin(Arc::clone(&partition.texts_file), texts_name(number))?,
+            sketches: sketches.transpose()?,
+            rows: None,
+            partition,
+        })
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.partition.about.number
+    }
+
+    /// Copies what will not change: this may be done while others write.
+    pub(crate) fn copy_up_to(&mut self, copier: &mut Copier<'_>, ends: Ends) -> Result<()> {
+        copier.go_on(&mut self.texts, ends.texts)?;
+        match &mut self.sketches {
+            Some(sketches) => copier.go_on(sketches, ends.sketches),
+            None => Ok(()),
+        }
+    }
+
+    /// Copies the rest of a partition while nobody writes it. It is not on disk before it is
+    /// [synced](Self::sync).
+    pub(crate) fn copy_rest(&mut self, copier: &mut Copier<'_>) -> Result<()> {
+        let all = Ends {
+            texts: u64::MAX,
+            sketches: u64::MAX,
+        };
+        self.copy_up_to(copier, all)?;
+        let rows = Arc::clone(&self.partition.rows_file);
+        let mut rows = copier.begin(rows, rows_name(self.number()))?;
+        copier.go_on(&mut rows, u64::MAX)?;
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        let files = [
+            Some(&self.texts),
+            self.sketches.as_ref(),
+            self.rows.as_ref(),
+        ];
+        files.into_iter().flatten().try_for_each(Begun::sync)
+    }
+}
+
+/// Bytes of the files of a partition.
+pub(crate) fn bytes_of(partition: &Partition, disk: &dyn Disk) -> Result<u64> {
+    let length = |file: &dyn DiskFile| {
+        let length = file.len();
+        length.map_err(|error| Error::disk("cannot read", &partition.name(), &error))
+    };
+    let sketches = disk.open(&sketches_name(partition.about.number)).ok();
+    let sketches = sketches.map_or(Ok(0), |file| length(&*file))?;
+    Ok(length(&*partition.texts_file)? + length(&*partition.rows_file)? + sketches)
+}
