@@ -72,7 +72,7 @@ struct Waiting {
 /// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
 struct Receiver {
     answer: oneshot::Sender<Result<Answer, Problem>>,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 /// A document that was not taken, and its id if it has one.
@@ -312,10 +312,7 @@ impl Open {
         room: OwnedSemaphorePermit,
     ) -> Result<Answer, Problem> {
         let (answer, answered) = oneshot::channel();
-        let answer = Receiver {
-            answer,
-            _room: room,
-        };
+        let answer = Receiver { answer, room };
         let begins = {
             let mut desk = self.desk();
             desk.waiting.push(Waiting { document, answer });
@@ -372,6 +369,8 @@ impl Open {
             };
             for (taken, receivers) in taken {
                 for (receiver, answer) in receivers.into_iter().zip(self.settle(taken)) {
+                    // Whoever has the answer finds the room given back.
+                    drop(receiver.room);
                     // Whoever has gone away needs no answer.
                     let _ = receiver
                         .answer

@@ -610,13 +610,7 @@ fn it_says_what_it_is() {
         Some(&json!("#/components/schemas/AnswerToALine"))
     );
     service.post("/v1/collections/a/documents", &document("x", "some text"));
-    // The bytes of a document are given back just after its answer.
-    let settled = || {
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        let metrics = service.get("/metrics").text();
-        metrics.contains("lookalike_queue_bytes 0\n")
-    };
-    assert!((0..1000).any(|_| settled()));
+    // The bytes of a document have been given back when it is answered.
     let metrics = service.get("/metrics").text();
     for line in [
         "lookalike_documents_total{collection=\"a\",result=\"kept\"} 1",
