@@ -87,7 +87,8 @@ pub(super) static CALLS: [Call; 20] = calls! {
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::insert;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or a line each",
-        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::query;
+        takes Some(("Question", ONE_OR_MANY)), with [], gives 200 Some("AnswerToAQuestion"),
+        documents::query;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("Stored"), documents::get;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,

@@ -135,7 +135,18 @@ fn schemas() -> Value {
     let flag = json!({ "type": "boolean" });
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
+    let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
     let answer = answer(&text);
+    let mut asked = answer.clone();
+    for (name, about) in [
+        ("id", "None if it was asked without one."),
+        (
+            "cluster",
+            "None if it was asked without an id, and nothing matches.",
+        ),
+    ] {
+        asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
+    }
     let mut stored = answer.clone();
     for (name, schema) in [
         ("of_gone", &flag),
@@ -163,14 +174,14 @@ fn schemas() -> Value {
                 },
             }))),
         })),
-        "Document": strict(&["id"], json!({
-            "id": { "oneOf": [id, { "type": "integer" }] },
-            "text": text,
-            "fingerprint": { "type": "string", "pattern": "^(0x)?[0-9a-fA-F]+$" },
-            "time": { "type": ["number", "string", "null"] },
-            "meta": any,
-        })),
+        "Document": strict(&["id"], sent(json!({ "oneOf": [id, whole] }))),
+        "Question": strict(&[], sent(json!({
+            "description": "With one, what is known under it decides: the same content has its first answer, \
+                            other content is refused, or not compared with where it is replaced.",
+            "oneOf": [id, whole, { "type": "null" }],
+        }))),
         "Answer": answer,
+        "AnswerToAQuestion": asked,
         "RefusedLine": object(&["id", "line", "problem"], json!({
             "id": { "type": ["string", "null"] },
             "line": { "type": "integer", "minimum": 1 },
@@ -178,7 +189,7 @@ fn schemas() -> Value {
         })),
         "AnswerToALine": {
             "description": "The answer to a line, in the order of the lines; blank lines have none.",
-            "oneOf": [reference("Answer"), reference("RefusedLine")],
+            "oneOf": [reference("AnswerToAQuestion"), reference("RefusedLine")],
         },
         "Stored": stored,
         "Cluster": object(&["cluster", "kept", "members", "more"], json!({
@@ -252,6 +263,25 @@ fn answer(text: &Value) -> Value {
             "seq": { "type": ["integer", "null"] },
         }),
     )
+}
+
+fn sent(id: Value) -> Value {
+    json!({
+        "id": id,
+        "text": { "type": "string", "description": "What it says; where texts are held." },
+        "fingerprint": {
+            "type": "string",
+            "pattern": "^(0x)?[0-9a-fA-F]+$",
+            "description": "Hexadecimal digits; where bare fingerprints are held.",
+        },
+        "time": {
+            "type": ["number", "string", "null"],
+            "description": "Seconds since 1970, or an ISO 8601 date or date and time, in UTC unless it says \
+                            otherwise; now without one. What is ahead of the clock by more than the skew counts \
+                            as of the clock and the skew.",
+        },
+        "meta": { "description": "Anything up to 64 KiB, less than 128 deep; given back byte for byte." },
+    })
 }
 
 fn matching(text: &Value) -> Value {

@@ -39,7 +39,7 @@ fn bad_lines_are_answered_in_their_place() {
         "]".repeat(700)
     );
     let longest_id = "i".repeat(513);
-    let lines: [(&[u8], &str); 20] = [
+    let lines: [(&[u8], &str); 22] = [
         (
             b"\xef\xbb\xbf{\"id\":\"a\",\"text\":\"the first one\"}",
             "kept",
@@ -53,6 +53,8 @@ fn bad_lines_are_answered_in_their_place() {
         (b"{\"id\":\"b\",\"text\":\"\xff\xfe\"}", "bad_json"),
         (br#"{"id":"c","text":"\ud800"}"#, "bad_json"),
         (deep.as_bytes(), "bad_json"),
+        (br#"{"id":"n","text":"x","meta":"\ud800"}"#, "bad_json"),
+        (br#"{"id":18446744073709551616,"text":"x"}"#, "bad_json"),
         (long.as_bytes(), "too_large"),
         (fits.as_bytes(), "kept"),
         (br#"{"id":"d","txt":"x"}"#, "bad_json"),
