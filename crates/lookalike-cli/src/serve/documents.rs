@@ -19,12 +19,12 @@ use super::wire::{Group, Shown, Told};
 /// threads meanwhile.
 const SHORT: usize = 16 << 10;
 
-/// Clusters of a page.
-const CLUSTERS: (usize, usize) = (100, 1000);
+/// Clusters of a page: usually, and at most.
+pub(super) const CLUSTERS: (usize, usize) = (100, 1000);
 
 /// Members of a cluster that are listed: of each on a page, of one alone.
-const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
-const MEMBERS: (usize, usize) = (1000, 100_000);
+pub(super) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
+pub(super) const MEMBERS: (usize, usize) = (1000, 100_000);
 
 /// Check and insert.
 pub(super) async fn insert(asked: Asked) -> Answered {
