@@ -136,7 +136,7 @@ pub(crate) struct ServeArgs {
     /// The largest head of a request, its first line and all headers: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of
     /// 1024); at least 8Ki
     ///
-    /// The default is 32Ki.
+    /// The default is 32Ki. A head has at most 100 headers, whatever their size.
     #[arg(
         long,
         value_name = "SIZE",

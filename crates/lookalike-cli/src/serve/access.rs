@@ -196,12 +196,15 @@ pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> 
     if is_loopback(host) {
         return Ok(());
     }
-    let shown: String = host.chars().take(60).collect();
+    let told = match host {
+        "" => "has no Host".to_owned(),
+        host => format!("is for '{}'", host.chars().take(60).collect::<String>()),
+    };
     Err(Problem::new(
         Code::WrongHost,
         format!(
-            "the request is for '{shown}', and without keys only requests for a loopback address or \
-             localhost are answered"
+            "the request {told}, and without keys only requests for a loopback address or localhost are \
+             answered"
         ),
     ))
 }

@@ -9,7 +9,8 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version, header};
 use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
@@ -45,6 +46,9 @@ pub(super) type Answered = Result<Response<Body>, Problem>;
 
 /// What paths of calls begin with that take no parameters but their own.
 const VERSIONED: &str = "/v1/";
+
+/// Paths of calls that say how the service is.
+const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
 const ONE: bool = false;
 const ONE_OR_MANY: bool = true;
@@ -83,7 +87,8 @@ pub(super) static CALLS: [Call; 20] = calls! {
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::insert;
     "query" POST "/v1/collections/{collection}/query" Read,
         "check documents without inserting them: one, or a line each",
-        takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::query;
+        takes Some(("Question", ONE_OR_MANY)), with [], gives 200 Some("AnswerToAQuestion"),
+        documents::query;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
         takes None, with [], gives 200 Some("Stored"), documents::get;
     "delete_document" DELETE "/v1/collections/{collection}/documents/{id}" Write,
@@ -119,9 +124,36 @@ pub(super) static CALLS: [Call; 20] = calls! {
         takes None, with [], gives 200 None, itself::page;
 };
 
+/// A request that is counted when its answer has been made.
+#[derive(Clone)]
+pub(super) struct Timed {
+    service: Arc<Service>,
+    call: usize,
+    started: Instant,
+}
+
+impl Timed {
+    /// Counts the request, with the time until now.
+    pub(super) fn end(&self, status: u16) {
+        let took = self.started.elapsed();
+        self.service.metrics.observe(self.call, status, took);
+        tracing::debug!(
+            call = CALLS[self.call].name,
+            status,
+            seconds = took.as_secs_f64(),
+            "answered"
+        );
+    }
+}
+
+/// Marks answers that go on behind their heads: whoever makes them counts the request.
+#[derive(Clone, Copy)]
+pub(super) struct GoesOn;
+
 /// A request on its way to its call.
 pub(super) struct Asked {
     pub(super) service: Arc<Service>,
+    pub(super) timed: Timed,
     path: Vec<(String, String)>,
     pub(super) query: Option<String>,
     pub(super) headers: HeaderMap,
@@ -227,27 +259,27 @@ fn length_of_head(request: &Request) -> usize {
 }
 
 async fn answer(at: usize, service: Arc<Service>, request: Request) -> Response<Body> {
-    let started = Instant::now();
+    let timed = Timed {
+        service,
+        call: at,
+        started: Instant::now(),
+    };
     let call = &CALLS[at];
-    let answered = match admit(call, &service, request).await {
+    let answered = match admit(call, &timed, request).await {
         Ok(asked) => (call.answer)(asked).await,
         Err(problem) => Err(problem),
     };
     let response = answered.unwrap_or_else(|problem| problem.response());
-    let (status, took) = (response.status().as_u16(), started.elapsed());
-    service.metrics.observe(at, status, took);
-    tracing::debug!(
-        call = call.name,
-        status,
-        seconds = took.as_secs_f64(),
-        "answered"
-    );
+    if response.extensions().get::<GoesOn>().is_none() {
+        timed.end(response.status().as_u16());
+    }
     response
 }
 
-async fn admit(call: &Call, service: &Arc<Service>, request: Request) -> Result<Asked, Problem> {
+async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Problem> {
+    let service = &timed.service;
     let (mut parts, body) = request.into_parts();
-    if service.config.only_loopback {
+    if service.config.only_loopback && !is_bare_probe(call, &parts) {
         check_host(&parts.headers, &parts.uri)?;
     }
     service.config.keys.check(&parts.headers, call.role)?;
@@ -262,11 +294,18 @@ async fn admit(call: &Call, service: &Arc<Service>, request: Request) -> Result<
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
     Ok(Asked {
         service: Arc::clone(service),
+        timed: timed.clone(),
         path: path.collect(),
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,
         body,
     })
+}
+
+/// Whether a request is what a load balancer asks in HTTP/1.0, which has no `Host`; a browser always sends one.
+fn is_bare_probe(call: &Call, parts: &Parts) -> bool {
+    let names_none = parts.uri.authority().is_none() && !parts.headers.contains_key(header::HOST);
+    PROBES.contains(&call.path) && parts.version == Version::HTTP_10 && names_none
 }
 
 /// Checks that every `%` of a path has two hexadecimal digits behind it: such an id was meant otherwise.

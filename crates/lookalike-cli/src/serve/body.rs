@@ -1,7 +1,8 @@
 //! Bodies of requests as they come: expanded, within limits, and in time.
 //!
 //! Compressed bodies are expanded a piece at a time, so memory does not depend on what a body claims to
-//! be. A body that brings less than a kibibyte in the time given is cut off.
+//! be. A body that brings less than a kibibyte in the time given is cut off. What comes of one after it has
+//! been given up is dropped for a while, since a client that has not sent everything may not read yet.
 
 use std::io::{self, BufRead, Read};
 use std::time::Duration;
@@ -11,7 +12,8 @@ use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use http_body_util::BodyExt;
-use tokio::time::{Instant, timeout_at};
+use hyper::body::Body as _;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::problem::{Code, Problem};
 
@@ -23,6 +25,11 @@ pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes that count as progress.
 const PROGRESS: u64 = 1 << 10;
+
+/// What is dropped of a request that has been given up, and for how long at most: enough for most clients
+/// that send everything before they read their answer.
+pub(super) const DROPPED: usize = 64 << 20;
+pub(super) const DROPPING: Duration = Duration::from_secs(10);
 
 /// The largest window of a zstd frame is two to the power of this: 8 MiB, as HTTP has it (RFC 9659).
 const WINDOW_LOG: u32 = 23;
@@ -42,6 +49,8 @@ pub(super) struct Reader {
     deadline: Option<Instant>,
     /// Bytes since the deadline was set.
     brought: u64,
+    /// What was waited for before it was wanted; none in it at the end.
+    first: Option<Option<Bytes>>,
 }
 
 enum Decoder {
@@ -74,7 +83,45 @@ impl Reader {
             patience,
             deadline: None,
             brought: 0,
+            first: None,
         })
+    }
+
+    /// Refuses a body that says itself that it is too large.
+    ///
+    /// # Errors
+    /// If its stated length is above the limit.
+    pub(super) fn check_stated_length(&self) -> Result<(), Problem> {
+        let stated = self.body.size_hint().lower();
+        if !matches!(self.decoder, Decoder::Plain) || stated <= self.most {
+            return Ok(());
+        }
+        let detail = format!("the body has {stated} bytes: {} are taken", self.most);
+        Err(Problem::new(Code::TooLarge, detail))
+    }
+
+    /// Waits until the body has begun. A client that waits to be asked for it is asked when it is first
+    /// looked for, and only if it has no answer by then.
+    ///
+    /// # Errors
+    /// If nothing comes in time, or the body breaks off.
+    pub(super) async fn begin(&mut self) -> Result<(), Problem> {
+        self.first = Some(self.frame().await?);
+        self.rest();
+        Ok(())
+    }
+
+    /// Drops what still comes, until it ends, or is too much, or takes too long.
+    pub(super) async fn discard(mut self) {
+        let rest = async {
+            let mut dropped = 0;
+            while let Some(Ok(frame)) = self.body.frame().await
+                && dropped < DROPPED
+            {
+                dropped += frame.data_ref().map_or(0, Bytes::len);
+            }
+        };
+        let _ = timeout(DROPPING.min(self.patience), rest).await;
     }
 
     /// The next piece; none at the end. May be dropped and called again.
@@ -116,6 +163,9 @@ impl Reader {
     }
 
     async fn frame(&mut self) -> Result<Option<Bytes>, Problem> {
+        if let Some(first) = self.first.take() {
+            return Ok(first);
+        }
         loop {
             if self.deadline.is_none() || self.brought >= PROGRESS {
                 self.deadline = Some(Instant::now() + self.patience);

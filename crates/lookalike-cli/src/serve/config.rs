@@ -203,4 +203,20 @@ mod tests {
         let stated = (stated.log.unwrap(), stated.log_format.unwrap());
         assert_eq!(stated, usual.log);
     }
+
+    /// What is typed wins over the environment and can be given once, so it is left to whoever runs it.
+    #[test]
+    fn a_container_takes_all_options() {
+        let text = include_str!("../../../../deploy/Containerfile");
+        let begins = |word: &str| text.lines().find(|line| line.starts_with(word)).unwrap();
+        assert_eq!(
+            begins("ENTRYPOINT"),
+            r#"ENTRYPOINT ["/usr/local/bin/lookalike", "serve"]"#
+        );
+        let usual = begins("ENV LOOKALIKE_");
+        assert_eq!(
+            usual,
+            "ENV LOOKALIKE_DATA=/data LOOKALIKE_LISTEN=0.0.0.0:7600"
+        );
+    }
 }

@@ -2,19 +2,30 @@
 //!
 //! The accept loop is our own, since what keeps a connection from being held for ever is set on each:
 //! the time for a head, the size of a head, and that an answer is taken.
+//!
+//! A connection that ends before a request has been read goes on reading for a while: whoever closes a
+//! socket with bytes in it that were not read takes from the other side what that has not read yet, and a
+//! client that sends everything first would never see why it was refused.
 
 use std::future::Future;
 use std::io;
+use std::mem::MaybeUninit;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context as Polling, Poll, ready};
 use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use bytes::Bytes;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -28,6 +39,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Service;
+use super::body::{DROPPED, DROPPING};
 use crate::output::about;
 
 /// How long nothing is accepted after the system has refused a connection, as it does when there are too
@@ -111,17 +123,19 @@ impl Connection {
     async fn try_serve(self, stream: TcpStream) -> io::Result<()> {
         let limits = self.service.config.limits;
         stream.set_nodelay(true)?;
-        let stream = Patient::new(stream, limits.body_timeout);
+        let unread = Unread::default();
+        let stream = Patient::new(stream, limits.body_timeout, unread.clone());
         let Some(tls) = self.tls.clone() else {
-            return self.speak(stream).await;
+            return self.speak(stream, unread).await;
         };
         let shaken = timeout(limits.header_timeout, tls.accept(stream)).await;
-        self.speak(shaken.map_err(io::Error::other)??).await
+        self.speak(shaken.map_err(io::Error::other)??, unread).await
     }
 
     async fn speak(
         self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        unread: Unread,
     ) -> io::Result<()> {
         let limits = self.service.config.limits;
         let mut http = http1::Builder::new();
@@ -129,7 +143,10 @@ impl Connection {
             .header_read_timeout(limits.header_timeout)
             // More than is taken, so that it can be said what was sent; see `check_head`.
             .max_buf_size(2 * limits.header + UNCOUNTED);
-        let service = TowerToHyperService::new(self.router);
+        let router = TowerToHyperService::new(self.router);
+        let service = service_fn(move |request: Request<Incoming>| {
+            router.call(request.map(|body| Body::new(Watched::new(body, unread.clone()))))
+        });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = self.watcher.watch(connection);
         watched.await.map_err(io::Error::other)
@@ -142,19 +159,68 @@ fn is_malformed(error: &io::Error) -> bool {
     source.is_some_and(hyper::Error::is_parse)
 }
 
-/// A stream whose writing fails when nothing is taken for a time.
+/// Whether something of the last request of a connection has not been read.
+#[derive(Clone, Default)]
+struct Unread(Arc<AtomicBool>);
+
+/// A body that takes note of whether it has been read to its end.
+struct Watched {
+    body: Incoming,
+    unread: Unread,
+}
+
+impl Watched {
+    fn new(body: Incoming, unread: Unread) -> Self {
+        unread.0.store(!body.is_end_stream(), Relaxed);
+        Self { body, unread }
+    }
+}
+
+impl hyper::body::Body for Watched {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Polling<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.unread.0.store(false, Relaxed);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A stream whose writing fails when nothing is taken for a time, and which drops what still comes of a
+/// request before it closes.
 struct Patient<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    unread: Unread,
+    /// Bytes that were dropped, and when that is enough.
+    dropped: usize,
+    dropping: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
-    fn new(stream: S, patience: Duration) -> Self {
+    fn new(stream: S, patience: Duration, unread: Unread) -> Self {
         Self {
             stream,
             patience,
             waiting: None,
+            unread,
+            dropped: 0,
+            dropping: None,
         }
     }
 
@@ -177,6 +243,26 @@ impl<S> Patient<S> {
     }
 }
 
+impl<S: AsyncRead + Unpin> Patient<S> {
+    /// Drops what comes until the client has closed its side, or it is too much or takes too long.
+    fn drop_rest(&mut self, context: &mut Polling<'_>) -> Poll<()> {
+        let patience = DROPPING.min(self.patience);
+        let enough = self
+            .dropping
+            .get_or_insert_with(|| Box::pin(sleep(patience)));
+        let mut bytes = [const { MaybeUninit::uninit() }; 16 << 10];
+        while self.dropped < DROPPED && enough.as_mut().poll(context).is_pending() {
+            let mut buffer = ReadBuf::uninit(&mut bytes);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                break;
+            }
+            self.dropped += buffer.filled().len();
+        }
+        Poll::Ready(())
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -187,7 +273,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Polling<'_>,
@@ -216,8 +302,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Polling<'_>) -> Poll<io::Result<()>> {
-        let shut = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.in_time(shut, context)
+        if self.dropping.is_none() {
+            let shut = Pin::new(&mut self.stream).poll_shutdown(context);
+            ready!(self.in_time(shut, context))?;
+        }
+        if self.unread.0.load(Relaxed) {
+            ready!(self.drop_rest(context));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

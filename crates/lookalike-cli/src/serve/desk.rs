@@ -72,7 +72,7 @@ struct Waiting {
 /// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
 struct Receiver {
     answer: oneshot::Sender<Result<Answer, Problem>>,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 /// A document that was not taken, and its id if it has one.
@@ -181,7 +181,16 @@ impl Open {
 
     /// Reads a document as it was sent and makes it ready to be checked.
     pub(super) fn prepare(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Prepared, Refused> {
-        let document = wire::document(sent, self.bits()).map_err(|problem| Refused {
+        self.prepare_read(wire::document(sent, self.bits()), sent, scratch)
+    }
+
+    fn prepare_read(
+        &self,
+        read: Result<Document, Problem>,
+        sent: &[u8],
+        scratch: &mut Scratch,
+    ) -> Result<Prepared, Refused> {
+        let document = read.map_err(|problem| Refused {
             id: wire::id_of(sent),
             problem,
         })?;
@@ -295,8 +304,19 @@ impl Open {
 
     /// Checks a document without inserting it.
     pub(super) fn query(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Answer, Refused> {
-        let document = self.prepare(sent, scratch)?;
-        self.collection.query(&document).map_err(|error| Refused {
+        let asked = wire::question(sent, self.bits());
+        let answer = self
+            .prepare_read(asked, sent, scratch)
+            .and_then(|document| self.answer(&document));
+        answer.map_err(|Refused { id, mut problem }| {
+            problem.detail = wire::without_name(&problem.detail);
+            let id = id.filter(|id| wire::named(id).is_some());
+            Refused { id, problem }
+        })
+    }
+
+    fn answer(&self, document: &Prepared) -> Result<Answer, Refused> {
+        self.collection.query(document).map_err(|error| Refused {
             id: Some(document.id().to_owned()),
             problem: self.problem(error),
         })
@@ -312,10 +332,7 @@ impl Open {
         room: OwnedSemaphorePermit,
     ) -> Result<Answer, Problem> {
         let (answer, answered) = oneshot::channel();
-        let answer = Receiver {
-            answer,
-            _room: room,
-        };
+        let answer = Receiver { answer, room };
         let begins = {
             let mut desk = self.desk();
             desk.waiting.push(Waiting { document, answer });
@@ -372,6 +389,8 @@ impl Open {
             };
             for (taken, receivers) in taken {
                 for (receiver, answer) in receivers.into_iter().zip(self.settle(taken)) {
+                    // Whoever has the answer finds the room given back.
+                    drop(receiver.room);
                     // Whoever has gone away needs no answer.
                     let _ = receiver
                         .answer

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use lookalike::online::Slot;
 use lookalike::text::Scratch;
 use serde::Serialize;
@@ -12,19 +12,19 @@ use super::api::{Answered, Asked};
 use super::body::Reader;
 use super::problem::{Code, Problem};
 use super::reply::{self, Kind, Parameters, in_background};
-use super::stream::{Stream, Task};
+use super::stream::{Stream, Task, check_room};
 use super::wire::{Group, Shown, Told};
 
 /// Bytes of a document that is compared sooner than another thread is woken. Other requests go to other
 /// threads meanwhile.
 const SHORT: usize = 16 << 10;
 
-/// Clusters of a page.
-const CLUSTERS: (usize, usize) = (100, 1000);
+/// Clusters of a page: usually, and at most.
+pub(super) const CLUSTERS: (usize, usize) = (100, 1000);
 
 /// Members of a cluster that are listed: of each on a page, of one alone.
-const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
-const MEMBERS: (usize, usize) = (1000, 100_000);
+pub(super) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
+pub(super) const MEMBERS: (usize, usize) = (1000, 100_000);
 
 /// Check and insert.
 pub(super) async fn insert(asked: Asked) -> Answered {
@@ -45,12 +45,20 @@ async fn check(asked: Asked, task: Task) -> Answered {
         Kind::Json => limits.document,
         Kind::Lines => limits.body,
     };
-    let reader = Reader::new(&asked.headers, asked.body, most, limits.body_timeout)?;
+    let mut reader = Reader::new(&asked.headers, asked.body, most, limits.body_timeout)?;
+    // While a body comes nothing keeps the collection from being deleted.
+    drop(open);
     if kind == Kind::Lines {
+        if waits_to_be_asked(&asked.headers) {
+            check_room(queue)?;
+            reader.begin().await?;
+        }
+        let open = asked.service.collections.get(&collection)?;
         let stream = Stream {
             open,
             task,
             reader,
+            timed: asked.timed,
             queue: queue.clone(),
             held: asked.service.held.clone(),
             most_held: limits.queue,
@@ -59,8 +67,6 @@ async fn check(asked: Asked, task: Task) -> Answered {
         };
         return stream.begin();
     }
-    // While a body comes nothing keeps the collection from being deleted.
-    drop(open);
     let (document, room) = reply::whole(reader, queue).await?;
     let open = asked.service.collections.get(&collection)?;
     let answer = match task {
@@ -82,6 +88,12 @@ async fn check(asked: Asked, task: Task) -> Answered {
         }
     };
     Ok(reply::json(StatusCode::OK, &Told::from(&answer)))
+}
+
+/// Whether a client sends its body only when it is told to go on.
+fn waits_to_be_asked(headers: &HeaderMap) -> bool {
+    let expected = headers.get(header::EXPECT);
+    expected.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 /// A document as it is stored.

@@ -56,7 +56,7 @@ impl Metrics {
     }
 
     /// Counts a request by the place of its call in the table; its time is that until the head of the
-    /// answer.
+    /// answer, of documents in bulk until the last of their answers.
     pub(super) fn observe(&self, call: usize, status: u16, took: Duration) {
         self.calls[call].observe(status, took);
     }
@@ -106,7 +106,8 @@ impl Metrics {
         page.family(
             name,
             "histogram",
-            "Time until the head of an answer, by call.",
+            "Time until the head of an answer, by call; of documents in bulk, from the head of the request \
+             until the last of their answers has been made.",
         );
         for (call, about) in self.named_calls() {
             let about = format!("call=\"{about}\"");

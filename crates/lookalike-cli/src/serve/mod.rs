@@ -203,7 +203,7 @@ impl Signals {
 /// # Errors
 /// If they are none.
 pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
-    wire::settings(json).map_err(|problem| anyhow!(problem.detail))
+    wire::settings_of_one(json).map_err(|problem| anyhow!(problem.detail))
 }
 
 /// Settings of a collection as answers have them.

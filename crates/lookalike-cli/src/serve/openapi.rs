@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::Role;
 use super::api::{CALLS, Call};
+use super::documents::{CLUSTERS, MEMBERS, MEMBERS_ON_PAGE};
 use super::problem::Code;
 
 /// The document.
@@ -25,12 +26,7 @@ pub(super) fn document() -> Value {
         "components": {
             "schemas": schemas(),
             "securitySchemes": { "key": { "type": "http", "scheme": "bearer" } },
-            "responses": {
-                "Problem": {
-                    "description": "What is wrong.",
-                    "content": { "application/problem+json": { "schema": reference("Problem") } },
-                },
-            },
+            "responses": responses(),
         },
     })
 }
@@ -41,15 +37,15 @@ fn reference(schema: &str) -> Value {
 
 fn operation(call: &Call) -> Value {
     let (status, schema) = call.gives;
-    let mut good = json!({ "description": "Done." });
+    let mut good = json!({ "description": told(call) });
     if let Some(schema) = schema {
         good["content"] = json!({ "application/json": { "schema": reference(schema) } });
     }
+    let mut parameters = parameters(call);
     let mut operation = json!({
         "operationId": call.name,
         "summary": call.about,
-        "parameters": parameters(call),
-        "responses": { "default": { "$ref": "#/components/responses/Problem" } },
+        "responses": problems(call),
     });
     if let Some((schema, many)) = call.takes {
         let mut content = json!({ "application/json": { "schema": reference(schema) } });
@@ -57,8 +53,10 @@ fn operation(call: &Call) -> Value {
             content["application/x-ndjson"] = lines_of(reference(schema));
             good["content"]["application/x-ndjson"] = lines_of(reference("AnswerToALine"));
         }
+        parameters.push(encoding());
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
+    operation["parameters"] = parameters.into();
     operation["responses"][status.to_string()] = good.clone();
     if call.name == "ready" {
         operation["responses"]["503"] = good.clone();
@@ -81,23 +79,120 @@ fn lines_of(line: Value) -> Value {
     })
 }
 
-fn parameters(call: &Call) -> Value {
+/// What an answer is, in a sentence.
+fn told(call: &Call) -> &'static str {
+    match (call.gives, call.takes) {
+        ((204, _), _) => "It is gone.",
+        (_, Some((_, true))) => "The verdict; to many documents an answer each, in their order.",
+        ((201, _), _) => "It is there: made now (201), or the same before (200).",
+        _ => "What was asked for.",
+    }
+}
+
+/// What may be wrong besides that nobody may ask: all of it is told in the same form, under a code.
+fn problems(call: &Call) -> Value {
+    let mut problems = json!({ "default": { "$ref": "#/components/responses/Problem" } });
+    let mut may_be = |status: &str, response: &str| {
+        let response = format!("#/components/responses/{response}");
+        problems[status] = json!({ "$ref": response });
+    };
+    if call.takes.is_some() {
+        may_be("413", "TooLarge");
+        may_be("429", "Busy");
+    }
+    if matches!(
+        call.name,
+        "insert" | "query" | "put_collection" | "delete_collection" | "snapshot"
+    ) {
+        may_be("409", "Conflict");
+    }
+    if matches!(
+        call.name,
+        "insert" | "delete_document" | "put_collection" | "snapshot"
+    ) {
+        may_be("507", "DiskFull");
+    }
+    if call.path.contains("{collection}") {
+        may_be("503", "Unavailable");
+    }
+    problems
+}
+
+/// The responses that calls share.
+fn responses() -> Value {
+    let problem = |about: &str| {
+        json!({
+            "description": about,
+            "content": { "application/problem+json": { "schema": reference("Problem") } },
+        })
+    };
+    let retried = |about: &str| {
+        let mut response = problem(about);
+        response["headers"] = json!({
+            "Retry-After": {
+                "description": "Seconds after which the same request may do better.",
+                "schema": { "type": "integer", "minimum": 1 },
+            },
+        });
+        response
+    };
+    json!({
+        "Problem": problem("What is wrong."),
+        "Conflict": problem("The id has other content, or the name is taken."),
+        "TooLarge": problem("More than is taken, of a document or of a request."),
+        "Busy": retried("As much waits already as may wait: send the same again."),
+        "Unavailable": retried(
+            "The collection is being opened or deleted, or takes nothing any more (then without Retry-After).",
+        ),
+        "DiskFull": retried("The disk is nearly full: nothing more is taken."),
+    })
+}
+
+/// How a body may be compressed.
+fn encoding() -> Value {
+    json!({
+        "name": "Content-Encoding",
+        "in": "header",
+        "description": "How the body is compressed; limits are those of what it is expanded.",
+        "schema": { "enum": ["gzip", "zstd", "identity"] },
+    })
+}
+
+fn parameters(call: &Call) -> Vec<Value> {
     let in_path = call.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
         let schema = match name {
-            "collection" => json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" }),
+            "collection" => short_name(),
             _ => json!({ "type": "string" }),
         };
         Some(json!({ "name": name, "in": "path", "required": true, "schema": schema }))
     });
+    let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
     let in_query = call.parameters.iter().map(|name| {
-        let schema = match *name {
-            "after" => json!({ "type": "string" }),
-            _ => json!({ "type": "integer", "minimum": 1 }),
+        let (schema, about) = match (*name, call.name) {
+            ("after", _) => (json!({ "type": "string" }), "The `next` of the page before."),
+            ("limit", _) => (
+                count(CLUSTERS),
+                "How many clusters a page has; times `members`, at most 100,000.",
+            ),
+            (_, "list_clusters") => (
+                count(MEMBERS_ON_PAGE),
+                "How many members are listed of each, the newest first.",
+            ),
+            _ => (
+                count(MEMBERS),
+                "How many members are listed, the newest first; `more` says whether there are others, which \
+                 are not listed.",
+            ),
         };
-        json!({ "name": name, "in": "query", "schema": schema })
+        json!({ "name": name, "in": "query", "description": about, "schema": schema })
     });
     in_path.chain(in_query).collect()
+}
+
+/// The name of a collection or a snapshot.
+fn short_name() -> Value {
+    json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
 }
 
 fn object(required: &[&str], properties: Value) -> Value {
@@ -135,7 +230,18 @@ fn schemas() -> Value {
     let flag = json!({ "type": "boolean" });
     let period = json!({ "type": "string", "pattern": "^[0-9.]+([eE][+-]?[0-9]+)?[smhdw]$" });
     let any = json!({});
+    let whole = json!({ "type": "integer", "minimum": i64::MIN, "maximum": u64::MAX });
     let answer = answer(&text);
+    let mut asked = answer.clone();
+    for (name, about) in [
+        ("id", "None if it was asked without one."),
+        (
+            "cluster",
+            "None if it was asked without an id, and nothing matches.",
+        ),
+    ] {
+        asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
+    }
     let mut stored = answer.clone();
     for (name, schema) in [
         ("of_gone", &flag),
@@ -163,14 +269,14 @@ fn schemas() -> Value {
                 },
             }))),
         })),
-        "Document": strict(&["id"], json!({
-            "id": { "oneOf": [id, { "type": "integer" }] },
-            "text": text,
-            "fingerprint": { "type": "string", "pattern": "^(0x)?[0-9a-fA-F]+$" },
-            "time": { "type": ["number", "string", "null"] },
-            "meta": any,
-        })),
+        "Document": strict(&["id"], sent(json!({ "oneOf": [id, whole] }))),
+        "Question": strict(&[], sent(json!({
+            "description": "With one, what is known under it decides: the same content has its first answer, \
+                            other content is refused, or not compared with where it is replaced.",
+            "oneOf": [id, whole, { "type": "null" }],
+        }))),
         "Answer": answer,
+        "AnswerToAQuestion": asked,
         "RefusedLine": object(&["id", "line", "problem"], json!({
             "id": { "type": ["string", "null"] },
             "line": { "type": "integer", "minimum": 1 },
@@ -178,7 +284,7 @@ fn schemas() -> Value {
         })),
         "AnswerToALine": {
             "description": "The answer to a line, in the order of the lines; blank lines have none.",
-            "oneOf": [reference("Answer"), reference("RefusedLine")],
+            "oneOf": [reference("AnswerToAQuestion"), reference("RefusedLine")],
         },
         "Stored": stored,
         "Cluster": object(&["cluster", "kept", "members", "more"], json!({
@@ -199,7 +305,7 @@ fn schemas() -> Value {
             "memory": { "type": "object", "additionalProperties": number },
             "stopped": { "type": ["string", "null"] },
         })),
-        "SnapshotName": strict(&["name"], json!({ "name": text })),
+        "SnapshotName": strict(&["name"], json!({ "name": short_name() })),
         "Snapshot": object(&["collection", "name"], json!({ "collection": text, "name": text })),
         "CompareRequest": strict(&["pairs"], {
             let mut properties = matching(&text);
@@ -254,30 +360,86 @@ fn answer(text: &Value) -> Value {
     )
 }
 
-fn matching(text: &Value) -> Value {
+fn sent(id: Value) -> Value {
     json!({
-        "recipe": text,
+        "id": id,
+        "text": { "type": "string", "description": "What it says; where texts are held." },
+        "fingerprint": {
+            "type": "string",
+            "pattern": "^(0x)?[0-9a-fA-F]+$",
+            "description": "Hexadecimal digits; where bare fingerprints are held.",
+        },
+        "time": {
+            "type": ["number", "string", "null"],
+            "description": "Seconds since 1970, or an ISO 8601 date or date and time, in UTC unless it says \
+                            otherwise; now without one. What is ahead of the clock by more than the skew counts \
+                            as of the clock and the skew.",
+        },
+        "meta": { "description": "Anything up to 64 KiB, less than 128 deep; given back byte for byte." },
+    })
+}
+
+fn matching(text: &Value) -> Value {
+    let mut recipe = text.clone();
+    recipe["description"] = "The name of a recipe, or the TOML of one that names no files.".into();
+    recipe["default"] = "default".into();
+    json!({
+        "recipe": recipe,
         "method": {
             "enum": ["auto", "minhash", "simhash", "exact", "join", "sentences", "bottomk"],
+            "description": "How candidates are found; `auto`, but `simhash` where bare fingerprints are held.",
         },
-        "threshold": { "type": "number", "exclusiveMinimum": 0, "maximum": 1 },
-        "distance": { "type": "integer", "minimum": 0 },
-        "candidates": { "enum": ["distance", "blocks"] },
-        "sentences": { "type": "integer", "minimum": 1 },
+        "threshold": {
+            "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.75,
+            "description": "The least similarity that matches (≥).",
+        },
+        "distance": {
+            "type": "integer", "minimum": 0, "default": 3,
+            "description": "The most bits by which fingerprints differ (≤); with `simhash`.",
+        },
+        "candidates": {
+            "enum": ["distance", "blocks"],
+            "description": "Which fingerprints are compared; with `simhash`.",
+        },
+        "sentences": {
+            "type": "integer", "minimum": 1,
+            "description": "How many of its longest sentences stand for a text; with `sentences`.",
+        },
         "measure": {
             "enum": ["jaccard", "containment", "cosine", "levenshtein", "indel", "lcs", "none"],
+            "description": "What similarity is; `jaccard`, but `none` where bare fingerprints are held.",
         },
-        "unit": { "enum": ["characters", "words"] },
+        "unit": {
+            "enum": ["characters", "words"],
+            "description": "What edits are counted in; with `levenshtein`, `indel` and `lcs`.",
+        },
     })
 }
 
 fn settings(text: &Value, period: &Value) -> Value {
+    let period = |about: &str| {
+        let mut period = period.clone();
+        period["description"] = about.into();
+        period
+    };
     let mut properties = matching(text);
-    properties["window"] = period.clone();
-    properties["skew"] = period.clone();
-    properties["refresh"] = json!({ "type": "boolean" });
-    properties["holds"] = json!({ "enum": ["texts", "fingerprints"] });
-    properties["on_conflict"] = json!({ "enum": ["refuse", "replace"] });
+    properties["window"] =
+        period("How far apart in time documents match; without one, nothing is forgotten.");
+    properties["skew"] = period(
+        "How far times may be ahead of the clock, at most the window; 5m, or half of a window below 10m.",
+    );
+    properties["refresh"] = json!({
+        "type": "boolean", "default": false,
+        "description": "Whether the window of a kept document runs from its last repeat.",
+    });
+    properties["holds"] = json!({
+        "enum": ["texts", "fingerprints"], "default": "texts",
+        "description": "What documents have: texts, or nothing but fingerprints made elsewhere.",
+    });
+    properties["on_conflict"] = json!({
+        "enum": ["refuse", "replace"], "default": "refuse",
+        "description": "What becomes of other content under a known id.",
+    });
     properties
 }
 
@@ -306,6 +468,42 @@ mod tests {
         for name in found {
             let pointer = name.trim_start_matches('#');
             assert!(document.pointer(pointer).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_bounded_says_so() {
+        let document = document();
+        let at = |pointer: &str| document.pointer(pointer).cloned().unwrap_or_default();
+        let of = |path: &str, call: &str| {
+            at(&format!(
+                "/paths/~1v1~1collections~1{{collection}}{path}/{call}"
+            ))
+        };
+        let insert = of("~1documents", "post");
+        for status in ["409", "413", "429", "503", "507"] {
+            assert!(insert["responses"][status].is_object(), "{status}");
+        }
+        for response in ["Busy", "Unavailable", "DiskFull"] {
+            let header = format!("/components/responses/{response}/headers/Retry-After");
+            assert!(at(&header).is_object(), "{response}");
+        }
+        let named = |call: &Value, name: &str| {
+            let parameters = call["parameters"].as_array().unwrap().clone();
+            let found = parameters.into_iter().find(|it| it["name"] == name);
+            found.unwrap()["schema"].clone()
+        };
+        assert_eq!(named(&insert, "Content-Encoding")["enum"][1], "zstd");
+        let clusters = of("~1clusters", "get");
+        assert_eq!(named(&clusters, "limit")["maximum"], 1000);
+        assert_eq!(named(&clusters, "members")["maximum"], 1000);
+        let cluster = of("~1clusters~1{id}", "get");
+        assert_eq!(named(&cluster, "members")["maximum"], 100_000);
+        let name = "/components/schemas/SnapshotName/properties/name/pattern";
+        assert_eq!(at(name), named(&insert, "collection")["pattern"]);
+        let settings = at("/components/schemas/Settings/properties");
+        for (name, schema) in settings.as_object().unwrap() {
+            assert!(schema["description"].is_string(), "{name}");
         }
     }
 

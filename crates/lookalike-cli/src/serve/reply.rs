@@ -152,6 +152,7 @@ pub(super) async fn whole(
         let room = Arc::clone(queue).try_acquire_many_owned(bytes);
         room.map_err(|_| busy())
     };
+    reader.check_stated_length()?;
     let first = reader.piece().await?.unwrap_or_default();
     let mut held = room(first.len())?;
     let Some(second) = reader.piece().await? else {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use bytes::Bytes;
 use lookalike::text::Scratch;
 use lookalike_store::{Answer, Prepared};
@@ -27,6 +27,7 @@ use rayon::prelude::*;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
+use super::api::{GoesOn, Timed};
 use super::body::{MARK, Reader, too_large};
 use super::desk::{Open, Refused, Taken};
 use super::held::{Answers, Held};
@@ -60,6 +61,7 @@ pub(super) struct Stream {
     pub(super) open: Arc<Open>,
     pub(super) task: Task,
     pub(super) reader: Reader,
+    pub(super) timed: Timed,
     /// Bytes that may wait in the whole service.
     pub(super) queue: Arc<Semaphore>,
     /// Bytes of answers that the whole service holds, and how many there are of them.
@@ -77,9 +79,7 @@ impl Stream {
     /// # Errors
     /// If too much waits already.
     pub(super) fn begin(self) -> Result<Response<Body>, Problem> {
-        if self.queue.available_permits() == 0 {
-            return Err(busy());
-        }
+        check_room(&self.queue)?;
         let (sender, answers) = mpsc::unbounded_channel();
         let out = Out {
             sender,
@@ -92,6 +92,7 @@ impl Stream {
         let mut response = Response::new(Body::new(Answers::new(answers)));
         let kind = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response.extensions_mut().insert(GoesOn);
         Ok(response)
     }
 
@@ -100,6 +101,7 @@ impl Stream {
             open,
             task,
             reader,
+            timed,
             queue,
             longest,
             patience,
@@ -118,12 +120,29 @@ impl Stream {
         let preparing = prepare(&open, task, to_prepare, prepared);
         let admitting = admit(&open, to_admit, admitted);
         let answering = answer(&open, to_answer, &out);
-        let (read, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
-        if let Err((line, problem)) = read {
+        let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
+        drop(open);
+        if let Some(broken) = &broken {
             let mut text = Vec::new();
-            write_refusal(&mut text, None, line, &problem);
+            write_refusal(&mut text, None, broken.line, &broken.problem);
             let _ = out.send(text.into()).await;
         }
+        timed.end(StatusCode::OK.as_u16());
+        // The answer ends after this.
+        if let Some(broken) = broken
+            && matches!(broken.problem.code, Code::TooLarge | Code::BadBody)
+        {
+            broken.reader.discard().await;
+        }
+    }
+}
+
+/// # Errors
+/// If too much waits already.
+pub(super) fn check_room(queue: &Semaphore) -> Result<(), Problem> {
+    match queue.available_permits() {
+        0 => Err(busy()),
+        _ => Ok(()),
     }
 }
 
@@ -247,6 +266,13 @@ impl Portion {
     }
 }
 
+/// Where and why reading ended before the body did.
+struct Broken {
+    line: u64,
+    problem: Problem,
+    reader: Reader,
+}
+
 /// The lines of a body.
 struct Source {
     reader: Reader,
@@ -256,13 +282,13 @@ struct Source {
 }
 
 impl Source {
-    /// Reads all lines and hands them on in portions.
+    /// Reads all lines and hands them on in portions; returns why it did not come to the end.
     async fn read(
         mut self,
         open: &Open,
         portions: mpsc::Sender<Portion>,
         out: &Out,
-    ) -> Result<(), (u64, Problem)> {
+    ) -> Option<Broken> {
         let result = tokio::select! {
             result = self.read_lines(open, &portions) => result,
             () = out.sender.closed() => Err(gone()),
@@ -271,11 +297,19 @@ impl Source {
         // What was read before a body broke off is answered.
         let last = self.portion.take();
         // What has begun holds no room any more.
-        drop(self);
+        let reader = self.into_reader();
         if !last.lines.is_empty() {
             let _ = portions.send(last).await;
         }
-        result.map_err(|problem| (line, problem))
+        result.err().map(|problem| Broken {
+            line,
+            problem,
+            reader,
+        })
+    }
+
+    fn into_reader(self) -> Reader {
+        self.reader
     }
 
     async fn read_lines(

@@ -1,13 +1,15 @@
 //! JSON as it comes and goes: documents, answers, settings.
 //!
 //! Fields that are not known are refused by name. A document is what [`Document`] says; `meta` is given
-//! back byte for byte.
+//! back byte for byte, so it must be what every reader of JSON takes.
 
 use std::cell::RefCell;
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -74,22 +76,22 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// The id alone of what is no document.
 #[derive(Deserialize)]
 struct Named {
-    #[serde(deserialize_with = "id")]
-    id: String,
+    #[serde(default, deserialize_with = "id")]
+    id: Option<String>,
 }
 
 /// The id of what was refused, if it can be read.
 pub(super) fn id_of(bytes: &[u8]) -> Option<String> {
     let named: Object<Named> = serde_json::from_slice(bytes).ok()?;
-    Some(named.0.id).filter(|id| id.len() <= LONGEST_ID)
+    named.0.id.filter(|id| id.len() <= LONGEST_ID)
 }
 
 /// A document as it comes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sent<'a> {
-    #[serde(deserialize_with = "id")]
-    id: String,
+    #[serde(default, deserialize_with = "id")]
+    id: Option<String>,
     text: Option<String>,
     fingerprint: Option<String>,
     #[serde(default, deserialize_with = "time")]
@@ -104,19 +106,117 @@ struct Sent<'a> {
 /// If it is not one.
 pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
-    let sent = sent.0;
-    let content = match (sent.text, sent.fingerprint) {
-        (Some(text), None) => Content::Text(text),
-        (None, Some(digits)) => Content::Fingerprint(fingerprint(&digits, bits)?),
-        (None, None) => return Err(wrong("it has neither `text` nor `fingerprint`")),
-        (Some(_), Some(_)) => return Err(wrong("it has both `text` and `fingerprint`")),
-    };
-    Ok(Document {
-        id: sent.id,
-        content,
-        time: sent.time,
-        meta: sent.meta.map(|meta| meta.get().to_owned()),
+    let missing = || Problem::new(Code::BadJson, "missing field `id`");
+    let id = sent.0.id.clone().ok_or_else(missing)?;
+    sent.0.document(id, bits)
+}
+
+/// Reads a document that is asked about; one without an id gets [`NAMELESS`].
+///
+/// # Errors
+/// If it is not one.
+pub(super) fn question(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
+    let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
+    let id = sent.0.id.clone().unwrap_or_else(|| NAMELESS.clone());
+    sent.0.document(id, bits)
+}
+
+/// Stands for the id of what is asked about without one. It has 128 random bits and is never told, so no
+/// document has it, and looking it up finds nothing.
+static NAMELESS: LazyLock<String> = LazyLock::new(|| {
+    let random = || RandomState::new().hash_one(0);
+    format!("\0{:016x}{:016x}", random(), random())
+});
+
+/// An id, unless it stands for none.
+pub(super) fn named(id: &str) -> Option<&str> {
+    (id != *NAMELESS).then_some(id)
+}
+
+/// A message about a document, which has no name if its id stands for none.
+pub(super) fn without_name(detail: &str) -> String {
+    detail.replace(&format!("'{}'", *NAMELESS), "(without an id)")
+}
+
+impl Sent<'_> {
+    fn document(self, id: String, bits: u32) -> Result<Document, Problem> {
+        let content = match (self.text, self.fingerprint) {
+            (Some(text), None) => Content::Text(text),
+            (None, Some(digits)) => Content::Fingerprint(fingerprint(&digits, bits)?),
+            (None, None) => return Err(wrong("it has neither `text` nor `fingerprint`")),
+            (Some(_), Some(_)) => return Err(wrong("it has both `text` and `fingerprint`")),
+        };
+        let meta = self.meta.map(RawValue::get);
+        meta.map_or(Ok(()), check_meta)?;
+        Ok(Document {
+            id,
+            content,
+            time: self.time,
+            meta: meta.map(str::to_owned),
+        })
+    }
+}
+
+/// Refuses what some reader of JSON does not take, since it is given back as it is: half of a pair of
+/// surrogates, a number beyond all floating ones, lists and objects 128 deep and deeper.
+fn check_meta(meta: &str) -> Result<(), Problem> {
+    let read: Result<Sound, _> = serde_json::from_str(meta);
+    read.map(|Sound| ()).map_err(|error| {
+        let detail = format!("{} of its `meta`", bad_json(&error).detail);
+        Problem::new(Code::BadJson, detail)
     })
+}
+
+/// A value that has been read to its end and not kept.
+struct Sound;
+
+impl<'de> Deserialize<'de> for Sound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+
+        impl<'de> Visitor<'de> for Any {
+            type Value = Sound;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a JSON value")
+            }
+
+            fn visit_unit<E>(self) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
+                Ok(Sound)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Sound, A::Error> {
+                while let Some(Sound) = values.next_element()? {}
+                Ok(Sound)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Sound, A::Error> {
+                while let Some((Sound, Sound)) = fields.next_entry()? {}
+                Ok(Sound)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
 }
 
 fn wrong(detail: impl Into<String>) -> Problem {
@@ -133,31 +233,45 @@ fn fingerprint(digits: &str, bits: u32) -> Result<u128, Problem> {
     }
 }
 
-/// A string, or a whole number by its digits.
-fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+/// A string, or a whole number by its digits; null is none.
+fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     struct Id;
 
     impl Visitor<'_> for Id {
-        type Value = String;
+        type Value = Option<String>;
 
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
             formatter.write_str("an id, a string or a whole number")
         }
 
-        fn visit_str<E>(self, id: &str) -> Result<String, E> {
-            Ok(id.to_owned())
+        fn visit_unit<E>(self) -> Result<Option<String>, E> {
+            Ok(None)
         }
 
-        fn visit_string<E>(self, id: String) -> Result<String, E> {
-            Ok(id)
+        fn visit_str<E>(self, id: &str) -> Result<Option<String>, E> {
+            Ok(Some(id.to_owned()))
         }
 
-        fn visit_u64<E>(self, id: u64) -> Result<String, E> {
-            Ok(id.to_string())
+        fn visit_string<E>(self, id: String) -> Result<Option<String>, E> {
+            Ok(Some(id))
         }
 
-        fn visit_i64<E>(self, id: i64) -> Result<String, E> {
-            Ok(id.to_string())
+        fn visit_u64<E>(self, id: u64) -> Result<Option<String>, E> {
+            Ok(Some(id.to_string()))
+        }
+
+        fn visit_i64<E>(self, id: i64) -> Result<Option<String>, E> {
+            Ok(Some(id.to_string()))
+        }
+
+        /// What it was in the request is not known any more.
+        fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<String>, E> {
+            Err(E::custom(format!(
+                "the `id` is a number that is none of the whole numbers from {} to {} in digits alone: \
+                 give it as a string",
+                i64::MIN,
+                u64::MAX
+            )))
         }
     }
     deserializer.deserialize_any(Id)
@@ -219,13 +333,14 @@ fn stated(time: Time) -> Value {
     }
 }
 
-/// The verdict on a document as it is written.
+/// The verdict on a document as it is written; what was asked about without an id has none, and none as that
+/// of its cluster if nothing matches it.
 #[derive(Serialize)]
 pub(super) struct Told<'a> {
-    id: &'a str,
+    id: Option<&'a str>,
     verdict: &'static str,
     of: Option<&'a str>,
-    cluster: &'a str,
+    cluster: Option<&'a str>,
     similarity: Option<f64>,
     seq: Option<u64>,
 }
@@ -237,14 +352,14 @@ impl<'a> From<&'a Answer> for Told<'a> {
             Verdict::Duplicate(evidence) => Some(evidence),
         };
         Self {
-            id: &answer.id,
+            id: named(&answer.id),
             verdict: if evidence.is_some() {
                 "duplicate"
             } else {
                 "kept"
             },
             of: evidence.map(|it| it.of.as_str()),
-            cluster: answer.cluster(),
+            cluster: named(answer.cluster()),
             similarity: evidence.map(|it| it.similarity),
             seq: answer.seq,
         }
@@ -472,8 +587,21 @@ impl Fields {
     /// # Errors
     /// If something is no choice, contradicts the method or would have no effect.
     pub(super) fn matching(&mut self) -> Result<plan::Settings, Problem> {
+        self.asked()?.settings(Spelling::Fields).map_err(unsettled)
+    }
+
+    /// What matches in a collection; of bare fingerprints there is no choice but their distance.
+    fn matching_of(&mut self, holds: Holds) -> Result<plan::Settings, Problem> {
+        let mut asked = self.asked()?;
+        if holds == Holds::Fingerprints {
+            compare_fingerprints_alone(&mut asked)?;
+        }
+        asked.settings(Spelling::Fields).map_err(unsettled)
+    }
+
+    fn asked(&mut self) -> Result<Asked, Problem> {
         let threshold = self.take("threshold")?.map(Threshold::new).transpose();
-        let asked = Asked {
+        Ok(Asked {
             method: self.choose::<Method>("method")?.map(Into::into),
             threshold: threshold.map_err(unsettled)?,
             distance: self.take("distance")?,
@@ -483,8 +611,7 @@ impl Fields {
                 .map(NonZeroUsize::get),
             measure: self.choose::<Verify>("measure")?.map(Into::into),
             unit: self.choose::<Unit>("unit")?.map(Into::into),
-        };
-        asked.settings(Spelling::Fields).map_err(unsettled)
+        })
     }
 
     fn window(&mut self) -> Result<Option<Window>, Problem> {
@@ -499,7 +626,8 @@ impl Fields {
                 )),
             };
         };
-        let window = Window::new(width, skew.unwrap_or(SKEW), refresh.unwrap_or(false));
+        let skew = skew.unwrap_or_else(|| usual_skew(width));
+        let window = Window::new(width, skew, refresh.unwrap_or(false));
         window.map(Some).map_err(unsettled)
     }
 
@@ -518,8 +646,47 @@ impl Fields {
     }
 }
 
-/// How far times may be ahead of the wall clock where nothing else is asked for.
+/// The most that times may be ahead of the wall clock where nothing else is asked for.
 const SKEW: Duration = Duration::from_secs(300);
+
+/// How far they may be where nothing else is asked for: half of a short window, so that after a document from
+/// as far ahead what comes at its own time is not late.
+fn usual_skew(width: Duration) -> Duration {
+    SKEW.min(width / 2)
+}
+
+/// Refuses a skew beyond the window: after one document from as far ahead, everything that comes at its own
+/// time would be late, and nothing would be found to repeat anything.
+fn check_skew(window: &Window) -> Result<(), Problem> {
+    if window.skew() <= window.width() {
+        return Ok(());
+    }
+    let [skew, width, usual] = [window.skew(), window.width(), usual_skew(window.width())];
+    Err(unsettled(format!(
+        "`skew` is {}, which is longer than the `window` of {}: one document from so far ahead would make late \
+         all that come at their own time; give at most {1}, or leave it out for {}",
+        told_period(skew),
+        told_period(width),
+        told_period(usual)
+    )))
+}
+
+/// Method and measure of a collection that holds nothing but fingerprints follow from that.
+fn compare_fingerprints_alone(asked: &mut Asked) -> Result<(), Problem> {
+    let method = *asked.method.get_or_insert(plan::Method::SimHash);
+    let measure = *asked.measure.get_or_insert(plan::Measure::Sketch);
+    let (name, must, is) = if method != plan::Method::SimHash {
+        ("method", "simhash", method_name(method))
+    } else if measure != plan::Measure::Sketch {
+        ("measure", "none", measure_name(measure))
+    } else {
+        return Ok(());
+    };
+    Err(unsettled(format!(
+        "`holds` is 'fingerprints', which are all that there is to compare: `{name}` must be '{must}', and is \
+         '{is}'; leave it out"
+    )))
+}
 
 fn unsettled(what: impl fmt::Display) -> Problem {
     Problem::new(Code::BadSettings, what.to_string())
@@ -533,7 +700,13 @@ fn beginning(text: &str) -> String {
 /// A recipe by its name, or from its TOML. A recipe that names files is refused before one is read.
 fn recipe(text: &str) -> Result<Recipe, Problem> {
     if !text.contains(['=', '\n']) {
-        return Recipe::named(text).map_err(unsettled);
+        return Recipe::named(text).map_err(|_| {
+            unsettled(format!(
+                "there is no recipe named '{}': give one of {}, or the TOML of a recipe itself",
+                beginning(text),
+                Recipe::NAMES.join(", ")
+            ))
+        });
     }
     let asked = RefCell::new(None);
     let refuse = |what: &str, file: &str| {
@@ -551,17 +724,28 @@ fn recipe(text: &str) -> Result<Recipe, Problem> {
     }
 }
 
-/// Reads the settings of a collection.
+/// Reads the settings of a collection that is to be made.
 ///
 /// # Errors
 /// If a field is not known, no choice, or contradicts another.
 pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
+    let settings = settings_of_one(bytes)?;
+    settings.window.as_ref().map_or(Ok(()), check_skew)?;
+    Ok(settings)
+}
+
+/// Reads the settings of a collection that may be there: those of earlier versions may have any skew.
+///
+/// # Errors
+/// If a field is not known, no choice, or contradicts another.
+pub(super) fn settings_of_one(bytes: &[u8]) -> Result<Settings, Problem> {
     let mut fields = Fields::read(bytes)?;
+    let holds = fields.take("holds")?.unwrap_or_default();
     let settings = Settings {
         recipe: fields.recipe("default")?,
-        matching: fields.matching()?,
+        matching: fields.matching_of(holds)?,
         window: fields.window()?,
-        holds: fields.take("holds")?.unwrap_or_default(),
+        holds,
         on_conflict: fields.take("on_conflict")?.unwrap_or_default(),
     };
     fields.end()?;
@@ -720,8 +904,19 @@ mod tests {
                 "the field `window` is '2 days': give a number with a unit",
             ),
             (r#"{"window":"0s"}"#, "below a microsecond"),
-            (r#"{"holds":"fingerprints"}"#, "must be 'simhash'"),
-            (r#"{"recipe":"nonsense"}"#, "nonsense"),
+            (
+                r#"{"holds":"fingerprints","method":"minhash"}"#,
+                "`method` must be 'simhash', and is 'minhash'",
+            ),
+            (
+                r#"{"holds":"fingerprints","measure":"jaccard"}"#,
+                "`measure` must be 'none', and is 'jaccard'",
+            ),
+            (
+                r#"{"recipe":"nonsense"}"#,
+                "no recipe named 'nonsense': give one of default-1, default, ",
+            ),
+            (r#"{"recipe":"nonsense"}"#, "or the TOML of a recipe itself"),
             (r#"[]"#, "no object"),
             (
                 r#"{"threshold":0.8,"threshold":0.9}"#,
@@ -732,6 +927,57 @@ mod tests {
             let detail = refused(json);
             assert!(detail.contains(said), "{json}: {detail}");
         }
+    }
+
+    #[test]
+    fn bare_fingerprints_are_compared_by_nothing_else() {
+        let made =
+            |json: &str| settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail));
+        let whole =
+            made(r#"{"holds":"fingerprints","method":"simhash","measure":"none","distance":3}"#);
+        for json in [
+            r#"{"holds":"fingerprints"}"#,
+            r#"{"holds":"fingerprints","distance":3}"#,
+            r#"{"holds":"fingerprints","distance":3,"method":"simhash"}"#,
+            r#"{"holds":"fingerprints","distance":3,"measure":"none"}"#,
+        ] {
+            assert_eq!(made(json), whole, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_skew_is_no_longer_than_its_window() {
+        let skew = |json: &str| {
+            let made = settings(json.as_bytes()).unwrap_or_else(|it| panic!("{}", it.detail));
+            told_period(made.window.unwrap().skew())
+        };
+        for (window, usual) in [
+            ("2d", "5m"),
+            ("10m", "5m"),
+            ("598s", "299s"),
+            ("1s", "0.5s"),
+        ] {
+            assert_eq!(
+                skew(&format!(r#"{{"window":"{window}"}}"#)),
+                usual,
+                "{window}"
+            );
+        }
+        for (asked, told) in [("59s", "59s"), ("60s", "1m")] {
+            let json = format!(r#"{{"window":"1m","skew":"{asked}"}}"#);
+            assert_eq!(skew(&json), told);
+        }
+        let json = r#"{"window":"1m","skew":"61s"}"#;
+        let detail = refused(json);
+        let said = "`skew` is 61s, which is longer than the `window` of 1m";
+        assert!(detail.contains(said), "{detail}");
+        assert!(
+            detail.contains("at most 1m, or leave it out for 30s"),
+            "{detail}"
+        );
+        // A collection that was made with it before is read as it is.
+        let one = settings_of_one(json.as_bytes()).unwrap();
+        assert_eq!(one.window.unwrap().skew(), Duration::from_secs(61));
     }
 
     #[test]
@@ -758,9 +1004,15 @@ mod tests {
             (r#"{"text":"a"}"#, "missing field `id`"),
             (r#"{"id":"a"}"#, "neither `text` nor `fingerprint`"),
             (r#"{"id":"a","text":"b","fingerprint":"1"}"#, "both"),
+            (r#"{"id":null,"text":"b"}"#, "missing field `id`"),
             (
-                r#"{"id":1.5,"text":"b"}"#,
+                r#"{"id":true,"text":"b"}"#,
                 "an id, a string or a whole number",
+            ),
+            (r#"{"id":1.5,"text":"b"}"#, "give it as a string"),
+            (
+                r#"{"id":18446744073709551616,"text":"b"}"#,
+                "from -9223372036854775808 to 18446744073709551615",
             ),
             (r#"{"id":"a","txt":"b"}"#, "unknown field `txt`"),
             (
@@ -791,17 +1043,51 @@ mod tests {
         }
         assert!(document(b"{\"id\":\"a\",\"text\":\"\xff\"}", 64).is_err());
         let deep = format!(
-            r#"{{"id":"a","text":"b","meta":{}1{}}}"#,
-            "[".repeat(100_000),
-            "]".repeat(100_000)
-        );
-        assert!(document(deep.as_bytes(), 64).is_ok());
-        let deep = format!(
             r#"{{"id":{}1{}}}"#,
             "[".repeat(100_000),
             "]".repeat(100_000)
         );
         assert!(document(deep.as_bytes(), 64).is_err());
+    }
+
+    #[test]
+    fn what_is_given_back_is_json_for_everybody() {
+        let with = |meta: &str| {
+            let json = format!(r#"{{"id":"a","text":"b","meta":{meta}}}"#);
+            document(json.as_bytes(), 64).map(|it| it.meta)
+        };
+        let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+        for meta in [
+            r#"{"a": [1e300, -0.10, "\ud83d\ude00", {"": null}]}"#,
+            "123456789012345678901234567890",
+            &nested(127),
+        ] {
+            assert_eq!(with(meta).unwrap().as_deref(), Some(meta));
+        }
+        for (meta, said) in [
+            (r#""\ud800""#, "hex escape"),
+            (r#"["\ude00 "]"#, "hex escape"),
+            (r#"{"\ud800":1}"#, "hex escape"),
+            ("[1e999]", "number out of range"),
+            (&nested(128), "recursion limit exceeded"),
+            (&nested(100_000), "recursion limit exceeded"),
+        ] {
+            let detail = with(meta).unwrap_err().detail;
+            assert!(
+                detail.contains(said) && detail.ends_with(" of its `meta`"),
+                "{detail}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_asked_about_needs_no_name() {
+        let json = r#"{"text":"a"}"#;
+        assert!(document(json.as_bytes(), 64).is_err());
+        let asked = question(json.as_bytes(), 64).unwrap();
+        assert_eq!((named(&asked.id), named("a")), (None, Some("a")));
+        let asked = question(br#"{"id":7,"text":"a"}"#, 64).unwrap();
+        assert_eq!(asked.id, "7");
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn bad_lines_are_answered_in_their_place() {
         "]".repeat(700)
     );
     let longest_id = "i".repeat(513);
-    let lines: [(&[u8], &str); 20] = [
+    let lines: [(&[u8], &str); 22] = [
         (
             b"\xef\xbb\xbf{\"id\":\"a\",\"text\":\"the first one\"}",
             "kept",
@@ -53,6 +53,8 @@ fn bad_lines_are_answered_in_their_place() {
         (b"{\"id\":\"b\",\"text\":\"\xff\xfe\"}", "bad_json"),
         (br#"{"id":"c","text":"\ud800"}"#, "bad_json"),
         (deep.as_bytes(), "bad_json"),
+        (br#"{"id":"n","text":"x","meta":"\ud800"}"#, "bad_json"),
+        (br#"{"id":18446744073709551616,"text":"x"}"#, "bad_json"),
         (long.as_bytes(), "too_large"),
         (fits.as_bytes(), "kept"),
         (br#"{"id":"d","txt":"x"}"#, "bad_json"),
@@ -286,6 +288,121 @@ fn a_page_in_a_browser_cannot_reach_it_under_another_name() {
         assert_eq!(status(host), [expected], "{host}");
     }
     assert_eq!(raw(&service, b"GET / HTTP/1.0\r\n\r\n"), [421]);
+    // A load balancer that asks how it is need not name it.
+    for (request, expected) in [
+        ("GET /livez HTTP/1.0\r\n\r\n", 200),
+        ("GET /readyz HTTP/1.0\r\n\r\n", 200),
+        ("GET /livez HTTP/1.0\r\nHost: example.com\r\n\r\n", 421),
+        ("GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", 421),
+        ("GET /v1/collections HTTP/1.0\r\n\r\n", 421),
+    ] {
+        assert_eq!(raw(&service, request.as_bytes()), [expected], "{request}");
+    }
+}
+
+#[test]
+fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
+    let place = Place::new();
+    let service = service(&place, "--body-timeout 0.6s");
+    let lines = format!(
+        "{}\n{}\n",
+        document("x", "some text"),
+        document("y", "another one")
+    );
+    for (kind, body) in [
+        (NDJSON, lines.as_str()),
+        (
+            "application/json",
+            &document("z", "a third one").to_string(),
+        ),
+    ] {
+        let mut connection = service.connect();
+        let head = format!(
+            "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n\
+             Expect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        connection.send(head.as_bytes()).unwrap();
+        // Nothing of the body goes out before this.
+        assert_eq!(connection.reply().unwrap().status, 100, "{kind}");
+        connection.send(body.as_bytes()).unwrap();
+        let reply = connection.reply().unwrap();
+        assert_eq!(reply.status, 200, "{kind}");
+        let verdicts = reply.lines().into_iter().map(|it| it["verdict"].clone());
+        assert!(verdicts.eq(body.lines().map(|_| json!("kept"))), "{kind}");
+    }
+    let head = |path: &str| {
+        format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {NDJSON}\r\n\
+             Expect: 100-continue\r\nContent-Length: 100\r\n\r\n"
+        )
+    };
+    // One that does not go on after it was asked is cut off, and one that is refused is not asked.
+    assert_eq!(raw(&service, head(INSERT).as_bytes()), [100, 408]);
+    let none = head("/v1/collections/none/documents");
+    assert_eq!(raw(&service, none.as_bytes()), [404]);
+}
+
+#[test]
+fn a_document_that_says_it_is_too_large_is_refused_at_once() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 1Ki");
+    let mut connection = service.connect();
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 99999999999\r\n\r\n"
+    );
+    let begun = Instant::now();
+    connection.send(head.as_bytes()).unwrap();
+    let refused = connection.reply().unwrap();
+    assert_eq!(refused.problem(), (413, "too_large".into()));
+    assert!(
+        refused
+            .text()
+            .contains("has 99999999999 bytes: 1024 are taken"),
+        "{}",
+        refused.text()
+    );
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+/// Sends everything before it reads anything, as many clients do.
+fn send_first(service: &Service, kind: &str, body: &[u8]) -> crate::service::Reply {
+    let mut connection = service.connect();
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.send(head.as_bytes()).unwrap();
+    connection.send(body).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    connection.reply().unwrap()
+}
+
+#[test]
+fn who_sends_everything_first_reads_why_it_was_too_much() {
+    let place = Place::new();
+    let service = service(&place, "--max-document 64Ki --max-body 1Mi");
+    let line = format!("{}\n", document("x", &"some text ".repeat(10)));
+    let body = line.repeat((24 << 20) / line.len());
+    let answers = send_first(&service, NDJSON, body.as_bytes()).lines();
+    assert_eq!(answers.len(), (1 << 20) / line.len() + 1);
+    assert_eq!(answers.last().unwrap()["problem"]["code"], "too_large");
+    let refused = send_first(&service, "application/json", body.as_bytes());
+    assert_eq!(refused.problem(), (413, "too_large".into()));
+}
+
+#[test]
+fn a_head_has_at_most_a_hundred_headers() {
+    let place = Place::new();
+    let service = service(&place, "");
+    for (more, expected) in [(98, 200), (99, 431)] {
+        let head: String = (0..more).map(|n| format!("X-{n}: x\r\n")).collect();
+        let head =
+            format!("GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{head}\r\n");
+        assert_eq!(raw(&service, head.as_bytes()), [expected], "{more}");
+    }
 }
 
 #[test]
