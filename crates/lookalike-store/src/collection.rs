@@ -153,11 +153,8 @@ impl Collection {
         let manifest = Manifest::read(&*disk)?;
         let seal = manifest.seal;
         let mut state = State::new(manifest.settings.clone(), seal)?;
-        let mut sketches = None;
-        for number in whole_partitions(&*disk, &manifest)? {
-            let partition = Arc::new(Partition::open(&*disk, seal, number)?);
-            sketches = state.replay_partition(&*disk, &partition)?;
-        }
+        let numbers = whole_partitions(&*disk, &manifest)?;
+        let sketches = state.replay_partitions(&*disk, &numbers)?;
         state.end_replay();
         let partitions: VecDeque<_> = state.partitions().cloned().collect();
         if !manifest.lists_partitions {

@@ -57,6 +57,7 @@ use tracing_subscriber::fmt;
 pub(crate) use self::collections::is_own;
 use crate::Outcome;
 use crate::args::{LogFormat, LogLevel, ServeArgs};
+use crate::memory;
 use crate::output::about;
 use crate::snapshots::Snapshots;
 use collections::Collections;
@@ -114,6 +115,7 @@ impl Service {
 
 /// Serves until a signal to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
+    memory::give_back_later();
     // Texts are nobody else's to read.
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
     let config = Config::new(args)?;

@@ -1,9 +1,13 @@
 //! Making the state again from the rows: nothing is decided anew.
+//!
+//! Rows are read and decoded, those before them are made ready, and those before these are taken in: portion
+//! by portion and one partition after another, each on all cores. Only what the matcher takes in, and ids
+//! beside it, are for one thread each.
 
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use lookalike::online::{self, Keyed, Matcher};
+use lookalike::online::{self, Keyed, Preparer};
 use lookalike::text::Scratch;
 use rayon::prelude::*;
 
@@ -16,7 +20,10 @@ use crate::rows::{self, Row, UNIT, Verdict as RowVerdict};
 use crate::sketches::{Entries, Entry, Reading, Sketches};
 
 /// Bytes of rows that are read before they are taken in together.
-const TOGETHER: usize = 2 << 20;
+const TOGETHER: usize = 256 << 10;
+
+/// Portions that wait for the next stage.
+const READY: usize = 2;
 
 /// Documents between asking for the memory of one and adding it.
 const AHEAD: usize = 4;
@@ -30,7 +37,12 @@ enum Source {
     Texts(Sketches),
 }
 
-/// A row that is ready to be taken in.
+/// Rows that are ready to be taken in.
+struct Portion {
+    rows: Vec<Row>,
+    ready: Vec<Ready>,
+}
+
 struct Ready {
     /// The hash of the id of its document.
     id_hash: Option<u64>,
@@ -39,80 +51,151 @@ struct Ready {
 
 struct Kept {
     document: online::Prepared,
-    keyed: Keyed,
     /// Whether it was made of the text.
     anew: bool,
 }
 
-impl State {
-    /// Takes in the next partition with all its rows; returns the file of its sketches.
-    pub(crate) fn replay_partition(
-        &mut self,
-        disk: &dyn Disk,
-        partition: &Arc<Partition>,
+/// What is to be done next.
+enum Step<T> {
+    Begin(Arc<Partition>),
+    Rows(T),
+    End,
+}
+
+type Steps<T> = SyncSender<Step<T>>;
+
+/// Nobody takes anything any more if something before has failed, and that says why.
+fn send<T>(step: Step<T>, to: &Steps<T>) -> Result<()> {
+    let sent = to.send(step);
+    sent.map_err(|_| Error::damaged("rows", "what was read is not taken"))
+}
+
+/// Sends the rows of the partitions with these numbers, in portions.
+fn read_partitions(
+    disk: &dyn Disk,
+    seal: u32,
+    numbers: &[u64],
+    to: &Steps<Vec<Row>>,
+) -> Result<()> {
+    for &number in numbers {
+        let partition = Arc::new(Partition::open(disk, seal, number)?);
+        send(Step::Begin(partition.clone()), to)?;
+        read_rows(&partition, to)?;
+        send(Step::End, to)?;
+    }
+    Ok(())
+}
+
+fn read_rows(partition: &Partition, to: &Steps<Vec<Row>>) -> Result<()> {
+    let mut next = partition.about.first;
+    let (mut blocks, mut bytes) = (Vec::new(), 0);
+    let mut decode = |blocks: &[(u64, Vec<u8>)]| {
+        let decoded: Vec<Vec<Row>> = blocks
+            .par_iter()
+            .map(|(first, block)| partition.decode_block(*first, block))
+            .collect::<Result<_>>()?;
+        for ((first, _), rows) in blocks.iter().zip(&decoded) {
+            partition.check_next(*first, next)?;
+            next += rows.len() as u64;
+        }
+        send(Step::Rows(decoded.into_iter().flatten().collect()), to)
+    };
+    partition.for_each_raw_block(|first, block| {
+        bytes += block.len();
+        blocks.push((first, block));
+        if bytes >= TOGETHER {
+            bytes = 0;
+            return decode(&std::mem::take(&mut blocks));
+        }
+        Ok(())
+    })?;
+    decode(&blocks)
+}
+
+/// Makes rows ready.
+struct Kitchen<'a> {
+    disk: &'a dyn Disk,
+    seal: u32,
+    with_sketches: bool,
+    preparer: Preparer,
+}
+
+impl Kitchen<'_> {
+    /// Hands on what comes, with its rows ready; returns the file of sketches of the last partition, if
+    /// there is to be one.
+    fn work(
+        &self,
+        steps: Receiver<Step<Vec<Row>>>,
+        to: &Steps<Portion>,
     ) -> Result<Option<Sketches>> {
-        self.follow_with(partition.clone())?;
-        let (seal, number) = (self.seal, partition.about.number);
-        let mut source = if self.with_sketches {
-            Source::File(Reading::open(disk, seal, number))
-        } else {
-            Source::Nowhere
-        };
-        std::thread::scope(|scope| {
-            let (sender, portions) = sync_channel(1);
-            let first = self.next;
-            let reading = scope.spawn(move || read_rows(partition, first, &sender));
-            for rows in portions {
-                self.replay_rows(disk, partition, rows, &mut source)?;
-            }
-            let panicked = |_| Err(Error::damaged(&partition.name(), "reading it has panicked"));
-            reading.join().unwrap_or_else(panicked)
-        })?;
-        self.check_texts(partition)?;
+        let mut at: Option<(Arc<Partition>, Source)> = None;
+        let mut sketches = None;
+        for step in steps {
+            let step = match (step, &mut at) {
+                (Step::Begin(partition), _) => {
+                    let number = partition.about.number;
+                    let source = match self.with_sketches {
+                        true => Source::File(Reading::open(self.disk, self.seal, number)),
+                        false => Source::Nowhere,
+                    };
+                    at = Some((partition.clone(), source));
+                    Step::Begin(partition)
+                }
+                (Step::Rows(rows), Some((partition, source))) => {
+                    let ready = self.make_ready(partition, source, &rows)?;
+                    Step::Rows(Portion { rows, ready })
+                }
+                (Step::Rows(_) | Step::End, _) => {
+                    let ended = at
+                        .take()
+                        .map(|(partition, source)| self.end(&partition, source));
+                    sketches = ended.transpose()?.flatten();
+                    Step::End
+                }
+            };
+            send(step, to)?;
+        }
+        Ok(sketches)
+    }
+
+    fn end(&self, partition: &Partition, source: Source) -> Result<Option<Sketches>> {
         match source {
             Source::Nowhere => Ok(None),
-            Source::File(reading) => reading.end(disk, seal, number).map(Some),
             Source::Texts(sketches) => Ok(Some(sketches)),
+            Source::File(reading) => {
+                let number = partition.about.number;
+                reading.end(self.disk, self.seal, number).map(Some)
+            }
         }
     }
 
-    /// Checks that the file of texts is as long as rows say.
-    fn check_texts(&self, partition: &Partition) -> Result<()> {
-        let end = self.homes.back().map_or(0, |home| home.end * UNIT);
-        partition.check_length(end)
-    }
-
-    fn replay_rows(
-        &mut self,
-        disk: &dyn Disk,
+    fn make_ready(
+        &self,
         partition: &Partition,
-        rows: Vec<Row>,
         source: &mut Source,
-    ) -> Result<()> {
+        rows: &[Row],
+    ) -> Result<Vec<Ready>> {
         let before = match source {
             Source::File(reading) => Some(reading.clone()),
             _ => None,
         };
-        let ready = self.make_ready(partition, &rows, source)?;
+        let ready = self.prepare(partition, source, rows)?;
         if let Some(before) = before.filter(|_| ready.iter().any(Ready::is_anew)) {
-            let (seal, number) = (self.seal, partition.about.number);
-            *source = Source::Texts(before.end(disk, seal, number)?);
+            let sketches = before.end(self.disk, self.seal, partition.about.number)?;
+            *source = Source::Texts(sketches);
         }
         if let Source::Texts(sketches) = source {
-            sketches.append(&self.entries(&rows, &ready))?;
+            sketches.append(&entries(&self.preparer, rows, &ready))?;
         }
-        self.take_in(&rows, &ready)?;
-        // Giving back so many small pieces of memory takes as long as much of the rest.
-        rayon::spawn(move || drop((rows, ready)));
-        Ok(())
+        Ok(ready)
     }
 
-    /// Makes rows ready side by side.
-    fn make_ready(
+    /// Prepares the kept documents among rows, side by side.
+    fn prepare(
         &self,
         partition: &Partition,
-        rows: &[Row],
         source: &mut Source,
+        rows: &[Row],
     ) -> Result<Vec<Ready>> {
         let entries: Vec<Option<Entry>> = rows
             .iter()
@@ -125,9 +208,8 @@ impl State {
         rows.map_init(Scratch::default, |scratch, (row, entry)| {
             let id_hash = |document: &rows::Document| id_hash(&document.id);
             let kept = kept(row).map(|document| {
-                let content = document.content;
-                let written = entry.as_ref().and_then(|entry| entry.of(content));
-                prepare_again(&self.matcher, partition, document, written, scratch)
+                let written = entry.as_ref().and_then(|entry| entry.of(document.content));
+                prepare_again(&self.preparer, partition, document, written, scratch)
             });
             Ok(Ready {
                 id_hash: document(row).map(id_hash),
@@ -136,46 +218,96 @@ impl State {
         })
         .collect()
     }
+}
 
-    /// The entries of all kept documents among rows.
-    fn entries(&self, rows: &[Row], ready: &[Ready]) -> Entries {
-        let mut entries = Entries::default();
-        for (row, ready) in rows.iter().zip(ready) {
-            if let (Some(document), Some(kept)) = (kept(row), &ready.kept) {
-                let preparer = self.matcher.preparer();
-                entries.push(document.content, |into| {
-                    preparer.write(&kept.document, into)
-                });
-            }
+/// The entries of all kept documents among rows.
+fn entries(preparer: &Preparer, rows: &[Row], ready: &[Ready]) -> Entries {
+    let mut entries = Entries::default();
+    for (row, ready) in rows.iter().zip(ready) {
+        if let (Some(document), Some(again)) = (kept(row), &ready.kept) {
+            entries.push(document.content, |into| {
+                preparer.write(&again.document, into)
+            });
         }
-        entries
+    }
+    entries
+}
+
+impl State {
+    /// Takes in partitions with all their rows, in the order of these numbers; returns the file of sketches
+    /// of the last.
+    pub(crate) fn replay_partitions(
+        &mut self,
+        disk: &dyn Disk,
+        numbers: &[u64],
+    ) -> Result<Option<Sketches>> {
+        let kitchen = Kitchen {
+            disk,
+            seal: self.seal,
+            with_sketches: self.with_sketches,
+            preparer: self.matcher.preparer().clone(),
+        };
+        let seal = self.seal;
+        std::thread::scope(|scope| {
+            let (read, to_prepare) = sync_channel(READY);
+            let (prepared, to_take_in) = sync_channel(READY);
+            let reading = scope.spawn(move || read_partitions(disk, seal, numbers, &read));
+            let preparing = scope.spawn(move || kitchen.work(to_prepare, &prepared));
+            for step in to_take_in {
+                match step {
+                    Step::Begin(partition) => self.follow_with(partition)?,
+                    Step::Rows(portion) => self.take_in(portion)?,
+                    Step::End => self.check_texts()?,
+                }
+            }
+            // What failed first says why.
+            let panicked = |_| Err(Error::damaged("rows", "reading them has panicked"));
+            let prepared = preparing.join();
+            reading.join().unwrap_or_else(panicked)?;
+            let panicked = |_| Err(Error::damaged("rows", "preparing them has panicked"));
+            prepared.unwrap_or_else(panicked)
+        })
+    }
+
+    /// Checks that the file of texts of the newest partition is as long as rows say.
+    fn check_texts(&self) -> Result<()> {
+        let end = self.homes.back().map_or(0, |home| home.end * UNIT);
+        let newest = self.partitions.back();
+        newest.map_or(Ok(()), |partition| partition.check_length(end))
     }
 
     /// Takes in rows that are ready: ids on one thread, all else on another.
-    fn take_in(&mut self, rows: &[Row], ready: &[Ready]) -> Result<()> {
+    fn take_in(&mut self, portion: Portion) -> Result<()> {
+        let Portion { rows, ready } = portion;
+        let matcher = &self.matcher;
+        let keyed = |ready: &Ready| Some(matcher.keyed(&ready.kept.as_ref()?.document));
+        let keyed: Vec<Option<Keyed>> = ready.par_iter().map(keyed).collect();
         let (first, low) = (self.next, self.low());
         let mut ids = std::mem::take(&mut self.ids);
-        let (taken, ()) = rayon::join(
-            || {
-                rows.iter()
-                    .zip(ready)
-                    .enumerate()
-                    .try_for_each(|(at, (row, it))| {
-                        if let Some(next) = ready.get(at + AHEAD).and_then(|it| it.kept.as_ref()) {
-                            self.matcher.prefetch(&next.keyed);
-                        }
-                        self.replay(row, it.kept.as_ref())
-                    })
-            },
-            || {
-                for (number, ready) in (first..).zip(ready) {
-                    if let Some(id_hash) = ready.id_hash {
+        // In place: it is what takes longest, and must not wait for what the pool does meanwhile.
+        let taken = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| {
+                for (number, at) in (first..).zip(0..ready.len()) {
+                    if let Some(next) = ready.get(at + AHEAD).and_then(|it| it.id_hash) {
+                        ids.prefetch(next);
+                    }
+                    if let Some(id_hash) = ready[at].id_hash {
                         ids.insert(id_hash, number, low, |_| false);
                     }
                 }
-            },
-        );
+            });
+            for (at, row) in rows.iter().enumerate() {
+                if let Some(Some(next)) = keyed.get(at + AHEAD) {
+                    self.matcher.prefetch(next);
+                }
+                let kept = ready[at].kept.as_ref().map(|kept| &kept.document);
+                self.replay(row, kept.zip(keyed[at].as_ref()))?;
+            }
+            Ok(())
+        });
         self.ids = ids;
+        // Giving back so many small pieces of memory takes as long as much of the rest.
+        rayon::spawn(move || drop((rows, ready, keyed)));
         taken
     }
 
@@ -195,7 +327,7 @@ impl State {
     }
 
     /// Takes in the next row, but for the id; `kept` is the document again if it is one that was kept.
-    fn replay(&mut self, row: &Row, kept: Option<&Kept>) -> Result<()> {
+    fn replay(&mut self, row: &Row, kept: Option<(&online::Prepared, &Keyed)>) -> Result<()> {
         let number = self.next;
         self.next += 1;
         match row {
@@ -227,7 +359,7 @@ impl State {
         &mut self,
         document: &rows::Document,
         seq: u64,
-        kept: Option<&Kept>,
+        kept: Option<(&online::Prepared, &Keyed)>,
         last: u64,
     ) -> Result<()> {
         if let Some(home) = self.homes.back_mut() {
@@ -244,12 +376,7 @@ impl State {
                 }
                 Ok(())
             }
-            (RowVerdict::Kept { index }, Some(kept)) => {
-                let Kept {
-                    document: online,
-                    keyed,
-                    ..
-                } = kept;
+            (RowVerdict::Kept { index }, Some((online, keyed))) => {
                 let slot = self.matcher.keep_with(online, keyed, seq, document.time)?;
                 if slot.index != *index {
                     let what = format!("row {seq} is kept document {index}, not {}", slot.index);
@@ -281,35 +408,6 @@ impl Ready {
     }
 }
 
-/// Sends the rows of a partition, of which the first has a number, in portions.
-fn read_rows(partition: &Partition, first: u64, to: &SyncSender<Vec<Row>>) -> Result<()> {
-    let mut next = first;
-    let (mut blocks, mut bytes) = (Vec::new(), 0);
-    let mut send = |blocks: &[(u64, Vec<u8>)]| {
-        let decoded: Vec<Vec<Row>> = blocks
-            .par_iter()
-            .map(|(first, block)| partition.decode_block(*first, block))
-            .collect::<Result<_>>()?;
-        for ((first, _), rows) in blocks.iter().zip(&decoded) {
-            partition.check_next(*first, next)?;
-            next += rows.len() as u64;
-        }
-        // Nobody takes them any more if a portion before has failed, and that says why.
-        to.send(decoded.into_iter().flatten().collect())
-            .map_err(|_| Error::damaged(&partition.name(), "its rows are not taken"))
-    };
-    partition.for_each_raw_block(|first, block| {
-        bytes += block.len();
-        blocks.push((first, block));
-        if bytes >= TOGETHER {
-            bytes = 0;
-            return send(&std::mem::take(&mut blocks));
-        }
-        Ok(())
-    })?;
-    send(&blocks)
-}
-
 /// The document of a row.
 fn document(row: &Row) -> Option<&rows::Document> {
     match row {
@@ -325,13 +423,12 @@ fn kept(row: &Row) -> Option<&rows::Document> {
 
 /// A kept document, as it was prepared: as it was written, or made of the text.
 fn prepare_again(
-    matcher: &Matcher,
+    preparer: &Preparer,
     partition: &Partition,
     document: &rows::Document,
     written: Option<&[u8]>,
     scratch: &mut Scratch,
 ) -> Result<Kept> {
-    let preparer = matcher.preparer();
     let again = written.and_then(|written| preparer.read(written));
     let anew = again.is_none();
     let again = match (again, document.fingerprint) {
@@ -340,7 +437,6 @@ fn prepare_again(
         (None, None) => partition.text(document.place.at, |text| preparer.text(text, scratch))?,
     };
     Ok(Kept {
-        keyed: matcher.keyed(&again),
         document: again,
         anew,
     })
