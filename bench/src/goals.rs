@@ -505,7 +505,12 @@ fn served(what: &str, unit: &str) -> Result<f64> {
     of("http", &[("what", what), ("unit", unit)], "figure")
 }
 
-const SERVICE: [Goal; 15] = [
+fn served_large(what: &str, unit: &str) -> Result<f64> {
+    let row = [("what", what), ("unit", unit)];
+    of("http_large", &row, "figure")
+}
+
+const SERVICE: [Goal; 20] = [
     at_least(
         "bulk NDJSON of zh_short over HTTP, its client on the same cores",
         150.0,
@@ -549,6 +554,31 @@ const SERVICE: [Goal; 15] = [
     at_most("the same over HTTP, 1.5 M", 0.2, "ms", || {
         let what = "single, query, 64 connections at 2000 a second";
         served(what, "ms, 99th percentile")
+    }),
+    at_least(
+        "bulk with 20 M in the window, over HTTP",
+        100.0,
+        "thousand/s",
+        || served_large("bulk, titles", "thousand documents/s"),
+    ),
+    at_most(
+        "check and insert at 2,000 a second, 20 M, over HTTP, 99 of 100",
+        3.0,
+        "ms",
+        || {
+            let what = "single, documents, 64 connections at 2000 a second";
+            served_large(what, "ms, 99th percentile")
+        },
+    ),
+    at_most("check alone, 20 M, over HTTP, 99 of 100", 0.2, "ms", || {
+        let what = "single, query, 64 connections at 2000 a second";
+        served_large(what, "ms, 99th percentile")
+    }),
+    at_most("from `kill -9` to ready with 20 M", 30.0, "s", || {
+        served_large("from kill -9 to ready again", "s")
+    }),
+    at_most("the same with every cache lost", 180.0, "s", || {
+        served_large("the same with every cache lost", "s")
     }),
     at_most("memory, 20 M, default recipe", 200.0, "B/document", || {
         stored(

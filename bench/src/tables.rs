@@ -84,6 +84,8 @@ fn table(name: &str) -> Result<String> {
         "machine serve large" => machine("serve_large"),
         "http" => rows("http", &SERVE, |_| true),
         "machine http" => machine("http"),
+        "http large" => rows("http_large", &SERVE, |_| true),
+        "machine http large" => machine("http_large"),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),
