@@ -9,6 +9,7 @@
 mod large;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -459,34 +460,48 @@ fn check(mut answers: Vec<Answer>, documents: &[String], options: &[&str]) -> Re
     Ok(())
 }
 
+/// A row of what `dedup` removes.
+#[derive(Deserialize)]
+struct Removed {
+    id: String,
+    kept: String,
+}
+
 /// What each removed document repeats.
 fn batch_verdicts(documents: &str, options: &[&str]) -> Result<HashMap<String, String>> {
     let folder = tempfile::tempdir()?;
-    let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("in.jsonl"), documents)?;
+    std::fs::write(folder.path().join("in.jsonl"), documents)?;
+    let mut found = HashMap::new();
+    each_removed(folder.path(), options, |Removed { id, kept }| {
+        found.insert(id, kept);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls back with what is removed of the documents in `in.jsonl` of a folder.
+fn each_removed(
+    folder: &Path,
+    options: &[&str],
+    mut visit: impl FnMut(Removed) -> Result<()>,
+) -> Result<()> {
+    let removed = folder.join("removed.jsonl");
     let run = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
         .args(["dedup", "--quiet"])
         .args(options)
-        .arg(at("in.jsonl"))
+        .arg(folder.join("in.jsonl"))
         .arg("--removed")
-        .arg(at("removed.jsonl"))
+        .arg(&removed)
         .output()?;
     ensure!(
         run.status.success(),
         "{}",
         String::from_utf8_lossy(&run.stderr)
     );
-    #[derive(Deserialize)]
-    struct Removed {
-        id: String,
-        kept: String,
+    for line in BufReader::new(File::open(removed)?).lines() {
+        visit(serde_json::from_str(&line?)?)?;
     }
-    let removed = std::fs::read_to_string(at("removed.jsonl"))?;
-    let removed = removed.lines().map(|line| {
-        let Removed { id, kept } = serde_json::from_str(line)?;
-        Ok((id, kept))
-    });
-    removed.collect()
+    Ok(())
 }
 
 /// One document a request over many connections: as fast as they are answered, or at a rate.

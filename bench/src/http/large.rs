@@ -3,17 +3,16 @@
 //! All of them come over HTTP. In the end the verdicts of all are compared with those of `dedup` on the same
 //! titles and window.
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
-use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, RATE, Row, Service, documents_path, report, singles};
+use super::{Answer, RATE, Removed, Row, Service, documents_path, each_removed, report, singles};
 use crate::corpora::Corpus;
 use crate::machine;
 use crate::serve::{Titles, made};
@@ -172,36 +171,20 @@ fn take(answers: &str, repeats: &mut Vec<Option<u32>>) -> Result<()> {
 
 /// All documents have the verdicts of the batch engine for the same titles in the same window.
 fn like_a_batch(stream: &Stream<'_>, count: usize, repeats: &[Option<u32>]) -> Result<()> {
-    #[derive(Deserialize)]
-    struct Removed {
-        id: String,
-        kept: String,
-    }
     ensure!(repeats.len() == count, "{} answers", repeats.len());
     let folder = tempfile::tempdir_in(machine::root())?;
-    let at = |name: &str| folder.path().join(name);
-    let mut input = BufWriter::new(std::fs::File::create(at("in.jsonl"))?);
+    let mut input = BufWriter::new(File::create(folder.path().join("in.jsonl"))?);
     for from in (0..count).step_by(REQUEST) {
         let lines = stream.lines(from, (from + REQUEST).min(count));
         input.write_all(lines.as_bytes())?;
     }
     input.into_inner()?.sync_all()?;
-    let run = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
-        .args(["dedup", "--quiet", "--window", WINDOW, "--time", "time"])
-        .arg(at("in.jsonl"))
-        .arg("--removed")
-        .arg(at("removed.jsonl"))
-        .output()?;
-    ensure!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
     let mut expected = vec![None; count];
-    for line in BufReader::new(std::fs::File::open(at("removed.jsonl"))?).lines() {
-        let Removed { id, kept } = serde_json::from_str(&line?)?;
+    let options = ["--window", WINDOW, "--time", "time"];
+    each_removed(folder.path(), &options, |Removed { id, kept }| {
         expected[id.parse::<usize>()?] = Some(kept.parse::<u32>()?);
-    }
+        Ok(())
+    })?;
     let differ = |&at: &usize| expected[at] != repeats[at];
     let wrong = (0..count).filter(differ).count();
     ensure!(

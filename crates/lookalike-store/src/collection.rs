@@ -10,7 +10,7 @@ use lookalike::text::Scratch;
 
 use crate::copying::{CopiedPartition, Copier, Ends, bytes_of, check_free};
 use crate::disk::Disk;
-use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored};
+use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::ids::id_hash;
@@ -311,17 +311,29 @@ impl Collection {
         Ok(found)
     }
 
-    /// The cluster whose kept document has an id, with up to `most` of its members; none if there is
-    /// no such document, or it is not a kept one.
+    /// The cluster whose kept document has an id, with up to `most` of its members, the newest first; `after`
+    /// is the sequence number of the member that came last before. None if there is no such document, or
+    /// it is not a kept one.
     ///
     /// # Errors
-    /// If a file is damaged.
-    pub fn cluster(&self, id: &str, most: usize) -> Result<Option<Cluster>> {
+    /// If `after` is no member, or a file is damaged.
+    pub fn cluster(&self, id: &str, after: Option<u64>, most: usize) -> Result<Option<Cluster>> {
         let state = self.state()?;
         let Some(known) = find(&state, id)? else {
             return Ok(None);
         };
-        cluster(&state, &known, most)
+        let Some(after) = after else {
+            return cluster(&state, &known, None, most);
+        };
+        // What has left the window is the end.
+        let mut next = 0;
+        if after >= state.low() {
+            next = previous_member(&state, known.seq, after)?.ok_or_else(|| {
+                let what = format!("number {after} is no member of the cluster '{}'", shown(id));
+                Error::setting(what)
+            })?;
+        }
+        cluster(&state, &known, Some(next), most)
     }
 
     /// Up to `count` clusters with a member besides the kept document, of documents behind the place
@@ -346,7 +358,7 @@ impl Collection {
                 page.next = looked_at;
                 let known = state.known(state.number_of(seq))?;
                 let found = known
-                    .map(|known| cluster(&state, &known, most))
+                    .map(|known| cluster(&state, &known, None, most))
                     .transpose()?;
                 let members = found.flatten().filter(|it| !it.members.is_empty());
                 page.clusters.extend(members);
@@ -570,12 +582,30 @@ pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
     })
 }
 
-fn cluster(state: &State, known: &Known, most: usize) -> Result<Option<Cluster>> {
+/// The member of a cluster before one with a number, or 0; none if that is no member.
+fn previous_member(state: &State, kept: u64, number: u64) -> Result<Option<u64>> {
+    if number > state.last() {
+        return Ok(None);
+    }
+    let member = state.known(number)?.map(|member| member.document.verdict);
+    Ok(match member {
+        Some(RowVerdict::Duplicate { seq, previous, .. }) if seq == kept => Some(previous),
+        _ => None,
+    })
+}
+
+/// The cluster of a kept document, with members from a number on, or from the newest on.
+fn cluster(
+    state: &State,
+    known: &Known,
+    from: Option<u64>,
+    most: usize,
+) -> Result<Option<Cluster>> {
     let Some(slot) = state.slot_of(known) else {
         return Ok(None);
     };
     let mut members = Vec::new();
-    let mut next = state.last_of(slot);
+    let mut next = from.unwrap_or_else(|| state.last_of(slot));
     while next >= state.low() && next != 0 && members.len() <= most {
         let Some(member) = state.known(next)? else {
             break;

@@ -99,7 +99,7 @@ pub(super) static CALLS: [Call; 20] = calls! {
         takes None, with ["after", "limit", "members"], gives 200 Some("Clusters"), documents::clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
-        takes None, with ["members"], gives 200 Some("Cluster"), documents::cluster;
+        takes None, with ["after", "members"], gives 200 Some("Cluster"), documents::cluster;
     "get_stats" GET "/v1/collections/{collection}/stats" Read, "show what a collection has and takes",
         takes None, with [], gives 200 Some("Stats"), manage::stats;
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,

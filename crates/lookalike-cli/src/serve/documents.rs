@@ -186,12 +186,13 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
 pub(super) async fn cluster(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let id = asked.part("id");
-    let parameters = Parameters::read(asked.query.as_deref(), &["members"])?;
+    let parameters = Parameters::read(asked.query.as_deref(), &["after", "members"])?;
+    let after: Option<u64> = parameters.get("after", "the `next` of the answer before")?;
     let members = parameters.count("members", MEMBERS.0, MEMBERS.1)?;
     reply::long(asked.service, move || {
         match open
             .collection
-            .cluster(&id, members)
+            .cluster(&id, after, members)
             .map_err(|it| open.problem(it))?
         {
             Some(cluster) => Ok(reply::text(&Group::from(&cluster))),

@@ -170,6 +170,10 @@ fn parameters(call: &Call) -> Vec<Value> {
     let count = |(usual, most): (usize, usize)| json!({ "type": "integer", "minimum": 1, "maximum": most, "default": usual });
     let in_query = call.parameters.iter().map(|name| {
         let (schema, about) = match (*name, call.name) {
+            ("after", "get_cluster") => (
+                json!({ "type": "integer", "minimum": 0 }),
+                "The `next` of the answer before: only members that come behind it are listed.",
+            ),
             ("after", _) => (json!({ "type": "string" }), "The `next` of the page before."),
             ("limit", _) => (
                 count(CLUSTERS),
@@ -181,8 +185,7 @@ fn parameters(call: &Call) -> Vec<Value> {
             ),
             _ => (
                 count(MEMBERS),
-                "How many members are listed, the newest first; `more` says whether there are others, which \
-                 are not listed.",
+                "How many members are listed, the newest first; `more` says whether there are others.",
             ),
         };
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
@@ -287,11 +290,12 @@ fn schemas() -> Value {
             "oneOf": [reference("AnswerToAQuestion"), reference("RefusedLine")],
         },
         "Stored": stored,
-        "Cluster": object(&["cluster", "kept", "members", "more"], json!({
+        "Cluster": object(&["cluster", "kept", "members", "more", "next"], json!({
             "cluster": text,
             "kept": reference("Answer"),
             "members": list(reference("Answer")),
             "more": flag,
+            "next": { "type": ["integer", "null"], "description": "What `after` is for the members that come next." },
         })),
         "Clusters": object(&["clusters", "next"], json!({
             "clusters": list(reference("Cluster")),

@@ -425,6 +425,8 @@ pub(super) struct Group<'a> {
     /// The newest first.
     members: Vec<Told<'a>>,
     more: bool,
+    /// What `after` is for those that come next; none at the end.
+    next: Option<u64>,
 }
 
 impl<'a> From<&'a Cluster> for Group<'a> {
@@ -434,6 +436,11 @@ impl<'a> From<&'a Cluster> for Group<'a> {
             kept: Told::from(&cluster.kept),
             members: cluster.members.iter().map(Told::from).collect(),
             more: cluster.more,
+            next: cluster
+                .members
+                .last()
+                .filter(|_| cluster.more)
+                .and_then(|last| last.seq),
         }
     }
 }

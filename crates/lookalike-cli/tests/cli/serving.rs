@@ -429,6 +429,24 @@ fn clusters_are_listed_by_pages() {
     let members = whole["members"].as_array().unwrap();
     assert_eq!((members.len(), &whole["more"]), (4, &json!(false)));
     assert_eq!(members[0]["id"], "4-4");
+    let (mut pages, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = service
+            .get(&format!("{path}/clusters/4-0?members=3{after}"))
+            .json();
+        pages.push(page["members"].as_array().unwrap().len());
+        assert_eq!(page["more"], json!(page["next"].is_u64()));
+        let Some(next) = page["next"].as_u64() else {
+            break;
+        };
+        after = format!("&after={next}");
+    }
+    assert_eq!(pages, [3, 1]);
+    let kept = &whole["kept"]["seq"];
+    for (after, code) in [(kept.to_string(), 422), ("x".to_owned(), 400)] {
+        let refused = service.get(&format!("{path}/clusters/4-0?after={after}"));
+        assert_eq!(refused.problem().0, code);
+    }
     for id in ["4-1", "none"] {
         let none = service.get(&format!("{path}/clusters/{id}"));
         assert_eq!(none.problem(), (404, "no_cluster".into()));
