@@ -254,7 +254,7 @@ impl Shard {
         let marks = u32::BITS - self.place_bits;
         // These bits choose neither the shard nor, but in the largest, the head.
         let part = (tag & !PROBING) >> 20;
-        let mark = part * marks >> 11;
+        let mark = (part * marks) >> 11;
         1u32.checked_shl(self.place_bits + mark).unwrap_or(0)
     }
 
