@@ -20,8 +20,8 @@ pub(crate) fn give_back_soon() {
     unsafe { mi_option_set_default(PURGE_DELAY, MILLISECONDS) }
 }
 
-/// As many milliseconds for a service, that goes on asking for as much: what is given back and taken again
-/// is a third of the time of opening a collection.
+/// As many milliseconds for a service, that goes on asking for as much: giving back and taking again takes
+/// part of the time of opening a collection.
 const OF_A_SERVICE: std::ffi::c_long = 10_000;
 
 /// Lets the allocator keep free memory for some seconds, likewise.
