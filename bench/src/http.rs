@@ -266,7 +266,7 @@ impl Service {
             .request("GET", "/readyz", "application/json", b"")?
             .contains("\"ready\":true")
         {
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(20));
         }
         Ok(started.elapsed())
     }

@@ -209,7 +209,8 @@ impl State {
     pub(crate) fn prefetch(&self, document: &Prepared, looked: &Result<Looked>) {
         self.ids.prefetch(document.id_hash);
         if let Ok(looked) = looked {
-            self.matcher.prefetch_checked(&looked.ahead);
+            self.matcher
+                .prefetch_checked(&document.online, &looked.ahead);
         }
     }
 
@@ -756,12 +757,16 @@ impl State {
     /// Names the last one that repeats a kept document; returns the one before.
     fn set_last(&mut self, slot: Slot, number: u64) -> u64 {
         let before = self.last_of(slot);
+        self.put_last(slot, number);
+        before
+    }
+
+    fn put_last(&mut self, slot: Slot, number: u64) {
         if let Some(home) = self.home_mut(slot.section)
             && let Some(entry) = home.kept.get_mut(slot.index as usize)
         {
             entry.last = number as u32;
         }
-        before
     }
 
     /// The document with an id, if there is one.

@@ -1,26 +1,26 @@
 //! Making the state again from the rows: nothing is decided anew.
 //!
 //! Rows are read and decoded, those before them are made ready, and those before these are taken in: portion
-//! by portion and one partition after another, each on all cores. Only what the matcher takes in, and ids
-//! beside it, are for one thread each.
+//! by portion and one partition after another. Decoding and making ready are on all cores. The matcher takes
+//! in on one thread, ids on another, and neither waits for the other.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use lookalike::online::{self, Keyed, Preparer};
+use lookalike::online::{self, Keyed, Keyer, Preparer};
 use lookalike::text::Scratch;
 use rayon::prelude::*;
 
 use super::{Batch, State};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::ids::id_hash;
+use crate::ids::{Ids, id_hash};
 use crate::partition::Partition;
 use crate::rows::{self, Row, UNIT, Verdict as RowVerdict};
 use crate::sketches::{Entries, Entry, Reading, Sketches};
 
 /// Bytes of rows that are read before they are taken in together.
-const TOGETHER: usize = 256 << 10;
+const TOGETHER: usize = 512 << 10;
 
 /// Portions that wait for the next stage.
 const READY: usize = 2;
@@ -37,22 +37,24 @@ enum Source {
     Texts(Sketches),
 }
 
-/// Rows that are ready to be taken in.
+/// Rows that are ready to be taken in, each with its document if that was kept.
 struct Portion {
     rows: Vec<Row>,
-    ready: Vec<Ready>,
-}
-
-struct Ready {
-    /// The hash of the id of its document.
-    id_hash: Option<u64>,
-    kept: Option<Kept>,
+    kept: Vec<Option<Kept>>,
 }
 
 struct Kept {
     document: online::Prepared,
+    keyed: Keyed,
     /// Whether it was made of the text.
     anew: bool,
+}
+
+/// Rows whose ids are ready to be taken in: the hashes of those that have one.
+struct Named {
+    /// The number of the first row.
+    first: u64,
+    hashes: Vec<Option<u64>>,
 }
 
 /// What is to be done next.
@@ -118,17 +120,21 @@ struct Kitchen<'a> {
     seal: u32,
     with_sketches: bool,
     preparer: Preparer,
+    /// As it was when rows were last taken in.
+    keyer: &'a Mutex<Keyer>,
+    /// Takes in ids.
+    ids: SyncSender<Named>,
 }
 
 impl Kitchen<'_> {
     /// Hands on what comes, with its rows ready; returns the file of sketches of the last partition, if
     /// there is to be one.
     fn work(
-        &self,
+        self,
         steps: Receiver<Step<Vec<Row>>>,
         to: &Steps<Portion>,
     ) -> Result<Option<Sketches>> {
-        let mut at: Option<(Arc<Partition>, Source)> = None;
+        let mut at: Option<At> = None;
         let mut sketches = None;
         for step in steps {
             let step = match (step, &mut at) {
@@ -138,17 +144,16 @@ impl Kitchen<'_> {
                         true => Source::File(Reading::open(self.disk, self.seal, number)),
                         false => Source::Nowhere,
                     };
-                    at = Some((partition.clone(), source));
+                    at = Some(At {
+                        next: partition.about.first,
+                        partition: partition.clone(),
+                        source,
+                    });
                     Step::Begin(partition)
                 }
-                (Step::Rows(rows), Some((partition, source))) => {
-                    let ready = self.make_ready(partition, source, &rows)?;
-                    Step::Rows(Portion { rows, ready })
-                }
+                (Step::Rows(rows), Some(at)) => Step::Rows(self.make_ready(at, rows)?),
                 (Step::Rows(_) | Step::End, _) => {
-                    let ended = at
-                        .take()
-                        .map(|(partition, source)| self.end(&partition, source));
+                    let ended = at.take().map(|at| self.end(&at.partition, at.source));
                     sketches = ended.transpose()?.flatten();
                     Step::End
                 }
@@ -169,62 +174,76 @@ impl Kitchen<'_> {
         }
     }
 
-    fn make_ready(
-        &self,
-        partition: &Partition,
-        source: &mut Source,
-        rows: &[Row],
-    ) -> Result<Vec<Ready>> {
-        let before = match source {
+    fn make_ready(&self, at: &mut At, rows: Vec<Row>) -> Result<Portion> {
+        let before = match &at.source {
             Source::File(reading) => Some(reading.clone()),
             _ => None,
         };
-        let ready = self.prepare(partition, source, rows)?;
-        if let Some(before) = before.filter(|_| ready.iter().any(Ready::is_anew)) {
-            let sketches = before.end(self.disk, self.seal, partition.about.number)?;
-            *source = Source::Texts(sketches);
+        let (hashes, kept) = self.prepare(at, &rows)?;
+        let anew = |kept: &Option<Kept>| kept.as_ref().is_some_and(|kept| kept.anew);
+        if let Some(before) = before.filter(|_| kept.iter().any(anew)) {
+            let sketches = before.end(self.disk, self.seal, at.partition.about.number)?;
+            at.source = Source::Texts(sketches);
         }
-        if let Source::Texts(sketches) = source {
-            sketches.append(&entries(&self.preparer, rows, &ready))?;
+        if let Source::Texts(sketches) = &mut at.source {
+            sketches.append(&entries(&self.preparer, &rows, &kept))?;
         }
-        Ok(ready)
+        let first = at.next;
+        at.next += rows.len() as u64;
+        let named = self.ids.send(Named { first, hashes });
+        named.map_err(|_| Error::damaged("rows", "their ids are not taken"))?;
+        Ok(Portion { rows, kept })
     }
 
-    /// Prepares the kept documents among rows, side by side.
-    fn prepare(
-        &self,
-        partition: &Partition,
-        source: &mut Source,
-        rows: &[Row],
-    ) -> Result<Vec<Ready>> {
+    /// Prepares rows side by side: the hashes of their ids, and the documents that were kept.
+    fn prepare(&self, at: &mut At, rows: &[Row]) -> Result<Prepared> {
         let entries: Vec<Option<Entry>> = rows
             .iter()
-            .map(|row| match source {
+            .map(|row| match &mut at.source {
                 Source::File(reading) if kept(row).is_some() => reading.next(),
                 _ => None,
             })
             .collect();
+        let keyer = current(self.keyer);
         let rows = rows.par_iter().zip(entries);
-        rows.map_init(Scratch::default, |scratch, (row, entry)| {
-            let id_hash = |document: &rows::Document| id_hash(&document.id);
+        let ready = rows.map_init(Scratch::default, |scratch, (row, entry)| {
+            let hash = document(row).map(|document| id_hash(&document.id));
             let kept = kept(row).map(|document| {
                 let written = entry.as_ref().and_then(|entry| entry.of(document.content));
-                prepare_again(&self.preparer, partition, document, written, scratch)
+                let again =
+                    prepare_again(&self.preparer, &at.partition, document, written, scratch);
+                again.map(|(document, anew)| Kept {
+                    keyed: keyer.keyed(&document),
+                    document,
+                    anew,
+                })
             });
-            Ok(Ready {
-                id_hash: document(row).map(id_hash),
-                kept: kept.transpose()?,
-            })
-        })
-        .collect()
+            Ok((hash, kept.transpose()?))
+        });
+        ready.collect()
     }
 }
 
+/// The hashes of the ids of rows, and documents that were kept.
+type Prepared = (Vec<Option<u64>>, Vec<Option<Kept>>);
+
+/// How far rows were made ready.
+struct At {
+    partition: Arc<Partition>,
+    source: Source,
+    /// The number of the next row.
+    next: u64,
+}
+
+fn current(keyer: &Mutex<Keyer>) -> Keyer {
+    keyer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// The entries of all kept documents among rows.
-fn entries(preparer: &Preparer, rows: &[Row], ready: &[Ready]) -> Entries {
+fn entries(preparer: &Preparer, rows: &[Row], prepared: &[Option<Kept>]) -> Entries {
     let mut entries = Entries::default();
-    for (row, ready) in rows.iter().zip(ready) {
-        if let (Some(document), Some(again)) = (kept(row), &ready.kept) {
+    for (row, prepared) in rows.iter().zip(prepared) {
+        if let (Some(document), Some(again)) = (kept(row), prepared) {
             entries.push(document.content, |into| {
                 preparer.write(&again.document, into)
             });
@@ -241,31 +260,40 @@ impl State {
         disk: &dyn Disk,
         numbers: &[u64],
     ) -> Result<Option<Sketches>> {
-        let kitchen = Kitchen {
-            disk,
-            seal: self.seal,
-            with_sketches: self.with_sketches,
-            preparer: self.matcher.preparer().clone(),
-        };
         let seal = self.seal;
+        let keyer = Mutex::new(self.matcher.keyer());
+        let ids = std::mem::take(&mut self.ids);
+        let low = self.homes.front().map(|home| home.first);
         std::thread::scope(|scope| {
             let (read, to_prepare) = sync_channel(READY);
             let (prepared, to_take_in) = sync_channel(READY);
+            let (named, to_name) = sync_channel(READY);
+            let kitchen = Kitchen {
+                disk,
+                seal,
+                with_sketches: self.with_sketches,
+                preparer: self.matcher.preparer().clone(),
+                keyer: &keyer,
+                ids: named,
+            };
             let reading = scope.spawn(move || read_partitions(disk, seal, numbers, &read));
             let preparing = scope.spawn(move || kitchen.work(to_prepare, &prepared));
+            let naming = scope.spawn(move || take_in_ids(ids, low, to_name));
             for step in to_take_in {
                 match step {
                     Step::Begin(partition) => self.follow_with(partition)?,
-                    Step::Rows(portion) => self.take_in(portion)?,
+                    Step::Rows(portion) => self.take_in(portion, &keyer)?,
                     Step::End => self.check_texts()?,
                 }
             }
             // What failed first says why.
-            let panicked = |_| Err(Error::damaged("rows", "reading them has panicked"));
+            let panicked = |what: &str| Error::damaged("rows", format!("{what} them has panicked"));
             let prepared = preparing.join();
-            reading.join().unwrap_or_else(panicked)?;
-            let panicked = |_| Err(Error::damaged("rows", "preparing them has panicked"));
-            prepared.unwrap_or_else(panicked)
+            reading
+                .join()
+                .unwrap_or_else(|_| Err(panicked("reading")))?;
+            self.ids = naming.join().map_err(|_| panicked("naming"))?;
+            prepared.unwrap_or_else(|_| Err(panicked("preparing")))
         })
     }
 
@@ -276,39 +304,18 @@ impl State {
         newest.map_or(Ok(()), |partition| partition.check_length(end))
     }
 
-    /// Takes in rows that are ready: ids on one thread, all else on another.
-    fn take_in(&mut self, portion: Portion) -> Result<()> {
-        let Portion { rows, ready } = portion;
-        let matcher = &self.matcher;
-        let keyed = |ready: &Ready| Some(matcher.keyed(&ready.kept.as_ref()?.document));
-        let keyed: Vec<Option<Keyed>> = ready.par_iter().map(keyed).collect();
-        let (first, low) = (self.next, self.low());
-        let mut ids = std::mem::take(&mut self.ids);
-        // In place: it is what takes longest, and must not wait for what the pool does meanwhile.
-        let taken = rayon::in_place_scope(|scope| {
-            scope.spawn(|_| {
-                for (number, at) in (first..).zip(0..ready.len()) {
-                    if let Some(next) = ready.get(at + AHEAD).and_then(|it| it.id_hash) {
-                        ids.prefetch(next);
-                    }
-                    if let Some(id_hash) = ready[at].id_hash {
-                        ids.insert(id_hash, number, low, |_| false);
-                    }
-                }
-            });
-            for (at, row) in rows.iter().enumerate() {
-                if let Some(Some(next)) = keyed.get(at + AHEAD) {
-                    self.matcher.prefetch(next);
-                }
-                let kept = ready[at].kept.as_ref().map(|kept| &kept.document);
-                self.replay(row, kept.zip(keyed[at].as_ref()))?;
+    /// Takes in rows that are ready, but for their ids.
+    fn take_in(&mut self, portion: Portion, keyer: &Mutex<Keyer>) -> Result<()> {
+        for (at, row) in portion.rows.iter().enumerate() {
+            if let Some(Some(next)) = portion.kept.get(at + AHEAD) {
+                self.matcher.prefetch(&next.document, &next.keyed);
             }
-            Ok(())
-        });
-        self.ids = ids;
+            self.replay(row, portion.kept[at].as_ref())?;
+        }
+        *keyer.lock().unwrap_or_else(PoisonError::into_inner) = self.matcher.keyer();
         // Giving back so many small pieces of memory takes as long as much of the rest.
-        rayon::spawn(move || drop((rows, ready, keyed)));
-        taken
+        rayon::spawn(move || drop(portion));
+        Ok(())
     }
 
     /// Takes in a partition whose rows follow.
@@ -327,7 +334,7 @@ impl State {
     }
 
     /// Takes in the next row, but for the id; `kept` is the document again if it is one that was kept.
-    fn replay(&mut self, row: &Row, kept: Option<(&online::Prepared, &Keyed)>) -> Result<()> {
+    fn replay(&mut self, row: &Row, kept: Option<&Kept>) -> Result<()> {
         let number = self.next;
         self.next += 1;
         match row {
@@ -359,7 +366,7 @@ impl State {
         &mut self,
         document: &rows::Document,
         seq: u64,
-        kept: Option<(&online::Prepared, &Keyed)>,
+        kept: Option<&Kept>,
         last: u64,
     ) -> Result<()> {
         if let Some(home) = self.homes.back_mut() {
@@ -368,7 +375,7 @@ impl State {
         match (&document.verdict, kept) {
             (RowVerdict::Duplicate { slot, .. }, _) => {
                 self.matcher.note(document.time);
-                self.set_last(*slot, seq);
+                self.put_last(*slot, seq);
                 // One of an older partition is moved by the row that follows.
                 let newest = self.homes.back().map(|home| home.number);
                 if self.refreshes() && newest == Some(slot.section) {
@@ -376,7 +383,12 @@ impl State {
                 }
                 Ok(())
             }
-            (RowVerdict::Kept { index }, Some((online, keyed))) => {
+            (RowVerdict::Kept { index }, Some(kept)) => {
+                let Kept {
+                    document: online,
+                    keyed,
+                    ..
+                } = kept;
                 let slot = self.matcher.keep_with(online, keyed, seq, document.time)?;
                 if slot.index != *index {
                     let what = format!("row {seq} is kept document {index}, not {}", slot.index);
@@ -402,10 +414,20 @@ impl State {
     }
 }
 
-impl Ready {
-    fn is_anew(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| kept.anew)
+/// Takes in the ids of rows. All rows are at or behind `low`, or the first one that comes.
+fn take_in_ids(mut ids: Ids, mut low: Option<u64>, from: Receiver<Named>) -> Ids {
+    for Named { first, hashes } in from {
+        let low = *low.get_or_insert(first);
+        for (number, at) in (first..).zip(0..hashes.len()) {
+            if let Some(&Some(next)) = hashes.get(at + AHEAD) {
+                ids.prefetch(next);
+            }
+            if let Some(hash) = hashes[at] {
+                ids.insert(hash, number, low, |_| false);
+            }
+        }
     }
+    ids
 }
 
 /// The document of a row.
@@ -421,14 +443,15 @@ fn kept(row: &Row) -> Option<&rows::Document> {
     document(row).filter(|document| matches!(document.verdict, RowVerdict::Kept { .. }))
 }
 
-/// A kept document, as it was prepared: as it was written, or made of the text.
+/// A kept document, as it was prepared: as it was written, or made of the text, and whether it was the
+/// latter.
 fn prepare_again(
     preparer: &Preparer,
     partition: &Partition,
     document: &rows::Document,
     written: Option<&[u8]>,
     scratch: &mut Scratch,
-) -> Result<Kept> {
+) -> Result<(online::Prepared, bool)> {
     let again = written.and_then(|written| preparer.read(written));
     let anew = again.is_none();
     let again = match (again, document.fingerprint) {
@@ -436,8 +459,5 @@ fn prepare_again(
         (None, Some(fingerprint)) => preparer.fingerprint(fingerprint)?,
         (None, None) => partition.text(document.place.at, |text| preparer.text(text, scratch))?,
     };
-    Ok(Kept {
-        document: again,
-        anew,
-    })
+    Ok((again, anew))
 }

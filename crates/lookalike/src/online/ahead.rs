@@ -4,6 +4,7 @@
 //! The answer is that of a [`check`](Matcher::check) at that moment. Additions only add candidates, so it
 //! is enough to look at those; after any other change, and for another arrival, all is checked again.
 
+use super::keys::{Keyed, Keyer};
 use super::material::Texts;
 use super::rarity::Asked;
 use super::{Arrival, Found, Matcher, Prepared, Slot, Time, better};
@@ -26,13 +27,6 @@ pub struct Ahead {
     since: u64,
     changes: u64,
     /// Of the keys; see `Keys::generation`.
-    generation: u64,
-}
-
-/// A document's keys, made on any thread for [`Matcher::keep_with`].
-#[derive(Clone, Debug)]
-pub struct Keyed {
-    keys: Vec<(u64, Side)>,
     generation: u64,
 }
 
@@ -169,26 +163,29 @@ impl Matcher {
         self.add(document, &ahead.added, order, time)
     }
 
-    /// Makes what takes longest when a document is kept that was not checked.
-    pub fn keyed(&self, document: &Prepared) -> Keyed {
-        Keyed {
-            keys: self.keys.to_add(document),
-            generation: self.keys.generation(),
-        }
+    /// Makes the keys of documents that are added next, until they become others: then those of
+    /// documents that were keyed before are made again when they are kept.
+    pub fn keyer(&self) -> Keyer {
+        self.keys.keyer().clone()
     }
 
     /// Asks for the memory that adding a document will need.
-    pub fn prefetch(&self, keyed: &Keyed) {
-        self.prefetch_keys(&keyed.keys);
+    pub fn prefetch(&self, document: &Prepared, keyed: &Keyed) {
+        self.prefetch_to_add(document, &keyed.keys);
     }
 
     /// As [`prefetch`](Self::prefetch), for a document that was checked.
-    pub fn prefetch_checked(&self, ahead: &Ahead) {
-        self.prefetch_keys(&ahead.added);
+    pub fn prefetch_checked(&self, document: &Prepared, ahead: &Ahead) {
+        self.prefetch_to_add(document, &ahead.added);
     }
 
-    fn prefetch_keys(&self, keys: &[(u64, Side)]) {
-        keys.iter().for_each(|&(key, _)| self.buckets.prefetch(key));
+    fn prefetch_to_add(&self, document: &Prepared, keys: &[(u64, Side)]) {
+        for &(key, _) in keys {
+            self.buckets.prefetch_to_add(key);
+        }
+        if !keys.is_empty() {
+            self.keys.prefetch(document);
+        }
     }
 
     /// As [`keep`](Self::keep), with keys that were made before.

@@ -82,11 +82,18 @@ impl Buckets {
         (key >> (64 - SHARD_BITS)) as usize
     }
 
-    /// Asks for the first cache line that a key needs.
+    /// Asks for the first cache line that looking for a key needs.
     pub(super) fn prefetch(&self, key: u64) {
+        self.shards[Self::shard(key)].prefetch_head(key);
+    }
+
+    /// Asks for the cache lines that adding a key needs.
+    pub(super) fn prefetch_to_add(&self, key: u64) {
         let shard = &self.shards[Self::shard(key)];
-        if let Some(head) = shard.heads.get(shard.head(key as u32)) {
-            arch::prefetch(head);
+        shard.prefetch_head(key);
+        // The next one mostly has the same line.
+        if let Some(entry) = shard.entries.last() {
+            arch::prefetch(entry);
         }
     }
 
@@ -230,6 +237,12 @@ impl Walk<'_> {
 impl Shard {
     fn head(&self, tag: u32) -> usize {
         tag as usize & self.heads.len().wrapping_sub(1)
+    }
+
+    fn prefetch_head(&self, key: u64) {
+        if let Some(head) = self.heads.get(self.head(key as u32)) {
+            arch::prefetch(head);
+        }
     }
 
     /// Where the chain of a key begins, if the key may be in it.

@@ -4,67 +4,56 @@
 //! [`rarity`](super::rarity).
 
 use super::prepared::Prepared;
-use super::rarity::{Asked, Rarity};
+use super::rarity::{Asked, Newest, Rarity};
 use super::sections::Sections;
 use crate::matching::{Side, band_key, block_key, smallest_key, text_key};
 use crate::plan::{Blocks, Plan};
 use crate::text::State;
 
-/// Makes keys as a plan asks.
-#[derive(Debug)]
-pub(super) struct Keys {
+/// Makes the keys under which documents are added, as they are at some moment, on any thread. Cheap to
+/// clone.
+#[derive(Clone, Debug)]
+pub struct Keyer {
     plan: Plan,
     /// Fingerprints are found by an index of their own, equal ones among them.
     codes: bool,
     /// Where fingerprints within a distance have no such index.
     blocks: Option<Blocks>,
-    rarity: Option<Rarity>,
+    /// Chooses among features, if they are joined.
+    newest: Option<Newest>,
+    /// How many orders of features there were.
+    generation: u64,
 }
 
-impl Keys {
-    pub(super) fn new(plan: &Plan, codes: bool) -> Self {
-        let blocks = plan.distance().filter(|_| !codes).map(|distance| Blocks {
-            count: distance.get() + 1,
-            bits: plan.bits(),
-        });
-        let rarity = plan.join().map(|_| Rarity::new(plan.candidate_threshold()));
-        Self {
-            plan: *plan,
-            codes,
-            blocks,
-            rarity,
+/// A document's keys, made on any thread for [`Matcher::keep_with`](super::Matcher::keep_with).
+#[derive(Clone, Debug)]
+pub struct Keyed {
+    pub(super) keys: Vec<(u64, Side)>,
+    pub(super) generation: u64,
+}
+
+impl Keyer {
+    /// Makes what takes longest when a document is kept that was not checked.
+    pub fn keyed(&self, document: &Prepared) -> Keyed {
+        Keyed {
+            keys: self.to_add(document),
+            generation: self.generation,
         }
     }
 
     /// The key of a document's text, unless equal texts are found by their fingerprints.
-    pub(super) fn of_text(&self, document: &Prepared) -> Option<u64> {
+    fn of_text(&self, document: &Prepared) -> Option<u64> {
         let by_code = self.codes && document.code().is_some();
         (document.state() != State::Empty && !by_code).then(|| text_key(document.key()))
     }
 
-    /// The keys under which a document looks for others.
-    pub(super) fn to_ask(&self, document: &Prepared) -> Vec<Asked> {
-        let of_sketches = self.of_sketches(document).into_iter();
-        let mut keys: Vec<_> = of_sketches.map(Asked::full).collect();
-        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            rarity.keys_to_ask(features, &mut keys);
-        }
-        keys
-    }
-
-    /// The keys under which a document is found once it is added, and on which side it stands there.
-    pub(super) fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
+    fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
         let of_sketches = self.of_sketches(document).into_iter();
         let mut keys: Vec<_> = of_sketches.map(|key| (key, Side::Full)).collect();
-        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
-            rarity.keys_to_add(features, &mut keys);
+        if let (Some(newest), Some(features)) = (&self.newest, document.joined_features()) {
+            newest.keys_to_add(features, &mut keys);
         }
         keys
-    }
-
-    /// Goes up when keys under which documents are added become others.
-    pub(super) fn generation(&self) -> u64 {
-        self.rarity.as_ref().map_or(0, Rarity::generation)
     }
 
     fn of_sketches(&self, document: &Prepared) -> Vec<u64> {
@@ -86,6 +75,68 @@ impl Keys {
         }
         keys
     }
+}
+
+/// Makes keys as a plan asks, and learns which features are rare.
+#[derive(Debug)]
+pub(super) struct Keys {
+    keyer: Keyer,
+    rarity: Option<Rarity>,
+}
+
+impl Keys {
+    pub(super) fn new(plan: &Plan, codes: bool) -> Self {
+        let blocks = plan.distance().filter(|_| !codes).map(|distance| Blocks {
+            count: distance.get() + 1,
+            bits: plan.bits(),
+        });
+        let rarity = plan.join().map(|_| Rarity::new(plan.candidate_threshold()));
+        let keyer = Keyer {
+            plan: *plan,
+            codes,
+            blocks,
+            newest: rarity.as_ref().map(Rarity::newest),
+            generation: 0,
+        };
+        Self { keyer, rarity }
+    }
+
+    /// The key of a document's text, unless equal texts are found by their fingerprints.
+    pub(super) fn of_text(&self, document: &Prepared) -> Option<u64> {
+        self.keyer.of_text(document)
+    }
+
+    /// The keys under which a document looks for others.
+    pub(super) fn to_ask(&self, document: &Prepared) -> Vec<Asked> {
+        let of_sketches = self.keyer.of_sketches(document).into_iter();
+        let mut keys: Vec<_> = of_sketches.map(Asked::full).collect();
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            rarity.keys_to_ask(features, &mut keys);
+        }
+        keys
+    }
+
+    /// The keys under which a document is found once it is added, and on which side it stands there.
+    pub(super) fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
+        self.keyer.to_add(document)
+    }
+
+    /// Makes keys to be added under, as they are until the next [generation](Self::generation).
+    pub(super) fn keyer(&self) -> &Keyer {
+        &self.keyer
+    }
+
+    /// Goes up when keys under which documents are added become others.
+    pub(super) fn generation(&self) -> u64 {
+        self.keyer.generation
+    }
+
+    /// Asks for the memory that [learning](Self::learn) of a document will need.
+    pub(super) fn prefetch(&self, document: &Prepared) {
+        if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
+            rarity.prefetch(features);
+        }
+    }
 
     /// Takes note of the features of a document that was added with this number. Returns whether those
     /// to come are added under other keys.
@@ -94,7 +145,12 @@ impl Keys {
             return false;
         };
         let low = sections.low();
-        rarity.learn(features, number, low, sections.next() - low)
+        let over = rarity.learn(features, number, low, sections.next() - low);
+        if over {
+            self.keyer.newest = Some(rarity.newest());
+            self.keyer.generation += 1;
+        }
+        over
     }
 
     /// Forgets what is about documents before this number.

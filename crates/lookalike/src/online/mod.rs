@@ -44,7 +44,8 @@ mod sections;
 mod tests;
 mod window;
 
-pub use ahead::{Ahead, Keyed};
+pub use ahead::Ahead;
+pub use keys::{Keyed, Keyer};
 pub use material::Texts;
 pub use prepared::{Prepared, Preparer};
 pub use sections::Slot;

@@ -16,7 +16,9 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
+use crate::arch;
 use crate::matching::{Prefixes, Side, feature_key};
 use crate::types::Threshold;
 
@@ -46,12 +48,20 @@ impl Asked {
 pub(super) struct Rarity {
     threshold: Threshold,
     counters: Vec<u32>,
-    /// Orders of live documents, the newest last.
-    orders: VecDeque<Order>,
+    /// Orders of live documents before the newest one, in their turn.
+    older: VecDeque<Arc<Order>>,
+    newest: Arc<Order>,
     /// Documents since the newest order.
     since: u64,
     /// Orders that have begun.
     begun: u64,
+}
+
+/// The order under which documents are added. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Newest {
+    threshold: Threshold,
+    order: Arc<Order>,
 }
 
 #[derive(Debug)]
@@ -87,7 +97,8 @@ impl Rarity {
         Self {
             threshold,
             counters: vec![0; 1 << 12],
-            orders: VecDeque::from([first]),
+            older: VecDeque::new(),
+            newest: Arc::new(first),
             since: 0,
             begun: 0,
         }
@@ -95,36 +106,32 @@ impl Rarity {
 
     /// Appends the keys under which a set looks for others: under each order its own.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<Asked>) {
-        self.with_ranking(features, |ranking| {
-            for order in &self.orders {
+        with_ranking(features, self.threshold, |ranking| {
+            for order in self.orders() {
                 let sided = ranking.keys(order);
                 keys.extend(sided.map(|(key, side)| Asked { key, side }));
             }
         });
     }
 
-    /// Appends those under which it would be added.
-    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, Side)>) {
-        self.with_ranking(features, |ranking| {
-            if let Some(newest) = self.orders.back() {
-                keys.extend(ranking.keys(newest));
-            }
-        });
-    }
-
-    fn with_ranking(&self, features: &[u64], rank: impl FnOnce(&mut Ranking)) {
-        if features.is_empty() {
-            return;
+    /// The order under which documents are added.
+    pub(super) fn newest(&self) -> Newest {
+        Newest {
+            threshold: self.threshold,
+            order: self.newest.clone(),
         }
-        let mut ranking = RANKING.take();
-        ranking.begin(features, self.threshold);
-        rank(&mut ranking);
-        RANKING.set(ranking);
     }
 
-    /// How many orders have begun.
-    pub(super) fn generation(&self) -> u64 {
-        self.begun
+    fn orders(&self) -> impl Iterator<Item = &Order> {
+        let older = self.older.iter();
+        older.chain(std::iter::once(&self.newest)).map(Arc::as_ref)
+    }
+
+    /// Asks for the counters of features.
+    pub(super) fn prefetch(&self, features: &[u64]) {
+        for &feature in features {
+            arch::prefetch(&self.counters[place(feature, self.counters.len())]);
+        }
     }
 
     /// Counts the features of the document with a number, which was added. `low` is the number before
@@ -151,7 +158,7 @@ impl Rarity {
     /// before, so that orders are few; once the window slides, half of it, so that what was new
     /// when it began is not rare for long.
     fn lasts(&self, low: u64, live: u64) -> u64 {
-        let slides = self.orders.back().is_some_and(|newest| newest.first <= low);
+        let slides = self.newest.first <= low;
         let enough = if slides && low > 0 {
             live / 2
         } else {
@@ -163,26 +170,50 @@ impl Rarity {
     fn begin(&mut self, first: u64) {
         let classes = self.counters.iter().map(|&count| class(count)).collect();
         self.begun += 1;
-        self.orders.push_back(Order {
+        let newest = Arc::new(Order {
             first,
             mark: self.begun % ORDERS,
             classes,
         });
+        self.older
+            .push_back(std::mem::replace(&mut self.newest, newest));
         self.counters.iter_mut().for_each(|count| *count /= 2);
         self.since = 0;
     }
 
     /// Forgets orders of documents that are all before `low`.
     pub(super) fn forget_before(&mut self, low: u64) {
-        while self.orders.get(1).is_some_and(|next| next.first <= low) {
-            self.orders.pop_front();
-        }
+        while self.second().first <= low && self.older.pop_front().is_some() {}
+    }
+
+    /// The order after the oldest one, or the only one.
+    fn second(&self) -> &Order {
+        self.older.get(1).unwrap_or(&self.newest)
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let classes: usize = self.orders.iter().map(|order| order.classes.len()).sum();
+        let classes: usize = self.orders().map(|order| order.classes.len()).sum();
         (classes + 4 * self.counters.capacity()) as u64
     }
+}
+
+impl Newest {
+    /// Appends the keys under which a set is added.
+    pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, Side)>) {
+        with_ranking(features, self.threshold, |ranking| {
+            keys.extend(ranking.keys(&self.order));
+        });
+    }
+}
+
+fn with_ranking(features: &[u64], threshold: Threshold, rank: impl FnOnce(&mut Ranking)) {
+    if features.is_empty() {
+        return;
+    }
+    let mut ranking = RANKING.take();
+    ranking.begin(features, threshold);
+    rank(&mut ranking);
+    RANKING.set(ranking);
 }
 
 thread_local! {
@@ -321,11 +352,11 @@ mod tests {
         let mut added = Sided::new();
         for number in 0..8 * LEAST {
             if rarity.begun as usize * 3 == added.len() {
-                rarity.keys_to_add(&set, &mut added);
+                rarity.newest().keys_to_add(&set, &mut added);
             }
             rarity.learn(&[mix(number)], number, 0, number);
         }
-        assert_eq!((rarity.orders.len(), added.len()), (3, 9));
+        assert_eq!((rarity.orders().count(), added.len()), (3, 9));
         let mut asked = Vec::new();
         rarity.keys_to_ask(&set, &mut asked);
         let keys = |keys: &mut dyn Iterator<Item = u64>| {
@@ -384,11 +415,11 @@ mod tests {
                 }
                 if number % 100 == 0 {
                     let mut keys = Vec::new();
-                    rarity.keys_to_add(&set, &mut keys);
+                    rarity.newest().keys_to_add(&set, &mut keys);
                     added.push((set.clone(), keys));
                 }
                 rarity.learn(&set, number, 0, number);
-                orders = orders.max(rarity.orders.len());
+                orders = orders.max(rarity.orders().count());
             }
             assert!(met > 0 && orders > 2, "{met} {orders}");
         }
@@ -419,7 +450,7 @@ mod tests {
                 }
             }
             let mut keys = Vec::new();
-            rarity.keys_to_add(&set, &mut keys);
+            rarity.newest().keys_to_add(&set, &mut keys);
             added.push(keys);
             rarity.learn(&set, number, 0, number);
         }
@@ -432,9 +463,9 @@ mod tests {
             let low = number.saturating_sub(20_000);
             rarity.forget_before(low);
             rarity.learn(&[mix(number % 1000)], number, low, number - low);
-            assert!(rarity.orders.len() <= 4);
+            assert!(rarity.orders().count() <= 4);
         }
         rarity.forget_before(200_000);
-        assert_eq!(rarity.orders.len(), 1);
+        assert_eq!(rarity.orders().count(), 1);
     }
 }

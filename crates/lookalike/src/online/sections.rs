@@ -138,10 +138,13 @@ impl Section {
         true
     }
 
-    fn bring_back(&mut self, at: usize) {
-        if let Some(word) = self.removed.get_mut(at / 64) {
-            *word &= !(1 << (at % 64));
+    /// Whether it was removed.
+    fn bring_back(&mut self, at: usize) -> bool {
+        let removed = self.is_removed(at);
+        if removed {
+            self.removed[at / 64] &= !(1 << (at % 64));
         }
+        removed
     }
 
     fn removals(&self) -> u64 {
@@ -169,6 +172,8 @@ pub(super) struct Sections {
     sections: VecDeque<Section>,
     /// The number of the next document.
     next: u64,
+    /// Documents that are removed in all of them.
+    removals: u64,
     empty: Sketches,
 }
 
@@ -177,6 +182,7 @@ impl Sections {
         Self {
             sections: VecDeque::new(),
             next: 0,
+            removals: 0,
             empty,
         }
     }
@@ -192,8 +198,7 @@ impl Sections {
 
     /// Documents that were not removed.
     pub(super) fn live(&self) -> u64 {
-        let removed: u64 = self.sections.iter().map(Section::removals).sum();
-        self.next - self.low() - removed
+        self.next - self.low() - self.removals
     }
 
     pub(super) fn oldest(&self) -> Option<&Section> {
@@ -259,7 +264,8 @@ impl Sections {
     }
 
     pub(super) fn drop_oldest(&mut self) {
-        self.sections.pop_front();
+        let oldest = self.sections.pop_front();
+        self.removals -= oldest.as_ref().map_or(0, Section::removals);
     }
 
     pub(super) fn note(&mut self, time: Time) {
@@ -296,6 +302,9 @@ impl Sections {
         if number < self.low() {
             return true;
         }
+        if self.removals == 0 {
+            return false;
+        }
         let (section, at) = self.at(number);
         section.is_removed(at)
     }
@@ -316,7 +325,8 @@ impl Sections {
     /// Takes a removal back.
     pub(super) fn bring_back(&mut self, slot: Slot) {
         if let Some(at) = self.section(slot.section) {
-            self.sections[at].bring_back(slot.index as usize);
+            let back = self.sections[at].bring_back(slot.index as usize);
+            self.removals -= u64::from(back);
         }
     }
 
@@ -336,6 +346,7 @@ impl Sections {
         let at = self.section(slot.section)?;
         let section = &mut self.sections[at];
         let removed = section.remove(slot.index as usize);
+        self.removals += u64::from(removed);
         removed.then(|| section.first + u64::from(slot.index))
     }
 

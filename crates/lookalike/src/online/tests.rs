@@ -648,7 +648,7 @@ fn written_documents_come_back() {
             }
             let slot = one.matcher.keep(&document, order, Time(0)).unwrap();
             one.kept.0.insert(slot, text.clone());
-            let keyed = other.matcher.keyed(&again);
+            let keyed = other.matcher.keyer().keyed(&again);
             let slot = other.matcher.keep_with(&again, &keyed, order, Time(0));
             other.kept.0.insert(slot.unwrap(), text.clone());
         }
