@@ -14,7 +14,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -520,21 +521,21 @@ fn singles(
         started: Instant::now(),
         rate,
     };
-    let times: Result<Vec<_>> = std::thread::scope(|scope| {
+    let ended = AtomicBool::new(false);
+    let (times, machine) = std::thread::scope(|scope| {
+        let machine = scope.spawn(|| Machine::watched_until(&ended));
         let clients: Vec<_> = (0..CONNECTIONS)
             .map(|_| scope.spawn(|| load.client()))
             .collect();
-        let failed = |_| Err(anyhow::anyhow!("a client failed"));
-        let joined = clients
-            .into_iter()
-            .map(|client| client.join().unwrap_or_else(failed));
-        joined.collect()
+        let joined = clients.into_iter().map(joined_or_failed);
+        let times: Result<Vec<_>> = joined.collect();
+        ended.store(true, Ordering::Relaxed);
+        (times, joined_or_failed(machine))
     });
     let mut times = times?.concat();
     let seconds = load.started.elapsed().as_secs_f64();
     ensure!(times.len() == documents.len(), "{} answers", times.len());
-    times.sort_unstable();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
+    let (half, most) = (share_of(&mut times, 0.5), share_of(&mut times, 0.99));
     let how = rate.map_or_else(String::new, |rate| format!(" at {rate} a second"));
     let what = format!("single, {call}, {CONNECTIONS} connections{how}");
     let count = documents.len();
@@ -545,9 +546,64 @@ fn singles(
         count as f64 / seconds / 1e3,
         "thousand documents/s",
     );
-    report(rows, what.clone(), count, at(0.5), "ms, median");
-    report(rows, what, count, at(0.99), "ms, 99th percentile");
+    report(rows, what.clone(), count, half, "ms, median");
+    report(rows, what, count, most, "ms, 99th percentile");
+    if rate.is_some() {
+        machine?.report(call, rows);
+    }
     Ok(())
+}
+
+fn joined_or_failed<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    let failed = |_| Err(anyhow::anyhow!("a thread failed"));
+    thread.join().unwrap_or_else(failed)
+}
+
+/// The time in milliseconds that a share of these does not exceed.
+fn share_of(times: &mut [Duration], share: f64) -> f64 {
+    times.sort_unstable();
+    times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3
+}
+
+/// What the machine itself takes while others are at work: what waits for a processor or for the disk waits at
+/// least as long.
+#[derive(Default)]
+struct Machine {
+    /// How late a sleeper wakes.
+    late: Vec<Duration>,
+    /// How long a page that is appended to a file takes to be on the disk.
+    synced: Vec<Duration>,
+}
+
+/// Time between two looks at the machine: seldom enough to be nothing beside what is measured.
+const LOOK: Duration = Duration::from_millis(10);
+
+impl Machine {
+    fn watched_until(ended: &AtomicBool) -> Result<Self> {
+        let mut file = tempfile::tempfile_in(machine::root())?;
+        let mut watched = Self::default();
+        loop {
+            let began = Instant::now();
+            std::thread::sleep(LOOK);
+            watched.late.push(began.elapsed() - LOOK);
+            file.write_all(&[1; 4096])?;
+            let began = Instant::now();
+            file.sync_data()?;
+            watched.synced.push(began.elapsed());
+            if ended.load(Ordering::Relaxed) {
+                return Ok(watched);
+            }
+        }
+    }
+
+    fn report(mut self, call: &str, rows: &mut Vec<Row>) {
+        let count = self.late.len();
+        let unit = "ms, 99th percentile";
+        let what = format!("meanwhile ({call}): a sleeper wakes late by");
+        report(rows, what, count, share_of(&mut self.late, 0.99), unit);
+        let what = format!("meanwhile ({call}): the sync of a page takes");
+        report(rows, what, count, share_of(&mut self.synced, 0.99), unit);
+    }
 }
 
 /// What the clients of one measurement share.
