@@ -27,6 +27,45 @@ const LIMIT: u64 = 1 << 31;
 /// Stands for a place in the total order that is too far from the others of its section.
 const FAR: u32 = u32::MAX;
 
+/// Documents of a leaf: so few that nobody waits long while its lists grow, or are cut when it is full. Tests
+/// have several leaves of few documents.
+const LEAF: usize = if cfg!(test) { 8 } else { 1 << 12 };
+
+/// Some documents of a section.
+#[derive(Debug)]
+struct Leaf {
+    sketches: Sketches,
+    times: Vec<Time>,
+    /// Places in the total order, from the section's least one on, or [`FAR`].
+    orders: Vec<u32>,
+}
+
+impl Leaf {
+    fn new(sketches: Sketches) -> Self {
+        Self {
+            sketches,
+            times: Vec::new(),
+            orders: Vec::new(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Gives back what room is left, for nothing more will come.
+    fn seal(&mut self) {
+        self.sketches.shrink_to_fit();
+        self.times.shrink_to_fit();
+        self.orders.shrink_to_fit();
+    }
+
+    fn bytes(&self) -> u64 {
+        let own = size_of::<Self>() + size_of::<Time>() * self.times.capacity();
+        (own + 4 * self.orders.capacity()) as u64 + self.sketches.bytes()
+    }
+}
+
 /// Kept documents of one stretch of time.
 #[derive(Debug)]
 pub(super) struct Section {
@@ -36,10 +75,8 @@ pub(super) struct Section {
     newest: Time,
     /// The number of its first document.
     first: u64,
-    sketches: Sketches,
-    times: Vec<Time>,
-    /// Places in the total order, from `least_order` on, or [`FAR`].
-    orders: Vec<u32>,
+    /// Its documents, in full leaves but for the last.
+    leaves: Vec<Leaf>,
     least_order: u64,
     /// Places that are far from the others: documents that were moved here after a very long time.
     far: HashMap<u32, u64>,
@@ -67,29 +104,53 @@ impl Section {
         }
     }
 
-    fn push(&mut self, document: &Prepared, order: u64, time: Time) {
-        self.push_order(order);
-        self.sketches.append(document.sketches());
-        self.times.push(time);
+    fn len(&self) -> usize {
+        let last = self.leaves.last().map_or(0, Leaf::len);
+        self.leaves.len().saturating_sub(1) * LEAF + last
     }
 
-    fn push_order(&mut self, order: u64) {
-        if order > self.least_order && self.order_behind(order).is_none() {
-            let orders: Vec<u64> = (0..self.orders.len()).map(|at| self.order(at)).collect();
-            self.least_order = order.saturating_sub(LIMIT);
-            self.orders.clear();
-            self.far.clear();
-            orders.into_iter().for_each(|order| self.put_order(order));
-        }
-        self.put_order(order);
+    fn leaf(&self, at: usize) -> (&Leaf, usize) {
+        (&self.leaves[at / LEAF], at % LEAF)
     }
 
-    fn put_order(&mut self, order: u64) {
-        let behind = self.order_behind(order);
-        if behind.is_none() {
-            self.far.insert(self.orders.len() as u32, order);
+    fn push(&mut self, document: &Prepared, order: u64, time: Time, empty: &Sketches) {
+        self.make_near(order);
+        let at = self.len() as u32;
+        let order = self.order_behind(order).unwrap_or_else(|| {
+            self.far.insert(at, order);
+            FAR
+        });
+        let leaf = self.leaf_to_fill(empty);
+        leaf.sketches.append(document.sketches());
+        leaf.times.push(time);
+        leaf.orders.push(order);
+    }
+
+    fn leaf_to_fill(&mut self, empty: &Sketches) -> &mut Leaf {
+        let full = self.leaves.last_mut().filter(|leaf| leaf.len() == LEAF);
+        let is_full = full.map(Leaf::seal).is_some();
+        if is_full || self.leaves.is_empty() {
+            self.leaves.push(Leaf::new(empty.clone()));
         }
-        self.orders.push(behind.unwrap_or(FAR));
+        let last = self.leaves.len() - 1;
+        &mut self.leaves[last]
+    }
+
+    /// Counts places in the order from a later one on if this one would be far from them.
+    fn make_near(&mut self, order: u64) {
+        if order <= self.least_order || self.order_behind(order).is_some() {
+            return;
+        }
+        let orders: Vec<u64> = (0..self.len()).map(|at| self.order(at)).collect();
+        self.least_order = order.saturating_sub(LIMIT);
+        self.far.clear();
+        for (at, order) in orders.into_iter().enumerate() {
+            let behind = self.order_behind(order);
+            if behind.is_none() {
+                self.far.insert(at as u32, order);
+            }
+            self.leaves[at / LEAF].orders[at % LEAF] = behind.unwrap_or(FAR);
+        }
     }
 
     /// How far a place in the order is behind the least one, unless it is far from the others.
@@ -99,22 +160,26 @@ impl Section {
     }
 
     pub(super) fn sketched(&self, at: usize) -> Sketched<'_> {
+        let (leaf, at) = self.leaf(at);
         Sketched {
-            sketches: &self.sketches,
+            sketches: &leaf.sketches,
             document: DocId(at as u32),
         }
     }
 
     pub(super) fn key(&self, at: usize) -> u128 {
-        self.sketches.key(DocId(at as u32))
+        let (leaf, at) = self.leaf(at);
+        leaf.sketches.key(DocId(at as u32))
     }
 
     pub(super) fn time(&self, at: usize) -> Time {
-        self.times[at]
+        let (leaf, at) = self.leaf(at);
+        leaf.times[at]
     }
 
     pub(super) fn order(&self, at: usize) -> u64 {
-        match self.orders[at] {
+        let (leaf, at_leaf) = self.leaf(at);
+        match leaf.orders[at_leaf] {
             FAR => self.far[&(at as u32)],
             behind => self.least_order + u64::from(behind),
         }
@@ -128,11 +193,11 @@ impl Section {
 
     /// Whether it was there.
     fn remove(&mut self, at: usize) -> bool {
-        if at >= self.times.len() || self.is_removed(at) {
+        if at >= self.len() || self.is_removed(at) {
             return false;
         }
         if self.removed.len() <= at / 64 {
-            self.removed.resize(self.times.len().div_ceil(64), 0);
+            self.removed.resize(self.len().div_ceil(64), 0);
         }
         self.removed[at / 64] |= 1 << (at % 64);
         true
@@ -154,15 +219,14 @@ impl Section {
 
     /// Gives back what room is left, for nothing more will come.
     fn seal(&mut self) {
-        self.sketches.shrink_to_fit();
-        self.times.shrink_to_fit();
-        self.orders.shrink_to_fit();
+        if let Some(last) = self.leaves.last_mut() {
+            last.seal();
+        }
     }
 
     fn bytes(&self) -> u64 {
-        let own = 8 * (self.times.capacity() + self.removed.capacity());
-        let own = own + 16 * self.far.capacity();
-        (own + 4 * self.orders.capacity()) as u64 + self.sketches.bytes()
+        let own = 8 * self.removed.capacity() + 16 * self.far.capacity();
+        own as u64 + self.leaves.iter().map(Leaf::bytes).sum::<u64>()
     }
 }
 
@@ -220,13 +284,13 @@ impl Sections {
         }
         let section = self.sections.back();
         let section = section.ok_or_else(|| Error::setting("no section was begun"))?;
-        Ok(section.slot(section.times.len()))
+        Ok(section.slot(section.len()))
     }
 
     /// Adds a document to the newest section.
     pub(super) fn push(&mut self, document: &Prepared, order: u64, time: Time) {
         if let Some(newest) = self.sections.back_mut() {
-            newest.push(document, order, time);
+            newest.push(document, order, time, &self.empty);
             self.next += 1;
         }
     }
@@ -246,9 +310,7 @@ impl Sections {
             began,
             newest: Time::BEGINNING,
             first: self.next,
-            sketches: self.empty.clone(),
-            times: Vec::new(),
-            orders: Vec::new(),
+            leaves: Vec::new(),
             least_order: 0,
             far: HashMap::new(),
             removed: Vec::new(),
@@ -288,8 +350,9 @@ impl Sections {
         let mut number = from;
         while number < self.next {
             let (section, at) = self.at(number);
-            for at in at..section.times.len() {
-                if let Some(code) = section.sketches.fingerprint(DocId(at as u32)) {
+            for at in at..section.len() {
+                let (leaf, at) = section.leaf(at);
+                if let Some(code) = leaf.sketches.fingerprint(DocId(at as u32)) {
                     visit(number, code);
                 }
                 number += 1;
@@ -318,8 +381,8 @@ impl Sections {
     pub(super) fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
         let section = &self.sections[self.section(slot.section)?];
         let at = slot.index as usize;
-        let there = at < section.times.len() && !section.is_removed(at);
-        there.then(|| (section.order(at), section.times[at]))
+        let there = at < section.len() && !section.is_removed(at);
+        there.then(|| (section.order(at), section.time(at)))
     }
 
     /// Takes a removal back.
@@ -335,7 +398,9 @@ impl Sections {
             return;
         };
         let section = &mut self.sections[at];
-        if let Some(kept) = section.times.get_mut(slot.index as usize) {
+        let at = slot.index as usize;
+        if at < section.len() {
+            let kept = &mut section.leaves[at / LEAF].times[at % LEAF];
             *kept = time.max(*kept);
             section.newest = section.newest.max(time);
         }
