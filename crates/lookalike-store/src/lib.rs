@@ -69,6 +69,7 @@ mod error;
 mod group;
 mod ids;
 mod inventory;
+mod leaves;
 mod maintain;
 mod overlaid;
 mod partition;

@@ -13,6 +13,7 @@ use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time}
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Ids, id_hash};
+use crate::leaves::Leaves;
 use crate::partition::{About, CACHE, Partition, texts_name};
 use crate::records::Record;
 use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
@@ -29,7 +30,7 @@ pub(crate) struct Home {
     pub(crate) number: u64,
     /// The number of its first row.
     pub(crate) first: u64,
-    pub(crate) kept: Vec<Entry>,
+    pub(crate) kept: Leaves<Entry>,
     /// Where the next record goes, in units.
     pub(crate) end: u64,
 }
@@ -586,13 +587,10 @@ impl State {
     }
 
     fn push_home(&mut self, number: u64, first: u64) {
-        if let Some(home) = self.homes.back_mut() {
-            home.kept.shrink_to_fit();
-        }
         self.homes.push_back(Home {
             number,
             first,
-            kept: Vec::new(),
+            kept: Leaves::default(),
             end: 0,
         });
     }
@@ -908,14 +906,14 @@ impl State {
     /// Bytes of memory by part.
     pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut parts = self.matcher.memory().to_vec();
-        let kept: usize = self.homes.iter().map(|home| home.kept.capacity()).sum();
+        let kept: usize = self.homes.iter().map(|home| home.kept.bytes()).sum();
         let waiting: usize = self
             .batches()
             .map(|batch| batch.rows.bytes() + batch.texts.len() + batch.sketches.bytes())
             .sum();
         let moved = 16 * self.moved.capacity() + 8 * self.gone.capacity();
         parts.push(("ids", self.ids.bytes()));
-        parts.push(("places", (kept * size_of::<Entry>() + moved) as u64));
+        parts.push(("places", (kept + moved) as u64));
         parts.push(("waiting", waiting as u64));
         // As much as they may take.
         parts.push(("pages", (self.partitions.len() * CACHE) as u64));
