@@ -143,7 +143,10 @@ fn measure(
     check(answers, &single, &[])?;
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
     singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
-    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)
+    singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
+    // What HTTP and the client take by themselves.
+    let nothing = vec![String::new(); paced.len()];
+    singles(&service, ("", NOTHING), &nothing, Some(RATE), rows)
 }
 
 /// Titles with their dates in bulk to a service with a window, that is killed and started again at moments
@@ -505,6 +508,9 @@ fn each_removed(
     Ok(())
 }
 
+/// The call that does nothing.
+const NOTHING: &str = "livez";
+
 /// One document a request over many connections: as fast as they are answered, or at a rate.
 fn singles(
     service: &Service,
@@ -515,7 +521,10 @@ fn singles(
 ) -> Result<()> {
     let load = Load {
         address: service.address,
-        path: format!("/v1/collections/{collection}/{call}"),
+        line: match call {
+            NOTHING => format!("GET /{NOTHING}"),
+            _ => format!("POST /v1/collections/{collection}/{call}"),
+        },
         documents,
         next: AtomicUsize::new(0),
         started: Instant::now(),
@@ -609,7 +618,8 @@ impl Machine {
 /// What the clients of one measurement share.
 struct Load<'a> {
     address: SocketAddr,
-    path: String,
+    /// Method and path.
+    line: String,
     documents: &'a [String],
     next: AtomicUsize,
     started: Instant,
@@ -645,9 +655,9 @@ impl Load<'_> {
                 None => Instant::now(),
             };
             let request = format!(
-                "POST {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                "{} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                  Content-Length: {}\r\n\r\n{document}",
-                self.path,
+                self.line,
                 document.len()
             );
             writer.write_all(request.as_bytes())?;
