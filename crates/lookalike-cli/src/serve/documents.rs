@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use lookalike::online::Slot;
 use lookalike::text::Scratch;
 use serde::Serialize;
+use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use super::api::{Answered, Asked};
@@ -15,8 +16,7 @@ use super::reply::{self, Kind, Parameters, in_background};
 use super::stream::{Stream, Task, check_room};
 use super::wire::{Group, Shown, Told};
 
-/// Bytes of a document that is compared sooner than another thread is woken. Other requests go to other
-/// threads meanwhile.
+/// Bytes of a document that is compared sooner than another thread is woken.
 const SHORT: usize = 16 << 10;
 
 /// Clusters of a page: usually, and at most.
@@ -81,13 +81,22 @@ async fn check(asked: Asked, task: Task) -> Answered {
                 answer
             };
             let answer = match is_short {
-                true => block_in_place(ask),
+                true => at_once(&asked.service.at_once, ask),
                 false => in_background(ask).await,
             };
             answer.map_err(|refused| refused.problem)?
         }
     };
     Ok(reply::json(StatusCode::OK, &Told::from(&answer)))
+}
+
+/// Does something short that may have to wait for a lock or the disk: on this thread, which other requests
+/// leave for another one that is awake, or if none would be left, for one that is woken.
+fn at_once<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
+    match permits.try_acquire() {
+        Ok(_permit) => work(),
+        Err(_) => block_in_place(work),
+    }
 }
 
 /// Whether a client sends its body only when it is told to go on.

@@ -76,6 +76,8 @@ struct Service {
     held: Arc<Semaphore>,
     /// A permit for each long answer that may be made at a time.
     turns: Arc<Semaphore>,
+    /// A permit for each thread for requests, but one, to look something up where others wait for it.
+    at_once: Semaphore,
 }
 
 impl Service {
@@ -93,6 +95,7 @@ impl Service {
             queue: Arc::new(Semaphore::new(config.limits.queue)),
             held: Arc::new(Semaphore::new(config.limits.queue)),
             turns: Arc::new(Semaphore::new(reply::TURNS)),
+            at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })
     }
