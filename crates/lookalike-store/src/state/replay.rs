@@ -286,14 +286,13 @@ impl State {
                     Step::End => self.check_texts()?,
                 }
             }
-            // What failed first says why.
+            // The one that takes says why: who sends to it finds only that nothing is taken any more.
             let panicked = |what: &str| Error::damaged("rows", format!("{what} them has panicked"));
-            let prepared = preparing.join();
-            reading
-                .join()
-                .unwrap_or_else(|_| Err(panicked("reading")))?;
-            self.ids = naming.join().map_err(|_| panicked("naming"))?;
-            prepared.unwrap_or_else(|_| Err(panicked("preparing")))
+            let (named, prepared, read) = (naming.join(), preparing.join(), reading.join());
+            self.ids = named.map_err(|_| panicked("naming"))?;
+            let sketches = prepared.unwrap_or_else(|_| Err(panicked("preparing")))?;
+            read.unwrap_or_else(|_| Err(panicked("reading")))?;
+            Ok(sketches)
         })
     }
 

@@ -78,6 +78,23 @@ fn lost_texts_and_a_lost_list_are_noticed() {
     }
 }
 
+/// Texts that are needed, since sketches are gone too, and cannot be read: the file is named, wherever it
+/// stands among the others that are read at the same time.
+#[test]
+fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
+    let (disk, hand) = filled();
+    for name in files(&disk, ".sketches") {
+        disk.remove(&name).unwrap();
+    }
+    for name in files(&disk, ".texts") {
+        let damaged = disk.copy();
+        erase(&damaged, &name);
+        let refused = Collection::open(Arc::new(damaged), hand.options()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Damaged);
+        assert!(refused.to_string().contains(&name), "{name}: {refused}");
+    }
+}
+
 /// With the list of an earlier day, newer partitions are not taken for something that was not finished.
 #[test]
 fn rows_behind_the_list_are_not_removed() {
