@@ -132,7 +132,7 @@ class Collection:
     def query(
         self, documents: Union[Document, Iterable[Document]]
     ) -> Union[dict[str, Any], list[dict[str, Any]]]:
-        """What :meth:`check_and_insert` would answer, with nothing inserted."""
+        """What :meth:`check_and_insert` would answer, with nothing inserted; the ``id`` can be left out."""
         return self._check("query", documents)
 
     def get(self, id: str) -> Any:
@@ -150,9 +150,13 @@ class Collection:
         query = {"after": after, "limit": limit, "members": members}
         return self._client.call("GET", _with_query(f"{self._path}/clusters", query))
 
-    def cluster(self, id: str) -> Any:
-        """A cluster by the id of its representative."""
-        return self._client.call("GET", f"{self._path}/clusters/{_quoted(id)}")
+    def cluster(
+        self, id: str, *, after: Optional[int] = None, members: Optional[int] = None
+    ) -> Any:
+        """A cluster by the id of its representative, with a page of its members, the newest first; its
+        ``next``, if it has one, is the ``after`` of the next page."""
+        query = {"after": after, "members": members}
+        return self._client.call("GET", _with_query(f"{self._path}/clusters/{_quoted(id)}", query))
 
     def stats(self) -> Any:
         """How many documents there are, and the like."""

@@ -55,7 +55,12 @@ def test_a_collection_from_beginning_to_end(service):
     assert news.get("ü/1")["id"] == "ü/1"
     assert news.stats()["kept"] == 2
     assert news.settings()["threshold"] == 0.75
-    assert json.dumps(news.clusters()) and json.dumps(news.cluster("a"))
+    assert json.dumps(news.clusters())
+    news.check_and_insert({"id": "c", "text": "The ferry leaves at seven, nobody misses it!"})
+    newest = news.cluster("a", members=1)
+    assert [one["id"] for one in newest["members"]] == ["c"]
+    rest = news.cluster("a", members=1, after=newest["next"])
+    assert [one["id"] for one in rest["members"]] == ["b"] and rest["next"] is None
     news.delete("ü/1")
     with pytest.raises(la.ServiceError) as missing:
         news.get("ü/1")
