@@ -2,6 +2,9 @@
 //!
 //! Documents have numbers, ascending without gaps over all sections, of which tables hold the lower
 //! half. All below the first one of the oldest section are gone.
+//!
+//! A section is in leaves of some thousands of documents, so that no list of a whole section moves when it
+//! grows or ends.
 
 use std::collections::{HashMap, VecDeque};
 
