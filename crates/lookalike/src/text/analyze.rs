@@ -107,7 +107,7 @@ impl Analyzer {
     /// # Panics
     /// As [`new`](Self::new).
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
-        let map = CharMap::new(recipe);
+        let map = CharMap::shared(recipe);
         let ascii = map.ascii();
         let weighting = Weighting::new(recipe, term_to_feature(recipe, &map));
         Self {
@@ -116,7 +116,7 @@ impl Analyzer {
             spelled: recipe.tokens == Tokens::Jieba || !recipe.filter.is_empty(),
             weighting: weighting.map(Arc::new),
             tool: Tool::new(recipe),
-            map: Arc::new(map),
+            map,
             ascii,
             cpu,
             extras: Extras::default(),
@@ -449,7 +449,7 @@ pub(crate) fn features_of_terms<'t>(
     recipe: &Recipe,
     terms: impl Iterator<Item = &'t str>,
 ) -> Vec<Option<u64>> {
-    let map = CharMap::new(recipe);
+    let map = CharMap::shared(recipe);
     let mut feature = term_to_feature(recipe, &map);
     terms.map(|term| feature(term, false)).collect()
 }

@@ -1,13 +1,15 @@
 //! What a recipe makes of every character, as one table.
 //!
 //! An entry holds the action in its upper byte and a code point (or the place of an expansion) in
-//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is loaded (about two
+//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is first used (about two
 //! milliseconds, 256 KiB): first by runs of one class, then anew where normalisation may change a
 //! character. Characters beyond it are looked up in the base tables each time.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::normalize::{self, Role};
 use super::unicode;
-use crate::recipe::{Recipe, Step};
+use crate::recipe::{Recipe, Step, Tokens};
 
 /// What to do with a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,34 @@ pub(super) struct CharMap {
     recipe: Recipe,
 }
 
+/// What a table depends on: the normalisation steps, sorted and each once, and the tokens.
+type TableKey = (Vec<Step>, Tokens);
+
+/// The tables that [`CharMap::shared`] made last, the newest first.
+static SHARED: Mutex<Vec<(TableKey, Arc<CharMap>)>> = Mutex::new(Vec::new());
+
+/// The most tables that are kept, which is 4 MiB.
+const MAX_SHARED: usize = 16;
+
 impl CharMap {
+    /// Returns the table of a recipe. Recipes with the same steps and tokens share one, because making
+    /// it takes longer than analysing a short text.
+    pub(super) fn shared(recipe: &Recipe) -> Arc<Self> {
+        let mut steps = recipe.normalize.clone();
+        steps.sort_unstable();
+        steps.dedup();
+        let key = (steps, recipe.tokens);
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        let table = match shared.iter().position(|(known, _)| *known == key) {
+            Some(at) => shared.remove(at).1,
+            None => Arc::new(Self::new(recipe)),
+        };
+        shared.truncate(MAX_SHARED - 1);
+        shared.insert(0, (key, Arc::clone(&table)));
+        table
+    }
+
+    /// Makes the table of a recipe.
     pub(super) fn new(recipe: &Recipe) -> Self {
         let basic = vec![Entry::new(Action::Break); 0x1_0000];
         let mut map = Self {
