@@ -5,20 +5,22 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, BooleanArray, BooleanBuilder,
-    Float64Builder, Int32Array, Int32Builder, Int64Array, Int64Builder, RecordBatch, StringBuilder,
+use arrow_array::builder::{
+    BinaryBuilder, BooleanBuilder, Float64Builder, Int32Builder, Int64Builder, StringBuilder,
 };
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Int32Array, Int64Array, RecordBatch,
+};
 use arrow_pyarrow::PyArrowType;
+use arrow_schema::DataType;
 use lookalike::distributed::{
     Bounds, Collect as Collecting, Document, FeatureOrder, First, Gather as Gathering, Incoming,
     Members, Node, Parcel, ParcelKind, Removed, Repeat, Role, Scatter as Scattering,
     Settle as Settling, SettledPair, Setup, TextName, spread,
 };
 use lookalike_batch::run::{Keep, parse_keep};
-use lookalike_batch::source::first_malformed;
+use lookalike_batch::source::{first_malformed, to_binary, to_large_strings};
 use pyo3::prelude::*;
 
 use crate::documents::Reading;
@@ -134,7 +136,7 @@ impl Distributed {
     }
 }
 
-fn wrong(error: arrow::error::ArrowError) -> PyErr {
+fn wrong(error: arrow_schema::ArrowError) -> PyErr {
     InputError::new_err(error.to_string())
 }
 
@@ -149,7 +151,8 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
                     field.name()
                 )));
             }
-            cast(batch.column(at), &DataType::LargeUtf8).map_err(wrong)
+            let strings = to_large_strings(batch.column(at)).map_err(wrong)?;
+            Ok(Arc::new(strings))
         }
         other => Err(InputError::new_err(format!(
             "column '{}' is of the type {other}, not strings",
@@ -217,8 +220,7 @@ fn binary(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
     let found = batch.column_by_name(name).ok_or_else(|| {
         InputError::new_err(format!("a batch of this step has a column '{name}'"))
     })?;
-    let binary = cast(found, &DataType::Binary).map_err(wrong)?;
-    Ok(binary.as_binary::<i32>().clone())
+    to_binary(found).map_err(wrong)
 }
 
 /// The blocks of a batch.

@@ -3,11 +3,13 @@
 //! A batch has the columns `id` and, as a run wants them, `text`, `features`, `value` (what orders
 //! documents), `part` (what must be equal) and `given` (whether it is known).
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use lookalike::distributed::{Bounds, Document, Value, pack_features};
 use lookalike_batch::run::{Keep, part_value};
 use lookalike_batch::source::{
     Fields, IdField, Inputs, ParseScratch, ReadOptions, Row, Scalar, Source, Table,
+    to_large_strings,
 };
 use pyo3::prelude::*;
 
@@ -126,13 +128,11 @@ fn rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<Reje
     if bad.is_empty() {
         return Ok(Vec::new());
     }
-    let ids = batch.column_by_name("id").map(|ids| {
-        let ids = arrow::compute::cast(ids, &arrow::datatypes::DataType::LargeUtf8);
-        ids.map_err(|error| InputError::new_err(error.to_string()))
-    });
+    let ids = batch
+        .column_by_name("id")
+        .map(|ids| to_large_strings(ids).map_err(|error| InputError::new_err(error.to_string())));
     let ids =
         ids.ok_or_else(|| InputError::new_err("a batch of this step has a column 'id'"))??;
-    let ids = ids.as_string::<i64>();
     let text = batch.column_by_name("text");
     let given = batch
         .column_by_name("given")

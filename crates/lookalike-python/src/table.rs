@@ -1,7 +1,7 @@
 //! Tables in and out.
 
-use arrow::array::RecordBatchReader;
-use arrow::ffi_stream::RecordBatchStreamReader;
+use arrow_array::RecordBatchReader;
+use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::{IntoPyArrow, PyArrowType, Table};
 use lookalike_batch::sink::Collected;
 use lookalike_batch::source;

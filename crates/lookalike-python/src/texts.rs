@@ -1,11 +1,11 @@
 //! A column of texts, whatever kind of strings it is made of.
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, LargeStringArray, RecordBatchReader, StringArray, StringViewArray,
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, LargeStringArray, RecordBatchReader, StringArray, StringViewArray,
 };
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
-use lookalike_batch::source::first_malformed;
+use arrow_schema::DataType;
+use lookalike_batch::source::{first_malformed, to_large_strings};
 use pyo3::prelude::*;
 
 use crate::error::InputError;
@@ -24,9 +24,9 @@ impl Strings {
             DataType::LargeUtf8 => Ok(Self::Large(array.as_string::<i64>().clone())),
             DataType::Utf8View => Ok(Self::View(array.as_string_view().clone())),
             DataType::Dictionary(..) | DataType::Null => {
-                let strings = cast(array, &DataType::LargeUtf8);
+                let strings = to_large_strings(array);
                 let strings = strings.map_err(|error| InputError::new_err(error.to_string()))?;
-                Self::new(&strings)
+                Ok(Self::Large(strings))
             }
             other => Err(InputError::new_err(format!(
                 "the texts are of the type {other}, not strings"

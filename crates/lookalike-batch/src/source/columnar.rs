@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, LargeStringArray, RecordBatch, StringArray,
-    StringViewArray,
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
 };
-use arrow::buffer::NullBuffer;
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef, TimeUnit};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, SchemaRef, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
@@ -21,6 +21,7 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 
+use super::convert::{to_floats, to_large_strings, to_ticks};
 use super::file::InputFile;
 use super::values::{Kind, Plan, Values};
 use crate::error::{Error, Result};
@@ -104,7 +105,6 @@ fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     Some(field.data_type())
 }
 
-/// Whether a file has a column of this name at its top.
 /// How many rows a file says that it has.
 pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
     let broken = |cause: ParquetError| Error::input(format!("{}: {cause}", file.name()));
@@ -115,6 +115,7 @@ pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
+/// `true` if the file has a column of this name at its top.
 pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<bool> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone())?;
     Ok(builder.schema().fields().find(name).is_some())
@@ -441,13 +442,11 @@ impl Strings {
             DataType::Utf8 => Ok(Self::Small(array.as_string::<i32>().clone())),
             DataType::LargeUtf8 => Ok(Self::Large(array.as_string::<i64>().clone())),
             DataType::Utf8View => Ok(Self::View(array.as_string_view().clone())),
-            _ => Self::new(&convert(array, &DataType::LargeUtf8)?),
+            _ => to_large_strings(array)
+                .map(Self::Large)
+                .map_err(|error| error.to_string()),
         }
     }
-}
-
-fn convert(array: &ArrayRef, to: &DataType) -> std::result::Result<ArrayRef, String> {
-    cast(array, to).map_err(|error| error.to_string())
 }
 
 impl Column {
@@ -524,16 +523,13 @@ fn number_literals(array: &ArrayRef) -> std::result::Result<Strings, String> {
         DataType::Timestamp(TimeUnit::Microsecond, _) => 1_000_000,
         DataType::Timestamp(TimeUnit::Nanosecond, _) => 1_000_000_000,
         DataType::Date32 => {
-            let days = convert(&convert(array, &DataType::Int32)?, &DataType::Int64)?;
-            let seconds = days
-                .as_primitive::<Int64Type>()
-                .unary::<_, Int64Type>(|day| day * 86_400);
+            let days = to_ticks(array).map_err(|error| error.to_string())?;
+            let seconds = days.unary::<_, Int64Type>(|day| day * 86_400);
             return Strings::new(&(Arc::new(seconds) as ArrayRef));
         }
         _ => return Strings::new(array),
     };
-    let ticks = convert(array, &DataType::Int64)?;
-    let ticks = ticks.as_primitive::<Int64Type>();
+    let ticks = to_ticks(array).map_err(|error| error.to_string())?;
     let literals: StringArray = ticks
         .iter()
         .map(|tick| tick.map(|tick| decimal(tick, per_second)))
@@ -570,8 +566,7 @@ fn list_json(lists: &ArrayRef, row: usize) -> std::result::Result<String, String
 fn map_json(maps: &ArrayRef, row: usize) -> std::result::Result<String, String> {
     let entries = maps.as_map().value(row);
     let keys = Strings::new(entries.column(0))?;
-    let weights = convert(entries.column(1), &DataType::Float64)?;
-    let weights = weights.as_primitive::<Float64Type>();
+    let weights = to_floats(entries.column(1)).map_err(|error| error.to_string())?;
     let mut json = String::from("[");
     for at in 0..entries.len() {
         let weight = if weights.is_null(at) {

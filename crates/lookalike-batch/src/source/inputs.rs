@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use arrow::array::RecordBatch;
+use arrow_array::RecordBatch;
 
 use super::block::{Block, Body, Documents, Held, Lines, Packed, ParseScratch};
 use super::columnar::{self, Batch};

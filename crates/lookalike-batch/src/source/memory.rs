@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema, SchemaRef};
 
 use super::columnar::{Columns, check_columns};
 use super::utf8::first_malformed;

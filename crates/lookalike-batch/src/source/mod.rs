@@ -40,6 +40,7 @@
 
 mod block;
 mod columnar;
+mod convert;
 mod decode;
 mod delimited;
 mod density;
@@ -60,6 +61,7 @@ use std::path::PathBuf;
 
 pub use block::{Block, ParseScratch};
 pub(crate) use columnar::PositionedFile;
+pub use convert::{to_binary, to_large_strings};
 pub(crate) use expand::{Compression, compression_by_extension, format_by_extension};
 pub use features::Features;
 pub use file::InputFile;

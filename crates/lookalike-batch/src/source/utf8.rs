@@ -3,8 +3,11 @@
 //! Arrow promises it, and who reads strings relies on it; but programs hand over what they have read
 //! unchecked. Cost: one pass over the bytes, and a look at the ends of each string.
 
-use arrow::array::{Array, AsArray, BinaryViewArray, GenericByteArray, OffsetSizeTrait};
-use arrow::datatypes::{ArrowNativeType, ByteArrayType, DataType};
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteArrayType;
+use arrow_array::{Array, BinaryViewArray, GenericByteArray, OffsetSizeTrait};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::DataType;
 use simdutf8::basic::from_utf8;
 
 /// The first row with a string that is no UTF-8, also inside of lists and structs.
@@ -73,7 +76,7 @@ fn row_of<O: OffsetSizeTrait>(offsets: &[O], value: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{BinaryArray, LargeBinaryArray};
+    use arrow_array::{BinaryArray, LargeBinaryArray};
 
     use super::*;
 
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn strings_in_lists_are_found_by_the_row_of_the_list() {
-        use arrow::array::StringArray;
+        use arrow_array::StringArray;
         let values = StringArray::from(vec!["a", "b", "c"]);
         assert_eq!(in_lists(&[0, 1, 1, 3], &values), None);
         assert_eq!(row_of(&[0, 1, 1, 3], 0), 0);

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, BooleanArray, Int64Array, LargeStringArray, ListBuilder, RecordBatch, StringArray,
-    StringBuilder, StringViewArray, StructArray,
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::{
+    ArrayRef, BooleanArray, Int64Array, LargeStringArray, RecordBatch, StringArray,
+    StringViewArray, StructArray,
 };
-use arrow::datatypes::{DataType, Field, Fields as ArrowFields};
+use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use lookalike_batch::run::{DedupOutputs, RunInputs, Settings, Silent, dedup};
 use lookalike_batch::sink::{Collected, Output};
 use lookalike_batch::source::{Fields, IdField, Inputs, Place, ReadOptions, Source, Table};
@@ -231,7 +232,7 @@ fn a_run_over_a_table_writes_what_one_over_a_file_does() {
             let rows = batch
                 .column(0)
                 .as_any()
-                .downcast_ref::<arrow::array::UInt64Array>();
+                .downcast_ref::<arrow_array::UInt64Array>();
             rows.unwrap().values().to_vec()
         })
         .map(|row| format!("{}\n", serde_json::json!({ "text": texts[row as usize] })))

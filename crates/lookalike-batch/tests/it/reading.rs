@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use arrow::array::*;
-use arrow::datatypes::{DataType, Field, Fields as ArrowFields, Int32Type};
+use arrow_array::builder::*;
+use arrow_array::types::Int32Type;
+use arrow_array::*;
+use arrow_schema::{DataType, Field, Fields as ArrowFields};
 use lookalike_batch::error::ErrorKind;
 use lookalike_batch::source::{Fields, Format, IdField, Inputs, InvalidText, ReadOptions};
 use parquet::arrow::ArrowWriter;

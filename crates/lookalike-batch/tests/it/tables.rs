@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::slice::from_ref;
 
-use arrow::array::*;
+use arrow_array::cast::AsArray;
+use arrow_array::*;
 use lookalike_batch::error::ErrorKind;
 use lookalike_batch::sink::{Cell, Column, Output, TableWriter};
 use lookalike_batch::source::{Inputs, ReadOptions};

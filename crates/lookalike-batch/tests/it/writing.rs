@@ -6,8 +6,10 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::*;
-use arrow::compute::concat_batches;
+use arrow_array::builder::*;
+use arrow_array::cast::AsArray;
+use arrow_array::*;
+use arrow_select::concat::concat_batches;
 use lookalike_batch::error::{ErrorKind, Result};
 use lookalike_batch::sink::{Annotation, Output, RowSet, WriteOptions, Written, prepare_kept};
 use lookalike_batch::source::{Inputs, Place, ReadOptions};
@@ -453,7 +455,7 @@ fn parquet_keeps_columns_types_and_metadata() {
             let found = load_parquet(&output);
             let kept: Vec<usize> = (0..good.len()).filter(|&row| keep(row)).collect();
             let indices = UInt64Array::from_iter_values(kept.iter().map(|&row| good[row] as u64));
-            let expected = arrow::compute::take_record_batch(&whole, &indices).unwrap();
+            let expected = arrow_select::take::take_record_batch(&whole, &indices).unwrap();
             assert_eq!(found.num_rows(), expected.num_rows());
             for name in ["id", "text", "list", "time", "price"] {
                 assert_eq!(found.column_by_name(name), expected.column_by_name(name));

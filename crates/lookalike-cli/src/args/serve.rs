@@ -58,7 +58,8 @@ pub(crate) struct ServeArgs {
     /// Without it none are made. Of a store (s3://bucket/prefix, gs://…, az://…), keys, region and endpoint
     /// come from the environment by the names that its own tools use: AWS_ACCESS_KEY_ID,
     /// AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT, GOOGLE_APPLICATION_CREDENTIALS,
-    /// AZURE_STORAGE_ACCOUNT_NAME and so on.
+    /// AZURE_STORAGE_ACCOUNT_NAME and so on. Only a program built with `--features object-store`
+    /// has stores.
     #[arg(
         long,
         value_name = "PLACE",

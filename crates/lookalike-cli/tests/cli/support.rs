@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use lookalike_batch::source::to_large_strings;
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -220,7 +222,19 @@ pub(crate) fn write_parquet(path: &Path, columns: &[(&str, Vec<&str>)]) {
     writer.close().unwrap();
 }
 
-/// Reads a column of strings from Parquet.
+/// Shows a value: strings, numbers and booleans as they are, all else in Rust's notation.
+fn display_value(array: &ArrayRef, row: usize) -> String {
+    if let Some(flags) = array.as_boolean_opt() {
+        return flags.value(row).to_string();
+    }
+    let value = array.slice(row, 1);
+    match to_large_strings(&value) {
+        Ok(string) => string.value(0).to_owned(),
+        Err(_) => format!("{value:?}"),
+    }
+}
+
+/// Reads a column from Parquet.
 pub(crate) fn read_parquet(path: &Path, column: &str) -> Vec<String> {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     let file = fs::File::open(path).unwrap();
@@ -234,9 +248,7 @@ pub(crate) fn read_parquet(path: &Path, column: &str) -> Vec<String> {
         let array = batch
             .column_by_name(column)
             .unwrap_or_else(|| panic!("no {column}"));
-        let formatter =
-            arrow::util::display::ArrayFormatter::try_new(array, &Default::default()).unwrap();
-        values.extend((0..array.len()).map(|row| formatter.value(row).to_string()));
+        values.extend((0..array.len()).map(|row| display_value(array, row)));
     }
     values
 }

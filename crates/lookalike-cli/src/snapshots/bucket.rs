@@ -1,226 +1,31 @@
-//! Where snapshots of collections go and come from: directories, or an object store.
-//!
-//! An object store is a [`Disk`] on which files are written once, from their beginning to their end, and
-//! read. A file has its name once it is complete; a snapshot counts once it has its manifest, which is
-//! written last.
+//! A prefix of an object store as a [`Disk`] on which files are written once and read.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Result, bail};
-use lookalike_store::{Disk, DiskFile, Folder, ReadFolder};
+use anyhow::Result;
+use lookalike_store::{Disk, DiskFile};
 use object_store::path::Path as Key;
 use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutPayload};
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
 
 use crate::output::about;
-use crate::serve::is_own;
-
-/// The directory below which snapshots are, or the URL.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(from = "String")]
-pub(crate) enum Place {
-    /// A directory.
-    Folder(PathBuf),
-    /// The URL of a prefix of an object store.
-    Url(String),
-}
-
-impl From<String> for Place {
-    fn from(text: String) -> Self {
-        if text.contains("://") {
-            Self::Url(text)
-        } else {
-            Self::Folder(text.into())
-        }
-    }
-}
-
-impl FromStr for Place {
-    type Err = std::convert::Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(text.to_owned().into())
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Folder(path) => path.display().fmt(formatter),
-            Self::Url(url) => formatter.write_str(url),
-        }
-    }
-}
-
-/// A snapshot could not be made.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    /// There is one with the name, or one is being made, or there is something else.
-    Exists,
-    /// What the disk or the store said.
-    Failed(io::Error),
-    /// What the collection said.
-    NotCopied(lookalike_store::Error),
-}
-
-impl From<io::Error> for Refusal {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Where snapshots are made and read.
-pub(crate) struct Snapshots {
-    below: Below,
-    /// The collections and names of those that are being made.
-    making: Mutex<BTreeSet<(String, String)>>,
-}
-
-enum Below {
-    /// A directory.
-    Folder(PathBuf),
-    /// A prefix of an object store.
-    Bucket(Bucket),
-}
-
-/// The file without which a snapshot is none.
-const MANIFEST: &str = "manifest";
-
-impl Snapshots {
-    /// # Errors
-    /// If the URL is none of a store that is known, or what the environment says of it is wrong.
-    pub(crate) fn open(place: &Place, runtime: Handle) -> Result<Self> {
-        let below = match place {
-            Place::Folder(path) => Below::Folder(path.clone()),
-            Place::Url(url) => Below::Bucket(Bucket::open(url, runtime)?),
-        };
-        Ok(Self {
-            below,
-            making: Mutex::default(),
-        })
-    }
-
-    /// Makes a snapshot of a collection by what copies it to an empty disk. What is left of one that was not
-    /// completed is removed, now or when another of its name is made: without a manifest it is none.
-    pub(crate) fn make(
-        &self,
-        collection: &str,
-        name: &str,
-        copy: impl FnOnce(&dyn Disk) -> Result<(), lookalike_store::Error>,
-    ) -> Result<(), Refusal> {
-        let _held = self.hold(collection, name)?;
-        let disk = self.empty_disk(collection, name)?;
-        let copied = copy(&*disk);
-        drop(disk);
-        if copied.is_err() {
-            self.discard(collection, name);
-        }
-        copied.map_err(Refusal::NotCopied)
-    }
-
-    /// Holds a name, which nobody else makes a snapshot with meanwhile.
-    fn hold(&self, collection: &str, name: &str) -> Result<Held<'_>, Refusal> {
-        let name = (collection.to_owned(), name.to_owned());
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        match making.insert(name.clone()) {
-            true => Ok(Held {
-                making: &self.making,
-                name,
-            }),
-            false => Err(Refusal::Exists),
-        }
-    }
-
-    fn empty_disk(&self, collection: &str, name: &str) -> Result<Box<dyn Disk>, Refusal> {
-        let disk: Box<dyn Disk> = match &self.below {
-            Below::Folder(folder) => {
-                let path = folder.join(collection).join(name);
-                // Somebody may be reading it, or the disk refuse writes.
-                if path.join(MANIFEST).exists() {
-                    return Err(Refusal::Exists);
-                }
-                Box::new(Folder::open(&path)?)
-            }
-            Below::Bucket(bucket) => Box::new(bucket.below(collection).below(name)),
-        };
-        let names = disk.names()?;
-        if names.iter().any(|it| it == MANIFEST || !is_own(it)) {
-            return Err(Refusal::Exists);
-        }
-        for left in names {
-            disk.remove(&left)?;
-        }
-        Ok(disk)
-    }
-
-    /// Nothing depends on this.
-    fn discard(&self, collection: &str, name: &str) {
-        match &self.below {
-            Below::Folder(folder) => {
-                let _ = std::fs::remove_dir_all(folder.join(collection).join(name));
-            }
-            Below::Bucket(bucket) => {
-                let bucket = bucket.below(collection).below(name);
-                for file in bucket.names().unwrap_or_default() {
-                    let _ = bucket.remove(&file);
-                }
-            }
-        }
-    }
-}
-
-/// The name of a snapshot that is being made.
-struct Held<'a> {
-    making: &'a Mutex<BTreeSet<(String, String)>>,
-    name: (String, String),
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        making.remove(&self.name);
-    }
-}
-
-/// Calls back with the disk of a snapshot, to be read.
-///
-/// # Errors
-/// If there is none, and what is handed back.
-pub(crate) fn with_snapshot<T>(
-    place: &Place,
-    read: impl FnOnce(&dyn Disk) -> Result<T>,
-) -> Result<T> {
-    match place {
-        Place::Folder(path) if !path.is_dir() => bail!("{place}: there is no such directory"),
-        Place::Folder(path) => {
-            let folder = ReadFolder::open(path).map_err(about(format!("cannot open {place}")))?;
-            read(&folder)
-        }
-        Place::Url(url) => {
-            let runtime = Runtime::new().map_err(about("cannot start the threads for requests"))?;
-            read(&Bucket::open(url, runtime.handle().clone())?)
-        }
-    }
-}
 
 /// Bytes that go to the store or come from it in one request: stores take parts of 5 MiB and more.
 const PART: usize = 8 << 20;
 
 /// A prefix of an object store.
 #[derive(Debug, Clone)]
-pub(crate) struct Bucket {
+pub(super) struct Bucket {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
     runtime: Handle,
 }
 
 impl Bucket {
-    fn open(url: &str, runtime: Handle) -> Result<Self> {
+    /// # Errors
+    /// If the URL is not one of a known store, or the environment configures it wrongly.
+    pub(super) fn open(url: &str, runtime: Handle) -> Result<Self> {
         // Without it the client would not know how to speak TLS.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let what = format!("'{url}' is no place for snapshots");
@@ -235,7 +40,7 @@ impl Bucket {
         })
     }
 
-    fn below(&self, name: &str) -> Self {
+    pub(super) fn below(&self, name: &str) -> Self {
         Self {
             prefix: self.key(name),
             ..self.clone()
@@ -436,6 +241,8 @@ impl DiskFile for Object {
 
 #[cfg(test)]
 mod tests {
+    use tokio::runtime::Runtime;
+
     use super::*;
 
     /// Files of no bytes, of a few, and of several parts come back as they were written.
@@ -469,41 +276,5 @@ mod tests {
         assert!(bucket.names().unwrap().is_empty());
         drop(bucket.create("nothing").unwrap());
         assert!(bucket.names().unwrap().is_empty());
-    }
-
-    /// One of two with a name is made; what is left of one that was not completed is in nobody's way.
-    #[test]
-    fn of_snapshots_with_one_name_one_is_made() {
-        let runtime = Runtime::new().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let places = [
-            Place::Url("memory:///snapshots".to_owned()),
-            Place::Folder(folder.path().join("not/there")),
-        ];
-        for place in places {
-            let snapshots = Snapshots::open(&place, runtime.handle().clone()).unwrap();
-            let write = |disk: &dyn Disk, name: &str| {
-                let file = disk.create(name).unwrap();
-                file.write_at(b"x", 0).unwrap();
-                file.sync().unwrap();
-            };
-            // As if the process had ended there.
-            write(&*snapshots.empty_disk("a", "b").unwrap(), "1.rows");
-            let made = snapshots.make("a", "b", |disk| {
-                assert!(disk.names().unwrap().is_empty());
-                write(disk, "2.rows");
-                let again = snapshots.make("a", "b", |_| panic!("two are made"));
-                assert!(matches!(again, Err(Refusal::Exists)), "{again:?}");
-                snapshots.make("a", "c", |_| Ok(())).unwrap();
-                write(disk, MANIFEST);
-                Ok(())
-            });
-            made.unwrap();
-            let again = snapshots.make("a", "b", |_| panic!("there is one"));
-            assert!(matches!(again, Err(Refusal::Exists)), "{again:?}");
-            write(&*snapshots.empty_disk("a", "d").unwrap(), "thesis.txt");
-            let other = snapshots.make("a", "d", |_| panic!("there is something"));
-            assert!(matches!(other, Err(Refusal::Exists)), "{other:?}");
-        }
     }
 }

@@ -1,0 +1,58 @@
+//! Stands in for `bucket` in a program without object stores: every URL is refused.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use lookalike_store::{Disk, DiskFile};
+use tokio::runtime::Handle;
+
+/// A prefix of an object store, which this program cannot have.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket(Infallible);
+
+impl Bucket {
+    /// # Errors
+    /// Always.
+    pub(super) fn open(url: &str, _runtime: Handle) -> Result<Self> {
+        bail!(
+            "'{url}' is the URL of an object store, and this program was built without object stores: \
+             name a directory, or build it with `--features object-store`"
+        )
+    }
+
+    pub(super) fn below(&self, _name: &str) -> Self {
+        match self.0 {}
+    }
+}
+
+impl Disk for Bucket {
+    fn create(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        match self.0 {}
+    }
+
+    fn open(&self, _name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        match self.0 {}
+    }
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        match self.0 {}
+    }
+
+    fn rename(&self, _from: &str, _to: &str) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn remove(&self, _name: &str) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        match self.0 {}
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        match self.0 {}
+    }
+}
