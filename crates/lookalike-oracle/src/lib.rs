@@ -20,9 +20,11 @@
 //! - [`sequence`]: edit distances, common substrings, the cosine
 //! - [`pairs`]: every pair at or above a threshold, exactly
 //! - [`verdict`]: who is kept, by the rule and nothing else
+//! - [`effort`]: how much a test does, in short and in long runs
 //! - [`generate`]: corpora in English and Chinese with planted near-duplicates, from a seed
 
 pub mod document;
+pub mod effort;
 pub mod generate;
 pub mod pairs;
 pub mod sequence;

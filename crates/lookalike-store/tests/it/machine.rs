@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lookalike_oracle::Document as Plain;
+use lookalike_oracle::effort::choose;
 use lookalike_store::{
     Answer, Collection, Content, ErrorKind, OnConflict, Options, Settings, Verdict,
 };
@@ -271,7 +272,7 @@ fn open(disk: &Simulated, options: Options) -> Collection {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    #![proptest_config(ProptestConfig::with_cases(choose(40, 120)))]
 
     #[test]
     fn every_sequence_of_calls_follows_the_rule(
