@@ -67,9 +67,9 @@ impl fmt::Display for Place {
 pub(crate) enum Refusal {
     /// There is one with the name, or one is being made, or there is something else.
     Exists,
-    /// What the disk or the store said.
+    /// The disk or the object store failed.
     Failed(io::Error),
-    /// What the collection said.
+    /// The collection could not be copied.
     NotCopied(lookalike_store::Error),
 }
 

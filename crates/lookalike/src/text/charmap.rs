@@ -77,7 +77,7 @@ pub(super) struct CharMap {
     recipe: Recipe,
 }
 
-/// What a table depends on: the normalisation steps, sorted and each once, and the tokens.
+/// Identifies a table: the normalisation steps, sorted and without repeats, and the kind of token.
 type TableKey = (Vec<Step>, Tokens);
 
 /// The tables that [`CharMap::shared`] made last, the newest first.
