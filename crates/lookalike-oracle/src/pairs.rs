@@ -224,11 +224,16 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effort::choose;
     use crate::generate::{self, Kind};
 
     #[test]
     fn the_join_finds_what_the_double_loop_finds() {
-        for (kind, count) in [(Kind::English, 60), (Kind::Chinese, 60), (Kind::Short, 300)] {
+        for (kind, count) in [
+            (Kind::English, choose(25, 60)),
+            (Kind::Chinese, choose(25, 60)),
+            (Kind::Short, choose(120, 300)),
+        ] {
             let mut texts: Vec<String> = generate::corpus(kind, count, 7)
                 .into_iter()
                 .map(|(_, text)| text)

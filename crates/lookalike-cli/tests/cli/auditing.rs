@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use lookalike_oracle::effort::choose;
 use serde_json::Value;
 
 use crate::plain::similarities;
@@ -145,7 +146,8 @@ fn ninety_intervals_in_a_hundred_hold_the_truth() {
         place.ok(&format!("pairs in.jsonl -o all.tsv --all {method}"));
         let found = found(&place, "all.tsv");
         let recall = mean(&similar, |a, b| found.contains(&(a, b)));
-        let holds = (0..100).filter(|seed| {
+        let seeds = choose(30, 100);
+        let holds = (0..seeds).filter(|seed| {
             let summary = place.summary(&format!(
                 "pairs in.jsonl -o p.tsv {method} --audit=100 --audit-seed {seed}"
             ));
@@ -155,7 +157,10 @@ fn ninety_intervals_in_a_hundred_hold_the_truth() {
             end("low") <= recall && recall <= end("high")
         });
         let covered = holds.count();
-        assert!(covered >= 90, "{covered} with {method}");
+        assert!(
+            covered * 10 >= seeds * 9,
+            "{covered} of {seeds} with {method}"
+        );
     }
 }
 

@@ -706,8 +706,9 @@ fn heads_are_limited_as_they_say_and_counted() {
 fn heads_that_others_may_read_otherwise_are_refused() {
     let place = Place::new();
     let service = service(&place, "");
-    let head =
-        format!("POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+    let head = format!(
+        "POST {INSERT} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    );
     let sent = document("x", "some text").to_string();
     let chunk = format!("{:x}\r\n{sent}\r\n0\r\n\r\n", sent.len());
     for bad in [

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use lookalike_oracle::effort::choose;
 use lookalike_oracle::generate::{self, Kind};
 use lookalike_oracle::{Document, Verdict, all_pairs, verdicts_from_pairs};
 
@@ -36,12 +37,13 @@ fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
 #[test]
 fn the_exact_join_gives_the_verdicts_of_the_definition() {
     let mut all = 0;
-    for (name, documents) in corpora() {
+    for (at, (name, documents)) in corpora().into_iter().enumerate() {
         let place = Place::new();
         written(&place, &documents);
         let texts: Vec<&str> = documents.iter().map(|(_, text)| &text[..]).collect();
         let order: Vec<usize> = (0..texts.len()).collect();
-        for threshold in [0.5, 0.75, 0.9] {
+        let thresholds = [0.5, 0.75, 0.9];
+        for threshold in choose(vec![thresholds[at % 3]], thresholds.to_vec()) {
             let pairs = all_pairs(&texts, 2, threshold);
             let verdicts = verdicts_from_pairs(&order, 0, &pairs);
             let expected: HashMap<_, _> = verdicts
@@ -60,7 +62,7 @@ fn the_exact_join_gives_the_verdicts_of_the_definition() {
             all += found.len();
         }
     }
-    assert!(all > 2000, "{all}");
+    assert!(all > choose(600, 2000), "{all}");
 }
 
 /// By default candidates of long texts are found by sketches: hardly any is missed, and what is

@@ -58,8 +58,8 @@ const TOGETHER: usize = 32 << 20;
 /// Bytes that a walk takes for a text beside the text itself: its sketch, its place, its keys.
 const BESIDE_A_TEXT: u64 = 600;
 
-/// Repeats that wait for the verdicts of their component.
-const WAITING: usize = 1 << 16;
+/// Repeats that wait for the verdicts of their component. Tests need fewer documents with a lower one.
+pub(super) const WAITING: usize = if cfg!(test) { 1 << 9 } else { 1 << 16 };
 
 /// Walks through components. Documents come component by component; those of one component in any
 /// order, except that repeats of a text come after all that have texts.

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lookalike_oracle::effort::choose;
+
 use super::gather::Limits;
 use super::settle::{Again, AtHand};
 use super::*;
@@ -395,7 +397,8 @@ fn the_result_is_that_of_one_machine() {
     ];
     let (mut removed, mut crowded, mut split) = (0, 0, 0);
     for (at, settings) in cases.into_iter().enumerate() {
-        for length in [12, 90, 300] {
+        let lengths = [12, 90, 300];
+        for length in choose(vec![lengths[at % 3]], lengths.to_vec()) {
             let documents = corpus(&mut random, 250, length);
             let setup = setup(settings, firsts[(at + length) % 4]);
             let expected = alone(&setup, &documents);
@@ -408,7 +411,8 @@ fn the_result_is_that_of_one_machine() {
             }
         }
     }
-    assert!(removed > 1000 && crowded > 1000 && split > 100);
+    let wanted = choose(300, 1000);
+    assert!(removed > wanted && crowded > wanted && split > 100);
 }
 
 #[test]
@@ -423,7 +427,8 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
     let template = words(&mut random, length);
     // So many own words that pairs share bands but do not match; few, so that they match.
     for (own, crowds) in [(85, true), (2, false)] {
-        let documents: Vec<Held> = (0..1500)
+        let count = choose(600, 1500);
+        let documents: Vec<Held> = (0..count)
             .map(|at| {
                 let mut text = template[own..].to_vec();
                 text.extend(words(&mut random, own));
@@ -442,8 +447,8 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
         let (found, hot) = distributed(&setup, &documents, cut);
         let expected = alone(&setup, &documents);
         assert_eq!(found.removed, expected.removed);
-        assert_eq!(hot.crowded > 500, crowds, "{hot:?}");
-        assert_eq!(expected.removed.len() > 1000, !crowds);
+        assert_eq!(hot.crowded > count / 3, crowds, "{hot:?}");
+        assert_eq!(expected.removed.len() > count * 2 / 3, !crowds);
     }
 }
 
@@ -461,7 +466,9 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
     for (at, text) in texts.iter().enumerate() {
         documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
     }
-    for at in 0..70_000 {
+    // More than wait for the verdicts of a component.
+    let repeats = 2 * super::settle::WAITING;
+    for at in 0..repeats {
         let id = if at % 3 == 0 {
             format!("1{at:06}")
         } else {
@@ -472,7 +479,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
     let (found, _) = distributed(&setup, &documents, CUTS[1]);
     let expected = alone(&setup, &documents);
     assert_eq!(found.removed, expected.removed);
-    assert!(expected.removed.len() >= 70_000);
+    assert!(expected.removed.len() >= repeats);
 }
 
 #[test]

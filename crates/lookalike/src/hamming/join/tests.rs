@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use lookalike_oracle::effort::choose;
+
 use super::*;
 use crate::hamming::code::low_bits;
 use crate::hamming::scan::scan;
@@ -177,12 +179,12 @@ fn check<C: Code>(bits: u32, distances: &[u32], length: u64) {
 #[test]
 fn equals_the_scan() {
     for bits in [1, 2, 8, 20, 33, 63, 64] {
-        check::<u64>(bits, &(0..=16).collect::<Vec<_>>(), 200);
+        check::<u64>(bits, &(0..=16).collect::<Vec<_>>(), choose(70, 200));
     }
     for bits in [65, 100, 127, 128] {
-        check::<u128>(bits, &[0, 1, 3, 5, 7, 11, 16], 200);
+        check::<u128>(bits, &[0, 1, 3, 5, 7, 11, 16], choose(70, 200));
     }
-    check::<u128>(40, &[0, 2, 3], 700);
+    check::<u128>(40, &[0, 2, 3], choose(250, 700));
 }
 
 fn tunings() -> Vec<Tuning> {
@@ -259,7 +261,7 @@ fn tuned<C: Code>(codes: &[C], distance: Distance, cpu: Cpu, tuning: Tuning) -> 
 
 #[test]
 fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
-    for bits in [8, 9, 10] {
+    for bits in 8..=choose(8, 10) {
         let codes: Vec<u64> = (0..1 << bits).collect();
         // Spread over 64 bits, the pieces of keys lie apart.
         let spread: Vec<u64> = codes
@@ -294,7 +296,7 @@ fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
 #[test]
 fn every_tuning_and_instruction_set_finds_the_same() {
     for distance in [0, 1, 3, 8] {
-        for (name, list) in lists(64, distance, 150) {
+        for (name, list) in lists(64, distance, choose(60, 150)) {
             let mut codes: Vec<u64> = list.iter().map(|&code| code as u64).collect();
             codes.sort_unstable();
             codes.dedup();

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use lookalike_oracle::effort::choose;
+
 use super::*;
 use crate::hamming::code::low_bits;
 use crate::hamming::plan::Request;
@@ -138,34 +140,34 @@ fn check_all(bits: u32, distance: u32, count: usize) {
 #[test]
 fn every_plan_equals_the_scan_at_64_bits() {
     for distance in 0..=4 {
-        check_all(64, distance, 500);
+        check_all(64, distance, choose(120, 500));
     }
     for distance in 5..=7 {
-        check_all(64, distance, 150);
+        check_all(64, distance, choose(50, 150));
     }
 }
 
 #[test]
 fn every_plan_equals_the_scan_at_128_bits() {
     for distance in [3, 7] {
-        check_all(128, distance, 200);
+        check_all(128, distance, choose(60, 200));
     }
     for distance in [0, 1, 2, 4, 5, 6, 8, 9, 12, 16] {
-        check_all(128, distance, 50);
+        check_all(128, distance, choose(15, 50));
     }
 }
 
 #[test]
 fn every_plan_equals_the_scan_at_odd_widths() {
     for (bits, distance) in [(8, 2), (9, 0), (20, 3), (33, 1), (63, 3), (65, 3), (100, 2)] {
-        check_all(bits, distance, 250);
+        check_all(bits, distance, choose(80, 250));
     }
 }
 
 #[test]
 fn great_distances_equal_the_scan() {
     for distance in 8..=16 {
-        check_all(64, distance, 20);
+        check_all(64, distance, choose(7, 20));
     }
 }
 
@@ -268,7 +270,7 @@ fn contradictory_files_are_refused_or_harmless() {
     let codes: Vec<_> = (0..400).map(|seed| mix(seed % 350) & !0xffff).collect();
     for plan in Plan::all(&request(400, 64, 3)).unwrap() {
         let file = written(&Segment::build(&plan, &codes[..]).unwrap());
-        for seed in 0..60 {
+        for seed in 0..choose(20, 60) {
             let mut other = file.clone();
             let at = file::body(&file) + mix(seed) as usize % (file.len() - file::body(&file));
             other[at] = mix(seed + 1) as u8;
@@ -304,11 +306,12 @@ fn a_limit_cuts_and_says_so() {
 
 #[test]
 fn without_a_distance_all_that_share_a_block_are_found() {
-    let codes: Vec<_> = (0..600)
+    let count = choose(200, 600);
+    let codes: Vec<_> = (0..count)
         .map(|seed| mix(seed) & 0x00ff_00ff_0f0f_f0f0)
         .collect();
     for name in ["blocks", "permuted"] {
-        let plan = Plan::named(name, &request(600, 64, 3)).unwrap();
+        let plan = Plan::named(name, &request(count as usize, 64, 3)).unwrap();
         let segment = Segment::build(&plan, &codes[..]).unwrap();
         let search = Search {
             distance: None,

@@ -13,6 +13,7 @@ use icu_properties::props::{
     WhiteSpace,
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
+use lookalike_oracle::effort::choose;
 use proptest::prelude::*;
 
 use super::compose::{combining_class, compose, decompose, nfc};
@@ -221,7 +222,8 @@ fn composing_characters_are_those_that_can_act_on_what_precedes_them() {
 fn other_characters_are_normalised_one_by_one() {
     let before = chars("a\u{323}\u{301}ー\u{9c7}\u{d46}\u{1100}\u{ac00}\u{113c2}");
     let normalized: Vec<Vec<char>> = (1..=before.len()).map(|n| icu_nfkc(&before[..n])).collect();
-    for c in code_points().filter(|&c| !is_composing(c)) {
+    let others = code_points().filter(|&c| !is_composing(c));
+    for c in others.step_by(choose(7, 1)) {
         let alone = icu_nfkc(&[c]);
         for (n, expected) in normalized.iter().enumerate() {
             let together = icu_nfkc(&[&before[..=n], &[c]].concat());
