@@ -199,7 +199,7 @@ fn features_that_are_given_all_vote_in_doubles() {
     let simhash = SimHasher::new(&recipe.simhash, analyzer.cpu());
     let expected = vote(&[("渡口", 1), ("清早", 3), ("x", 1)]);
     assert_eq!(simhash.original(&analysis), Some(expected.into()));
-    let hashes = features.map(|(word, _)| lookup3::hash(word.as_bytes()).into());
+    let hashes: [u128; 3] = features.map(|(word, _)| lookup3::hash(word.as_bytes()).into());
     assert_eq!(ballots(&analysis), hashes);
 }
 
