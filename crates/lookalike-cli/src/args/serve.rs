@@ -1,6 +1,6 @@
 //! What can be typed after `serve`, stand in its file, or in the environment: the same everywhere.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -121,7 +121,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// How many connections are open at a time; more wait
+    /// How many connections are open at a time; beyond, only probes are answered
     ///
     /// The default is 1024.
     #[arg(
@@ -133,6 +133,42 @@ pub(crate) struct ServeArgs {
         help_heading = "Limits"
     )]
     pub(crate) connections: Option<usize>,
+
+    /// How many connections one address may have open at a time; 0 limits nothing. Further ones are closed
+    ///
+    /// The default is 256. Of IPv6 the first 64 bits are one address.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_CONNECTIONS_PER_ADDRESS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) connections_per_address: Option<usize>,
+
+    /// How many requests a second one client may make, by its key or else its address; 0 limits nothing
+    ///
+    /// The default is 0. Probes do not count. A client that was idle may make those of a second at once.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_MAX_RATE",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_rate: Option<u32>,
+
+    /// Addresses of proxies, separated by commas: their clients are those that X-Forwarded-For names last
+    ///
+    /// Such an address may have any number of connections.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "LOOKALIKE_TRUSTED_PROXY",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) trusted_proxy: Option<ProxyAddresses>,
 
     /// The largest head of a request, its first line and all headers: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of
     /// 1024); at least 8Ki
@@ -173,7 +209,8 @@ pub(crate) struct ServeArgs {
 
     /// Bytes of documents that wait for their answers; beyond, requests are told to come again
     ///
-    /// The default is 256Mi. Answers that clients have not taken may have as many.
+    /// The default is 256Mi. One client holds at most eight times what is left to others. Answers that
+    /// clients have not taken may have as many.
     #[arg(
         long,
         value_name = "SIZE",
@@ -198,7 +235,7 @@ pub(crate) struct ServeArgs {
 
     /// How long a body may bring less than 1 KiB, and a client take nothing of its answer
     ///
-    /// The default is 30s.
+    /// The default is 30s. After that both go on at 32 KiB a second at least.
     #[arg(
         long,
         value_name = "DURATION",
@@ -274,6 +311,11 @@ impl ServeArgs {
             tls_cert: self.tls_cert.or(other.tls_cert),
             tls_key: self.tls_key.or(other.tls_key),
             connections: self.connections.or(other.connections),
+            connections_per_address: self
+                .connections_per_address
+                .or(other.connections_per_address),
+            max_rate: self.max_rate.or(other.max_rate),
+            trusted_proxy: self.trusted_proxy.or(other.trusted_proxy),
             max_header: self.max_header.or(other.max_header),
             max_document: self.max_document.or(other.max_document),
             max_body: self.max_body.or(other.max_body),
@@ -308,6 +350,34 @@ impl FromStr for Listen {
 }
 
 impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// Addresses, as typed with commas between them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ProxyAddresses(pub(crate) Vec<IpAddr>);
+
+impl FromStr for ProxyAddresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let addresses = text.split(',').map(|address| {
+            let address = address.trim();
+            let parsed: Result<IpAddr, _> = address.parse();
+            parsed.map(|it| it.to_canonical()).map_err(|_| {
+                format!("'{address}' is no address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
+            })
+        });
+        addresses.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl TryFrom<String> for ProxyAddresses {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

@@ -20,7 +20,7 @@ use crate::args::{
 };
 use crate::output::{Printer, about, count, plural, visible};
 use crate::progress::Reporter;
-use crate::serve::{read_settings, write_settings};
+use crate::serve::{make_files_private, read_settings, write_settings};
 use crate::snapshots::with_snapshot;
 
 /// So many findings are told; the rest are counted.
@@ -36,9 +36,15 @@ pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
     match &args.command {
         StoreCommand::Verify(args) => verify(args),
         StoreCommand::Repair(args) => repair(args),
-        StoreCommand::Restore(args) => restore(args),
+        StoreCommand::Restore(args) => {
+            make_files_private();
+            restore(args)
+        }
         StoreCommand::Export(args) => export(args),
-        StoreCommand::Import(args) => import(args),
+        StoreCommand::Import(args) => {
+            make_files_private();
+            import(args)
+        }
     }
 }
 

@@ -135,6 +135,17 @@ impl Keys {
         }
     }
 
+    /// Finds the key of a request among those that are known: the position of the last one that is the same.
+    pub(super) fn position(&self, headers: &HeaderMap) -> Option<u32> {
+        let key = bearer(headers)?;
+        let hash: [u8; 32] = Sha256::digest(key).into();
+        let mut found = u32::MAX;
+        for (at, (_, known)) in (0..).zip(&self.known) {
+            found.conditional_assign(&at, known.ct_eq(&hash) & long_enough(key));
+        }
+        (found != u32::MAX).then_some(found)
+    }
+
     /// The highest role that a key has; all known keys are compared.
     fn role_of(&self, key: &[u8]) -> Option<Role> {
         let hash: [u8; 32] = Sha256::digest(key).into();

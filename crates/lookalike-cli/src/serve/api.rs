@@ -2,6 +2,7 @@
 //! at `/` are made from it.
 
 use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +17,8 @@ use axum::routing::{MethodFilter, on};
 use axum::{RequestPartsExt, Router};
 
 use super::access::{Role, check_host};
+use super::byte_budget::ClientId;
+use super::connections::PeerAddress;
 use super::problem::{Code, Problem};
 use super::reply::Parameters;
 use super::{Service, documents, itself, manage, texts};
@@ -49,6 +52,11 @@ const VERSIONED: &str = "/v1/";
 
 /// Paths of calls that say how the service is.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// Returns `true` for the paths that load balancers ask for.
+pub(super) fn is_probe(path: &str) -> bool {
+    PROBES.contains(&path)
+}
 
 const ONE: bool = false;
 const ONE_OR_MANY: bool = true;
@@ -154,6 +162,9 @@ pub(super) struct GoesOn;
 pub(super) struct Asked {
     pub(super) service: Arc<Service>,
     pub(super) timed: Timed,
+    pub(super) client: ClientId,
+    /// The caller may see names of collections.
+    pub(super) may_read: bool,
     path: Vec<(String, String)>,
     pub(super) query: Option<String>,
     pub(super) headers: HeaderMap,
@@ -282,7 +293,13 @@ async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Pr
     if service.config.only_loopback && !is_bare_probe(call, &parts) {
         check_host(&parts.headers, &parts.uri)?;
     }
-    service.config.keys.check(&parts.headers, call.role)?;
+    let keys = &service.config.keys;
+    keys.check(&parts.headers, call.role)?;
+    let client = client_of(service, &parts);
+    if !is_probe(call.path) && !service.rate.allows(client, timed.started) {
+        let detail = "more requests a second than one client may make: send fewer, or more documents in each";
+        return Err(Problem::new(Code::TooManyRequests, detail));
+    }
     check_escapes(parts.uri.path())?;
     if call.path.starts_with(VERSIONED) {
         Parameters::read(parts.uri.query(), call.parameters)?;
@@ -295,6 +312,8 @@ async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Pr
     Ok(Asked {
         service: Arc::clone(service),
         timed: timed.clone(),
+        client,
+        may_read: keys.check(&parts.headers, Role::Read).is_ok(),
         path: path.collect(),
         query: parts.uri.query().map(str::to_owned),
         headers: parts.headers,
@@ -302,10 +321,31 @@ async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Pr
     })
 }
 
+/// Identifies the client of a request: by its key, or by its address. A trusted proxy names the address in
+/// the last entry of `X-Forwarded-For`, which it has added itself.
+fn client_of(service: &Service, parts: &Parts) -> ClientId {
+    if let Some(key) = service.config.keys.position(&parts.headers) {
+        return ClientId::Key(key);
+    }
+    let peer = parts.extensions.get::<PeerAddress>();
+    // Every request has come over a connection.
+    let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
+    let named = service.config.trusts(peer).then(|| {
+        let forwarded = parts
+            .headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .next_back()?;
+        let last = forwarded.to_str().ok()?.rsplit(',').next()?;
+        last.trim().parse().ok()
+    });
+    ClientId::from_address(named.flatten().unwrap_or(peer))
+}
+
 /// Whether a request is what a load balancer asks in HTTP/1.0, which has no `Host`; a browser always sends one.
 fn is_bare_probe(call: &Call, parts: &Parts) -> bool {
     let names_none = parts.uri.authority().is_none() && !parts.headers.contains_key(header::HOST);
-    PROBES.contains(&call.path) && parts.version == Version::HTTP_10 && names_none
+    is_probe(call.path) && parts.version == Version::HTTP_10 && names_none
 }
 
 /// Checks that every `%` of a path has two hexadecimal digits behind it: such an id was meant otherwise.

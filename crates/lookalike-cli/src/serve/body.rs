@@ -1,7 +1,8 @@
 //! Bodies of requests as they come: expanded, within limits, and in time.
 //!
 //! Compressed bodies are expanded a piece at a time, so memory does not depend on what a body claims to
-//! be. A body that brings less than a kibibyte in the time given is cut off. What comes of one after it has
+//! be, and other requests run between two pieces. A body that expands to more than [`MOST_EXPANDED`] times
+//! what has come is refused, because a small request must not cost much time. A body that brings less than a kibibyte in the time given is cut off. What comes of one after it has
 //! been given up is dropped for a while, since a client that has not sent everything may not read yet.
 
 use std::io::{self, BufRead, Read};
@@ -13,12 +14,21 @@ use bytes::Bytes;
 use flate2::bufread::MultiGzDecoder;
 use http_body_util::BodyExt;
 use hyper::body::Body as _;
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::problem::{Code, Problem};
 
 /// What is expanded at a time.
 const PIECE: usize = 64 << 10;
+
+/// How many times its size a body may expand to, once it has expanded to more than [`FREELY_EXPANDED`].
+const MOST_EXPANDED: u64 = 250;
+const FREELY_EXPANDED: u64 = 4 << 20;
+
+/// Bytes a second that a body brings on average, and that a client takes of its answer, after the time
+/// that it may be silent.
+pub(super) const LEAST_RATE: u64 = 32 << 10;
 
 /// What some programs begin a text with, to say that it is UTF-8.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -45,6 +55,9 @@ pub(super) struct Reader {
     most: u64,
     /// Whether more has come.
     over: bool,
+    /// Bytes that have come, as they were sent.
+    received: u64,
+    begun: Instant,
     patience: Duration,
     deadline: Option<Instant>,
     /// Bytes since the deadline was set.
@@ -80,6 +93,8 @@ impl Reader {
             left: most,
             most,
             over: false,
+            received: 0,
+            begun: Instant::now(),
             patience,
             deadline: None,
             brought: 0,
@@ -133,9 +148,15 @@ impl Reader {
             if self.over {
                 return Err(too_large("the body", self.most));
             }
+            if !matches!(self.decoder, Decoder::Plain) {
+                // Expanding never waits by itself: without this, one body would keep a thread to itself.
+                yield_now().await;
+            }
             let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
             if let Some(piece) = piece {
-                return Ok(Some(self.within_limit(piece)));
+                let piece = self.within_limit(piece);
+                self.check_expansion()?;
+                return Ok(Some(piece));
             }
             let Some(bytes) = self.frame().await? else {
                 let last = self.decoder.end(&mut self.buffer).map_err(malformed)?;
@@ -146,6 +167,28 @@ impl Reader {
                 Some(feed) => feed.waiting = bytes,
             }
         }
+    }
+
+    /// Refuses a body that expands to far more than was sent.
+    fn check_expansion(&self) -> Result<(), Problem> {
+        let expanded = self.most - self.left;
+        if expanded <= FREELY_EXPANDED.max(MOST_EXPANDED * self.received) {
+            return Ok(());
+        }
+        let detail = format!(
+            "the body expands to more than {MOST_EXPANDED} times the {} bytes that were sent: send it \
+             uncompressed",
+            self.received
+        );
+        Err(Problem::new(Code::TooLarge, detail))
+    }
+
+    /// Refuses a body that has brought too little for the time since its first byte was asked for.
+    ///
+    /// # Errors
+    /// If that is so.
+    pub(super) fn check_rate(&self, bytes: usize) -> Result<(), Problem> {
+        check_rate(self.begun, self.patience, bytes)
     }
 
     /// From now on nothing is waited for until the next piece is asked for.
@@ -183,10 +226,28 @@ impl Reader {
                 && !bytes.is_empty()
             {
                 self.brought += bytes.len() as u64;
+                self.received += bytes.len() as u64;
                 return Ok(Some(bytes));
             }
         }
     }
+}
+
+/// Refuses what has brought less than [`LEAST_RATE`] since it began, beyond the time it may be silent.
+///
+/// # Errors
+/// If that is so.
+pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Result<(), Problem> {
+    let allowed = patience + Duration::from_secs_f64(bytes as f64 / LEAST_RATE as f64);
+    let elapsed = begun.elapsed();
+    if elapsed <= allowed {
+        return Ok(());
+    }
+    let detail = format!(
+        "{bytes} bytes took {:.0} s: at least {LEAST_RATE} bytes a second are expected",
+        elapsed.as_secs_f64()
+    );
+    Err(Problem::new(Code::TooSlow, detail))
 }
 
 pub(super) fn too_large(what: &str, most: u64) -> Problem {

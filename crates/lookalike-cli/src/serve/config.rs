@@ -2,13 +2,14 @@
 //!
 //! What is typed wins over the environment, that over the file, and that over the usual.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::access::Keys;
+use super::byte_budget::ByteBudget;
 use crate::args::{LogFormat, LogLevel, Period, ServeArgs, Size};
 use crate::output::about;
 use crate::settings;
@@ -23,6 +24,8 @@ pub(super) struct Config {
     pub(super) keys: Keys,
     /// Whether requests must name the service by a loopback address.
     pub(super) only_loopback: bool,
+    /// Addresses that name the client of a request.
+    trusted_proxies: Vec<IpAddr>,
     /// The certificate and its key.
     pub(super) tls: Option<(PathBuf, PathBuf)>,
     pub(super) limits: Limits,
@@ -33,6 +36,10 @@ pub(super) struct Config {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     pub(super) connections: usize,
+    /// Open connections of one address; `None` limits nothing.
+    pub(super) per_address: Option<usize>,
+    /// Requests a second of one client; `None` limits nothing.
+    pub(super) rate: Option<u32>,
     pub(super) header: usize,
     pub(super) document: u64,
     pub(super) body: u64,
@@ -86,6 +93,7 @@ impl Config {
         }
         Ok(Self {
             only_loopback: keys.is_empty() && !whoever,
+            trusted_proxies: args.trusted_proxy.clone().map_or(Vec::new(), |it| it.0),
             data,
             listen,
             snapshots: args.snapshots.clone(),
@@ -98,6 +106,18 @@ impl Config {
                 args.log_format.unwrap_or(LogFormat::Text),
             ),
         })
+    }
+}
+
+impl Config {
+    /// Returns `true` if requests from an address name their client.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        self.trusted_proxies.contains(&peer)
+    }
+
+    /// Returns how many connections an address may have; a proxy has those of all its clients.
+    pub(super) fn connections_of(&self, peer: IpAddr) -> Option<usize> {
+        self.limits.per_address.filter(|_| !self.trusts(peer))
     }
 }
 
@@ -145,6 +165,8 @@ impl Limits {
         };
         let limits = Self {
             connections: args.connections.unwrap_or(1024),
+            per_address: Some(args.connections_per_address.unwrap_or(256)).filter(|&it| it > 0),
+            rate: args.max_rate.filter(|&it| it > 0),
             header: size("max-header", args.max_header, 32 * KIB, (8 * KIB, MIB))? as usize,
             document: size(
                 "max-document",
@@ -167,10 +189,11 @@ impl Limits {
                 bail!("--{name} is 0: give a length of time, such as 20s");
             }
         }
-        if limits.queue as u64 <= limits.document {
+        // What a single client may hold must take a whole document.
+        if ByteBudget::share_of(limits.queue) as u64 <= limits.document {
             bail!(
-                "--max-queue is {} bytes, and a document may have {}: give a larger queue or smaller \
-                 documents",
+                "--max-queue is {} bytes, of which one client may hold 8/9, and a document may have {}: give a \
+                 larger queue or smaller documents",
                 limits.queue,
                 limits.document
             );

@@ -3,25 +3,32 @@
 //! The accept loop is our own, since what keeps a connection from being held for ever is set on each:
 //! the time for a head, the size of a head, and that an answer is taken.
 //!
+//! One address has at most `--connections-per-address`; further connections of it are closed at once. When
+//! all places are taken, some in reserve ([`RESERVED`]) still answer probes, so that a load balancer sees a
+//! busy service and not a dead one.
+//!
 //! A connection that ends before a request has been read goes on reading for a while: whoever closes a
 //! socket with bytes in it that were not read takes from the other side what that has not read yet, and a
 //! client that sends everything first would never see why it was refused.
 
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context as Polling, Poll, ready};
 use std::time::Duration;
 
 use anyhow::Result;
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{HeaderValue, Request, Response, header};
 use bytes::Bytes;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -31,15 +38,18 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::Service;
-use super::body::{DROPPED, DROPPING};
+use super::api::{GoesOn, is_probe};
+use super::body::{DROPPED, DROPPING, LEAST_RATE};
+use super::byte_budget::network_of;
+use super::problem::{Code, Problem};
 use crate::output::about;
 
 /// How long nothing is accepted after the system has refused a connection, as it does when there are too
@@ -48,6 +58,72 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes of a head that are read beyond twice the limit: blanks around values do not count.
 const UNCOUNTED: usize = 8 << 10;
+
+/// Connections beyond `--connections` that are open at a time for probes alone.
+const RESERVED: usize = 32;
+
+/// How long a connection in reserve may take for a head, and be idle.
+const RESERVED_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The address of the other side of a connection, as an extension of its requests.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerAddress(pub(super) IpAddr);
+
+/// Open connections by address.
+#[derive(Default)]
+struct AddressCounts(Mutex<HashMap<IpAddr, usize>>);
+
+impl AddressCounts {
+    /// Counts a connection of an address, unless it has `most` already; `None` limits nothing.
+    fn enter(self: &Arc<Self>, address: IpAddr, most: Option<usize>) -> Option<CountedAddress> {
+        let network = network_of(address);
+        let mut counts = self.counts();
+        let count = counts.entry(network).or_default();
+        if most.is_some_and(|most| *count >= most) {
+            return None;
+        }
+        *count += 1;
+        Some(CountedAddress {
+            counts: Arc::clone(self),
+            network,
+        })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // Every change is complete.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that counts for its address until this is dropped.
+struct CountedAddress {
+    counts: Arc<AddressCounts>,
+    network: IpAddr,
+}
+
+impl Drop for CountedAddress {
+    fn drop(&mut self) {
+        let mut counts = self.counts.counts();
+        if let Some(count) = counts.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.network);
+            }
+        }
+    }
+}
+
+/// Waits for a place for a connection: one of the usual ones, or while these are taken one in reserve.
+async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (Place, bool) {
+    tokio::select! {
+        biased;
+        place = Arc::clone(room).acquire_owned() => (place.ok(), false),
+        place = Arc::clone(reserve).acquire_owned() => (place.ok(), true),
+    }
+}
+
+/// A place of a connection, which is free again when this is dropped.
+type Place = Option<OwnedSemaphorePermit>;
 
 /// Accepts until `stop`, then lets what has begun come to its end; `enough` ends the wait.
 pub(super) async fn serve(
@@ -59,20 +135,35 @@ pub(super) async fn serve(
     enough: impl Future<Output = &'static str>,
 ) {
     let graceful = GracefulShutdown::new();
-    let room = Arc::new(Semaphore::new(service.config.limits.connections));
+    let limits = service.config.limits;
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let reserve = Arc::new(Semaphore::new(RESERVED));
+    let addresses = Arc::new(AddressCounts::default());
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
+            // Room may come while nothing is accepted, so a place in reserve is only taken with a connection.
+            let (waiting, _) = find_place(&room, &reserve).await;
+            let accepted = listener.accept().await;
+            drop(waiting);
+            let place = find_place(&room, &reserve).await;
+            (place, accepted)
         };
-        let (place, accepted) = tokio::select! {
+        let ((place, is_reserved), accepted) = tokio::select! {
             accepted = accepted => accepted,
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
+                let address = peer.ip().to_canonical();
+                let most = service.config.connections_of(address);
+                let Some(counted) = addresses.enter(address, most) else {
+                    service.metrics.refused_connections.fetch_add(1, Relaxed);
+                    continue;
+                };
                 let connection = Connection {
+                    address,
+                    is_reserved,
                     tls: tls.clone(),
                     router: router.clone(),
                     service: Arc::clone(service),
@@ -80,7 +171,7 @@ pub(super) async fn serve(
                 };
                 tokio::spawn(async move {
                     connection.serve(stream).await;
-                    drop(place);
+                    drop((place, counted));
                 });
             }
             Err(error) => {
@@ -100,6 +191,9 @@ pub(super) async fn serve(
 
 /// What a connection needs.
 struct Connection {
+    address: IpAddr,
+    /// It answers probes alone.
+    is_reserved: bool,
     tls: Option<TlsAcceptor>,
     router: Router,
     service: Arc<Service>,
@@ -128,8 +222,16 @@ impl Connection {
         let Some(tls) = self.tls.clone() else {
             return self.speak(stream, unread).await;
         };
-        let shaken = timeout(limits.header_timeout, tls.accept(stream)).await;
+        let shaken = timeout(self.header_timeout(), tls.accept(stream)).await;
         self.speak(shaken.map_err(io::Error::other)??, unread).await
+    }
+
+    fn header_timeout(&self) -> Duration {
+        let timeout = self.service.config.limits.header_timeout;
+        match self.is_reserved {
+            true => timeout.min(RESERVED_TIMEOUT),
+            false => timeout,
+        }
     }
 
     async fn speak(
@@ -140,17 +242,46 @@ impl Connection {
         let limits = self.service.config.limits;
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
-            .header_read_timeout(limits.header_timeout)
+            .header_read_timeout(self.header_timeout())
             // More than is taken, so that it can be said what was sent; see `check_head`.
             .max_buf_size(2 * limits.header + UNCOUNTED);
         let router = TowerToHyperService::new(self.router);
-        let service = service_fn(move |request: Request<Incoming>| {
-            router.call(request.map(|body| Body::new(Watched::new(body, unread.clone()))))
+        let (address, is_reserved) = (self.address, self.is_reserved);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            let refused = is_reserved && !is_probe(request.uri().path());
+            request.extensions_mut().insert(PeerAddress(address));
+            let unread = unread.clone();
+            let request = request.map(|body| Body::new(Watched::new(body, unread.clone())));
+            let answer = router.call(request);
+            async move {
+                let response = match refused {
+                    true => no_place().response(),
+                    false => answer.await?,
+                };
+                Ok::<_, Infallible>(close_if_unread(response, &unread))
+            }
         });
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let watched = self.watcher.watch(connection);
         watched.await.map_err(io::Error::other)
     }
+}
+
+/// The answer to all but probes while every place is taken.
+fn no_place() -> Problem {
+    let detail = "the service has as many connections as it takes: come again";
+    Problem::new(Code::Busy, detail)
+}
+
+/// Announces that the connection closes where the body of a request has not been read: a client that sends
+/// its next request on it would get no answer.
+fn close_if_unread(mut response: Response<Body>, unread: &Unread) -> Response<Body> {
+    let is_read_later = response.extensions().get::<GoesOn>().is_some();
+    if unread.0.load(Relaxed) && !is_read_later {
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Whether a connection ended because a head was none that can be read.
@@ -206,6 +337,10 @@ struct Patient<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
+    /// When the wait began, and how long it may last. What is taken lengthens that for the next one, up to
+    /// `patience`, so that a client that takes a little at a time does not hold its answer for ever.
+    waiting_since: Instant,
+    allowance: Duration,
     unread: Unread,
     /// Bytes that were dropped, and when that is enough.
     dropped: usize,
@@ -218,6 +353,8 @@ impl<S> Patient<S> {
             stream,
             patience,
             waiting: None,
+            waiting_since: Instant::now(),
+            allowance: patience,
             unread,
             dropped: 0,
             dropping: None,
@@ -231,15 +368,31 @@ impl<S> Patient<S> {
         context: &mut Polling<'_>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.waiting = None;
+            if self.waiting.take().is_some() {
+                let waited = self.waiting_since.elapsed();
+                self.allowance = self.allowance.saturating_sub(waited);
+            }
             return written;
         }
-        let patience = self.patience;
+        let allowance = self.allowance;
+        if self.waiting.is_none() {
+            self.waiting_since = Instant::now();
+        }
         let waiting = self
             .waiting
-            .get_or_insert_with(|| Box::pin(sleep(patience)));
+            .get_or_insert_with(|| Box::pin(sleep(allowance)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S> Patient<S> {
+    /// Adds to the time that the client may let wait what it has earned by taking bytes.
+    fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
+        if let Poll::Ready(Ok(bytes)) = written {
+            let earned = Duration::from_secs_f64(*bytes as f64 / LEAST_RATE as f64);
+            self.allowance = (self.allowance + earned).min(self.patience);
+        }
     }
 }
 
@@ -280,7 +433,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.in_time(written, context)
+        let written = self.in_time(written, context);
+        self.count_written(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -289,7 +444,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.in_time(written, context)
+        let written = self.in_time(written, context);
+        self.count_written(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

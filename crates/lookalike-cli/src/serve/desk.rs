@@ -13,8 +13,9 @@ use lookalike::plan::Measure;
 use lookalike::text::Scratch;
 use lookalike_store::{Admitted, Answer, Collection, Content, Document, Error, Prepared, Verdict};
 use rayon::prelude::*;
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
+use super::byte_budget::HeldBytes;
 use super::problem::{Code, Problem};
 use super::wire;
 
@@ -72,7 +73,7 @@ struct Waiting {
 /// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
 struct Receiver {
     answer: oneshot::Sender<Result<Answer, Problem>>,
-    room: OwnedSemaphorePermit,
+    room: HeldBytes,
 }
 
 /// A document that was not taken, and its id if it has one.
@@ -329,7 +330,7 @@ impl Open {
     pub(super) async fn take(
         self: &Arc<Self>,
         document: Bytes,
-        room: OwnedSemaphorePermit,
+        room: HeldBytes,
     ) -> Result<Answer, Problem> {
         let (answer, answered) = oneshot::channel();
         let answer = Receiver { answer, room };

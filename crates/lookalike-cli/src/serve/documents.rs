@@ -61,13 +61,13 @@ async fn check(asked: Asked, task: Task) -> Answered {
             timed: asked.timed,
             queue: queue.clone(),
             held: asked.service.held.clone(),
-            most_held: limits.queue,
+            client: asked.client,
             longest: limits.document as usize,
             patience: limits.body_timeout,
         };
         return stream.begin();
     }
-    let (document, room) = reply::whole(reader, queue).await?;
+    let (document, room) = reply::whole(reader, queue, asked.client).await?;
     let open = asked.service.collections.get(&collection)?;
     let answer = match task {
         Task::Insert => open.take(document, room).await?,
@@ -177,7 +177,7 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
         );
         return Err(Problem::new(Code::BadRequest, detail));
     }
-    reply::long(asked.service, move || {
+    reply::long(asked.service, asked.client, move || {
         let after = after.map(|place| place.0);
         let page = open.collection.clusters(after, count, members);
         let page = page.map_err(|it| open.problem(it))?;
@@ -198,7 +198,7 @@ pub(super) async fn cluster(asked: Asked) -> Answered {
     let parameters = Parameters::read(asked.query.as_deref(), &["after", "members"])?;
     let after: Option<u64> = parameters.get("after", "the `next` of the answer before")?;
     let members = parameters.count("members", MEMBERS.0, MEMBERS.1)?;
-    reply::long(asked.service, move || {
+    reply::long(asked.service, asked.client, move || {
         match open
             .collection
             .cluster(&id, after, members)

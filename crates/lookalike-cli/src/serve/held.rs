@@ -7,7 +7,9 @@ use std::task::{Context, Poll, ready};
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::Frame;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
+
+use super::byte_budget::HeldBytes;
 
 /// What a connection is handed at a time; what it has been handed is not held here any more.
 const PIECE: usize = 64 << 10;
@@ -15,12 +17,12 @@ const PIECE: usize = 64 << 10;
 /// An answer, and its part of the bytes that are held.
 pub(super) struct Held {
     text: Bytes,
-    /// Of its connection, and of the whole service; given back when this is dropped.
-    _room: [Option<OwnedSemaphorePermit>; 2],
+    /// Bytes of the request's own budget, if it has one, and of the whole service's.
+    _room: (Option<HeldBytes>, HeldBytes),
 }
 
 impl Held {
-    pub(super) fn new(text: Bytes, room: [Option<OwnedSemaphorePermit>; 2]) -> Self {
+    pub(super) fn new(text: Bytes, room: (Option<HeldBytes>, HeldBytes)) -> Self {
         Self { text, _room: room }
     }
 }

@@ -16,17 +16,17 @@ pub(super) async fn live(_: Asked) -> Answered {
 }
 
 /// Whether every collection takes documents and is whole as far as is known; 503 while one does not or is
-/// not, with its name.
+/// not, with its name for a caller who may read, and for all others with the number of such collections.
 pub(super) async fn ready(asked: Asked) -> Answered {
     let service = asked.service;
     // Whether there is room is asked of the disk.
-    reply::in_background(move || Ok(readiness(&service.collections.states()))).await
+    reply::in_background(move || Ok(readiness(&service.collections.states(), asked.may_read))).await
 }
 
 /// States in which a collection does not take all documents that it could.
 const UNREADY: [&str; 5] = ["opening", "stopped", "failed", "full", "damaged"];
 
-fn readiness(states: &[(String, State)]) -> Response<Body> {
+fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
     let mut body = json!({ "collections": states.len() });
     for unready in UNREADY {
         body[unready] = json!([]);
@@ -38,6 +38,11 @@ fn readiness(states: &[(String, State)]) -> Response<Body> {
         if let Some(names) = names.and_then(Value::as_array_mut) {
             names.push(name.clone().into());
             ready = false;
+        }
+    }
+    if !may_read {
+        for unready in UNREADY {
+            body[unready] = body[unready].as_array().map_or(0, Vec::len).into();
         }
     }
     body["ready"] = ready.into();

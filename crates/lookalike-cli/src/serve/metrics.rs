@@ -19,6 +19,8 @@ pub(super) struct Metrics {
     unmatched: Call,
     /// Connections that ended with a head that is none.
     pub(super) malformed: AtomicU64,
+    /// Connections beyond those that their address may have.
+    pub(super) refused_connections: AtomicU64,
     pub(super) connections: AtomicU64,
 }
 
@@ -51,6 +53,7 @@ impl Metrics {
             calls: CALLS.iter().map(|_| Call::default()).collect(),
             unmatched: Call::default(),
             malformed: AtomicU64::new(0),
+            refused_connections: AtomicU64::new(0),
             connections: AtomicU64::new(0),
         }
     }
@@ -80,6 +83,11 @@ impl Metrics {
         let help = "Connections that ended with a head that is none, or too large to be read.";
         page.family(name, "counter", help);
         page.sample(name, "", self.malformed.load(Relaxed));
+        let name = "lookalike_refused_connections_total";
+        let help =
+            "Connections that were closed at once because their address has as many as it may.";
+        page.family(name, "counter", help);
+        page.sample(name, "", self.refused_connections.load(Relaxed));
         page.family("lookalike_connections", "gauge", "Open connections.");
         page.sample("lookalike_connections", "", self.connections.load(Relaxed));
         let help = "Bytes of documents that wait for their answers.";

@@ -25,6 +25,7 @@
 mod access;
 mod api;
 mod body;
+mod byte_budget;
 mod collections;
 mod config;
 mod connections;
@@ -37,6 +38,7 @@ mod metrics;
 mod openapi;
 mod problem;
 mod reply;
+mod request_rate;
 mod stream;
 mod texts;
 mod wire;
@@ -60,9 +62,11 @@ use crate::args::{LogFormat, LogLevel, ServeArgs};
 use crate::memory;
 use crate::output::about;
 use crate::snapshots::Snapshots;
+use byte_budget::ByteBudget;
 use collections::Collections;
 use config::Config;
 use metrics::Metrics;
+use request_rate::RequestRate;
 
 /// What all requests share.
 struct Service {
@@ -70,10 +74,12 @@ struct Service {
     collections: Collections,
     metrics: Metrics,
     snapshots: Option<Snapshots>,
-    /// A permit for each byte that may wait.
-    queue: Arc<Semaphore>,
-    /// A permit for each byte of answers that clients have not taken.
-    held: Arc<Semaphore>,
+    /// Bytes of documents that wait for their answers.
+    queue: Arc<ByteBudget>,
+    /// Bytes of answers that clients have not taken.
+    held: Arc<ByteBudget>,
+    /// Requests a second of each client.
+    rate: RequestRate,
     /// A permit for each long answer that may be made at a time.
     turns: Arc<Semaphore>,
     /// A permit for each thread for requests, but one, to look something up where others wait for it.
@@ -92,8 +98,9 @@ impl Service {
             collections: Collections::new(&config.data, options)?,
             metrics: Metrics::new(),
             snapshots: snapshots.transpose()?,
-            queue: Arc::new(Semaphore::new(config.limits.queue)),
-            held: Arc::new(Semaphore::new(config.limits.queue)),
+            queue: ByteBudget::new(config.limits.queue),
+            held: ByteBudget::new(config.limits.queue),
+            rate: RequestRate::new(config.limits.rate),
             turns: Arc::new(Semaphore::new(reply::TURNS)),
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
@@ -102,25 +109,24 @@ impl Service {
 
     /// Bytes that wait for their answers.
     fn queued(&self) -> u64 {
-        self.taken_of(&self.queue)
+        (self.queue.total() - self.queue.free()) as u64
     }
 
     /// Bytes of answers that clients have not taken.
     fn held(&self) -> u64 {
-        self.taken_of(&self.held)
+        (self.held.total() - self.held.free()) as u64
     }
+}
 
-    fn taken_of(&self, budget: &Semaphore) -> u64 {
-        let free = budget.available_permits();
-        self.config.limits.queue.saturating_sub(free) as u64
-    }
+/// Makes files from now on readable by their owner alone, because they hold texts.
+pub(crate) fn make_files_private() {
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
 /// Serves until a signal to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     memory::give_back_later();
-    // Texts are nobody else's to read.
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    make_files_private();
     let config = Config::new(args)?;
     log_to_standard_error(config.log);
     rayon::ThreadPoolBuilder::new()
@@ -185,6 +191,7 @@ async fn serve(config: Config) -> Result<()> {
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hang_up: Signal,
 }
 
 impl Signals {
@@ -192,13 +199,20 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
         })
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                // Many services read their configuration again at this signal, which must not end this one.
+                _ = self.hang_up.recv() => {
+                    tracing::warn!("SIGHUP changes nothing: restart the service to read its files again");
+                }
+            }
         }
     }
 }

@@ -227,6 +227,10 @@ fn list(of: Value) -> Value {
 }
 
 fn schemas() -> Value {
+    // Names of collections for callers who may read, their number for all others.
+    let names_or_count = json!({
+        "oneOf": [list(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
+    });
     let text = json!({ "type": "string" });
     let id = json!({ "type": "string", "minLength": 1, "maxLength": 512 });
     let number = json!({ "type": "integer", "minimum": 0 });
@@ -341,11 +345,11 @@ fn schemas() -> Value {
         "Ready": object(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged"], json!({
             "ready": flag,
             "collections": number,
-            "full": list(text.clone()),
-            "damaged": list(text.clone()),
-            "opening": list(text.clone()),
-            "stopped": list(text.clone()),
-            "failed": list(text.clone()),
+            "full": names_or_count,
+            "damaged": names_or_count,
+            "opening": names_or_count,
+            "stopped": names_or_count,
+            "failed": names_or_count,
         })),
     })
 }

@@ -31,6 +31,7 @@ pub(super) enum Code {
     BadSettings,
     BadDocument,
     Busy,
+    TooManyRequests,
     Damaged,
     Disk,
     NotReady,
@@ -42,7 +43,7 @@ pub(super) enum Code {
 }
 
 impl Code {
-    pub(super) const ALL: [Self; 30] = [
+    pub(super) const ALL: [Self; 31] = [
         Self::BadRequest,
         Self::BadJson,
         Self::BadBody,
@@ -65,6 +66,7 @@ impl Code {
         Self::BadSettings,
         Self::BadDocument,
         Self::Busy,
+        Self::TooManyRequests,
         Self::Damaged,
         Self::Disk,
         Self::NotReady,
@@ -121,6 +123,11 @@ impl Code {
                 "The head of the request is more than is taken",
             ),
             Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::TooManyRequests => (
+                "too_many_requests",
+                429,
+                "The client sends too many requests",
+            ),
             Self::Damaged => ("damaged", 500, "A file is not what was written"),
             Self::Disk => ("disk", 500, "The disk has refused"),
             Self::NotReady => ("not_ready", 503, "The collection is being opened"),
@@ -134,7 +141,7 @@ impl Code {
     /// Seconds after which the same request may do better.
     fn retry_after(self) -> Option<u32> {
         match self {
-            Self::Busy | Self::Stopping => Some(1),
+            Self::Busy | Self::TooManyRequests | Self::Stopping => Some(1),
             Self::NotReady | Self::Deleting => Some(5),
             Self::DiskFull => Some(60),
             _ => None,

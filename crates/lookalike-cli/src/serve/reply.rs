@@ -7,12 +7,12 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use bytes::{Buf, Bytes};
 use serde::Serialize;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::Service;
 use super::api::{Answered, Asked};
 use super::body::{MARK, Reader};
+use super::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use super::held::{self, Held};
 use super::problem::{Code, Problem};
 use super::stream::busy;
@@ -46,6 +46,7 @@ fn as_json(body: Body) -> Response<Body> {
 /// If it is none, or there is no room for it in time.
 pub(super) async fn long(
     service: Arc<Service>,
+    client: ClientId,
     work: impl FnOnce() -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Answered {
     let limits = &service.config.limits;
@@ -53,11 +54,10 @@ pub(super) async fn long(
     // The turn lasts until the answer counts, even if the client goes away.
     let (text, _turn) = in_background(move || (work(), turn)).await;
     let text = text?;
-    let bytes = text.len().min(limits.queue) as u32;
-    let room = Arc::clone(&service.held).acquire_many_owned(bytes);
-    let room = timeout(limits.body_timeout, room).await;
-    let room = room.map_err(|_| busy())?.ok();
-    Ok(as_json(held::body(Held::new(text.into(), [room, None]))))
+    let bytes = text.len().min(limits.queue);
+    let room = timeout(limits.body_timeout, service.held.take(client, bytes)).await;
+    let room = room.map_err(|_| busy())?;
+    Ok(as_json(held::body(Held::new(text.into(), (None, room)))))
 }
 
 /// An answer without a body.
@@ -128,10 +128,7 @@ fn check_charset(parameters: &str) -> Result<(), Problem> {
 ///
 /// # Errors
 /// If it is of another type, too large, too slow, malformed, or too much waits already.
-pub(super) async fn body(
-    asked: Asked,
-    most: u64,
-) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
+pub(super) async fn body(asked: Asked, most: u64) -> Result<(Bytes, HeldBytes), Problem> {
     if kind(&asked.headers)? != Kind::Json {
         let detail = "this takes one JSON object: give application/json";
         return Err(Problem::new(Code::UnsupportedType, detail));
@@ -139,19 +136,16 @@ pub(super) async fn body(
     let service = &asked.service;
     let limits = &service.config.limits;
     let reader = Reader::new(&asked.headers, asked.body, most, limits.body_timeout)?;
-    whole(reader, &service.queue).await
+    whole(reader, &service.queue, asked.client).await
 }
 
 /// The whole of a body, for which there must be room at once.
 pub(super) async fn whole(
     mut reader: Reader,
-    queue: &Arc<Semaphore>,
-) -> Result<(Bytes, OwnedSemaphorePermit), Problem> {
-    let room = |bytes: usize| {
-        let bytes = u32::try_from(bytes).map_err(|_| busy())?;
-        let room = Arc::clone(queue).try_acquire_many_owned(bytes);
-        room.map_err(|_| busy())
-    };
+    queue: &Arc<ByteBudget>,
+    client: ClientId,
+) -> Result<(Bytes, HeldBytes), Problem> {
+    let room = |bytes: usize| queue.try_take(client, bytes).ok_or_else(busy);
     reader.check_stated_length()?;
     let first = reader.piece().await?.unwrap_or_default();
     let mut held = room(first.len())?;
@@ -162,10 +156,20 @@ pub(super) async fn whole(
     let mut next = Some(second);
     while let Some(piece) = next {
         held.merge(room(piece.len())?);
+        reserve_a_little(&mut all, piece.len());
         all.extend_from_slice(&piece);
+        reader.check_rate(all.len())?;
         next = reader.piece().await?;
     }
     Ok((without_mark(all.into()), held))
+}
+
+/// Makes room for more bytes, and for an eighth of what there is: a buffer that doubles would take twice
+/// what the budget counts.
+fn reserve_a_little(buffer: &mut Vec<u8>, bytes: usize) {
+    if buffer.capacity() - buffer.len() < bytes {
+        buffer.reserve_exact(bytes + buffer.len() / 8);
+    }
 }
 
 fn without_mark(mut body: Bytes) -> Bytes {

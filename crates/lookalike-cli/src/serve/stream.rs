@@ -24,11 +24,12 @@ use bytes::Bytes;
 use lookalike::text::Scratch;
 use lookalike_store::{Answer, Prepared};
 use rayon::prelude::*;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 
 use super::api::{GoesOn, Timed};
-use super::body::{MARK, Reader, too_large};
+use super::body::{MARK, Reader, check_rate, too_large};
+use super::byte_budget::{ByteBudget, ClientId, HeldBytes};
 use super::desk::{Open, Refused, Taken};
 use super::held::{Answers, Held};
 use super::problem::{Code, Problem};
@@ -40,6 +41,9 @@ const LINES: usize = 4096;
 
 /// Bytes after which a portion is full.
 const BYTES: usize = 4 << 20;
+
+/// Blank lines of a body that are skipped: they cost time, and nothing is answered to them.
+const BLANK_LINES: u64 = 100_000;
 
 /// Bytes of answers that a client has not taken yet.
 const UNTAKEN: usize = 64 << 20;
@@ -63,10 +67,10 @@ pub(super) struct Stream {
     pub(super) reader: Reader,
     pub(super) timed: Timed,
     /// Bytes that may wait in the whole service.
-    pub(super) queue: Arc<Semaphore>,
-    /// Bytes of answers that the whole service holds, and how many there are of them.
-    pub(super) held: Arc<Semaphore>,
-    pub(super) most_held: usize,
+    pub(super) queue: Arc<ByteBudget>,
+    /// Bytes of answers that the whole service holds.
+    pub(super) held: Arc<ByteBudget>,
+    pub(super) client: ClientId,
     /// The longest line.
     pub(super) longest: usize,
     /// How long it waits for room, and for answers to be taken.
@@ -83,9 +87,9 @@ impl Stream {
         let (sender, answers) = mpsc::unbounded_channel();
         let out = Out {
             sender,
-            room: Arc::new(Semaphore::new(UNTAKEN)),
+            room: ByteBudget::new(UNTAKEN),
             held: Arc::clone(&self.held),
-            most: self.most_held.min(UNTAKEN),
+            client: self.client,
             patience: self.patience,
         };
         tokio::spawn(self.run(out));
@@ -103,6 +107,7 @@ impl Stream {
             reader,
             timed,
             queue,
+            client,
             longest,
             patience,
             ..
@@ -113,8 +118,10 @@ impl Stream {
         let source = Source {
             reader,
             queue,
+            client,
             patience,
             portion: Portion::new(longest),
+            unended_since: None,
         };
         let reading = source.read(&open, portions, &out);
         let preparing = prepare(&open, task, to_prepare, prepared);
@@ -139,8 +146,8 @@ impl Stream {
 
 /// # Errors
 /// If too much waits already.
-pub(super) fn check_room(queue: &Semaphore) -> Result<(), Problem> {
-    match queue.available_permits() {
+pub(super) fn check_room(queue: &ByteBudget) -> Result<(), Problem> {
+    match queue.free() {
         0 => Err(busy()),
         _ => Ok(()),
     }
@@ -170,7 +177,9 @@ struct Portion {
     /// Whether the rest of that line is dropped.
     too_long: bool,
     longest: usize,
-    permits: Option<OwnedSemaphorePermit>,
+    permits: Option<HeldBytes>,
+    /// Blank lines of the body so far.
+    blank_lines: u64,
 }
 
 impl Portion {
@@ -183,6 +192,7 @@ impl Portion {
             too_long: false,
             longest,
             permits: None,
+            blank_lines: 0,
         }
     }
 
@@ -207,6 +217,31 @@ impl Portion {
         piece
     }
 
+    /// Counts the bytes of a piece that the portion would hold, and drops a line that becomes too long with
+    /// it: what is dropped must not wait for room.
+    fn count_kept(&mut self, piece: &[u8]) -> usize {
+        let end = memchr::memchr(b'\n', piece).unwrap_or(piece.len());
+        if !self.too_long && self.bytes.len() - self.begun + end > self.longest {
+            self.bytes.truncate(self.begun);
+            self.too_long = true;
+            self.trim();
+        }
+        match self.too_long {
+            true => piece.len() - end,
+            false => piece.len(),
+        }
+    }
+
+    /// # Errors
+    /// If the body has had more blank lines than are skipped.
+    fn check_blank_lines(&self) -> Result<(), Problem> {
+        if self.blank_lines <= BLANK_LINES {
+            return Ok(());
+        }
+        let detail = format!("the body has more than {BLANK_LINES} blank lines: leave them out");
+        Err(Problem::new(Code::TooLarge, detail))
+    }
+
     fn check_length(&mut self) {
         if self.bytes.len() - self.begun > self.longest {
             self.bytes.truncate(self.begun);
@@ -227,6 +262,8 @@ impl Portion {
                 number: self.number,
                 bytes: (!self.too_long).then_some(line),
             });
+        } else {
+            self.blank_lines += 1;
         }
         self.begun = self.bytes.len();
         self.number += 1;
@@ -238,13 +275,14 @@ impl Portion {
         let mut next = Self {
             number: self.number,
             too_long: self.too_long,
+            blank_lines: self.blank_lines,
             ..Self::new(self.longest)
         };
         next.bytes.extend_from_slice(&self.bytes[self.begun..]);
         if !next.bytes.is_empty()
             && let Some(permits) = &mut self.permits
         {
-            next.permits = permits.split(next.bytes.len().min(permits.num_permits()));
+            next.permits = Some(permits.split(next.bytes.len()));
         }
         std::mem::replace(self, next)
     }
@@ -252,8 +290,8 @@ impl Portion {
     /// Gives back room for what is not kept: ends of lines, blank ones, those that are too long.
     fn trim(&mut self) {
         let held = self.permits.as_mut().and_then(|permits| {
-            let more = permits.num_permits().checked_sub(self.bytes.len())?;
-            permits.split(more)
+            let more = permits.count().checked_sub(self.bytes.len())?;
+            Some(permits.split(more))
         });
         drop(held);
     }
@@ -276,9 +314,12 @@ struct Broken {
 /// The lines of a body.
 struct Source {
     reader: Reader,
-    queue: Arc<Semaphore>,
+    queue: Arc<ByteBudget>,
+    client: ClientId,
     patience: Duration,
     portion: Portion,
+    /// When the line began that has not ended.
+    unended_since: Option<Instant>,
 }
 
 impl Source {
@@ -331,7 +372,9 @@ impl Source {
                 }
                 return Ok(());
             };
-            self.make_room(piece.len(), portions).await?;
+            let kept = self.portion.count_kept(&piece);
+            self.make_room(kept, portions).await?;
+            self.check_line_rate(&piece)?;
             while !piece.is_empty() {
                 piece = self.portion.push(piece);
                 if piece.is_empty() {
@@ -341,7 +384,19 @@ impl Source {
                     self.hand_on(portions).await?;
                 }
             }
+            self.portion.check_blank_lines()?;
         }
+    }
+
+    /// Refuses a line that comes too slowly for the bytes that it holds of the budget.
+    fn check_line_rate(&mut self, piece: &[u8]) -> Result<(), Problem> {
+        if piece.contains(&b'\n') {
+            self.unended_since = None;
+            return Ok(());
+        }
+        let since = *self.unended_since.get_or_insert_with(Instant::now);
+        let bytes = self.portion.bytes.len() - self.portion.begun;
+        check_rate(since, self.patience, bytes)
     }
 
     /// The next piece of the body. While there is none, what was read goes on its way as soon as the
@@ -366,8 +421,7 @@ impl Source {
         bytes: usize,
         portions: &mpsc::Sender<Portion>,
     ) -> Result<(), Problem> {
-        let wanted = u32::try_from(bytes).map_err(|_| busy())?;
-        let mut permits = Arc::clone(&self.queue).try_acquire_many_owned(wanted).ok();
+        let mut permits = self.queue.try_take(self.client, bytes);
         if permits.is_none() {
             self.hand_on(portions).await?;
             self.reader.rest();
@@ -375,8 +429,8 @@ impl Source {
                 true => self.patience,
                 false => UNENDED.min(self.patience),
             };
-            let room = timeout(patience, Arc::clone(&self.queue).acquire_many_owned(wanted));
-            permits = room.await.map_err(|_| busy())?.ok();
+            let room = timeout(patience, self.queue.take(self.client, bytes));
+            permits = Some(room.await.map_err(|_| busy())?);
         }
         match (&mut self.portion.permits, permits) {
             (Some(held), Some(more)) => held.merge(more),
@@ -390,6 +444,8 @@ impl Source {
             return Ok(());
         }
         let portion = self.portion.take();
+        // Time that the service takes is not the client's.
+        self.unended_since = None;
         self.reader.rest();
         portions.send(portion).await.map_err(|_| gone())
     }
@@ -518,11 +574,10 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
 /// Where answers go.
 struct Out {
     sender: mpsc::UnboundedSender<Held>,
-    /// Bytes that this client may leave untaken, and all together.
-    room: Arc<Semaphore>,
-    held: Arc<Semaphore>,
-    /// The most that one answer counts for.
-    most: usize,
+    /// Bytes that this request may leave untaken, and all together.
+    room: Arc<ByteBudget>,
+    held: Arc<ByteBudget>,
+    client: ClientId,
     patience: Duration,
 }
 
@@ -530,11 +585,11 @@ impl Out {
     /// # Errors
     /// If the client has gone away, or takes nothing.
     async fn send(&self, text: Bytes) -> Result<(), ()> {
-        let bytes = text.len().min(self.most) as u32;
+        let bytes = text.len().min(self.held.total()).min(UNTAKEN);
         let room = async {
-            let own = Arc::clone(&self.room).acquire_many_owned(bytes).await;
-            let held = Arc::clone(&self.held).acquire_many_owned(bytes).await;
-            [own.ok(), held.ok()]
+            let own = self.room.take(self.client, bytes).await;
+            let held = self.held.take(self.client, bytes).await;
+            (Some(own), held)
         };
         tokio::select! {
             room = timeout(self.patience, room) => {
@@ -636,17 +691,17 @@ mod tests {
         assert_eq!(&rest[..], b"rest");
     }
 
-    #[tokio::test]
-    async fn bytes_that_wait_are_given_back() {
-        let queue = Arc::new(Semaphore::new(1000));
+    #[test]
+    fn bytes_that_wait_are_given_back() {
+        let queue = ByteBudget::new(1000);
         let mut portion = Portion::new(100);
-        portion.permits = Arc::clone(&queue).try_acquire_many_owned(300).ok();
+        portion.permits = queue.try_take(ClientId::Key(0), 300);
         portion.push(Bytes::from_static(b"line\nbegun"));
         let taken = portion.take();
-        assert_eq!(queue.available_permits(), 700);
+        assert_eq!(queue.free(), 700);
         drop(taken);
-        assert_eq!(queue.available_permits(), 1000 - "begun".len());
+        assert_eq!(queue.free(), 1000 - "begun".len());
         drop(portion);
-        assert_eq!(queue.available_permits(), 1000);
+        assert_eq!(queue.free(), 1000);
     }
 }

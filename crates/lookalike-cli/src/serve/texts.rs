@@ -44,8 +44,9 @@ async fn answer(
 ) -> Answered {
     let service = Arc::clone(&asked.service);
     let most = most.min(service.config.limits.document);
+    let client = asked.client;
     let (body, room) = reply::body(asked, most).await?;
-    reply::long(service, move || {
+    reply::long(service, client, move || {
         let text = work(Fields::read(&body)?);
         drop(room);
         text

@@ -276,7 +276,7 @@ fn what_is_typed_wins_over_the_environment_and_that_over_the_file() {
         ),
         (
             "--data d --max-queue 1Mi",
-            "--max-queue is 1048576 bytes, and a document may have 16777216",
+            "--max-queue is 1048576 bytes, of which one client may hold 8/9, and a document may have 16777216",
         ),
         ("--data d --body-timeout 0s", "--body-timeout is 0"),
         ("--data d --listen nowhere", "--listen"),

@@ -5,6 +5,7 @@
     reason = "helpers of tests stop where the tests stop"
 )]
 
+mod attacks;
 mod auditing;
 mod comparing;
 mod compat;

@@ -199,12 +199,28 @@ impl Connection {
     /// # Errors
     /// If the service is gone.
     pub(crate) fn try_to(address: SocketAddr) -> io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
+        Self::from_stream(TcpStream::connect(address)?)
+    }
+
+    /// Speaks over a socket that is connected.
+    ///
+    /// # Errors
+    /// If its options cannot be set.
+    pub(crate) fn from_stream(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
         Ok(Self {
             stream: BufReader::new(stream),
         })
+    }
+
+    /// Returns `true` if something has come that was not read.
+    pub(crate) fn has_answer(&self) -> bool {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true).unwrap();
+        let peeked = stream.peek(&mut [0]);
+        stream.set_nonblocking(false).unwrap();
+        peeked.is_ok()
     }
 
     /// Writes as much as the service takes.

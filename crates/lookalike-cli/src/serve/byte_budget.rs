@@ -1,0 +1,257 @@
+//! Bytes that requests hold, bounded in all and shared between clients.
+//!
+//! A client may hold up to [`SHARE`] times the bytes that are free after it has taken them. So one that
+//! stalls leaves room for others: alone it gets 8/9 of the budget, and n clients that take all they can
+//! leave 1/(8n + 1) of it. This is the dynamic threshold of shared packet buffers (A. K. Choudhury and
+//! E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). A client that
+//! holds nothing may take all that is free, because a small budget must still take one large document.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// How many times the free bytes a client may hold.
+const SHARE: usize = 8;
+
+/// A client as far as budgets and rates tell clients apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum ClientId {
+    /// The client has a key; its position among the known keys.
+    Key(u32),
+    /// The client has no key. Of an IPv6 address only the network counts: the first 64 bits.
+    Address(IpAddr),
+}
+
+impl ClientId {
+    /// Identifies a client without a key.
+    pub(super) fn from_address(address: IpAddr) -> Self {
+        Self::Address(network_of(address))
+    }
+}
+
+/// Returns an IPv4 address as it is, and the first 64 bits of an IPv6 address.
+pub(super) fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let bits = u128::from(address) >> 64 << 64;
+            IpAddr::V6(bits.into())
+        }
+    }
+}
+
+/// A number of bytes that all requests share.
+pub(super) struct ByteBudget {
+    total: usize,
+    holdings: Mutex<Holdings>,
+    released: Notify,
+}
+
+#[derive(Debug)]
+struct Holdings {
+    free: usize,
+    by_client: HashMap<ClientId, usize>,
+}
+
+impl ByteBudget {
+    pub(super) fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self {
+            total,
+            holdings: Mutex::new(Holdings {
+                free: total,
+                by_client: HashMap::new(),
+            }),
+            released: Notify::new(),
+        })
+    }
+
+    /// Returns how much of a budget a client may hold that is alone.
+    pub(super) fn share_of(total: usize) -> usize {
+        total - total.div_ceil(SHARE + 1)
+    }
+
+    /// Bytes of the whole budget.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Bytes that nobody holds.
+    pub(super) fn free(&self) -> usize {
+        self.holdings().free
+    }
+
+    /// Takes bytes for a client, if they are free and within its share.
+    pub(super) fn try_take(self: &Arc<Self>, client: ClientId, bytes: usize) -> Option<HeldBytes> {
+        let mut holdings = self.holdings();
+        let free = holdings.free.checked_sub(bytes)?;
+        let held = holdings.by_client.get(&client).copied().unwrap_or(0);
+        if held > 0 && held + bytes > free.saturating_mul(SHARE) {
+            return None;
+        }
+        holdings.free = free;
+        if bytes > 0 {
+            *holdings.by_client.entry(client).or_default() += bytes;
+        }
+        Some(HeldBytes {
+            budget: Arc::clone(self),
+            client,
+            bytes,
+        })
+    }
+
+    /// Waits until a client can take bytes. It waits for ever for more than the whole budget.
+    pub(super) async fn take(self: &Arc<Self>, client: ClientId, bytes: usize) -> HeldBytes {
+        loop {
+            let mut released = std::pin::pin!(self.released.notified());
+            // A release between the attempt and the wait must not be missed.
+            released.as_mut().enable();
+            if let Some(held) = self.try_take(client, bytes) {
+                return held;
+            }
+            released.await;
+        }
+    }
+
+    fn give_back(&self, client: ClientId, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let mut holdings = self.holdings();
+        holdings.free += bytes;
+        if let Entry::Occupied(mut held) = holdings.by_client.entry(client) {
+            *held.get_mut() -= bytes;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
+        drop(holdings);
+        self.released.notify_waiters();
+    }
+
+    fn holdings(&self) -> MutexGuard<'_, Holdings> {
+        // A panic ends the process, so no change is left half done.
+        self.holdings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that a client holds; given back when this is dropped.
+pub(super) struct HeldBytes {
+    budget: Arc<ByteBudget>,
+    client: ClientId,
+    bytes: usize,
+}
+
+impl HeldBytes {
+    /// How many bytes are held.
+    pub(super) fn count(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds bytes that the same client holds of the same budget.
+    pub(super) fn merge(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.budget, &other.budget) && self.client == other.client);
+        self.bytes += std::mem::take(&mut other.bytes);
+    }
+
+    /// Splits bytes off, at most all that are held.
+    pub(super) fn split(&mut self, bytes: usize) -> Self {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Self {
+            budget: Arc::clone(&self.budget),
+            client: self.client,
+            bytes,
+        }
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.budget.give_back(self.client, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(last: u8) -> ClientId {
+        ClientId::from_address(IpAddr::from([10, 0, 0, last]))
+    }
+
+    /// Takes bytes one by one until there are none for the client.
+    fn take_all(budget: &Arc<ByteBudget>, client: ClientId) -> Vec<HeldBytes> {
+        std::iter::from_fn(|| budget.try_take(client, 1)).collect()
+    }
+
+    #[test]
+    fn greedy_clients_leave_room_for_others() {
+        let budget = ByteBudget::new(900);
+        let first = take_all(&budget, client(1));
+        assert_eq!(first.len(), 800);
+        assert_eq!(ByteBudget::share_of(900), 800);
+        let second = take_all(&budget, client(2));
+        // The first holds more than its share now, and keeps it.
+        assert_eq!((second.len(), budget.free()), (88, 12));
+        assert!(budget.try_take(client(3), 12).is_some());
+        assert!(budget.try_take(client(1), 1).is_none());
+        drop(first);
+        drop(second);
+        assert_eq!(budget.free(), 900);
+        assert!(budget.holdings().by_client.is_empty());
+    }
+
+    #[test]
+    fn whoever_holds_nothing_may_take_everything() {
+        let budget = ByteBudget::new(100);
+        assert!(budget.try_take(client(1), 101).is_none());
+        let all = budget.try_take(client(1), 100).unwrap();
+        assert!(budget.try_take(client(2), 1).is_none());
+        drop(all);
+        assert!(budget.try_take(client(2), 1).is_some());
+    }
+
+    #[test]
+    fn parts_are_given_back_once() {
+        let budget = ByteBudget::new(100);
+        let mut held = budget.try_take(client(1), 60).unwrap();
+        let part = held.split(20);
+        assert_eq!((held.count(), part.count()), (40, 20));
+        drop(part);
+        assert_eq!(budget.free(), 60);
+        held.merge(budget.try_take(client(1), 5).unwrap());
+        assert_eq!((held.count(), budget.free()), (45, 55));
+        assert_eq!(held.split(1000).count(), 45);
+        assert_eq!(budget.free(), 100);
+    }
+
+    #[tokio::test]
+    async fn a_release_wakes_all_that_wait() {
+        let budget = ByteBudget::new(10);
+        let all = budget.try_take(client(1), 10).unwrap();
+        let waiting: Vec<_> = (2..5)
+            .map(|at| {
+                let budget = Arc::clone(&budget);
+                tokio::spawn(async move { budget.take(client(at), 3).await.count() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        drop(all);
+        for one in waiting {
+            assert_eq!(one.await.unwrap(), 3);
+        }
+        assert_eq!(budget.free(), 10);
+    }
+
+    #[test]
+    fn a_client_is_a_network() {
+        let address = |text: &str| ClientId::from_address(text.parse().unwrap());
+        assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:2"));
+        assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
+        assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
+        assert_ne!(address("10.0.0.1"), address("10.0.0.2"));
+    }
+}

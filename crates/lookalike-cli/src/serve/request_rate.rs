@@ -1,0 +1,101 @@
+//! How many requests a second each client may make: a token bucket for each.
+//!
+//! A bucket holds the requests of one second, so a client that was idle may make that many at once. Memory
+//! is bounded: a bucket that is full again says nothing and is forgotten.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use super::byte_budget::ClientId;
+
+/// Buckets beyond which full ones are looked for and forgotten.
+const MANY_BUCKETS: usize = 4096;
+
+/// Token buckets by client.
+pub(super) struct RequestRate {
+    /// Requests a second; `None` limits nothing.
+    limit: Option<f64>,
+    buckets: Mutex<HashMap<ClientId, TokenBucket>>,
+}
+
+#[derive(Clone, Copy)]
+struct TokenBucket {
+    tokens: f64,
+    filled: Instant,
+}
+
+impl TokenBucket {
+    fn refill(&mut self, now: Instant, limit: f64) {
+        let seconds = now.saturating_duration_since(self.filled).as_secs_f64();
+        self.tokens = (self.tokens + seconds * limit).min(limit);
+        self.filled = now;
+    }
+}
+
+impl RequestRate {
+    /// Limits every client to this many requests a second.
+    pub(super) fn new(limit: Option<u32>) -> Self {
+        Self {
+            limit: limit.map(f64::from),
+            buckets: Mutex::default(),
+        }
+    }
+
+    /// Takes a token of the client; returns `false` if it has made too many requests.
+    pub(super) fn allows(&self, client: ClientId, now: Instant) -> bool {
+        let Some(limit) = self.limit else { return true };
+        // A bucket is changed in one step, so a panic elsewhere leaves nothing half done.
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MANY_BUCKETS {
+            buckets.retain(|_, bucket| {
+                bucket.refill(now, limit);
+                bucket.tokens < limit
+            });
+        }
+        let bucket = buckets.entry(client).or_insert(TokenBucket {
+            tokens: limit,
+            filled: now,
+        });
+        bucket.refill(now, limit);
+        let allowed = bucket.tokens >= 1.0;
+        if allowed {
+            bucket.tokens -= 1.0;
+        }
+        allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_second_brings_as_many_requests_as_the_limit() {
+        let (rate, now) = (RequestRate::new(Some(3)), Instant::now());
+        let (one, other) = (ClientId::Key(0), ClientId::Key(1));
+        let at = |milliseconds| now + Duration::from_millis(milliseconds);
+        let allowed = |milliseconds| {
+            (0..5)
+                .filter(|_| rate.allows(one, at(milliseconds)))
+                .count()
+        };
+        assert_eq!(allowed(0), 3);
+        assert!(rate.allows(other, now));
+        assert_eq!(allowed(300), 0);
+        assert_eq!(allowed(350), 1);
+        assert_eq!(allowed(60_000), 3);
+        assert!((0..1000).all(|_| RequestRate::new(None).allows(one, now)));
+    }
+
+    #[test]
+    fn full_buckets_are_forgotten() {
+        let (rate, now) = (RequestRate::new(Some(1)), Instant::now());
+        for at in 0..MANY_BUCKETS as u32 {
+            rate.allows(ClientId::Key(at), now);
+        }
+        rate.allows(ClientId::Key(u32::MAX), now + Duration::from_secs(2));
+        assert_eq!(rate.buckets.lock().unwrap().len(), 1);
+    }
+}

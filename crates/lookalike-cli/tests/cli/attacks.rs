@@ -1,0 +1,418 @@
+//! Clients that take more than their share: what they do is refused, and others are served meanwhile.
+
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use lookalike_oracle::effort::choose;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use socket2::{Domain, Socket, Type};
+
+use crate::service::{Connection, NDJSON, Reply, Service, document};
+use crate::support::{Place, zstd};
+
+const INSERT: &str = "/v1/collections/a/documents";
+const QUERY: &str = "/v1/collections/a/query";
+
+const READ: &str = "read-read-read-1";
+const WRITE: &str = "write-write-writ";
+const ADMIN: &str = "admin-admin-admi";
+
+/// Longest time that an honest request may take here: tests share the processor with one another.
+const PROMPTLY: Duration = Duration::from_secs(3);
+
+/// A service with a key of each role and a collection.
+fn service_with_keys(place: &Place, options: &str) -> Service {
+    let keys = [("read", READ), ("write", WRITE), ("admin", ADMIN)];
+    let lines = keys.map(|(role, key)| {
+        let hash = Sha256::digest(key.as_bytes());
+        let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{role} sha256:{digits}\n")
+    });
+    place.write("keys", lines.concat());
+    let service = Service::start(place, &format!("--keys keys {options}"));
+    let made = send(&service, ADMIN, "PUT", "/v1/collections/a", &[], b"{}");
+    assert_eq!(made.status, 201, "{}", made.text());
+    service
+}
+
+fn send(
+    service: &Service,
+    key: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Reply {
+    let key = format!("Bearer {key}");
+    let mut all = vec![("Authorization", key.as_str())];
+    if headers.iter().all(|(name, _)| *name != "Content-Type") {
+        all.push(("Content-Type", "application/json"));
+    }
+    all.extend_from_slice(headers);
+    service.connect().request(method, path, &all, body)
+}
+
+/// Compresses as well as gzip can.
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let best = flate2::Compression::best();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), best);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Connects from another address of this machine.
+fn connect_from(from: &str, to: SocketAddr) -> Connection {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let from: SocketAddr = format!("{from}:0").parse().unwrap();
+    socket.bind(&from.into()).unwrap();
+    socket.connect(&to.into()).unwrap();
+    Connection::from_stream(socket.into()).unwrap()
+}
+
+/// Returns `true` if the service has closed the connection without an answer.
+fn is_closed(connection: &mut Connection) -> bool {
+    matches!(connection.stream.read(&mut [0]), Ok(0) | Err(_))
+}
+
+#[test]
+fn small_bodies_that_expand_stall_nobody() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let newlines = vec![b'\n'; choose(32 << 20, 256 << 20)];
+    let long = format!("{{\"id\":\"x\",\"text\":\"{}\"}}", "a".repeat(16 << 20));
+    let bombs = [
+        ("zstd", NDJSON, zstd(&newlines)),
+        ("gzip", NDJSON, gzip(&newlines)),
+        ("zstd", NDJSON, zstd(long.as_bytes())),
+        (
+            "gzip",
+            "application/json",
+            gzip(&long.as_bytes()[..15 << 20]),
+        ),
+    ];
+    std::thread::scope(|scope| {
+        for (encoding, kind, bomb) in &bombs {
+            assert!(bomb.len() < newlines.len() / 250, "{}", bomb.len());
+            let headers = [("Content-Encoding", *encoding), ("Content-Type", *kind)];
+            for _ in 0..3 {
+                let service = &service;
+                scope.spawn(move || {
+                    let reply = send(service, READ, "POST", QUERY, &headers, bomb);
+                    let text = reply.text();
+                    assert!(text.contains("too_large"), "{encoding} {kind}: {text}");
+                    assert!(matches!(reply.status, 200 | 413), "{}", reply.status);
+                });
+            }
+        }
+        for at in 0..10 {
+            let begun = Instant::now();
+            assert_eq!(service.get("/livez").status, 200);
+            let body = document(&at.to_string(), &format!("an honest text, number {at}"));
+            let inserted = send(
+                &service,
+                WRITE,
+                "POST",
+                INSERT,
+                &[],
+                body.to_string().as_bytes(),
+            );
+            assert_eq!(inserted.status, 200, "{}", inserted.text());
+            assert!(begun.elapsed() < PROMPTLY, "{:?}", begun.elapsed());
+        }
+    });
+}
+
+/// What compresses well as honest text does is taken: only beyond 4 MiB the ratio counts.
+#[test]
+fn bodies_that_expand_a_little_are_taken() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let text = |bytes: usize| format!("{{\"text\":\"{}\"}}", "a".repeat(bytes - 11));
+    for (bytes, status) in [((4 << 20) - 1, 200), (4 << 20, 200), ((4 << 20) + 1, 413)] {
+        let body = text(bytes);
+        assert_eq!(body.len(), bytes);
+        let headers = [("Content-Encoding", "zstd")];
+        let reply = send(
+            &service,
+            READ,
+            "POST",
+            QUERY,
+            &headers,
+            &zstd(body.as_bytes()),
+        );
+        assert_eq!(reply.status, status, "{bytes}: {}", reply.text());
+    }
+}
+
+#[test]
+fn blank_lines_are_skipped_up_to_a_limit() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let headers = [("Content-Type", NDJSON)];
+    for (blank, refused) in [(99_999, false), (100_000, false), (100_001, true)] {
+        let body = format!("{}{}\n", "\n".repeat(blank), document("q", "a text"));
+        let reply = send(&service, READ, "POST", QUERY, &headers, body.as_bytes());
+        assert_eq!(
+            reply.text().contains("100000 blank lines"),
+            refused,
+            "{blank}"
+        );
+    }
+}
+
+#[test]
+fn an_address_has_so_many_connections() {
+    let place = Place::new();
+    let service = Service::start(&place, "--connections-per-address 4");
+    let mut open: Vec<_> = (0..4)
+        .map(|_| connect_from("127.0.0.2", service.address))
+        .collect();
+    for connection in &mut open {
+        assert_eq!(connection.request("GET", "/livez", &[], b"").status, 200);
+    }
+    assert!(is_closed(&mut connect_from("127.0.0.2", service.address)));
+    assert_eq!(service.get("/livez").status, 200);
+    open.pop();
+    let begun = Instant::now();
+    while is_closed_before_its_answer(&service) {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+    let metrics = service.get("/metrics").text();
+    let refused = "lookalike_refused_connections_total";
+    assert!(metrics.contains(refused) && !metrics.contains(&format!("{refused} 0\n")));
+}
+
+fn is_closed_before_its_answer(service: &Service) -> bool {
+    let mut connection = connect_from("127.0.0.2", service.address);
+    connection.try_request("GET", "/livez", &[], b"").is_err()
+}
+
+#[test]
+fn a_trusted_proxy_has_any_number_of_connections() {
+    let place = Place::new();
+    let options = "--connections-per-address 2 --trusted-proxy 127.0.0.3,127.0.0.2";
+    let service = Service::start(&place, options);
+    let mut open: Vec<_> = (0..6)
+        .map(|_| connect_from("127.0.0.2", service.address))
+        .collect();
+    for connection in &mut open {
+        assert_eq!(connection.request("GET", "/livez", &[], b"").status, 200);
+    }
+    place.refused(
+        "serve --data other --trusted-proxy proxy",
+        &["proxy", "10.0.0.1"],
+    );
+}
+
+/// While idle connections have all places, probes are answered and all else is told to come again.
+#[test]
+fn probes_have_places_in_reserve() {
+    let place = Place::new();
+    let service = Service::start(&place, "--connections 3");
+    let mut idle: Vec<_> = (0..3).map(|_| service.connect()).collect();
+    for connection in &mut idle {
+        assert_eq!(connection.request("GET", "/livez", &[], b"").status, 200);
+    }
+    for path in ["/livez", "/readyz"] {
+        assert_eq!(service.get(path).status, 200, "{path}");
+    }
+    let refused = service.get("/v1/collections");
+    assert_eq!(refused.problem(), (429, "busy".into()));
+    idle.pop();
+    let begun = Instant::now();
+    while service.get("/v1/collections").status != 200 {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+}
+
+/// Uploads that stall leave room for the documents of others, and do not last.
+#[test]
+fn stalled_uploads_leave_room_for_others() {
+    let place = Place::new();
+    let options = "--max-queue 4Mi --max-document 1Mi --body-timeout 3s";
+    let service = service_with_keys(&place, options);
+    let head = format!(
+        "POST {QUERY} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {READ}\r\n\
+         Content-Type: application/json\r\nContent-Length: 1048576\r\n\r\n{{\"text\":\""
+    );
+    let mut stalled: Vec<_> = (0..17)
+        .map(|_| {
+            let mut connection = service.connect();
+            connection.send(head.as_bytes()).unwrap();
+            let _ = connection.send(&vec![b'a'; 900 << 10]);
+            connection
+        })
+        .collect();
+    let begun = Instant::now();
+    for at in 0..20 {
+        let body = document(&at.to_string(), &format!("{at} {}", "b ".repeat(20_000)));
+        let inserted = send(
+            &service,
+            WRITE,
+            "POST",
+            INSERT,
+            &[],
+            body.to_string().as_bytes(),
+        );
+        assert_eq!(inserted.status, 200, "{}", inserted.text());
+    }
+    assert!(begun.elapsed() < crate::service::PATIENCE);
+    for connection in &mut stalled {
+        let status = connection.reply().unwrap().status;
+        assert!(matches!(status, 408 | 429), "{status}");
+    }
+}
+
+/// A body that always brings a little is cut off all the same.
+#[test]
+fn bodies_that_drip_are_cut_off() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "--body-timeout 1s");
+    for kind in ["application/json", NDJSON] {
+        let head = format!(
+            "POST {QUERY} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {READ}\r\n\
+             Content-Type: {kind}\r\nContent-Length: 1048576\r\n\r\n{{\"text\":\""
+        );
+        let mut connection = service.connect();
+        connection.send(head.as_bytes()).unwrap();
+        let begun = Instant::now();
+        // More than 1 KiB in the time that a body may be silent, and much less than 32 KiB a second.
+        while connection.send(&[b'a'; 1100]).is_ok() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(250));
+            if connection.has_answer() {
+                break;
+            }
+        }
+        let reply = connection.reply().unwrap();
+        assert!(begun.elapsed() < Duration::from_secs(20), "{kind}");
+        assert!(
+            reply.text().contains("too_slow"),
+            "{kind}: {}",
+            reply.text()
+        );
+    }
+}
+
+#[test]
+fn a_client_makes_so_many_requests_a_second() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "--max-rate 3");
+    let ask = |key| send(&service, key, "GET", "/v1/collections", &[], b"");
+    let refused = (0..100)
+        .map(|_| ask(READ))
+        .find(|reply| reply.status == 429)
+        .unwrap();
+    assert_eq!(refused.problem(), (429, "too_many_requests".into()));
+    assert!(
+        refused.head.to_lowercase().contains("retry-after: 1"),
+        "{}",
+        refused.head
+    );
+    assert_eq!(ask(WRITE).status, 200);
+    assert!((0..20).all(|_| service.get("/livez").status == 200));
+}
+
+/// A connection whose request was refused before its body was read is not used again.
+#[test]
+fn refusals_before_the_body_say_that_they_close() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let body = vec![b'a'; 200_000];
+    for (key, method, path, kind, status) in [
+        ("none-none-none-1", "POST", INSERT, "application/json", 401),
+        (READ, "POST", INSERT, "application/json", 403),
+        (WRITE, "POST", "/v1/nothing", "application/json", 404),
+        (
+            WRITE,
+            "POST",
+            "/v1/collections/b/documents",
+            "application/json",
+            404,
+        ),
+        (WRITE, "PATCH", INSERT, "application/json", 405),
+        (WRITE, "POST", INSERT, "text/plain", 415),
+    ] {
+        let reply = send(
+            &service,
+            key,
+            method,
+            path,
+            &[("Content-Type", kind)],
+            &body,
+        );
+        assert_eq!(reply.status, status, "{method} {path}");
+        let head = reply.head.to_lowercase();
+        assert!(
+            head.contains("connection: close"),
+            "{method} {path}: {head}"
+        );
+    }
+    let mut connection = service.connect();
+    for _ in 0..2 {
+        // Without a body the connection stays.
+        let reply = connection.request("GET", "/v1/nothing", &[], b"");
+        assert_eq!(reply.status, 404);
+        assert!(!reply.head.to_lowercase().contains("connection: close"));
+    }
+}
+
+#[test]
+fn a_hang_up_ends_nothing() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.signal("-HUP");
+    for _ in 0..20 {
+        assert_eq!(service.get("/livez").status, 200);
+    }
+    let (code, log) = service.stop();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("SIGHUP"), "{log}");
+}
+
+/// Only callers who may read learn the names of collections.
+#[test]
+fn readiness_names_collections_to_readers_alone() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    drop(service);
+    std::fs::create_dir(place.path("data/broken")).unwrap();
+    place.write("data/broken/manifest", "nothing");
+    let service = Service::launch(&place, "--keys keys");
+    let begun = Instant::now();
+    let ready = || service.get("/readyz").json();
+    while ready()["opening"] != 0 {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+    }
+    assert_eq!(ready()["failed"], json!(1));
+    let named = send(&service, READ, "GET", "/readyz", &[], b"").json();
+    assert_eq!(named["failed"], json!(["broken"]));
+}
+
+/// A signal to stop ends a service that is being attacked.
+#[test]
+fn a_service_under_attack_ends_in_time() {
+    let place = Place::new();
+    let mut service = service_with_keys(&place, "--drain 1s");
+    let bomb = zstd(&vec![b'\n'; 32 << 20]);
+    let head = format!(
+        "POST {QUERY} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {READ}\r\n\
+         Content-Type: {NDJSON}\r\nContent-Encoding: zstd\r\nContent-Length: {}\r\n\r\n",
+        bomb.len() + 1
+    );
+    let mut attackers: Vec<_> = (0..8).map(|_| service.connect()).collect();
+    for connection in &mut attackers {
+        let _ = connection.send(head.as_bytes());
+        let _ = connection.send(&bomb);
+    }
+    let begun = Instant::now();
+    service.signal("-TERM");
+    let (code, log) = service.wait();
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}: {log}",
+        begun.elapsed()
+    );
+    assert_eq!(code, Some(0), "{log}");
+}
