@@ -56,6 +56,7 @@ use crate::hamming::live::{Live, Seq};
 use crate::matching::{Route, Rule, Side, Sketched};
 use crate::plan::Plan;
 use crate::recipe::Recipe;
+use crate::text::Scratch;
 use crate::types::{Distance, DocId, Similarity};
 use buckets::Buckets;
 use glance::Glances;
@@ -140,6 +141,8 @@ pub struct Matcher {
     recent: Recent,
     /// Goes up with every change but an addition: what was found before may not hold any more.
     changes: u64,
+    /// Stands in the places that are skipped.
+    blank: Prepared,
 }
 
 /// Fingerprints within a distance: a fingerprint's number is that of its document.
@@ -238,6 +241,7 @@ impl Matcher {
             material: Material::new(preparer.clone()),
             recent: Recent::default(),
             changes: 0,
+            blank: preparer.text("", &mut Scratch::default()),
             preparer,
         })
     }
@@ -550,6 +554,22 @@ impl Matcher {
             self.changes += 1;
         }
         self.note(time);
+        Ok(slot)
+    }
+
+    /// Takes up the next place of the newest section for a document that is not there any more, so that those
+    /// behind it stand where they stood. No check finds it. `order` is its place in the total order.
+    ///
+    /// # Errors
+    /// As [`keep`](Self::keep).
+    pub fn skip_place(&mut self, order: u64) -> Result<Slot> {
+        let slot = self.sections.next_slot()?;
+        if let Some(codes) = &self.codes {
+            let seq = codes.insert(0, slot.section)?;
+            codes.remove(seq);
+        }
+        self.sections.push(&self.blank, order, Time::BEGINNING);
+        self.sections.remove(slot);
         Ok(slot)
     }
 

@@ -738,3 +738,32 @@ fn sections_have_ascending_numbers_and_must_be_begun() {
         "{memory:?}"
     );
 }
+
+/// A place that is skipped counts for those behind it, and is found by nobody.
+#[test]
+fn a_skipped_place_is_found_by_nobody() {
+    let recipe = Recipe::named("default").unwrap();
+    for method in [Method::Join, Method::SimHash, Method::MinHash] {
+        let settings = Settings {
+            method,
+            ..Settings::default()
+        };
+        let plan = Plan::new(&recipe, settings).unwrap();
+        let mut matcher = Matcher::new(&recipe, &plan, None).unwrap();
+        matcher.begin_section(3, Time(0)).unwrap();
+        let mut kept = Kept::default();
+        let prepare = |text: &str| matcher.preparer().text(text, &mut Scratch::default());
+        let (empty, text) = (prepare(""), prepare("one two three four five six"));
+        assert_eq!(matcher.skip_place(1).unwrap().index, 0);
+        let slot = matcher.keep(&text, 2, Time(0)).unwrap();
+        assert_eq!((slot.section, slot.index), (3, 1));
+        assert_eq!(matcher.skip_place(3).unwrap().index, 2);
+        kept.0
+            .insert(slot, "one two three four five six".to_owned());
+        assert_eq!(matcher.len(), 1);
+        let arrival = matcher.arrival(None, Time(0));
+        assert!(matcher.check(&empty, &arrival, &kept).unwrap().is_none());
+        let found = matcher.check(&text, &arrival, &kept).unwrap().unwrap();
+        assert_eq!((found.slot, found.order), (slot, 2));
+    }
+}

@@ -26,11 +26,15 @@ impl Time {
 /// The clock is the newest time of a stored document, held back to the wall clock plus the skew. A
 /// document's own time is held back likewise when it arrives, so that one from the future neither
 /// empties the window nor stays for ever.
+///
+/// With [`with_wall_clock`](Self::with_wall_clock) the clock is never behind the wall clock either, so that
+/// time passes while no document arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     width: i64,
     skew: i64,
     refresh: bool,
+    wall: bool,
 }
 
 /// What a document's time means on its arrival.
@@ -74,7 +78,22 @@ impl Window {
             width,
             skew,
             refresh,
+            wall: false,
         })
+    }
+
+    /// Returns the window with a clock that also follows the wall clock, or with one that does not.
+    #[must_use]
+    pub fn with_wall_clock(self, follows: bool) -> Self {
+        Self {
+            wall: follows,
+            ..self
+        }
+    }
+
+    /// Returns `true` if the clock also follows the wall clock.
+    pub fn follows_wall_clock(&self) -> bool {
+        self.wall
     }
 
     /// The largest difference of times that can match.
@@ -95,7 +114,8 @@ impl Window {
     pub(super) fn arrival(&self, stated: Time, now: Time, newest: Time) -> Arrival {
         let latest = now.plus(self.skew);
         let time = stated.min(latest);
-        let clock = newest.max(time).min(latest);
+        let least = if self.wall { now } else { Time::BEGINNING };
+        let clock = newest.max(time).max(least).min(latest);
         Arrival {
             time,
             clock,
@@ -176,6 +196,23 @@ mod tests {
             (back.time.0, back.clock.0, back.late),
             (50 * S, 53 * S, false)
         );
+    }
+
+    /// Time passes while no document arrives, and what states an old time is late.
+    #[test]
+    fn the_clock_follows_the_wall_clock_where_asked() {
+        let by_documents = window(10, 3);
+        let by_wall = by_documents.with_wall_clock(true);
+        let clock = |window: Window| {
+            let arrival = window.arrival(Time(95 * S), Time(110 * S), Time(100 * S));
+            (arrival.clock.0, arrival.late)
+        };
+        assert_eq!(clock(by_documents), (100 * S, false));
+        assert_eq!(clock(by_wall), (110 * S, true));
+        // Documents may still be ahead of it by the skew.
+        let ahead = by_wall.arrival(Time(112 * S), Time(110 * S), Time(100 * S));
+        assert_eq!(ahead.clock, Time(112 * S));
+        assert!(by_wall.follows_wall_clock() && !by_documents.follows_wall_clock());
     }
 
     #[test]
