@@ -15,10 +15,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::group::Group;
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, Listed, names};
-use crate::partition::{self, Partition, is_of_partition};
-use crate::rows::{UNIT, Verdict as RowVerdict};
+use crate::partition::{self, FileNames, Partition, is_of_partition};
+use crate::rows::{Row, Verdict as RowVerdict};
 use crate::settings::{MANIFEST, Manifest, Settings};
-use crate::state::State;
+use crate::state::{CompactionTrigger, State};
 use crate::writer::Writer;
 
 /// Says what time it is.
@@ -32,14 +32,17 @@ pub struct Options {
     /// Nothing is taken that would leave less than this on the disk, in bytes, but for documents that
     /// let a partition go: they may have half of it.
     pub headroom: u64,
+    /// When partitions are compacted by [`Collection::maintain`].
+    pub compaction: CompactionTrigger,
 }
 
 impl Default for Options {
-    /// The wall clock, and 256 MiB.
+    /// The wall clock, 256 MiB, and the trigger as it is without being set.
     fn default() -> Self {
         Self {
             clock: Arc::new(wall_clock),
             headroom: 256 << 20,
+            compaction: CompactionTrigger::default(),
         }
     }
 }
@@ -49,6 +52,7 @@ impl fmt::Debug for Options {
         let mut shown = formatter.debug_struct("Options");
         shown
             .field("headroom", &self.headroom)
+            .field("compaction", &self.compaction)
             .finish_non_exhaustive()
     }
 }
@@ -63,14 +67,16 @@ fn wall_clock() -> Time {
 
 /// Documents that are checked and inserted one after another; see the [crate](crate).
 pub struct Collection {
-    manifest: Manifest,
-    options: Options,
-    disk: Arc<dyn Disk>,
+    pub(crate) manifest: Manifest,
+    pub(crate) options: Options,
+    pub(crate) disk: Arc<dyn Disk>,
     preparer: Preparer,
     state: RwLock<State>,
     /// Held by whoever writes, and while the end of a snapshot is taken.
     writer: Mutex<Writer>,
-    group: Group,
+    pub(crate) group: Group,
+    /// Held while partitions are compacted or copied; files of partitions that are still to be removed.
+    pub(crate) upkeep: Mutex<Vec<FileNames>>,
 }
 
 impl fmt::Debug for Collection {
@@ -107,8 +113,11 @@ pub struct Admitted {
 /// What a collection has and takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// Rows in the window: documents, and notes of deletions and moves.
+    /// Documents that are there.
     pub rows: u64,
+    /// Rows on the disk that do not count: of documents that were deleted, replaced or moved, and of their
+    /// deletions. Compaction removes them.
+    pub dead_rows: u64,
     /// Kept documents that are remembered.
     pub kept: u64,
     /// Partitions.
@@ -153,17 +162,17 @@ impl Collection {
         let manifest = Manifest::read(&*disk)?;
         let seal = manifest.seal;
         let mut state = State::new(manifest.settings.clone(), seal)?;
-        let numbers = whole_partitions(&*disk, &manifest)?;
-        let sketches = state.replay_partitions(&*disk, &numbers)?;
+        let named = whole_partitions(&*disk, &manifest)?;
+        let sketches = state.replay_partitions(&*disk, &named)?;
         state.end_replay();
         let partitions: VecDeque<_> = state.partitions().cloned().collect();
         if !manifest.lists_partitions {
             // From now on what is lost is noticed here too.
-            listed(&partitions).write(&*disk, seal)?;
+            Listed::of(&partitions).write(&*disk, seal)?;
             manifest.write(&*disk)?;
         }
         let durable = state.last();
-        let texts = state.homes.back().map_or(0, |home| home.end * UNIT);
+        let texts = state.homes.back().map_or(0, |home| home.end);
         Ok(Self {
             manifest,
             options,
@@ -172,6 +181,7 @@ impl Collection {
             disk,
             state: RwLock::new(state),
             group: Group::new(durable),
+            upkeep: Mutex::default(),
         })
     }
 
@@ -279,20 +289,22 @@ impl Collection {
         self.state()?.answer(document, (self.options.clock)())
     }
 
-    /// The document with an id, if there is one.
+    /// The document with an id, if there is one; where the window follows the wall clock, one that is past it
+    /// by now is none.
     ///
     /// # Errors
     /// If a file is damaged.
     pub fn get(&self, id: &str) -> Result<Option<Stored>> {
         let state = self.state()?;
-        let Some(known) = find(&state, id)? else {
+        let Some(known) = self.find_now(&state, id)? else {
             return Ok(None);
         };
         stored(&state, &known).map(Some)
     }
 
     /// Deletes the document with an id: it matches nothing any more. What was answered with it stands.
-    /// Returns whether it was there. It is gone from the disk with its partition.
+    /// Returns whether it was there. What it says is gone from the disk with the next compaction of its
+    /// partition; see [`maintain`](Self::maintain).
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -301,11 +313,15 @@ impl Collection {
             .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
         let (found, last) = {
             let mut state = self.state_mut()?;
-            let known = find(&state, id)?;
+            let (known, now) = (find(&state, id)?, (self.options.clock)());
+            // What has left the window by the wall clock is not there, and goes from the disk all the same.
+            let found = known
+                .as_ref()
+                .is_some_and(|known| !state.has_passed_by(known, now));
             if let Some(known) = &known {
-                state.delete(known);
+                state.delete(known, now);
             }
-            (known.is_some(), state.last())
+            (found, state.last())
         };
         self.wait_for(last)?;
         Ok(found)
@@ -319,21 +335,21 @@ impl Collection {
     /// If `after` is no member, or a file is damaged.
     pub fn cluster(&self, id: &str, after: Option<u64>, most: usize) -> Result<Option<Cluster>> {
         let state = self.state()?;
-        let Some(known) = find(&state, id)? else {
+        let Some(known) = self.find_now(&state, id)? else {
             return Ok(None);
         };
         let Some(after) = after else {
-            return cluster(&state, &known, None, most);
+            return self.cluster_of(&state, &known, None, most);
         };
         // What has left the window is the end.
         let mut next = 0;
         if after >= state.low() {
-            next = previous_member(&state, known.seq, after)?.ok_or_else(|| {
+            next = previous_member(&state, &known, after)?.ok_or_else(|| {
                 let what = format!("number {after} is no member of the cluster '{}'", shown(id));
                 Error::setting(what)
             })?;
         }
-        cluster(&state, &known, Some(next), most)
+        self.cluster_of(&state, &known, Some(next), most)
     }
 
     /// Up to `count` clusters with a member besides the kept document, of documents behind the place
@@ -358,7 +374,7 @@ impl Collection {
                 page.next = looked_at;
                 let known = state.known(state.number_of(seq))?;
                 let found = known
-                    .map(|known| cluster(&state, &known, None, most))
+                    .map(|known| self.cluster_of(&state, &known, None, most))
                     .transpose()?;
                 let members = found.flatten().filter(|it| !it.members.is_empty());
                 page.clusters.extend(members);
@@ -377,8 +393,10 @@ impl Collection {
     pub fn stats(&self) -> Result<Stats> {
         let state = self.state()?;
         let progress = self.group.progress();
+        let (rows, dead_rows) = state.count_rows();
         Ok(Stats {
-            rows: state.last() + 1 - state.low(),
+            rows,
+            dead_rows,
             kept: state.matcher.len(),
             partitions: state.homes.len() as u64,
             durable: progress.durable,
@@ -397,18 +415,19 @@ impl Collection {
     /// If one of the disks refuses. If there is no room, what has been copied is removed before others
     /// write, who may want the same room.
     pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
+        let _files = self.upkeep();
         let mut copier = Copier::new(to, self.options.headroom);
         let (begun, ends) = {
             let writer = self.writer();
             (writer.partitions().clone(), writer.ends())
         };
-        let numbers: Vec<_> = begun.iter().map(|it| it.about.number).collect();
+        let named: Vec<_> = begun.iter().map(|it| it.about.names()).collect();
         let newest = self.copy_ahead(&mut copier, begun, ends);
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;
         copied.iter().try_for_each(CopiedPartition::sync)?;
         // What has expired meanwhile may not be all that did.
-        for expired in numbers.into_iter().filter(|&it| it < listed.first) {
+        for expired in named.into_iter().filter(|it| it.number < listed.first) {
             partition::remove(to, expired)?;
         }
         listed.write(to, self.manifest.seal)?;
@@ -449,7 +468,7 @@ impl Collection {
     ) -> Result<(Vec<CopiedPartition>, Listed)> {
         let writer = self.writer();
         self.check_running()?;
-        let last = newest.as_ref().map_or(0, CopiedPartition::number);
+        let last = newest.as_ref().map_or(0, |newest| newest.names().number);
         let begun = writer.partitions().iter();
         let begun = begun.filter(|it| it.about.number > last).cloned();
         let mut copied = Vec::from_iter(newest);
@@ -465,10 +484,58 @@ impl Collection {
             copier.make_room_after(&error);
             return Err(error);
         }
-        Ok((copied, listed(writer.partitions())))
+        Ok((copied, Listed::of(writer.partitions())))
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
+    /// The document with an id, unless it is past the window by the wall clock where that counts.
+    fn find_now(&self, state: &State, id: &str) -> Result<Option<Known>> {
+        let now = (self.options.clock)();
+        let known = find(state, id)?;
+        Ok(known.filter(|known| !state.has_passed_by(known, now)))
+    }
+
+    /// The cluster of a kept document, with members from a number on, or from the newest on. What is past the
+    /// window by the wall clock, where that counts, is left out.
+    fn cluster_of(
+        &self,
+        state: &State,
+        known: &Known,
+        from: Option<u64>,
+        most: usize,
+    ) -> Result<Option<Cluster>> {
+        let now = (self.options.clock)();
+        let Some(slot) = state
+            .slot_of(known)
+            .filter(|_| !state.has_passed_by(known, now))
+        else {
+            return Ok(None);
+        };
+        let mut members = Vec::new();
+        let mut next = from.unwrap_or_else(|| state.last_of(slot));
+        while next >= state.low() && next != 0 && members.len() <= most {
+            let Some((previous, found)) = member(state, next)? else {
+                break;
+            };
+            let found = found.filter(|member| !state.has_passed_by(member, now));
+            members.extend(found.map(|member| member.answer(false)));
+            next = previous;
+        }
+        let more = members.len() > most;
+        members.truncate(most);
+        Ok(Some(Cluster {
+            kept: known.answer(false),
+            members,
+            more,
+        }))
+    }
+
+    /// Held while partitions are compacted or copied.
+    pub(crate) fn upkeep(&self) -> MutexGuard<'_, Vec<FileNames>> {
+        // Names that are left in it are removed later.
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -476,11 +543,11 @@ impl Collection {
         self.state.read().map_err(|_| panicked())
     }
 
-    fn state_mut(&self) -> Result<RwLockWriteGuard<'_, State>> {
+    pub(crate) fn state_mut(&self) -> Result<RwLockWriteGuard<'_, State>> {
         self.state.write().map_err(|_| panicked())
     }
 
-    fn check_running(&self) -> Result<()> {
+    pub(crate) fn check_running(&self) -> Result<()> {
         match self.group.progress().failed {
             None => Ok(()),
             Some(why) => Err(stopped(&why)),
@@ -519,7 +586,7 @@ impl Collection {
     }
 
     /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
-    fn wait_for(&self, last: u64) -> Result<()> {
+    pub(crate) fn wait_for(&self, last: u64) -> Result<()> {
         let write = || self.write().map_err(|error| error.to_string());
         self.group
             .wait_for(last, write)
@@ -527,7 +594,7 @@ impl Collection {
     }
 
     /// Writes all that waits; returns the number of the last row that is on disk.
-    fn write(&self) -> Result<u64> {
+    pub(crate) fn write(&self) -> Result<u64> {
         let mut writer = self.writer.lock().map_err(|_| panicked())?;
         let work = self.state_mut()?.take_work();
         let begun = writer.work(&work)?;
@@ -554,7 +621,7 @@ fn panicked() -> Error {
     stopped("a thread has panicked")
 }
 
-fn stopped(why: &str) -> Error {
+pub(crate) fn stopped(why: &str) -> Error {
     Error::new(
         ErrorKind::Stopped,
         format!("nothing is taken any more until the collection is opened again: {why}"),
@@ -583,67 +650,62 @@ pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
 }
 
 /// The member of a cluster before one with a number, or 0; none if that is no member.
-fn previous_member(state: &State, kept: u64, number: u64) -> Result<Option<u64>> {
+fn previous_member(state: &State, kept: &Known, number: u64) -> Result<Option<u64>> {
     if number > state.last() {
         return Ok(None);
     }
-    let member = state.known(number)?.map(|member| member.document.verdict);
-    Ok(match member {
-        Some(RowVerdict::Duplicate { seq, previous, .. }) if seq == kept => Some(previous),
+    Ok(match state.row(number)? {
+        Row::Document(document) => match document.verdict {
+            RowVerdict::Duplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
+            _ => None,
+        },
+        Row::ErasedDuplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
+        // It may have been a member: the next one is the newest that came before it.
+        Row::Erased { .. } => Some(newest_member_before(state, kept, number)?),
         _ => None,
     })
 }
 
-/// The cluster of a kept document, with members from a number on, or from the newest on.
-fn cluster(
-    state: &State,
-    known: &Known,
-    from: Option<u64>,
-    most: usize,
-) -> Result<Option<Cluster>> {
-    let Some(slot) = state.slot_of(known) else {
-        return Ok(None);
-    };
-    let mut members = Vec::new();
-    let mut next = from.unwrap_or_else(|| state.last_of(slot));
-    while next >= state.low() && next != 0 && members.len() <= most {
-        let Some(member) = state.known(next)? else {
-            break;
-        };
-        let RowVerdict::Duplicate { previous, .. } = member.document.verdict else {
-            break;
-        };
-        if !state.is_gone(next) {
-            members.push(member.answer(false));
-        }
-        next = previous;
+/// The newest member of a cluster before a row, or 0.
+fn newest_member_before(state: &State, kept: &Known, number: u64) -> Result<u64> {
+    let mut next = state.slot_of(kept).map_or(0, |slot| state.last_of(slot));
+    while next > number && next >= state.low() {
+        next = member(state, next)?.map_or(0, |(previous, _)| previous);
     }
-    let more = members.len() > most;
-    members.truncate(most);
-    Ok(Some(Cluster {
-        kept: known.answer(false),
-        members,
-        more,
-    }))
+    Ok(next)
 }
 
-/// The numbers of all partitions, ascending, if none is missing. What was begun or removed and not
+/// What a row says of a cluster: the number of the member before, and the member itself if its document is
+/// there. None where the list ends.
+fn member(state: &State, number: u64) -> Result<Option<(u64, Option<Known>)>> {
+    let row = state.row(number)?;
+    if let Row::ErasedDuplicate { previous, .. } = row {
+        return Ok(Some((previous, None)));
+    }
+    let Some((document, seq)) = row.document(number) else {
+        return Ok(None);
+    };
+    let RowVerdict::Duplicate { previous, .. } = document.verdict else {
+        return Ok(None);
+    };
+    let member = Known {
+        number,
+        seq,
+        document,
+    };
+    let is_there = !state.is_gone(number);
+    Ok(Some((previous, is_there.then_some(member))))
+}
+
+/// All partitions in the order of their numbers, if none is missing. What was begun or removed and not
 /// brought to its end goes then.
-fn whole_partitions(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<u64>> {
+fn whole_partitions(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<FileNames>> {
     let inventory = Inventory::take(disk, manifest)?;
     if let Some(finding) = inventory.findings.first() {
         return Err(finding.clone());
     }
     inventory.tidy(disk)?;
     Ok(inventory.partitions)
-}
-
-fn listed(partitions: &VecDeque<Arc<Partition>>) -> Listed {
-    let number = |partition: &Arc<Partition>| partition.about.number;
-    Listed::between(
-        partitions.front().map(number),
-        partitions.back().map(number),
-    )
 }
 
 #[cfg(test)]

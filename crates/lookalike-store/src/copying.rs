@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, ErrorKind, Result};
-use crate::partition::{Partition, rows_name, texts_name};
-use crate::sketches::sketches_name;
+use crate::partition::{FileNames, Partition};
 
 /// Bytes that are copied at a time.
 const PIECE: usize = 8 << 20;
@@ -156,19 +155,19 @@ impl CopiedPartition {
         disk: &dyn Disk,
         partition: Arc<Partition>,
     ) -> Result<Self> {
-        let number = partition.about.number;
-        let sketches = disk.open(&sketches_name(number)).ok();
-        let sketches = sketches.map(|file| copier.begin(file, sketches_name(number)));
+        let names = partition.about.names();
+        let sketches = disk.open(&names.sketches()).ok();
+        let sketches = sketches.map(|file| copier.begin(file, names.sketches()));
         Ok(Self {
-            texts: copier.begin(Arc::clone(&partition.texts_file), texts_name(number))?,
+            texts: copier.begin(Arc::clone(&partition.texts_file), names.texts())?,
             sketches: sketches.transpose()?,
             rows: None,
             partition,
         })
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.partition.about.number
+    pub(crate) fn names(&self) -> FileNames {
+        self.partition.about.names()
     }
 
     /// Copies what will not change: this may be done while others write.
@@ -189,7 +188,7 @@ impl CopiedPartition {
         };
         self.copy_up_to(copier, all)?;
         let rows = Arc::clone(&self.partition.rows_file);
-        let mut rows = copier.begin(rows, rows_name(self.number()))?;
+        let mut rows = copier.begin(rows, self.names().rows())?;
         copier.go_on(&mut rows, u64::MAX)?;
         self.rows = Some(rows);
         Ok(())
@@ -211,7 +210,7 @@ pub(crate) fn bytes_of(partition: &Partition, disk: &dyn Disk) -> Result<u64> {
         let length = file.len();
         length.map_err(|error| Error::disk("cannot read", &partition.name(), &error))
     };
-    let sketches = disk.open(&sketches_name(partition.about.number)).ok();
+    let sketches = disk.open(&partition.about.names().sketches()).ok();
     let sketches = sketches.map_or(Ok(0), |file| length(&*file))?;
     Ok(length(&*partition.texts_file)? + length(&*partition.rows_file)? + sketches)
 }

@@ -50,31 +50,52 @@ impl Group {
         last: u64,
         write: impl Fn() -> Result<u64, String>,
     ) -> Result<(), String> {
+        while self.wait_for_turn(|progress| progress.durable >= last)? {
+            // Why it failed is told by the next look at the progress.
+            let _ = self.have_turn(&write);
+        }
+        Ok(())
+    }
+
+    /// Waits until nobody writes, and writes then, whether anything waits or not: `write` returns the number
+    /// of the last row that is on disk then, or why nothing is written any more.
+    pub(crate) fn take_turn(
+        &self,
+        write: impl FnOnce() -> Result<u64, String>,
+    ) -> Result<(), String> {
+        self.wait_for_turn(|_| false)?;
+        self.have_turn(write)
+    }
+
+    /// Waits until this thread is the only one that writes, and returns `true`; or `false` once what it
+    /// waits for has come about.
+    fn wait_for_turn(&self, is_done: impl Fn(&Progress) -> bool) -> Result<bool, String> {
         let mut progress = self.lock();
         loop {
-            if progress.durable >= last {
-                return Ok(());
+            if is_done(&progress) {
+                return Ok(false);
             }
             if let Some(why) = &progress.failed {
                 return Err(why.clone());
             }
-            if progress.writing {
-                progress = self
-                    .changed
-                    .wait(progress)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
+            if !progress.writing {
+                progress.writing = true;
+                return Ok(true);
             }
-            progress.writing = true;
-            drop(progress);
-            let mut turn = Turn {
-                group: self,
-                written: Err("a thread has panicked".to_owned()),
-            };
-            turn.written = write();
-            drop(turn);
-            progress = self.lock();
+            progress = self
+                .changed
+                .wait(progress)
+                .unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    fn have_turn(&self, write: impl FnOnce() -> Result<u64, String>) -> Result<(), String> {
+        let mut turn = Turn {
+            group: self,
+            written: Err("a thread has panicked".to_owned()),
+        };
+        turn.written = write();
+        turn.written.clone().map(drop)
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {

@@ -11,35 +11,43 @@
 //! removal was interrupted. Both can go; all else that does not agree was lost or put there by others,
 //! and is never removed.
 //!
+//! Compaction writes all that counts of a partition to files of another generation. These are there, durably,
+//! before the list names that generation, and the files of the one before are removed after that. So files of
+//! a listed partition of another generation than the listed one were not completed or not removed, and can go.
+//!
 //! Collections of the first version have no list. There texts with content and without rows are what
 //! tells that rows were lost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::sync::Arc;
 
 use crate::bytes::Reader;
 use crate::disk::Disk;
 use crate::error::{Error, Result};
-use crate::partition::{self, Partition, rows_name, texts_name};
+use crate::partition::{FileNames, Partition};
 use crate::settings::{Manifest, NEW};
-use crate::sketches::{self, sketches_name};
 
 /// The name of the list.
 pub(crate) const PARTITIONS: &str = "partitions";
 
 const MAGIC: [u8; 4] = *b"LApa";
+
+/// The version of a list without partitions that were compacted.
 const VERSION: u32 = 1;
 
-/// The bytes of the list.
-const LENGTH: usize = 32;
+/// The version of a list with some.
+const WITH_GENERATIONS: u32 = 2;
 
 /// The partitions that must be there: their numbers ascend without gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
     /// The oldest.
     pub(crate) first: u64,
     /// The number after that of the newest.
     pub(crate) end: u64,
+    /// The generations of those that were compacted, by their numbers.
+    generations: BTreeMap<u64, u32>,
 }
 
 impl Listed {
@@ -49,32 +57,84 @@ impl Listed {
             (Some(first), Some(newest)) => Self {
                 first,
                 end: newest + 1,
+                generations: BTreeMap::new(),
             },
-            _ => Self { first: 1, end: 1 },
+            _ => Self {
+                first: 1,
+                end: 1,
+                generations: BTreeMap::new(),
+            },
         }
     }
 
-    fn encode(self, seal: u32) -> Vec<u8> {
+    /// Partitions in the order of their numbers.
+    pub(crate) fn of(partitions: &VecDeque<Arc<Partition>>) -> Self {
+        let mut names = partitions.iter().map(|it| it.about.names());
+        let oldest = names.clone().next().map(|it| it.number);
+        let newest = names.clone().next_back().map(|it| it.number);
+        let mut listed = Self::between(oldest, newest);
+        listed.name(&mut names);
+        listed
+    }
+
+    fn name(&mut self, partitions: &mut dyn Iterator<Item = FileNames>) {
+        for FileNames { number, generation } in partitions {
+            match generation {
+                0 => self.generations.remove(&number),
+                _ => self.generations.insert(number, generation),
+            };
+        }
+    }
+
+    /// The same list with another generation of a partition.
+    pub(crate) fn with(mut self, partition: FileNames) -> Self {
+        self.name(&mut std::iter::once(partition));
+        self
+    }
+
+    /// The names of the files of a listed partition.
+    fn names(&self, number: u64) -> FileNames {
+        FileNames {
+            number,
+            generation: self.generations.get(&number).copied().unwrap_or(0),
+        }
+    }
+
+    fn encode(&self, seal: u32) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
+        let version = match self.generations.is_empty() {
+            true => VERSION,
+            false => WITH_GENERATIONS,
+        };
+        bytes.extend(version.to_le_bytes());
         bytes.extend(seal.to_le_bytes());
         bytes.extend(self.first.to_le_bytes());
         bytes.extend(self.end.to_le_bytes());
+        for (number, generation) in &self.generations {
+            bytes.extend(number.to_le_bytes());
+            bytes.extend(generation.to_le_bytes());
+        }
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         bytes
     }
 
     fn decode(bytes: &[u8], seal: u32) -> Option<Self> {
         let mut reader = Reader(bytes.get(12..)?);
+        let (first, end) = (reader.u64()?, reader.u64()?);
+        let mut generations = BTreeMap::new();
+        while reader.0.len() > size_of::<u32>() {
+            generations.insert(reader.u64()?, reader.u32()?);
+        }
         let listed = Self {
-            first: reader.u64()?,
-            end: reader.u64()?,
+            first,
+            end,
+            generations,
         };
         (listed.encode(seal) == bytes).then_some(listed)
     }
 
     /// Writes the list in place of the one before; it is on disk then.
-    pub(crate) fn write(self, disk: &dyn Disk, seal: u32) -> Result<()> {
+    pub(crate) fn write(&self, disk: &dyn Disk, seal: u32) -> Result<()> {
         let name = format!("{PARTITIONS}{NEW}");
         let write = || {
             let file = disk.create(&name)?;
@@ -88,9 +148,9 @@ impl Listed {
 
     fn read(disk: &dyn Disk, seal: u32) -> Result<Self> {
         let read = || {
-            let mut bytes = vec![0; LENGTH + 1];
-            let read = disk.open(PARTITIONS)?.read_at(&mut bytes, 0)?;
-            bytes.truncate(read);
+            let file = disk.open(PARTITIONS)?;
+            let mut bytes = vec![0; file.len()? as usize];
+            file.read_exact(&mut bytes, 0)?;
             Ok(bytes)
         };
         let bytes = read().map_err(|error: io::Error| match error.kind() {
@@ -105,34 +165,45 @@ impl Listed {
 /// What is on the disk of a collection.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
-    /// The numbers of all partitions that count, ascending.
-    pub(crate) partitions: Vec<u64>,
+    /// All partitions that count, in the order of their numbers.
+    pub(crate) partitions: Vec<FileNames>,
     /// Files of what was begun or removed and not brought to its end, in the order in which they go.
     left_over: Vec<String>,
     /// What is missing, or was not to be there.
     pub(crate) findings: Vec<Error>,
 }
 
-/// The numbers of partitions that have a file of some kind.
+/// Partitions that have a file of some kind.
 struct Found {
-    rows: BTreeSet<u64>,
-    texts: BTreeSet<u64>,
-    sketches: BTreeSet<u64>,
+    rows: BTreeSet<FileNames>,
+    texts: BTreeSet<FileNames>,
+    sketches: BTreeSet<FileNames>,
 }
 
 impl Found {
     fn of(names: &[String]) -> Self {
-        let numbers = |of: fn(&str) -> Option<u64>| names.iter().filter_map(|it| of(it)).collect();
+        let named =
+            |of: fn(&str) -> Option<FileNames>| names.iter().filter_map(|it| of(it)).collect();
         Self {
-            rows: numbers(partition::number_of),
-            texts: numbers(partition::number_of_texts),
-            sketches: numbers(sketches::number_of),
+            rows: named(FileNames::of_rows),
+            texts: named(FileNames::of_texts),
+            sketches: named(FileNames::of_sketches),
         }
     }
 
-    fn numbers(&self) -> BTreeSet<u64> {
+    fn all(&self) -> BTreeSet<FileNames> {
         let all = [&self.rows, &self.texts, &self.sketches];
         all.into_iter().flatten().copied().collect()
+    }
+
+    /// The partitions by what has their rows, of each the earliest generation: only that is complete for
+    /// certain.
+    fn listed(&self) -> Listed {
+        let number = |it: &FileNames| it.number;
+        let oldest = self.rows.first().map(number);
+        let mut listed = Listed::between(oldest, self.rows.last().map(number));
+        listed.name(&mut self.rows.iter().rev().copied());
+        listed
     }
 }
 
@@ -148,21 +219,20 @@ impl Inventory {
         let unfinished = names.iter().filter(|name| name.ends_with(NEW));
         inventory.left_over.extend(unfinished.cloned());
         let listed = inventory.listed(disk, manifest);
-        let (oldest, newest) = (found.rows.first(), found.rows.last());
-        let expected = listed.unwrap_or(Listed::between(oldest.copied(), newest.copied()));
-        let numbers = found.numbers();
-        // Before and behind the numbers that are expected.
-        for &number in numbers.range(..expected.first) {
-            match listed {
-                Some(_) => inventory.leave_over(&found, number),
-                None => inventory.look_at_stray(disk, manifest, &found, number)?,
+        let expected = listed.clone().unwrap_or_else(|| found.listed());
+        for names in found.all() {
+            if (expected.first..expected.end).contains(&names.number) {
+                if names != expected.names(names.number) {
+                    inventory.leave_over(&found, names);
+                }
+            } else if listed.is_some() && names.number < expected.first {
+                inventory.leave_over(&found, names);
+            } else {
+                inventory.look_at_stray(disk, manifest, &found, names)?;
             }
         }
         for number in expected.first..expected.end {
-            inventory.look_at_expected(&found, number);
-        }
-        for &number in numbers.range(expected.end..) {
-            inventory.look_at_stray(disk, manifest, &found, number)?;
+            inventory.look_at_expected(&found, expected.names(number));
         }
         inventory.partitions.sort_unstable();
         Ok(inventory)
@@ -177,16 +247,16 @@ impl Inventory {
         listed.map_err(|error| self.findings.push(error)).ok()
     }
 
-    fn look_at_expected(&mut self, found: &Found, number: u64) {
-        if found.rows.contains(&number) {
-            self.partitions.push(number);
+    fn look_at_expected(&mut self, found: &Found, names: FileNames) {
+        if found.rows.contains(&names) {
+            self.partitions.push(names);
             return;
         }
         let mut what = "it is missing".to_owned();
-        if found.texts.contains(&number) {
-            what += &format!("; texts of its documents are in '{}'", texts_name(number));
+        if found.texts.contains(&names) {
+            what += &format!("; texts of its documents are in '{}'", names.texts());
         }
-        self.findings.push(Error::damaged(&rows_name(number), what));
+        self.findings.push(Error::damaged(&names.rows(), what));
     }
 
     /// A partition that is not expected: one whose making was interrupted is empty.
@@ -195,35 +265,34 @@ impl Inventory {
         disk: &dyn Disk,
         manifest: &Manifest,
         found: &Found,
-        number: u64,
+        names: FileNames,
     ) -> Result<()> {
-        let has_texts = found.texts.contains(&number) && has_content(disk, &texts_name(number))?;
-        if found.rows.contains(&number) {
-            if !has_texts && is_without_rows(disk, manifest.seal, number) {
-                self.leave_over(found, number);
+        let has_texts = found.texts.contains(&names) && has_content(disk, &names.texts())?;
+        if found.rows.contains(&names) {
+            if !has_texts && is_without_rows(disk, manifest.seal, names) {
+                self.leave_over(found, names);
                 return Ok(());
             }
-            self.partitions.push(number);
+            self.partitions.push(names);
             let what = format!("it is behind the last partition that '{PARTITIONS}' lists");
-            self.findings.push(Error::damaged(&rows_name(number), what));
+            self.findings.push(Error::damaged(&names.rows(), what));
         } else if has_texts {
-            let what = format!("it has texts, and '{}' is missing", rows_name(number));
-            self.findings
-                .push(Error::damaged(&texts_name(number), what));
+            let what = format!("it has texts, and '{}' is missing", names.rows());
+            self.findings.push(Error::damaged(&names.texts(), what));
         } else {
-            self.leave_over(found, number);
+            self.leave_over(found, names);
         }
         Ok(())
     }
 
     /// Rows go first: without them the other files are left over as well.
-    fn leave_over(&mut self, found: &Found, number: u64) {
+    fn leave_over(&mut self, found: &Found, names: FileNames) {
         let files = [
-            (&found.rows, rows_name(number)),
-            (&found.texts, texts_name(number)),
-            (&found.sketches, sketches_name(number)),
+            (&found.rows, names.rows()),
+            (&found.texts, names.texts()),
+            (&found.sketches, names.sketches()),
         ];
-        let there = files.into_iter().filter(|(of, _)| of.contains(&number));
+        let there = files.into_iter().filter(|(of, _)| of.contains(&names));
         self.left_over.extend(there.map(|(_, name)| name));
     }
 
@@ -254,9 +323,9 @@ fn has_content(disk: &dyn Disk, name: &str) -> Result<bool> {
 }
 
 /// Whether a partition is whole, and nothing has happened in it.
-fn is_without_rows(disk: &dyn Disk, seal: u32, number: u64) -> bool {
+fn is_without_rows(disk: &dyn Disk, seal: u32, names: FileNames) -> bool {
     let mut blocks = 0;
-    let counted = Partition::open(disk, seal, number).and_then(|partition| {
+    let counted = Partition::open(disk, seal, names).and_then(|partition| {
         partition.for_each_raw_block(|_, _| {
             blocks += 1;
             Ok(())
@@ -274,17 +343,22 @@ mod tests {
     fn a_list_comes_back_and_damage_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Folder::open(folder.path()).unwrap();
-        let listed = Listed { first: 7, end: 31 };
-        listed.write(&disk, 5).unwrap();
-        assert_eq!(Listed::read(&disk, 5).unwrap(), listed);
-        assert!(Listed::read(&disk, 6).is_err());
-        let bytes = listed.encode(5);
-        assert_eq!(bytes.len(), LENGTH);
-        for at in 0..LENGTH {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 1 << (at % 8);
-            assert_eq!(Listed::decode(&flipped, 5), None, "{at}");
-            assert_eq!(Listed::decode(&bytes[..at], 5), None, "{at}");
+        let plain = Listed::between(Some(7), Some(30));
+        let compacted =
+            [(9, 1), (30, 4)].map(|(number, generation)| FileNames { number, generation });
+        let some = compacted.into_iter().fold(plain.clone(), Listed::with);
+        for (listed, length) in [(plain, 32), (some, 32 + 2 * 12)] {
+            listed.write(&disk, 5).unwrap();
+            assert_eq!(Listed::read(&disk, 5).unwrap(), listed);
+            assert!(Listed::read(&disk, 6).is_err());
+            let bytes = listed.encode(5);
+            assert_eq!(bytes.len(), length);
+            for at in 0..length {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << (at % 8);
+                assert_eq!(Listed::decode(&flipped, 5), None, "{at}");
+                assert_eq!(Listed::decode(&bytes[..at], 5), None, "{at}");
+            }
         }
     }
 }

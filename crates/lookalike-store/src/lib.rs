@@ -45,7 +45,8 @@
 //! | `….sketches` | a cache of what its kept documents are compared by |
 //!
 //! Everything in memory follows from the rows and is made again from them when a collection is opened.
-//! All values carry checksums. All access goes through [`Disk`], so that tests can break it.
+//! Compaction writes the rows and records that count to new files, `NNNN-GGGGGGGG.rows` and so on, and names
+//! these in `partitions`. All values carry checksums. All access goes through [`Disk`], so that tests can break it.
 //!
 //! # What it costs
 //!
@@ -57,11 +58,14 @@
 //!
 //! # What it does not do
 //!
-//! Without a window, deleted and replaced documents keep their room on the disk. A document that
-//! arrives late leaves the disk with the partition of its arrival.
+//! It has no thread of its own: whoever runs a collection calls [`Collection::maintain`] now and then, which
+//! compacts partitions with much that was deleted or replaced, and lets time pass where the window follows
+//! the wall clock. A document that arrives late leaves the disk with the partition of its arrival. Deleted
+//! documents keep some 50 bytes of memory each until their partition expires.
 
 mod bytes;
 mod collection;
+mod compact;
 mod copying;
 mod disk;
 mod document;
@@ -86,6 +90,7 @@ mod sync {
 mod writer;
 
 pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};
+pub use compact::Upkeep;
 pub use disk::{Disk, DiskFile, Folder, ReadFolder, make_directory};
 pub use document::{
     Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,
@@ -96,4 +101,5 @@ pub use maintain::{
     Imported, Reject, Report, export, import, read_settings, repair, restore, verify,
 };
 pub use partition::is_guarded;
-pub use settings::{Holds, OnConflict, Settings};
+pub use settings::{Expire, Holds, OnConflict, Settings};
+pub use state::CompactionTrigger;

@@ -17,10 +17,10 @@ use crate::document::{
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, names};
-use crate::partition::{Partition, is_of_collection};
-use crate::rows::{self, Row};
+use crate::partition::{FileNames, Partition, is_of_collection};
+use crate::rows::{self, Row, count_rows, numbered};
 use crate::settings::{MANIFEST, Manifest, NEW, Settings};
-use crate::sketches::{Reading, sketches_name};
+use crate::sketches::Reading;
 use crate::state::State;
 
 /// What looking at every byte of a collection has shown.
@@ -162,7 +162,11 @@ impl<'a> Source<'a> {
                     deleted.insert(*from);
                     moved.insert(*seq, (number, document.time));
                 }
-                Row::Document(_) => {}
+                Row::ErasedMove { from, seq, .. } => {
+                    deleted.insert(*from);
+                    moved.remove(seq);
+                }
+                Row::Document(_) | Row::Erased { .. } | Row::ErasedDuplicate { .. } => {}
             }
             Ok(())
         })?;
@@ -262,7 +266,7 @@ struct Cached {
     /// Whether there are any in this collection.
     is_there: bool,
     /// Those of a partition, until one is not right.
-    reading: Option<(u64, Option<Reading>)>,
+    reading: Option<(FileNames, Option<Reading>)>,
     /// The names of files in which one is not right.
     wrong: Vec<String>,
 }
@@ -282,9 +286,9 @@ impl Cached {
         if !self.is_there || !matches!(document.verdict, rows::Verdict::Kept { .. }) {
             return;
         }
-        let number = partition.about.number;
-        if self.reading.as_ref().is_none_or(|(of, _)| *of != number) {
-            self.reading = Some((number, Some(Reading::open(disk, self.seal, number))));
+        let names = partition.about.names();
+        if self.reading.as_ref().is_none_or(|(of, _)| *of != names) {
+            self.reading = Some((names, Some(Reading::open(disk, self.seal, names))));
         }
         let Some((_, reading)) = &mut self.reading else {
             return;
@@ -293,7 +297,7 @@ impl Cached {
         let entry = file.next();
         if entry.is_none_or(|entry| entry.of(document.content).is_none()) {
             *reading = None;
-            self.wrong.push(sketches_name(number));
+            self.wrong.push(names.sketches());
         }
     }
 }
@@ -325,8 +329,8 @@ fn each_row(
     let findings = inventory.findings.iter().map(ToString::to_string);
     report.findings.extend(findings);
     let mut expected = None;
-    for number in inventory.partitions {
-        let partition = match Partition::open(disk, manifest.seal, number) {
+    for names in inventory.partitions {
+        let partition = match Partition::open(disk, manifest.seal, names) {
             Ok(partition) => partition,
             Err(error) => {
                 report.findings.push(error.to_string());
@@ -370,11 +374,10 @@ fn rows_of(
                 return Ok(());
             }
         };
-        next = Some(first + rows.len() as u64);
+        next = Some(first.saturating_add(count_rows(&rows)));
         report.rows += rows.len() as u64;
-        refused = (first..)
-            .zip(&rows)
-            .try_for_each(|(number, row)| visit(partition, number, row));
+        refused =
+            numbered(first, &rows).try_for_each(|(number, row)| visit(partition, number, row));
         refused.clone()
     });
     refused?;

@@ -2,7 +2,8 @@
 //! beside it.
 //!
 //! The database is the truth: a record counts only because a committed row says where it is, and it was
-//! on disk before that row. A partition that is not the newest is never written again.
+//! on disk before that row. A partition that is not the newest is never written again; compaction writes the
+//! rows that count to files of another generation, which then take the place of those before.
 
 use std::cell::Cell;
 use std::io;
@@ -20,7 +21,7 @@ use crate::inventory::PARTITIONS;
 use crate::records::{self, FIRST_READ, Record};
 use crate::rows::{Place, Row, Rows, UNIT, open_block};
 use crate::settings::NEW;
-use crate::sketches::{SKETCHES_END, sketches_name};
+use crate::sketches::SKETCHES_END;
 
 /// Blocks of rows by the number of their first row.
 const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
@@ -29,8 +30,11 @@ const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 const ABOUT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
 const SELF: &str = "partition";
 
-/// The version of the format of partitions.
+/// The version of partitions as they begin.
 const VERSION: u32 = 1;
+
+/// The version of partitions that were compacted.
+const COMPACTED: u32 = 2;
 
 /// Bytes of pages that each database may keep in memory.
 pub(crate) const CACHE: usize = 1 << 20;
@@ -46,15 +50,38 @@ pub(crate) struct About {
     pub(crate) first: u64,
     /// The clock when it began.
     pub(crate) began: Time,
+    /// How it was compacted, if it was.
+    pub(crate) compacted: Option<Compacted>,
+}
+
+/// What compaction has made of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    /// How often it was compacted.
+    pub(crate) generation: u32,
+    /// Records are named by places from this one on, in units: those behind the compacted ones keep their
+    /// places.
+    pub(crate) base: u64,
+    /// Deletions and moves before this row were taken into account.
+    pub(crate) applied: u64,
+    /// The newest time of a document that was stored with it, erased ones included.
+    pub(crate) newest: Time,
 }
 
 impl About {
     fn encode(self) -> Vec<u8> {
-        let mut bytes = VERSION.to_le_bytes().to_vec();
+        let version = self.compacted.map_or(VERSION, |_| COMPACTED);
+        let mut bytes = version.to_le_bytes().to_vec();
         bytes.extend(self.seal.to_le_bytes());
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.first.to_le_bytes());
         bytes.extend(self.began.0.to_le_bytes());
+        if let Some(compacted) = self.compacted {
+            bytes.extend(compacted.generation.to_le_bytes());
+            bytes.extend(compacted.base.to_le_bytes());
+            bytes.extend(compacted.applied.to_le_bytes());
+            bytes.extend(compacted.newest.0.to_le_bytes());
+        }
         bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
         bytes
     }
@@ -63,7 +90,8 @@ impl About {
         let (body, sum) = bytes.split_last_chunk::<4>()?;
         let mut reader = Reader(body);
         let right = crc32fast::hash(body) == u32::from_le_bytes(*sum);
-        if !right || reader.u32()? != VERSION {
+        let version = reader.u32()?;
+        if !right || !matches!(version, VERSION | COMPACTED) {
             return None;
         }
         Some(Self {
@@ -71,7 +99,28 @@ impl About {
             number: reader.u64()?,
             first: reader.u64()?,
             began: Time(reader.i64()?),
+            compacted: match version {
+                VERSION => None,
+                _ => Some(Compacted {
+                    generation: reader.u32()?,
+                    base: reader.u64()?,
+                    applied: reader.u64()?,
+                    newest: Time(reader.i64()?),
+                }),
+            },
         })
+    }
+
+    pub(crate) fn names(&self) -> FileNames {
+        FileNames {
+            number: self.number,
+            generation: self.compacted.map_or(0, |it| it.generation),
+        }
+    }
+
+    /// The place of the first record, in units.
+    pub(crate) fn base(&self) -> u64 {
+        self.compacted.map_or(0, |it| it.base)
     }
 }
 
@@ -81,24 +130,63 @@ const ROWS_END: &str = ".rows";
 /// The ending of the names of files of texts.
 const TEXTS_END: &str = ".texts";
 
-pub(crate) fn rows_name(number: u64) -> String {
-    format!("{number:016x}{ROWS_END}")
+/// Names the files of a partition: by its number, and by how often it was compacted if it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FileNames {
+    pub(crate) number: u64,
+    pub(crate) generation: u32,
 }
 
-pub(crate) fn texts_name(number: u64) -> String {
-    format!("{number:016x}{TEXTS_END}")
-}
+impl FileNames {
+    pub(crate) fn rows(self) -> String {
+        self.with_end(ROWS_END)
+    }
 
-/// The number of the partition whose database has this name.
-pub(crate) fn number_of(name: &str) -> Option<u64> {
-    let number = u64::from_str_radix(name.strip_suffix(ROWS_END)?, 16).ok()?;
-    (rows_name(number) == name).then_some(number)
-}
+    pub(crate) fn texts(self) -> String {
+        self.with_end(TEXTS_END)
+    }
 
-/// The number of the partition whose file of texts has this name.
-pub(crate) fn number_of_texts(name: &str) -> Option<u64> {
-    let number = u64::from_str_radix(name.strip_suffix(TEXTS_END)?, 16).ok()?;
-    (texts_name(number) == name).then_some(number)
+    pub(crate) fn sketches(self) -> String {
+        self.with_end(SKETCHES_END)
+    }
+
+    /// The names after another compaction.
+    pub(crate) fn next_generation(self) -> Self {
+        Self {
+            generation: self.generation + 1,
+            ..self
+        }
+    }
+
+    fn with_end(self, end: &str) -> String {
+        let Self { number, generation } = self;
+        match generation {
+            0 => format!("{number:016x}{end}"),
+            _ => format!("{number:016x}-{generation:08x}{end}"),
+        }
+    }
+
+    pub(crate) fn of_rows(name: &str) -> Option<Self> {
+        Self::read(name, ROWS_END)
+    }
+
+    pub(crate) fn of_texts(name: &str) -> Option<Self> {
+        Self::read(name, TEXTS_END)
+    }
+
+    pub(crate) fn of_sketches(name: &str) -> Option<Self> {
+        Self::read(name, SKETCHES_END)
+    }
+
+    fn read(name: &str, end: &str) -> Option<Self> {
+        let stem = name.strip_suffix(end)?;
+        let (number, generation) = stem.split_once('-').unwrap_or((stem, "0"));
+        let names = Self {
+            number: u64::from_str_radix(number, 16).ok()?,
+            generation: u32::from_str_radix(generation, 16).ok()?,
+        };
+        (names.with_end(end) == name).then_some(names)
+    }
 }
 
 /// Whether a file holds what happened or what documents say.
@@ -123,10 +211,10 @@ pub(crate) struct Partition {
 impl Partition {
     /// Makes a partition. It has its name once it is complete.
     pub(crate) fn create(disk: &dyn Disk, about: About) -> Result<Self> {
-        let name = rows_name(about.number);
+        let name = about.names().rows();
         let new = format!("{name}{NEW}");
         let wrong = |error: io::Error| Error::disk("cannot make", &name, &error);
-        let texts_file = disk.create(&texts_name(about.number)).map_err(wrong)?;
+        let texts_file = disk.create(&about.names().texts()).map_err(wrong)?;
         texts_file.sync().map_err(wrong)?;
         let rows_file = disk.create(&new).map_err(wrong)?;
         let database = database(&name, &rows_file)?;
@@ -153,14 +241,14 @@ impl Partition {
     }
 
     /// Opens a partition of the collection whose manifest has this checksum.
-    pub(crate) fn open(disk: &dyn Disk, seal: u32, number: u64) -> Result<Self> {
-        let name = rows_name(number);
+    pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
+        let name = names.rows();
         let opened = |name: &str| {
             disk.open(name)
                 .map_err(|error| Error::disk("cannot open", name, &error))
         };
         let rows_file = opened(&name)?;
-        let texts_file = opened(&texts_name(number))?;
+        let texts_file = opened(&names.texts())?;
         let empty = rows_file.is_empty();
         if empty.map_err(|error| Error::disk("cannot read", &name, &error))? {
             return Err(Error::damaged(&name, "it is empty"));
@@ -173,9 +261,12 @@ impl Partition {
             Ok(about.and_then(|about| About::decode(about.value())))
         })?;
         let about = about.ok_or_else(|| {
-            Error::damaged(&name, format!("it is no partition of version {VERSION}"))
+            Error::damaged(
+                &name,
+                format!("it is no partition of version {VERSION} or {COMPACTED}"),
+            )
         })?;
-        if (about.seal, about.number) != (seal, number) {
+        if (about.seal, about.names()) != (seal, names) {
             return Err(Error::damaged(
                 &name,
                 format!(
@@ -193,21 +284,50 @@ impl Partition {
     }
 
     pub(crate) fn name(&self) -> String {
-        rows_name(self.about.number)
+        self.about.names().rows()
     }
 
     fn texts_name(&self) -> String {
-        texts_name(self.about.number)
+        self.about.names().texts()
     }
 
-    /// Makes records durable, and then the rows that refer to them, all or none.
+    /// Bytes of the rows.
+    pub(crate) fn bytes_of_rows(&self) -> Result<u64> {
+        let length = self.rows_file.len();
+        length.map_err(|error| Error::disk("cannot read", &self.name(), &error))
+    }
+
+    /// Bytes of the rows and of the texts.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        let texts = self.texts_file.len();
+        let texts =
+            texts.map_err(|error| Error::disk("cannot read", &self.texts_name(), &error))?;
+        Ok(self.bytes_of_rows()? + texts)
+    }
+
+    /// Where a record begins in the file of texts, in bytes, by its place.
+    ///
+    /// # Errors
+    /// If it was erased.
+    pub(crate) fn offset(&self, at: u64) -> Result<u64> {
+        let erased = || Error::damaged(&self.texts_name(), format!("no record at place {at}"));
+        let behind = at.checked_sub(self.about.base()).ok_or_else(erased)?;
+        Ok(behind * UNIT)
+    }
+
+    /// Makes records durable, which begin at a place, and then the rows that refer to them, all or none.
     pub(crate) fn write(&self, rows: &Rows, first: u64, texts: &[u8], at: u64) -> Result<()> {
         if !texts.is_empty() {
-            let written = self.texts_file.write_at(texts, at);
+            let written = self.texts_file.write_at(texts, self.offset(at)?);
             written
                 .and_then(|()| self.texts_file.sync())
                 .map_err(|error| Error::disk("cannot write", &self.texts_name(), &error))?;
         }
+        self.commit(rows, first)
+    }
+
+    /// Makes rows durable, all or none.
+    pub(crate) fn commit(&self, rows: &Rows, first: u64) -> Result<()> {
         guarded(&self.name(), || {
             let mut transaction = self.database.get()?.begin_write()?;
             transaction.set_durability(Durability::Immediate)?;
@@ -235,9 +355,44 @@ impl Partition {
         let missing = || Error::damaged(&name, format!("row {number} is missing"));
         let (first, block) = block.ok_or_else(missing)?;
         let rows = open_block(first, &block).map_err(|what| Error::damaged(&name, what))?;
-        let row = rows.get((number - first) as usize).ok_or_else(missing)?;
-        Row::decode(row)
-            .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))
+        let mut next = first;
+        for row in rows {
+            // Rows of which nothing is left stand for several numbers.
+            let row = match number - next {
+                0 => Row::decode(row),
+                _ if !Row::may_stand_for_several(row) => {
+                    next += 1;
+                    continue;
+                }
+                _ => Row::decode(row),
+            };
+            let row =
+                row.ok_or_else(|| Error::damaged(&name, format!("row {next} is not well formed")))?;
+            next = next.saturating_add(row.count());
+            if number < next {
+                return Ok(row);
+            }
+        }
+        Err(missing())
+    }
+
+    /// The blocks from the one on whose first row has a number or a later one, with about so many bytes: the
+    /// numbers of their first rows, and their bytes.
+    pub(crate) fn blocks_from(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
+        guarded(&self.name(), || {
+            let transaction = self.database.get()?.begin_read()?;
+            let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
+            let (mut blocks, mut read) = (Vec::new(), 0);
+            for block in table.range(from..)? {
+                let (first, block) = block?;
+                read += block.value().len();
+                blocks.push((first.value(), block.value().to_vec()));
+                if read >= bytes {
+                    break;
+                }
+            }
+            Ok(blocks)
+        })
     }
 
     /// Calls back with the number of the first row of every block in order and its rows, or with what is
@@ -299,16 +454,19 @@ impl Partition {
     pub(crate) fn decode_block(&self, first: u64, block: &[u8]) -> Result<Vec<Row>> {
         let name = self.name();
         let rows = open_block(first, block).map_err(|what| Error::damaged(&name, what))?;
-        let decoded = (first..).zip(rows).map(|(number, row)| {
-            Row::decode(row)
-                .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))
+        let mut number = first;
+        let decoded = rows.into_iter().map(|row| {
+            let row = Row::decode(row)
+                .ok_or_else(|| Error::damaged(&name, format!("row {number} is not well formed")))?;
+            number = number.saturating_add(row.count());
+            Ok(row)
         });
         decoded.collect()
     }
 
     /// Calls back with the record at a place, in units from the beginning.
     pub(crate) fn record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
-        let (name, offset) = (self.texts_name(), u64::from(at) * UNIT);
+        let (name, offset) = (self.texts_name(), self.offset(at.into())?);
         let wrong = |error: io::Error| Error::disk("cannot read", &name, &error);
         let mut start = [0; FIRST_READ];
         let read = self.texts_file.read_at(&mut start, offset).map_err(wrong)?;
@@ -332,15 +490,12 @@ impl Partition {
     /// Calls back with the text of the record at a place.
     pub(crate) fn text<T>(&self, at: u32, visit: impl FnOnce(&str) -> T) -> Result<T> {
         let text = self.record(at, |record| record.text(visit))?;
-        text.ok_or_else(|| {
-            let offset = u64::from(at) * UNIT;
-            Error::damaged(&self.texts_name(), format!("the text at {offset}"))
-        })
+        text.ok_or_else(|| Error::damaged(&self.texts_name(), format!("the text at place {at}")))
     }
 
-    /// Checks that the file of texts has so many bytes.
-    pub(crate) fn check_length(&self, needed: u64) -> Result<()> {
-        let name = self.texts_name();
+    /// Checks that the file of texts has all records up to a place, in units.
+    pub(crate) fn check_length(&self, end: u64) -> Result<()> {
+        let (name, needed) = (self.texts_name(), self.offset(end)?);
         let there = self.texts_file.len();
         let there = there.map_err(|error| Error::disk("cannot read", &name, &error))?;
         if there >= needed {
@@ -358,17 +513,17 @@ impl Partition {
         if right {
             return Ok(());
         }
-        let what = format!("the record at {} is not that of '{id}'", place.offset());
+        let what = format!("the record at {} is not that of '{id}'", place.at);
         Err(Error::damaged(&self.texts_name(), what))
     }
 }
 
 /// Removes the files of a partition, the truth first, and durably before anything else is removed.
-pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
-    let name = rows_name(number);
+pub(crate) fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let name = names.rows();
     disk.remove(&name)
-        .and_then(|()| disk.remove(&texts_name(number)))
-        .and_then(|()| match disk.remove(&sketches_name(number)) {
+        .and_then(|()| disk.remove(&names.texts()))
+        .and_then(|()| match disk.remove(&names.sketches()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         })

@@ -3,6 +3,9 @@
 //! Every row has a number, ascending without gaps from 1. The number of a document's row is its
 //! sequence number. Rows are stored in blocks under the number of the first, each block with a checksum
 //! over that number and its bytes.
+//!
+//! Compaction replaces rows that do not count any more by what others need of them, without ids, texts, metas
+//! and hashes: see [`Row::Erased`], [`Row::ErasedMove`] and [`Row::ErasedDuplicate`].
 
 use lookalike::matching::Route;
 use lookalike::online::{Slot, Time};
@@ -32,7 +35,39 @@ pub(crate) enum Row {
         seq: u64,
         /// Its place if it was kept.
         slot: Option<Slot>,
+        /// When it was deleted and how much of the disk it took; rows of older versions do not say it.
+        removal: Option<Removal>,
     },
+    /// Rows one after another of which compaction left nothing.
+    Erased {
+        rows: u64,
+        /// How many of them had a place among the kept documents.
+        kept: u32,
+    },
+    /// A moved document that does not count any more, and whose row of before is still on the disk.
+    ErasedMove {
+        from: u64,
+        from_slot: Slot,
+        seq: u64,
+    },
+    /// A document that repeats a kept one and does not count any more, and that another row or the kept
+    /// document names as the one before.
+    ErasedDuplicate {
+        /// The sequence number of the kept document.
+        seq: u64,
+        slot: Slot,
+        /// The number of the one before it that repeats the same one; 0 if there is none.
+        previous: u64,
+    },
+}
+
+/// How a document was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// The wall clock.
+    pub(crate) at: Time,
+    /// Bytes of its row and its record, about.
+    pub(crate) bytes: u32,
 }
 
 /// A document that was taken.
@@ -48,6 +83,8 @@ pub(crate) struct Document {
     pub(crate) fingerprint: Option<u128>,
     pub(crate) meta: Option<String>,
     pub(crate) verdict: Verdict,
+    /// The time from which its window runs, if that is the time of a repeat which was erased.
+    pub(crate) refreshed: Option<Time>,
 }
 
 /// What became of a document.
@@ -77,24 +114,30 @@ pub(crate) struct Place {
 /// Bytes.
 pub(crate) const UNIT: u64 = 8;
 
-impl Place {
-    pub(crate) fn offset(self) -> u64 {
-        u64::from(self.at) * UNIT
-    }
+/// The most rows from the oldest to the newest: half of a number is all that tables keep.
+pub(crate) const MOST_ROWS: u64 = 1 << 31;
 
+impl Place {
+    /// The place behind it, in units.
     pub(crate) fn end(self) -> u64 {
-        (u64::from(self.at) + u64::from(self.units)) * UNIT
+        u64::from(self.at) + u64::from(self.units)
     }
 }
 
 const DOCUMENT: u8 = 1;
 const MOVED: u8 = 2;
+/// Without a [`Removal`].
 const DELETED: u8 = 3;
+const REMOVED: u8 = 4;
+const ERASED: u8 = 5;
+const ERASED_MOVE: u8 = 6;
+const ERASED_DUPLICATE: u8 = 7;
 
 const KEPT: u8 = 1;
 const DUPLICATE: u8 = 2;
 const HAS_FINGERPRINT: u8 = 4;
 const HAS_META: u8 = 8;
+const IS_REFRESHED: u8 = 16;
 
 /// The numbers of routes in files.
 const ROUTES: [Route; 6] = [
@@ -138,12 +181,46 @@ impl Row {
                 into.extend(last.to_le_bytes());
                 document.encode(into);
             }
-            Self::Deleted { number, seq, slot } => {
-                into.push(DELETED);
+            Self::Deleted {
+                number,
+                seq,
+                slot,
+                removal,
+            } => {
+                into.push(removal.map_or(DELETED, |_| REMOVED));
                 into.extend(number.to_le_bytes());
                 into.extend(seq.to_le_bytes());
                 into.push(u8::from(slot.is_some()));
                 slot.iter().for_each(|&slot| put_slot(slot, into));
+                if let Some(removal) = removal {
+                    into.extend(removal.at.0.to_le_bytes());
+                    into.extend(removal.bytes.to_le_bytes());
+                }
+            }
+            Self::Erased { rows, kept } => {
+                into.push(ERASED);
+                into.extend(rows.to_le_bytes());
+                into.extend(kept.to_le_bytes());
+            }
+            Self::ErasedMove {
+                from,
+                from_slot,
+                seq,
+            } => {
+                into.push(ERASED_MOVE);
+                into.extend(from.to_le_bytes());
+                put_slot(*from_slot, into);
+                into.extend(seq.to_le_bytes());
+            }
+            Self::ErasedDuplicate {
+                seq,
+                slot,
+                previous,
+            } => {
+                into.push(ERASED_DUPLICATE);
+                into.extend(seq.to_le_bytes());
+                put_slot(*slot, into);
+                into.extend(previous.to_le_bytes());
             }
         }
     }
@@ -159,17 +236,55 @@ impl Row {
                 last: reader.u64()?,
                 document: Document::decode(&mut reader)?,
             },
-            DELETED => Self::Deleted {
+            kind @ (DELETED | REMOVED) => Self::Deleted {
                 number: reader.u64()?,
                 seq: reader.u64()?,
                 slot: match reader.u8()? {
                     0 => None,
                     _ => Some(slot(&mut reader)?),
                 },
+                removal: match kind {
+                    DELETED => None,
+                    _ => Some(Removal {
+                        at: Time(reader.i64()?),
+                        bytes: reader.u32()?,
+                    }),
+                },
+            },
+            ERASED => {
+                let (rows, kept) = (reader.u64()?, reader.u32()?);
+                // More rows than a window may have are none that were written.
+                if !(1..=MOST_ROWS).contains(&rows) || u64::from(kept) > rows {
+                    return None;
+                }
+                Self::Erased { rows, kept }
+            }
+            ERASED_MOVE => Self::ErasedMove {
+                from: reader.u64()?,
+                from_slot: slot(&mut reader)?,
+                seq: reader.u64()?,
+            },
+            ERASED_DUPLICATE => Self::ErasedDuplicate {
+                seq: reader.u64()?,
+                slot: slot(&mut reader)?,
+                previous: reader.u64()?,
             },
             _ => return None,
         };
         reader.is_done().then_some(row)
+    }
+
+    /// Returns `true` if a row that is encoded so may take several numbers.
+    pub(crate) fn may_stand_for_several(encoded: &[u8]) -> bool {
+        encoded.first() == Some(&ERASED)
+    }
+
+    /// Returns how many numbers the row takes.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Self::Erased { rows, .. } => *rows,
+            _ => 1,
+        }
     }
 
     /// The document, and its sequence number if the row is the one with this number.
@@ -177,12 +292,47 @@ impl Row {
         match self {
             Self::Document(document) => Some((document, number)),
             Self::Moved { document, seq, .. } => Some((document, seq)),
-            Self::Deleted { .. } => None,
+            Self::Deleted { .. }
+            | Self::Erased { .. }
+            | Self::ErasedMove { .. }
+            | Self::ErasedDuplicate { .. } => None,
         }
     }
 }
 
+/// Adds the numbers of rows, of which the first has a number.
+pub(crate) fn numbered(first: u64, rows: &[Row]) -> impl Iterator<Item = (u64, &Row)> {
+    rows.iter().scan(first, |next, row| {
+        let number = *next;
+        *next = number.saturating_add(row.count());
+        Some((number, row))
+    })
+}
+
+/// Returns how many numbers rows take together.
+pub(crate) fn count_rows(rows: &[Row]) -> u64 {
+    rows.iter()
+        .fold(0, |count: u64, row| count.saturating_add(row.count()))
+}
+
+/// Bytes of a row that are not those of its strings, about.
+const BYTES_OF_A_ROW: usize = 80;
+
+/// Bytes of the row of a deletion, about.
+pub(crate) const BYTES_OF_A_DELETION: u64 = 48;
+
 impl Document {
+    /// Returns how much of the disk the row and the record take, about.
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        let meta = self.meta.as_ref().map_or(0, String::len);
+        let of = match &self.verdict {
+            Verdict::Kept { .. } => 0,
+            Verdict::Duplicate { of, .. } => of.len(),
+        };
+        let row = BYTES_OF_A_ROW + self.id.len() + meta + of;
+        row as u64 + u64::from(self.place.units) * UNIT
+    }
+
     fn encode(&self, into: &mut Vec<u8>) {
         let kind = match &self.verdict {
             Verdict::Kept { .. } => KEPT,
@@ -190,7 +340,8 @@ impl Document {
         };
         let fingerprint = u8::from(self.fingerprint.is_some()) * HAS_FINGERPRINT;
         let meta = u8::from(self.meta.is_some()) * HAS_META;
-        into.push(kind | fingerprint | meta);
+        let refreshed = u8::from(self.refreshed.is_some()) * IS_REFRESHED;
+        into.push(kind | fingerprint | meta | refreshed);
         put_string(&self.id, into);
         into.extend(self.time.0.to_le_bytes());
         into.extend(self.content.to_le_bytes());
@@ -220,11 +371,15 @@ impl Document {
                 into.extend(previous.to_le_bytes());
             }
         }
+        if let Some(refreshed) = self.refreshed {
+            into.extend(refreshed.0.to_le_bytes());
+        }
     }
 
     fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         let flags = reader.u8()?;
-        if flags & !(KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META) != 0 {
+        let known = KEPT | DUPLICATE | HAS_FINGERPRINT | HAS_META | IS_REFRESHED;
+        if flags & !known != 0 {
             return None;
         }
         Some(Self {
@@ -259,6 +414,11 @@ impl Document {
                 },
                 _ => return None,
             },
+            refreshed: if flags & IS_REFRESHED != 0 {
+                Some(Time(reader.i64()?))
+            } else {
+                None
+            },
         })
     }
 }
@@ -280,11 +440,16 @@ fn slot(reader: &mut Reader<'_>) -> Option<Slot> {
 pub(crate) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    /// The numbers that each takes, if it is not one.
+    counts: Vec<(usize, u64)>,
 }
 
 impl Rows {
     pub(crate) fn push(&mut self, row: &Row) {
         row.encode(&mut self.bytes);
+        if row.count() != 1 {
+            self.counts.push((self.ends.len(), row.count()));
+        }
         self.ends.push(self.bytes.len() as u32);
     }
 
@@ -308,11 +473,16 @@ impl Rows {
     /// Blocks of these rows, of which the first has a number: the number of the first row of each, and
     /// its bytes.
     pub(crate) fn blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+        let (mut number, mut counts) = (first, self.counts.iter().peekable());
         (0..self.len()).step_by(ROWS_OF_A_BLOCK).map(move |start| {
             let end = (start + ROWS_OF_A_BLOCK).min(self.len());
             let rows = (start..end).map(|at| self.get(at));
-            let number = first + start as u64;
-            (number, seal_block(number, rows))
+            let block = (number, seal_block(number, rows));
+            number = number.saturating_add((end - start) as u64);
+            while let Some((_, count)) = counts.next_if(|&&(at, _)| at < end) {
+                number = number.saturating_add(count - 1);
+            }
+            block
         })
     }
 }
@@ -402,18 +572,22 @@ mod tests {
             verdicts(),
         );
         let rest = (any::<i64>(), any::<u64>(), any::<u32>(), any::<u32>());
-        (".{1,9}", rest, said).prop_map(|(id, rest, (fingerprint, meta, verdict))| Document {
-            id,
-            time: Time(rest.0),
-            content: rest.1,
-            place: Place {
-                at: rest.2,
-                units: rest.3,
+        let refreshed = any::<Option<i64>>();
+        (".{1,9}", rest, said, refreshed).prop_map(
+            |(id, rest, (fingerprint, meta, verdict), refreshed)| Document {
+                id,
+                time: Time(rest.0),
+                content: rest.1,
+                place: Place {
+                    at: rest.2,
+                    units: rest.3,
+                },
+                fingerprint,
+                meta,
+                verdict,
+                refreshed: refreshed.map(Time),
             },
-            fingerprint,
-            meta,
-            verdict,
-        })
+        )
     }
 
     fn rows() -> impl Strategy<Value = Row> {
@@ -427,8 +601,39 @@ mod tests {
                 seq: numbers.1,
                 last: numbers.2,
             }),
-            (any::<u64>(), any::<u64>(), proptest::option::of(slots()))
-                .prop_map(|(number, seq, slot)| Row::Deleted { number, seq, slot }),
+            (
+                any::<u64>(),
+                any::<u64>(),
+                proptest::option::of(slots()),
+                any::<Option<(i64, u32)>>()
+            )
+                .prop_map(|(number, seq, slot, removal)| Row::Deleted {
+                    number,
+                    seq,
+                    slot,
+                    removal: removal.map(|(at, bytes)| Removal {
+                        at: Time(at),
+                        bytes
+                    }),
+                }),
+            (1u64..1 << 30, any::<u32>()).prop_map(|(rows, kept)| Row::Erased {
+                rows,
+                kept: kept % (rows as u32 + 1),
+            }),
+            (any::<u64>(), slots(), any::<u64>()).prop_map(|(from, from_slot, seq)| {
+                Row::ErasedMove {
+                    from,
+                    from_slot,
+                    seq,
+                }
+            }),
+            (any::<u64>(), slots(), any::<u64>()).prop_map(|(seq, slot, previous)| {
+                Row::ErasedDuplicate {
+                    seq,
+                    slot,
+                    previous,
+                }
+            }),
         ]
     }
 
@@ -439,8 +644,8 @@ mod tests {
             rows.iter().for_each(|row| encoded.push(row));
             let mut decoded = Vec::new();
             for (number, block) in encoded.blocks(first) {
-                prop_assert_eq!(number, first + decoded.len() as u64);
-                prop_assert!(open_block(number + 1, &block).is_err());
+                prop_assert_eq!(number, first.saturating_add(count_rows(&decoded)));
+                prop_assert!(open_block(number ^ 1, &block).is_err());
                 for row in open_block(number, &block).unwrap() {
                     decoded.push(Row::decode(row).unwrap());
                 }
@@ -481,6 +686,7 @@ mod tests {
                 route: Route::MinHash,
                 previous: 9,
             },
+            refreshed: None,
         });
         let mut bytes = Vec::new();
         row.encode(&mut bytes);

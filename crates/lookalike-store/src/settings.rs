@@ -33,6 +33,32 @@ pub enum OnConflict {
     Replace,
 }
 
+/// By which clock documents leave the window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expire {
+    /// By that of the documents: the newest time of one that was stored.
+    #[default]
+    Documents,
+    /// Also by the wall clock, so that documents leave the window while none arrives. A document that states a
+    /// time before the window is late, whatever the times of others.
+    Wall,
+}
+
+impl Expire {
+    /// Returns by which clock documents leave a window.
+    pub fn of(window: &Window) -> Self {
+        match window.follows_wall_clock() {
+            true => Self::Wall,
+            false => Self::Documents,
+        }
+    }
+
+    fn is_documents(&self) -> bool {
+        *self == Self::Documents
+    }
+}
+
 /// What a collection is, from its creation on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -40,7 +66,8 @@ pub struct Settings {
     pub recipe: Recipe,
     /// What matches.
     pub matching: plan::Settings,
-    /// How far apart in time documents can match; without one, nothing is forgotten.
+    /// How far apart in time documents can match, and by which clock they leave it; without one, nothing is
+    /// forgotten.
     pub window: Option<Window>,
     /// What it holds.
     pub holds: Holds,
@@ -111,6 +138,9 @@ struct WrittenWindow {
     width_us: u64,
     skew_us: u64,
     refresh: bool,
+    /// Left out where it is as usual, so that manifests are what they were.
+    #[serde(default, skip_serializing_if = "Expire::is_documents")]
+    expire: Expire,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -259,6 +289,7 @@ fn encode(settings: &Settings) -> Result<String> {
             width_us: microseconds(window.width()),
             skew_us: microseconds(window.skew()),
             refresh: window.refreshes(),
+            expire: Expire::of(&window),
         }),
         holds: settings.holds,
         on_conflict: settings.on_conflict,
@@ -277,6 +308,7 @@ fn decode(body: &str) -> Result<Settings> {
             duration(window.skew_us),
             window.refresh,
         )
+        .map(|made| made.with_wall_clock(window.expire == Expire::Wall))
     });
     Ok(Settings {
         recipe,

@@ -12,19 +12,10 @@ use std::sync::Arc;
 use crate::bytes::Reader;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
+use crate::partition::FileNames;
 
 /// The ending of the names of these files.
 pub(crate) const SKETCHES_END: &str = ".sketches";
-
-pub(crate) fn sketches_name(number: u64) -> String {
-    format!("{number:016x}{SKETCHES_END}")
-}
-
-/// The number of the partition whose file of sketches has this name.
-pub(crate) fn number_of(name: &str) -> Option<u64> {
-    let number = u64::from_str_radix(name.strip_suffix(SKETCHES_END)?, 16).ok()?;
-    (sketches_name(number) == name).then_some(number)
-}
 
 const MAGIC: [u8; 4] = *b"LAsk";
 const VERSION: u32 = 1;
@@ -101,11 +92,11 @@ pub(crate) struct Sketches {
 
 impl Sketches {
     /// Makes the file for a partition.
-    pub(crate) fn create(disk: &dyn Disk, seal: u32, number: u64) -> Result<Self> {
-        let name = sketches_name(number);
+    pub(crate) fn create(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
+        let name = names.sketches();
         let made = || {
             let file = disk.create(&name)?;
-            file.write_at(&head(seal, number), 0)?;
+            file.write_at(&head(seal, names.number), 0)?;
             Ok(file)
         };
         let file = made().map_err(|error| Error::disk("cannot make", &name, &error))?;
@@ -174,12 +165,12 @@ pub(crate) struct Reading {
 impl Reading {
     /// Begins to read the file of a partition; if it is not there or not the right one, there is nothing
     /// to be read.
-    pub(crate) fn open(disk: &dyn Disk, seal: u32, number: u64) -> Self {
+    pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Self {
         let open = || {
-            let file = disk.open(&sketches_name(number)).ok()?;
+            let file = disk.open(&names.sketches()).ok()?;
             let mut bytes = [0; HEAD as usize];
             file.read_exact(&mut bytes, 0).ok()?;
-            (bytes[..] == head(seal, number)).then_some(file)
+            (bytes[..] == head(seal, names.number)).then_some(file)
         };
         Self {
             file: open(),
@@ -251,10 +242,10 @@ impl Reading {
 
     /// Ends reading, so that entries can be added behind those that were read. What else is in the file
     /// belongs to nothing that was committed, or is not right.
-    pub(crate) fn end(self, disk: &dyn Disk, seal: u32, number: u64) -> Result<Sketches> {
-        let name = sketches_name(number);
+    pub(crate) fn end(self, disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Sketches> {
+        let name = names.sketches();
         let Some(file) = self.file.clone() else {
-            return Sketches::create(disk, seal, number);
+            return Sketches::create(disk, seal, names);
         };
         let mut sketches = Sketches {
             name,
@@ -277,6 +268,11 @@ impl Reading {
 mod tests {
     use super::*;
     use crate::disk::Folder;
+
+    const ONE: FileNames = FileNames {
+        number: 1,
+        generation: 0,
+    };
 
     fn entries(from: u64, count: u64) -> Entries {
         let mut entries = Entries::default();
@@ -308,29 +304,35 @@ mod tests {
     fn entries_come_back_as_far_as_they_are_right() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Folder::open(folder.path()).unwrap();
-        let mut sketches = Sketches::create(&disk, 7, 1).unwrap();
+        let mut sketches = Sketches::create(&disk, 7, ONE).unwrap();
         for (from, count) in [(0, 5), (5, 1), (6, 0), (6, 30)] {
             sketches.append(&entries(from, count)).unwrap();
         }
-        assert_eq!(right(&mut Reading::open(&disk, 7, 1), 0..40), 36);
-        assert_eq!(right(&mut Reading::open(&disk, 8, 1), 0..40), 0);
-        assert_eq!(right(&mut Reading::open(&disk, 7, 2), 0..40), 0);
+        assert_eq!(right(&mut Reading::open(&disk, 7, ONE), 0..40), 36);
+        assert_eq!(right(&mut Reading::open(&disk, 8, ONE), 0..40), 0);
+        assert_eq!(
+            right(
+                &mut Reading::open(&disk, 7, FileNames { number: 2, ..ONE }),
+                0..40
+            ),
+            0
+        );
         for keep in [0, 3, 5, 6, 20, 36] {
-            let mut reading = Reading::open(&disk, 7, 1);
+            let mut reading = Reading::open(&disk, 7, ONE);
             assert_eq!(right(&mut reading, 0..keep), keep);
             let before = reading.clone();
             reading.next();
-            let mut sketches = before.end(&disk, 7, 1).unwrap();
+            let mut sketches = before.end(&disk, 7, ONE).unwrap();
             sketches.append(&entries(keep, 50)).unwrap();
-            assert_eq!(right(&mut Reading::open(&disk, 7, 1), 0..90), keep + 50);
+            assert_eq!(right(&mut Reading::open(&disk, 7, ONE), 0..90), keep + 50);
         }
-        let file = disk.open(&sketches_name(1)).unwrap();
+        let file = disk.open(&ONE.sketches()).unwrap();
         let length = file.len().unwrap();
         for at in (0..length).rev().step_by(13) {
             let mut byte = [0];
             file.read_exact(&mut byte, at).unwrap();
             file.write_at(&[byte[0] ^ 4], at).unwrap();
-            assert!(right(&mut Reading::open(&disk, 7, 1), 0..90) < 86);
+            assert!(right(&mut Reading::open(&disk, 7, ONE), 0..90) < 86);
         }
     }
 }

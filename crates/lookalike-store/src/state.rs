@@ -5,44 +5,170 @@
 mod orders;
 mod replay;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
-use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time};
+use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time, Window};
 
 use crate::document::{Answer, Evidence, Known, Prepared, Verdict, shown};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ids::{Ids, id_hash};
 use crate::leaves::Leaves;
-use crate::partition::{About, CACHE, Partition, texts_name};
+use crate::partition::{About, CACHE, FileNames, Partition};
 use crate::records::Record;
-use crate::rows::{self, Place, Row, Rows, UNIT, Verdict as RowVerdict};
+use crate::rows::Verdict as RowVerdict;
+use crate::rows::{self, BYTES_OF_A_DELETION, MOST_ROWS, Place, Removal, Row, Rows, UNIT};
 use crate::settings::{Holds, OnConflict, Settings};
 use crate::share;
 use crate::sketches::Entries;
 
-/// The most rows from the oldest to the newest: half of a number is all that tables keep.
-const MOST_ROWS: u64 = 1 << 31;
-
-/// Kept documents of a partition, by their place in it.
+/// A partition. Of its kept documents, by their index, 8 bytes are remembered besides what the matcher knows.
 #[derive(Debug)]
 pub(crate) struct Home {
     pub(crate) number: u64,
     /// The number of its first row.
     pub(crate) first: u64,
-    pub(crate) kept: Leaves<Entry>,
+    /// Where records of kept documents are, in units, or [`NOWHERE`]. Compaction puts another list in its place.
+    pub(crate) places: Leaves<u32>,
+    /// The lower half of the number of the last one that repeats a kept document, or of its own sequence
+    /// number if there is none: no document repeats itself.
+    last: Leaves<u32>,
     /// Where the next record goes, in units.
     pub(crate) end: u64,
+    /// Rows of documents that were deleted or moved, or of which compaction left nothing.
+    gone: RowSet,
+    /// Documents that are there.
+    live: u64,
+    /// Rows of which compaction left nothing but what others need.
+    erased: u64,
+    dead: Dead,
+    /// Deletions and moves before this row were taken into account by its last compaction.
+    applied: u64,
 }
 
-/// What is remembered of a kept document besides what the matcher knows: 8 bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    /// Where its record is, in units.
-    pub(crate) at: u32,
-    /// The lower half of the number of the last one that repeats it, or of its own sequence number if
-    /// there is none: no document repeats itself.
-    last: u32,
+/// The place of the record of a document that was erased.
+pub(crate) const NOWHERE: u32 = u32::MAX;
+
+impl Home {
+    fn new(number: u64, first: u64) -> Self {
+        Self {
+            number,
+            first,
+            places: Leaves::default(),
+            last: Leaves::default(),
+            end: 0,
+            gone: RowSet::default(),
+            live: 0,
+            erased: 0,
+            dead: Dead::default(),
+            applied: 0,
+        }
+    }
+}
+
+/// Rows of a partition, by how far they are behind its first one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowSet(Vec<u64>);
+
+impl RowSet {
+    /// Returns whether it was not in the set.
+    fn insert(&mut self, row: u64) -> bool {
+        let (at, bit) = ((row / 64) as usize, 1 << (row % 64));
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        let is_new = self.0[at] & bit == 0;
+        self.0[at] |= bit;
+        is_new
+    }
+
+    fn insert_all(&mut self, from: u64, count: u64) {
+        for row in from..from + count {
+            self.insert(row);
+        }
+    }
+
+    pub(crate) fn contains(&self, row: u64) -> bool {
+        let word = self.0.get((row / 64) as usize);
+        word.is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+
+    fn bytes(&self) -> usize {
+        8 * self.0.capacity()
+    }
+}
+
+/// What is on the disk for documents of a partition that do not count any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dead {
+    /// About.
+    bytes: u64,
+    /// The wall clock when the first of them was deleted.
+    since: Option<Time>,
+}
+
+impl Dead {
+    fn add(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        let both = self.since.into_iter().chain(other.since);
+        self.since = both.min();
+    }
+}
+
+/// When a partition is compacted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CompactionTrigger {
+    /// A partition is compacted when so large a share of the bytes of its files is of documents that were
+    /// deleted, replaced or moved.
+    pub dead_share: f64,
+    /// Shares are looked at from so many dead bytes on.
+    pub least_dead_bytes: u64,
+    /// It is also compacted when something that was deleted or replaced has been on the disk for so long.
+    pub longest_wait: Duration,
+}
+
+impl Default for CompactionTrigger {
+    /// A third of at least 1 MiB, and a day.
+    fn default() -> Self {
+        Self {
+            dead_share: 1.0 / 3.0,
+            least_dead_bytes: 1 << 20,
+            longest_wait: Duration::from_secs(24 * 60 * 60),
+        }
+    }
+}
+
+/// What compaction needs to know of a partition when it begins.
+#[derive(Debug)]
+pub(crate) struct ToCompact {
+    pub(crate) number: u64,
+    /// The number of its first row.
+    pub(crate) first: u64,
+    /// What has happened before this row is taken into account.
+    pub(crate) applied: u64,
+    /// The place behind the records of rows before that, in units.
+    pub(crate) end: u64,
+    /// Rows that do not count.
+    pub(crate) gone: RowSet,
+    /// Of all partitions, the number of the first row, and up to which row deletions were taken into account.
+    homes: Vec<(u64, u64)>,
+    dead: Dead,
+}
+
+impl ToCompact {
+    pub(crate) fn is_gone(&self, number: u64) -> bool {
+        self.gone.contains(number - self.first)
+    }
+
+    /// Returns `true` if opening a collection still needs the row with a number, which says that another one
+    /// does not count any more.
+    pub(crate) fn is_needed(&self, number: u64, about: u64) -> bool {
+        let behind = self.homes.partition_point(|&(first, _)| first <= about);
+        let home = behind.checked_sub(1).map(|at| self.homes[at]);
+        // What has expired is not there, and this partition will have taken it into account.
+        home.is_some_and(|(first, applied)| first != self.first && applied <= number)
+    }
 }
 
 /// Rows and records that are not on disk yet, all of one partition.
@@ -53,7 +179,7 @@ pub(crate) struct Batch {
     pub(crate) begins: Option<About>,
     pub(crate) first: u64,
     pub(crate) rows: Rows,
-    /// Bytes from the beginning of the file.
+    /// The place of its first record, in units.
     pub(crate) texts_at: u64,
     pub(crate) texts: Vec<u8>,
     pub(crate) sketches: Entries,
@@ -82,8 +208,13 @@ impl Batch {
         self.rows.len() == 0 && self.begins.is_none()
     }
 
-    fn has_record(&self, partition: u64, offset: u64) -> bool {
-        self.partition == partition && offset >= self.texts_at
+    fn has_record(&self, partition: u64, at: u64) -> bool {
+        self.partition == partition && at >= self.texts_at
+    }
+
+    /// The place behind its last record, in units.
+    pub(crate) fn texts_end(&self) -> u64 {
+        self.texts_at + self.texts.len() as u64 / UNIT
     }
 }
 
@@ -124,8 +255,6 @@ pub(crate) struct State {
     with_sketches: bool,
     /// Hashes of ids to numbers of rows.
     ids: Ids,
-    /// Rows of documents that were deleted or moved.
-    gone: HashSet<u64>,
     /// Documents that were moved: the number of the row by the sequence number.
     moved: HashMap<u64, u64>,
     pub(crate) homes: VecDeque<Home>,
@@ -153,7 +282,6 @@ impl State {
             with_sketches: of_texts && matcher.preparer().can_write(),
             matcher,
             ids: Ids::default(),
-            gone: HashSet::new(),
             moved: HashMap::new(),
             homes: VecDeque::new(),
             next: 1,
@@ -222,6 +350,7 @@ impl State {
         looked: Result<Looked>,
         now: Time,
     ) -> Result<Answer> {
+        let clock = now;
         let known = self.find(&document.id, document.id_hash)?;
         let arrival = self.matcher.arrival(document.time, now);
         if let Some(first) = self.first_answer(document, known.as_ref(), &arrival)? {
@@ -239,7 +368,7 @@ impl State {
         let moving = self.to_move(now.found())?;
         // All that can fail is done: what is replaced goes together with what comes.
         if let Some(known) = known {
-            self.delete(&known);
+            self.delete(&known, clock);
         }
         self.store(document, arrival.time, verdict, &now, moving)
     }
@@ -270,6 +399,13 @@ impl State {
             known.seq
         );
         Err(Error::new(ErrorKind::Conflict, what))
+    }
+
+    /// Whether a document is past the window by the wall clock, where that counts.
+    pub(crate) fn has_passed_by(&self, known: &Known, now: Time) -> bool {
+        let follows = |window: &Window| window.follows_wall_clock();
+        self.settings.window.as_ref().is_some_and(follows)
+            && self.has_passed(known, &self.matcher.arrival(None, now))
     }
 
     /// Whether a document is past the window at an arrival.
@@ -407,8 +543,10 @@ impl State {
             fingerprint: document.fingerprint,
             meta: document.meta.clone(),
             verdict: in_row,
+            refreshed: None,
         };
         self.push_row(&Row::Document(row));
+        self.count_document();
         self.name(document.id_hash, seq);
         if let Some(found) = found {
             self.refresh(found, time, moving)?;
@@ -488,7 +626,7 @@ impl State {
         self.push_entry(place, seq, last);
         self.push_sketches(kept.content, &again);
         let number = self.next;
-        self.gone.insert(from);
+        self.note_move(from, kept.bytes_on_disk());
         self.moved.insert(seq, number);
         let id_hash = id_hash(&kept.id);
         self.push_row(&Row::Moved {
@@ -496,6 +634,7 @@ impl State {
                 time,
                 place,
                 verdict: RowVerdict::Kept { index: slot.index },
+                refreshed: None,
                 ..kept
             },
             from,
@@ -503,6 +642,7 @@ impl State {
             seq,
             last,
         });
+        self.count_document();
         self.name(id_hash, number);
         Ok(())
     }
@@ -523,19 +663,196 @@ impl State {
         Ok((again, record))
     }
 
-    /// Deletes a document.
-    pub(crate) fn delete(&mut self, known: &Known) {
+    /// Deletes a document, at this time by the wall clock.
+    pub(crate) fn delete(&mut self, known: &Known, now: Time) {
         let slot = self.slot_of(known);
         if let Some(slot) = slot {
             self.matcher.remove(slot);
         }
-        self.gone.insert(known.number);
+        let removal = Removal {
+            at: now,
+            bytes: known
+                .document
+                .bytes_on_disk()
+                .try_into()
+                .unwrap_or(u32::MAX),
+        };
+        self.note_deletion(known.number, removal);
         self.moved.remove(&known.seq);
         self.push_row(&Row::Deleted {
             number: known.number,
             seq: known.seq,
             slot,
+            removal: Some(removal),
         });
+    }
+
+    fn note_deletion(&mut self, number: u64, removal: Removal) {
+        let dead = Dead {
+            bytes: removal.bytes.into(),
+            since: Some(removal.at),
+        };
+        self.note_gone(number, dead);
+        // A deletion goes with what it deletes, if both are of one partition.
+        if let Some(newest) = self.homes.back_mut().filter(|home| number >= home.first) {
+            newest.dead.bytes += BYTES_OF_A_DELETION;
+        }
+    }
+
+    /// Takes note of a document that was moved: what it says is still there, elsewhere.
+    fn note_move(&mut self, from: u64, bytes: u64) {
+        let dead = Dead { bytes, since: None };
+        self.note_gone(from, dead);
+    }
+
+    fn note_gone(&mut self, number: u64, dead: Dead) {
+        if let Some(home) = self.home_of_row_mut(number)
+            && home.gone.insert(number - home.first)
+        {
+            home.live = home.live.saturating_sub(1);
+            home.dead.add(dead);
+        }
+    }
+
+    /// Counts a document that was written to the newest partition.
+    fn count_document(&mut self) {
+        if let Some(home) = self.homes.back_mut() {
+            home.live += 1;
+        }
+    }
+
+    /// Begins a partition if it is time, and lets go of those past the window, by the wall clock alone:
+    /// nothing need arrive. Returns how many go.
+    pub(crate) fn expire(&mut self, now: Time) -> Result<usize> {
+        let arrival = self.matcher.arrival(None, now);
+        if let Some(number) = self.next_section(&arrival) {
+            self.begin(number, arrival.clock)?;
+        }
+        let before = self.homes.len();
+        while let Some(number) = self.matcher.expired_section(&arrival) {
+            self.forget(number);
+        }
+        Ok(before - self.homes.len())
+    }
+
+    /// Returns `true` if [`expire`](Self::expire) has something to do.
+    pub(crate) fn can_expire(&self, now: Time) -> bool {
+        let follows = |window: &Window| window.follows_wall_clock();
+        let arrival = self.matcher.arrival(None, now);
+        self.settings.window.as_ref().is_some_and(follows)
+            && (self.next_section(&arrival).is_some()
+                || self.matcher.expired_section(&arrival).is_some())
+    }
+
+    /// The number of the partition that is to follow the newest one, if that has rows and has lasted long
+    /// enough.
+    fn next_section(&self, arrival: &Arrival) -> Option<u64> {
+        let newest = self.homes.back().filter(|home| home.first < self.next)?;
+        let is_due = self.matcher.is_section_due(arrival);
+        is_due.then_some(newest.number + 1)
+    }
+
+    /// The number of the oldest partition from one on that is to be compacted now, if there is one.
+    pub(crate) fn to_compact(
+        &self,
+        from: u64,
+        trigger: &CompactionTrigger,
+        now: Time,
+    ) -> Result<Option<u64>> {
+        let longest = trigger.longest_wait.as_micros();
+        for home in self.homes.iter().filter(|home| home.number >= from) {
+            let dead = home.dead;
+            let waits = |since: Time| u128::from(since.0.abs_diff(now.0)) >= longest;
+            if dead.since.is_some_and(waits) {
+                return Ok(Some(home.number));
+            }
+            if dead.bytes == 0 || dead.bytes < trigger.least_dead_bytes {
+                continue;
+            }
+            let Ok(partition) = self.partition(home.number) else {
+                continue;
+            };
+            let bytes = partition.bytes()?;
+            if dead.bytes as f64 >= trigger.dead_share * bytes as f64 {
+                return Ok(Some(home.number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The numbers of partitions with something on the disk that does not count any more.
+    pub(crate) fn with_dead(&self) -> Vec<u64> {
+        let with_dead = self
+            .homes
+            .iter()
+            .filter(|home| home.dead.bytes > 0 || home.dead.since.is_some());
+        with_dead.map(|home| home.number).collect()
+    }
+
+    /// What compaction of a partition begins with. It [ends](Self::put_compacted) or is
+    /// [given up](Self::give_up_compaction).
+    pub(crate) fn begin_compaction(&mut self, number: u64) -> Option<ToCompact> {
+        let homes = self.homes.iter().map(|home| (home.first, home.applied));
+        let homes = homes.collect();
+        let applied = self.next;
+        let home = self.home_mut(number)?;
+        Some(ToCompact {
+            number,
+            first: home.first,
+            applied,
+            end: home.end,
+            gone: home.gone.clone(),
+            homes,
+            dead: std::mem::take(&mut home.dead),
+        })
+    }
+
+    pub(crate) fn give_up_compaction(&mut self, begun: &ToCompact) {
+        if let Some(home) = self.home_mut(begun.number) {
+            home.dead.add(begun.dead);
+        }
+    }
+
+    /// Puts a compacted partition in the place of the one before, which is returned together with the list of
+    /// its places; `places` are those of its kept documents that are on disk, and `erased` rows are of nothing.
+    pub(crate) fn put_compacted(
+        &mut self,
+        partition: Arc<Partition>,
+        mut places: Leaves<u32>,
+        erased: u64,
+    ) -> Option<(Arc<Partition>, Leaves<u32>)> {
+        let about = partition.about;
+        let of = |it: &Arc<Partition>| it.about.number;
+        let at = self
+            .partitions
+            .binary_search_by_key(&about.number, of)
+            .ok()?;
+        let home = self.home_mut(about.number)?;
+        // Those that are not on disk yet keep theirs.
+        for index in places.len()..home.places.len() {
+            places.push(home.places.get(index).copied().unwrap_or(NOWHERE));
+        }
+        std::mem::swap(&mut home.places, &mut places);
+        home.erased = erased;
+        home.applied = about.compacted.map_or(0, |it| it.applied);
+        let before = std::mem::replace(&mut self.partitions[at], partition);
+        Some((before, places))
+    }
+
+    /// The partition with a number, if it is on disk.
+    pub(crate) fn partition_on_disk(&self, number: u64) -> Option<Arc<Partition>> {
+        let of = |it: &Arc<Partition>| it.about.number;
+        let at = self.partitions.binary_search_by_key(&number, of).ok()?;
+        self.partitions.get(at).cloned()
+    }
+
+    /// Documents that are there, and rows on the disk that do not count: of documents that were deleted or
+    /// moved, and of their deletions.
+    pub(crate) fn count_rows(&self) -> (u64, u64) {
+        let all = self.next - self.low();
+        let live: u64 = self.homes.iter().map(|home| home.live).sum();
+        let erased: u64 = self.homes.iter().map(|home| home.erased).sum();
+        (live, all.saturating_sub(live + erased))
     }
 
     pub(crate) fn slot_of(&self, known: &Known) -> Option<Slot> {
@@ -576,6 +893,7 @@ impl State {
             number,
             first: self.next,
             began,
+            compacted: None,
         };
         self.push_home(number, self.next);
         self.seal_batch();
@@ -587,12 +905,7 @@ impl State {
     }
 
     fn push_home(&mut self, number: u64, first: u64) {
-        self.homes.push_back(Home {
-            number,
-            first,
-            kept: Leaves::default(),
-            end: 0,
-        });
+        self.homes.push_back(Home::new(number, first));
     }
 
     fn forget(&mut self, number: u64) {
@@ -604,7 +917,6 @@ impl State {
         }
         self.expired.push(number);
         let low = self.low();
-        self.gone.retain(|&number| number >= low);
         self.moved.retain(|_, number| *number >= low);
     }
 
@@ -646,26 +958,24 @@ impl State {
     fn push_entry(&mut self, place: Place, seq: u64, last: u64) {
         let last = if last == 0 { seq } else { last };
         if let Some(home) = self.homes.back_mut() {
-            home.kept.push(Entry {
-                at: place.at,
-                last: last as u32,
-            });
+            home.places.push(place.at);
+            home.last.push(last as u32);
         }
     }
 
     fn name(&mut self, id_hash: u64, number: u64) {
         let low = self.low();
-        let gone = &self.gone;
+        let homes = &self.homes;
         self.ids
-            .insert(id_hash, number, low, |number| gone.contains(&number));
+            .insert(id_hash, number, low, |number| is_gone(homes, number));
     }
 
     /// All that waits to be written.
     pub(crate) fn take_work(&mut self) -> Work {
-        let next = self.open.as_ref().map(|open| {
-            let texts_at = open.texts_at + open.texts.len() as u64;
-            (open.partition, texts_at)
-        });
+        let next = self
+            .open
+            .as_ref()
+            .map(|open| (open.partition, open.texts_end()));
         self.seal_batch();
         self.open = next.map(|(partition, texts_at)| {
             Batch::new(partition, self.next, texts_at, self.with_sketches)
@@ -704,13 +1014,12 @@ impl State {
     }
 
     fn home_of_row(&self, number: u64) -> Option<&Home> {
-        let behind = self.homes.partition_point(|home| home.first <= number);
-        self.homes.get(behind.checked_sub(1)?)
+        home_of_row(&self.homes, number)
     }
 
-    fn entry(&self, slot: Slot) -> Option<Entry> {
-        let home = self.home(slot.section)?;
-        home.kept.get(slot.index as usize).copied()
+    fn home_of_row_mut(&mut self, number: u64) -> Option<&mut Home> {
+        let behind = self.homes.partition_point(|home| home.first <= number);
+        self.homes.get_mut(behind.checked_sub(1)?)
     }
 
     /// Where kept documents stand behind a place, in their order.
@@ -720,7 +1029,7 @@ impl State {
         self.homes.range(begin..).flat_map(move |home| {
             let passed = after.filter(|slot| slot.section == home.number);
             let first = passed.map_or(0, |slot| slot.index.saturating_add(1));
-            (first..home.kept.len() as u32).map(|index| Slot {
+            (first..home.places.len() as u32).map(|index| Slot {
                 section: home.number,
                 index,
             })
@@ -735,8 +1044,11 @@ impl State {
 
     /// The number of the last one that repeats a kept document; 0 if there is none any more.
     pub(crate) fn last_of(&self, slot: Slot) -> u64 {
-        match (self.entry(slot), self.matcher.kept(slot)) {
-            (Some(entry), Some((seq, _))) if entry.last != seq as u32 => self.whole(entry.last),
+        let last = self
+            .home(slot.section)
+            .and_then(|home| home.last.get(slot.index as usize));
+        match (last, self.matcher.kept(slot)) {
+            (Some(&last), Some((seq, _))) if last != seq as u32 => self.whole(last),
             _ => 0,
         }
     }
@@ -761,9 +1073,9 @@ impl State {
 
     fn put_last(&mut self, slot: Slot, number: u64) {
         if let Some(home) = self.home_mut(slot.section)
-            && let Some(entry) = home.kept.get_mut(slot.index as usize)
+            && let Some(last) = home.last.get_mut(slot.index as usize)
         {
-            entry.last = number as u32;
+            *last = number as u32;
         }
     }
 
@@ -771,7 +1083,7 @@ impl State {
     pub(crate) fn find(&self, id: &str, id_hash: u64) -> Result<Option<Known>> {
         let mut numbers = Vec::new();
         self.ids.visit(id_hash, self.low(), |number| {
-            if !self.gone.contains(&number) {
+            if !is_gone(&self.homes, number) {
                 numbers.push(number);
             }
         });
@@ -804,7 +1116,7 @@ impl State {
 
     /// Whether the row of a document does not count any more.
     pub(crate) fn is_gone(&self, number: u64) -> bool {
-        number < self.low() || self.gone.contains(&number)
+        is_gone(&self.homes, number)
     }
 
     /// The number of the row of a kept document.
@@ -825,7 +1137,7 @@ impl State {
         self.sealed.iter().map(|batch| &**batch).chain(&self.open)
     }
 
-    fn row(&self, number: u64) -> Result<Row> {
+    pub(crate) fn row(&self, number: u64) -> Result<Row> {
         let waiting = self
             .batches()
             .find(|batch| (batch.first..batch.next()).contains(&number));
@@ -858,37 +1170,40 @@ impl State {
         at: u32,
         visit: impl FnOnce(&Record<'_>) -> T,
     ) -> Result<T> {
-        let offset = u64::from(at) * UNIT;
+        let place = u64::from(at);
         let waiting = self
             .batches()
             .rev()
-            .find(|batch| batch.has_record(partition, offset));
+            .find(|batch| batch.has_record(partition, place));
         let Some(batch) = waiting else {
             return self.partition(partition)?.record(at, visit);
         };
-        let record = batch.texts.get((offset - batch.texts_at) as usize..);
+        let record = batch
+            .texts
+            .get(((place - batch.texts_at) * UNIT) as usize..);
         let record = record.and_then(Record::read);
-        let record = record.ok_or_else(|| Error::damaged("memory", format!("record {offset}")))?;
+        let record = record.ok_or_else(|| Error::damaged("memory", format!("record {place}")))?;
         Ok(visit(&record))
     }
 
     fn with_record<T>(&self, slot: Slot, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
-        let entry = self.entry(slot);
-        let entry = entry.ok_or_else(|| {
+        let home = self.home(slot.section);
+        let place = home.and_then(|home| home.places.get(slot.index as usize));
+        let place = place.ok_or_else(|| {
             let what = format!(
                 "no kept document {} in partition {:x}",
                 slot.index, slot.section
             );
             Error::damaged("rows", what)
         })?;
-        self.with_record_at(slot.section, entry.at, visit)
+        self.with_record_at(slot.section, *place, visit)
     }
 
     fn with_text<T>(&self, slot: Slot, visit: impl FnOnce(&str) -> T) -> Result<T> {
         let text = self.with_record(slot, |record| record.text(visit))?;
         text.ok_or_else(|| {
             let what = format!("the text of kept document {}", slot.index);
-            Error::damaged(&texts_name(slot.section), what)
+            Error::damaged(&self.names(slot.section).texts(), what)
         })
     }
 
@@ -898,20 +1213,35 @@ impl State {
         let at = known.document.place.at;
         let text = self.with_record_at(partition, at, |record| record.text(str::to_owned))?;
         text.ok_or_else(|| {
-            let offset = known.document.place.offset();
-            Error::damaged(&texts_name(partition), format!("the text at {offset}"))
+            Error::damaged(
+                &self.names(partition).texts(),
+                format!("the text at place {at}"),
+            )
         })
+    }
+
+    /// The names of the files of a partition.
+    fn names(&self, number: u64) -> FileNames {
+        let partition = self.partition(number).ok();
+        partition.map_or(
+            FileNames {
+                number,
+                generation: 0,
+            },
+            |partition| partition.about.names(),
+        )
     }
 
     /// Bytes of memory by part.
     pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut parts = self.matcher.memory().to_vec();
-        let kept: usize = self.homes.iter().map(|home| home.kept.bytes()).sum();
+        let of_home = |home: &Home| home.places.bytes() + home.last.bytes() + home.gone.bytes();
+        let kept: usize = self.homes.iter().map(of_home).sum();
         let waiting: usize = self
             .batches()
             .map(|batch| batch.rows.bytes() + batch.texts.len() + batch.sketches.bytes())
             .sum();
-        let moved = 16 * self.moved.capacity() + 8 * self.gone.capacity();
+        let moved = 16 * self.moved.capacity();
         parts.push(("ids", self.ids.bytes()));
         parts.push(("places", (kept + moved) as u64));
         parts.push(("waiting", waiting as u64));
@@ -919,6 +1249,16 @@ impl State {
         parts.push(("pages", (self.partitions.len() * CACHE) as u64));
         parts
     }
+}
+
+fn home_of_row(homes: &VecDeque<Home>, number: u64) -> Option<&Home> {
+    let behind = homes.partition_point(|home| home.first <= number);
+    homes.get(behind.checked_sub(1)?)
+}
+
+/// Whether the row of a document does not count any more, or is before all that are there.
+fn is_gone(homes: &VecDeque<Home>, number: u64) -> bool {
+    home_of_row(homes, number).is_none_or(|home| home.gone.contains(number - home.first))
 }
 
 impl Texts for State {

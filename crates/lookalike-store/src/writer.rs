@@ -19,7 +19,7 @@ pub(crate) struct Writer {
     seal: u32,
     /// Those on disk; the newest is written.
     partitions: VecDeque<Arc<Partition>>,
-    /// Where the texts of the newest end.
+    /// The place behind the texts of the newest, in units.
     texts: u64,
     /// The sketches of the newest, if documents of this collection have such and they could be written.
     sketches: Option<Sketches>,
@@ -49,8 +49,10 @@ impl Writer {
 
     /// Where the files of the newest partition end that are appended to.
     pub(crate) fn ends(&self) -> Ends {
+        let newest = self.partitions.back();
+        let texts = newest.map_or(Ok(0), |newest| newest.offset(self.texts));
         Ends {
-            texts: self.texts,
+            texts: texts.unwrap_or(0),
             sketches: self.sketches.as_ref().map_or(0, Sketches::end),
         }
     }
@@ -71,21 +73,45 @@ impl Writer {
         let Some(&newest) = expired.last() else {
             return Ok(());
         };
-        self.list_from(newest + 1)?;
-        for &number in expired {
-            partition::remove(&*self.disk, number)?;
-            self.partitions.retain(|it| it.about.number != number);
+        let stays = |it: &Arc<Partition>| it.about.number > newest;
+        let (stay, go): (Vec<_>, Vec<_>) = self.partitions.drain(..).partition(stays);
+        self.partitions = stay.into();
+        self.list()?;
+        for partition in go.iter().filter(|it| expired.contains(&it.about.number)) {
+            partition::remove(&*self.disk, partition.about.names())?;
         }
         Ok(())
     }
 
-    /// Writes the list of partitions, of which the oldest has this number or a later one.
-    fn list_from(&self, oldest: u64) -> Result<()> {
-        let numbers = self.partitions.iter().map(|it| it.about.number);
-        let mut listed = numbers.skip_while(|&number| number < oldest);
-        let oldest = listed.next();
-        let listed = Listed::between(oldest, listed.last().or(oldest));
-        listed.write(&*self.disk, self.seal)
+    /// Writes the list of partitions.
+    fn list(&self) -> Result<()> {
+        Listed::of(&self.partitions).write(&*self.disk, self.seal)
+    }
+
+    /// Whether a partition is on disk, as it is.
+    pub(crate) fn has(&self, partition: &Arc<Partition>) -> bool {
+        self.partitions.iter().any(|it| Arc::ptr_eq(it, partition))
+    }
+
+    /// Puts a compacted partition, all of whose files are on disk, in the place of the one before, and its
+    /// sketches, if it is the newest. After an error nothing is known of what is on disk.
+    pub(crate) fn replace(
+        &mut self,
+        partition: &Arc<Partition>,
+        sketches: Option<Sketches>,
+    ) -> Result<()> {
+        let names = partition.about.names();
+        let listed = Listed::of(&self.partitions).with(names);
+        listed.write(&*self.disk, self.seal)?;
+        let is_newest = self.partitions.back().map(|it| it.about.number) == Some(names.number);
+        let same = |it: &&mut Arc<Partition>| it.about.number == names.number;
+        if let Some(before) = self.partitions.iter_mut().find(same) {
+            *before = Arc::clone(partition);
+        }
+        if is_newest {
+            self.sketches = sketches;
+        }
+        Ok(())
     }
 
     /// Returns the partition if it begins with the batch.
@@ -97,14 +123,14 @@ impl Writer {
         if let Some(partition) = &begun {
             self.partitions.push_back(partition.clone());
             // Before the first row: one that is not listed is empty.
-            self.list_from(0)?;
+            self.list()?;
             let about = partition.about;
-            let sketches = || Sketches::create(&*self.disk, about.seal, about.number).ok();
+            let sketches = || Sketches::create(&*self.disk, about.seal, about.names()).ok();
             self.sketches = batch.with_sketches.then(sketches).flatten();
         }
         if let Some(newest) = self.partitions.back() {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
-            self.texts = batch.texts_at + batch.texts.len() as u64;
+            self.texts = batch.texts_end();
         }
         // A cache that cannot be written is none, and is made anew when the collection is opened.
         self.sketches

@@ -90,6 +90,7 @@ pub(super) async fn stats(asked: Asked) -> Answered {
             .collect();
         let body = json!({
             "rows": stats.rows,
+            "dead_rows": stats.dead_rows,
             "kept": stats.kept,
             "partitions": stats.partitions,
             "last_durable_row": stats.durable,

@@ -201,8 +201,13 @@ impl Page {
             .filter_map(|open| Some((open.name.as_str(), open.collection.stats().ok()?)))
             .collect();
         type Figure = fn(&lookalike_store::Stats) -> u64;
-        let gauges: [(&str, &str, Figure); 3] = [
-            ("rows", "Rows in the window.", |stats| stats.rows),
+        let gauges: [(&str, &str, Figure); 4] = [
+            ("rows", "Documents that are there.", |stats| stats.rows),
+            (
+                "dead_rows",
+                "Rows on the disk of documents that were deleted, replaced or moved, and of their deletions.",
+                |stats| stats.dead_rows,
+            ),
             ("kept", "Kept documents that are remembered.", |stats| {
                 stats.kept
             }),

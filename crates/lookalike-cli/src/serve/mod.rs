@@ -21,6 +21,8 @@
 //! | [`wire`] | a line becomes a document |
 //! | [`desk`] | it is prepared, checked and inserted together with those that wait |
 //! | [`problem`] | or it is said why not |
+//!
+//! One more thread, [`upkeep`], compacts partitions and lets time pass where nobody asks.
 
 mod access;
 mod api;
@@ -41,6 +43,7 @@ mod reply;
 mod request_rate;
 mod stream;
 mod texts;
+mod upkeep;
 mod wire;
 
 use std::io;
@@ -163,6 +166,9 @@ async fn serve(config: Config) -> Result<()> {
              before this one encrypts"
         );
     }
+    upkeep::start(&service).map_err(about(
+        "cannot start the thread that looks after collections",
+    ))?;
     let opening = Arc::clone(&service);
     tokio::task::spawn_blocking(move || {
         opening.collections.open_all();

@@ -305,8 +305,13 @@ fn schemas() -> Value {
             "clusters": list(reference("Cluster")),
             "next": { "type": ["string", "null"] },
         })),
-        "Stats": object(&["rows", "kept", "partitions", "last_durable_row", "memory"], json!({
-            "rows": number,
+        "Stats": object(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
+            "rows": { "type": "integer", "minimum": 0, "description": "Documents that are there." },
+            "dead_rows": {
+                "type": "integer", "minimum": 0,
+                "description": "Rows on the disk of documents that were deleted, replaced or moved, and of their \
+                    deletions; compaction removes them.",
+            },
             "kept": number,
             "partitions": number,
             "last_durable_row": number,
@@ -439,6 +444,11 @@ fn settings(text: &Value, period: &Value) -> Value {
     properties["refresh"] = json!({
         "type": "boolean", "default": false,
         "description": "Whether the window of a kept document runs from its last repeat.",
+    });
+    properties["expire"] = json!({
+        "enum": ["documents", "wall"], "default": "documents",
+        "description": "By which clock documents leave the window: the newest time of a document, or also the \
+            wall clock, while nothing arrives; then documents that state a time before the window are late.",
     });
     properties["holds"] = json!({
         "enum": ["texts", "fingerprints"], "default": "texts",

@@ -22,7 +22,8 @@ use lookalike_batch::rule::{
 };
 use lookalike_batch::run::parse_time;
 use lookalike_store::{
-    Answer, Cluster, Content, Document, Holds, LONGEST_ID, OnConflict, Settings, Stored, Verdict,
+    Answer, Cluster, Content, Document, Expire, Holds, LONGEST_ID, OnConflict, Settings, Stored,
+    Verdict,
 };
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
@@ -625,16 +626,19 @@ impl Fields {
         let width = self.period("window")?;
         let skew = self.period("skew")?;
         let refresh = self.take::<bool>("refresh")?;
+        let expire = self.take::<Expire>("expire")?;
         let Some(width) = width else {
-            return match (skew, refresh) {
-                (None, None) => Ok(None),
+            return match (skew, refresh, expire) {
+                (None, None, None) => Ok(None),
                 _ => Err(unsettled(
-                    "`skew` and `refresh` are of a `window`, which is missing",
+                    "`skew`, `refresh` and `expire` are of a `window`, which is missing",
                 )),
             };
         };
         let skew = skew.unwrap_or_else(|| usual_skew(width));
         let window = Window::new(width, skew, refresh.unwrap_or(false));
+        let by_wall = expire == Some(Expire::Wall);
+        let window = window.map(|window| window.with_wall_clock(by_wall));
         window.map(Some).map_err(unsettled)
     }
 
@@ -781,6 +785,8 @@ pub(super) struct Chosen {
     skew: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     refresh: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expire: Option<Expire>,
     holds: Holds,
     on_conflict: OnConflict,
 }
@@ -801,6 +807,7 @@ impl From<&Settings> for Chosen {
             window: window.map(|window| told_period(window.width())),
             skew: window.map(|window| told_period(window.skew())),
             refresh: window.map(Window::refreshes),
+            expire: window.map(Expire::of),
             holds: settings.holds,
             on_conflict: settings.on_conflict,
         }
@@ -877,6 +884,7 @@ mod tests {
             r#"{"method":"simhash","distance":5,"measure":"none","holds":"fingerprints"}"#.into(),
             r#"{"method":"simhash","candidates":"blocks","measure":"lcs","unit":"words"}"#.into(),
             r#"{"method":"exact","on_conflict":"replace","window":"1.5s"}"#.into(),
+            r#"{"window":"2d","expire":"wall"}"#.into(),
             r#"{"method":"sentences","sentences":2,"measure":"none"}"#.into(),
             serde_json::json!({ "recipe": toml }).to_string(),
         ];

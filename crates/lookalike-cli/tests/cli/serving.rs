@@ -491,6 +491,66 @@ fn what_is_past_the_window_is_forgotten() {
     assert!(metrics.contains("lookalike_documents_total{collection=\"a\",result=\"late\"} 1"));
 }
 
+/// Where the wall clock counts, a document leaves the window and the disk while nobody asks; `stats` and the
+/// metrics tell what is there from what is still on the disk.
+#[test]
+fn documents_leave_the_disk_while_nobody_writes() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("plain", json!({}));
+    service.make(
+        "wall",
+        json!({ "window": "2s", "skew": "1s", "expire": "wall" }),
+    );
+    let settings = service.get("/v1/collections/wall").json();
+    assert_eq!(settings["settings"]["expire"], "wall");
+    let refused = service.put("/v1/collections/none", &json!({ "expire": "wall" }));
+    assert_eq!(refused.problem(), (422, "bad_settings".into()));
+    for name in ["plain", "wall"] {
+        let path = format!("/v1/collections/{name}/documents");
+        let answer = service.post(&path, &document("a", "words that nobody should keep"));
+        assert_eq!(answer.status, 200);
+    }
+    let on_disk = || {
+        let files = std::fs::read_dir(place.path("data/wall")).unwrap();
+        let mut files = files.filter_map(|file| std::fs::read(file.unwrap().path()).ok());
+        let words = b"words that nobody";
+        files.any(|file| file.windows(words.len()).any(|it| it == words))
+    };
+    assert!(on_disk());
+    let begun = std::time::Instant::now();
+    while on_disk() {
+        assert!(begun.elapsed() < crate::service::PATIENCE);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(service.get("/v1/collections/wall/documents/a").status, 404);
+    let stats = service.get("/v1/collections/wall/stats").json();
+    assert_eq!(
+        (&stats["rows"], &stats["dead_rows"]),
+        (&json!(0), &json!(0))
+    );
+
+    assert_eq!(
+        service.delete("/v1/collections/plain/documents/a").status,
+        204
+    );
+    let stats = service.get("/v1/collections/plain/stats").json();
+    assert_eq!(
+        (&stats["rows"], &stats["dead_rows"]),
+        (&json!(0), &json!(2))
+    );
+    let metrics = service.get("/metrics").text();
+    for figure in [
+        "rows{collection=\"plain\"} 0\n",
+        "dead_rows{collection=\"plain\"} 2\n",
+    ] {
+        assert!(
+            metrics.contains(&format!("lookalike_collection_{figure}")),
+            "{metrics}"
+        );
+    }
+}
+
 #[test]
 fn collections_are_made_shown_and_deleted() {
     let place = Place::new();
@@ -507,7 +567,7 @@ fn collections_are_made_shown_and_deleted() {
     assert!(recipe.text().contains(shown["recipe_id"].as_str().unwrap()));
     let other = service.put(path, &json!({ "threshold": 0.8 }));
     assert_eq!(other.problem(), (409, "collection_conflict".into()));
-    let differ = "its `refresh` is true, not null; its `skew` is \"5m\", not null; its `threshold` is 0.9, \
+    let differ = "its `expire` is \"documents\", not null; its `refresh` is true, not null; its `skew` is \"5m\", not null; its `threshold` is 0.9, \
                   not 0.8; its `window` is \"2d\", not null";
     assert!(other.json()["detail"].as_str().unwrap().ends_with(differ));
     service.make(

@@ -89,7 +89,7 @@ fn run(mut state: State, callers: &[Caller], order: &[usize], at_once: bool) -> 
             Caller::Delete(id) => {
                 if let Some(known) = state.find(id, id_hash(id)).unwrap() {
                     answers[caller].push(Ok(known.answer(false)));
-                    state.delete(&known);
+                    state.delete(&known, Time(0));
                 }
             }
         }

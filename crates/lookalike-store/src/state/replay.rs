@@ -7,16 +7,16 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lookalike::online::{self, Keyed, Keyer, Preparer};
+use lookalike::online::{self, Keyed, Keyer, Preparer, Time};
 use lookalike::text::Scratch;
 use rayon::prelude::*;
 
-use super::{Batch, State};
+use super::{Batch, NOWHERE, State};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::ids::{Ids, id_hash};
-use crate::partition::Partition;
-use crate::rows::{self, Row, UNIT, Verdict as RowVerdict};
+use crate::partition::{FileNames, Partition};
+use crate::rows::{self, Removal, Row, Verdict as RowVerdict, count_rows, numbered};
 use crate::sketches::{Entries, Entry, Reading, Sketches};
 
 /// Bytes of rows that are read before they are taken in together.
@@ -50,11 +50,11 @@ struct Kept {
     anew: bool,
 }
 
-/// Rows whose ids are ready to be taken in: the hashes of those that have one.
+/// Rows whose ids are ready to be taken in: the numbers and the hashes of those that have one.
 struct Named {
     /// The number of the first row.
     first: u64,
-    hashes: Vec<Option<u64>>,
+    hashes: Vec<(u64, u64)>,
 }
 
 /// What is to be done next.
@@ -72,15 +72,15 @@ fn send<T>(step: Step<T>, to: &Steps<T>) -> Result<()> {
     sent.map_err(|_| Error::damaged("rows", "what was read is not taken"))
 }
 
-/// Sends the rows of the partitions with these numbers, in portions.
+/// Sends the rows of partitions, in portions.
 fn read_partitions(
     disk: &dyn Disk,
     seal: u32,
-    numbers: &[u64],
+    partitions: &[FileNames],
     to: &Steps<Vec<Row>>,
 ) -> Result<()> {
-    for &number in numbers {
-        let partition = Arc::new(Partition::open(disk, seal, number)?);
+    for &names in partitions {
+        let partition = Arc::new(Partition::open(disk, seal, names)?);
         send(Step::Begin(partition.clone()), to)?;
         read_rows(&partition, to)?;
         send(Step::End, to)?;
@@ -98,7 +98,7 @@ fn read_rows(partition: &Partition, to: &Steps<Vec<Row>>) -> Result<()> {
             .collect::<Result<_>>()?;
         for ((first, _), rows) in blocks.iter().zip(&decoded) {
             partition.check_next(*first, next)?;
-            next += rows.len() as u64;
+            next = next.saturating_add(count_rows(rows));
         }
         send(Step::Rows(decoded.into_iter().flatten().collect()), to)
     };
@@ -139,9 +139,9 @@ impl Kitchen<'_> {
         for step in steps {
             let step = match (step, &mut at) {
                 (Step::Begin(partition), _) => {
-                    let number = partition.about.number;
+                    let names = partition.about.names();
                     let source = match self.with_sketches {
-                        true => Source::File(Reading::open(self.disk, self.seal, number)),
+                        true => Source::File(Reading::open(self.disk, self.seal, names)),
                         false => Source::Nowhere,
                     };
                     at = Some(At {
@@ -168,8 +168,8 @@ impl Kitchen<'_> {
             Source::Nowhere => Ok(None),
             Source::Texts(sketches) => Ok(Some(sketches)),
             Source::File(reading) => {
-                let number = partition.about.number;
-                reading.end(self.disk, self.seal, number).map(Some)
+                let names = partition.about.names();
+                reading.end(self.disk, self.seal, names).map(Some)
             }
         }
     }
@@ -182,14 +182,18 @@ impl Kitchen<'_> {
         let (hashes, kept) = self.prepare(at, &rows)?;
         let anew = |kept: &Option<Kept>| kept.as_ref().is_some_and(|kept| kept.anew);
         if let Some(before) = before.filter(|_| kept.iter().any(anew)) {
-            let sketches = before.end(self.disk, self.seal, at.partition.about.number)?;
+            let sketches = before.end(self.disk, self.seal, at.partition.about.names())?;
             at.source = Source::Texts(sketches);
         }
         if let Source::Texts(sketches) = &mut at.source {
             sketches.append(&entries(&self.preparer, &rows, &kept))?;
         }
         let first = at.next;
-        at.next += rows.len() as u64;
+        at.next = first.saturating_add(count_rows(&rows));
+        let hashes = numbered(first, &rows).zip(hashes);
+        let hashes = hashes
+            .filter_map(|((number, _), hash)| Some((number, hash?)))
+            .collect();
         let named = self.ids.send(Named { first, hashes });
         named.map_err(|_| Error::damaged("rows", "their ids are not taken"))?;
         Ok(Portion { rows, kept })
@@ -253,12 +257,11 @@ fn entries(preparer: &Preparer, rows: &[Row], prepared: &[Option<Kept>]) -> Entr
 }
 
 impl State {
-    /// Takes in partitions with all their rows, in the order of these numbers; returns the file of sketches
-    /// of the last.
+    /// Takes in partitions with all their rows, in their order; returns the file of sketches of the last.
     pub(crate) fn replay_partitions(
         &mut self,
         disk: &dyn Disk,
-        numbers: &[u64],
+        partitions: &[FileNames],
     ) -> Result<Option<Sketches>> {
         let seal = self.seal;
         let keyer = Mutex::new(self.matcher.keyer());
@@ -276,7 +279,7 @@ impl State {
                 keyer: &keyer,
                 ids: named,
             };
-            let reading = scope.spawn(move || read_partitions(disk, seal, numbers, &read));
+            let reading = scope.spawn(move || read_partitions(disk, seal, partitions, &read));
             let preparing = scope.spawn(move || kitchen.work(to_prepare, &prepared));
             let naming = scope.spawn(move || take_in_ids(ids, low, to_name));
             for step in to_take_in {
@@ -298,7 +301,7 @@ impl State {
 
     /// Checks that the file of texts of the newest partition is as long as rows say.
     fn check_texts(&self) -> Result<()> {
-        let end = self.homes.back().map_or(0, |home| home.end * UNIT);
+        let end = self.homes.back().map_or(0, |home| home.end);
         let newest = self.partitions.back();
         newest.map_or(Ok(()), |partition| partition.check_length(end))
     }
@@ -328,6 +331,12 @@ impl State {
         self.next = about.first;
         self.matcher.begin_section(about.number, about.began)?;
         self.push_home(about.number, about.first);
+        if let (Some(home), Some(compacted)) = (self.homes.back_mut(), about.compacted) {
+            home.end = compacted.base;
+            home.applied = compacted.applied;
+            // Times of documents that were erased count for the clock.
+            self.matcher.note(compacted.newest);
+        }
         self.partitions.push_back(partition);
         Ok(())
     }
@@ -335,14 +344,44 @@ impl State {
     /// Takes in the next row, but for the id; `kept` is the document again if it is one that was kept.
     fn replay(&mut self, row: &Row, kept: Option<&Kept>) -> Result<()> {
         let number = self.next;
-        self.next += 1;
+        self.next = number.saturating_add(row.count());
         match row {
-            Row::Deleted { number, seq, slot } => {
-                self.gone.insert(*number);
+            Row::Deleted {
+                number: deleted,
+                seq,
+                slot,
+                removal,
+            } => {
+                // Rows of older versions do not say when: it was long ago.
+                let long_ago = Removal {
+                    at: Time::BEGINNING,
+                    bytes: 0,
+                };
+                self.note_deletion(*deleted, removal.unwrap_or(long_ago));
                 self.moved.remove(seq);
                 if let Some(slot) = slot {
                     self.matcher.remove(*slot);
                 }
+                Ok(())
+            }
+            Row::Erased { rows, kept } => {
+                self.note_erased(number, *rows);
+                (0..*kept).try_for_each(|_| self.skip_place(number))
+            }
+            Row::ErasedMove {
+                from,
+                from_slot,
+                seq,
+            } => {
+                self.note_erased(number, 1);
+                self.matcher.remove(*from_slot);
+                self.note_move(*from, 0);
+                self.moved.remove(seq);
+                self.skip_place(number)
+            }
+            Row::ErasedDuplicate { slot, .. } => {
+                self.note_erased(number, 1);
+                self.put_last(*slot, number);
                 Ok(())
             }
             Row::Document(document) => self.replay_document(document, number, kept, 0),
@@ -354,7 +393,7 @@ impl State {
                 last,
             } => {
                 self.matcher.remove(*from_slot);
-                self.gone.insert(*from);
+                self.note_move(*from, document.bytes_on_disk());
                 self.moved.insert(*seq, number);
                 self.replay_document(document, *seq, kept, *last)
             }
@@ -369,7 +408,8 @@ impl State {
         last: u64,
     ) -> Result<()> {
         if let Some(home) = self.homes.back_mut() {
-            home.end = home.end.max(document.place.end() / UNIT);
+            home.end = home.end.max(document.place.end());
+            home.live += 1;
         }
         match (&document.verdict, kept) {
             (RowVerdict::Duplicate { slot, .. }, _) => {
@@ -393,6 +433,9 @@ impl State {
                     let what = format!("row {seq} is kept document {index}, not {}", slot.index);
                     return Err(Error::damaged("rows", what));
                 }
+                if let Some(refreshed) = document.refreshed {
+                    self.matcher.refresh(slot, refreshed);
+                }
                 self.push_entry(document.place, seq, last);
                 Ok(())
             }
@@ -404,12 +447,28 @@ impl State {
 
     /// All rows are there: what comes is written behind them.
     pub(crate) fn end_replay(&mut self) {
-        let low = self.low();
-        self.gone.retain(|&number| number >= low);
-        self.open = self.homes.back().map(|home| {
-            let texts_at = home.end * UNIT;
-            Batch::new(home.number, self.next, texts_at, self.with_sketches)
-        });
+        self.open = self
+            .homes
+            .back()
+            .map(|home| Batch::new(home.number, self.next, home.end, self.with_sketches));
+    }
+
+    /// Takes note of rows of which compaction left nothing.
+    fn note_erased(&mut self, number: u64, rows: u64) {
+        if let Some(home) = self.homes.back_mut() {
+            home.gone.insert_all(number - home.first, rows);
+            home.erased += rows;
+        }
+    }
+
+    /// Leaves a place among the kept documents to one that is not there any more.
+    fn skip_place(&mut self, number: u64) -> Result<()> {
+        self.matcher.skip_place(number)?;
+        if let Some(home) = self.homes.back_mut() {
+            home.places.push(NOWHERE);
+            home.last.push(number as u32);
+        }
+        Ok(())
     }
 }
 
@@ -417,13 +476,11 @@ impl State {
 fn take_in_ids(mut ids: Ids, mut low: Option<u64>, from: Receiver<Named>) -> Ids {
     for Named { first, hashes } in from {
         let low = *low.get_or_insert(first);
-        for (number, at) in (first..).zip(0..hashes.len()) {
-            if let Some(&Some(next)) = hashes.get(at + AHEAD) {
+        for (at, &(number, hash)) in hashes.iter().enumerate() {
+            if let Some(&(_, next)) = hashes.get(at + AHEAD) {
                 ids.prefetch(next);
             }
-            if let Some(hash) = hashes[at] {
-                ids.insert(hash, number, low, |_| false);
-            }
+            ids.insert(hash, number, low, |_| false);
         }
     }
     ids
@@ -433,7 +490,10 @@ fn take_in_ids(mut ids: Ids, mut low: Option<u64>, from: Receiver<Named>) -> Ids
 fn document(row: &Row) -> Option<&rows::Document> {
     match row {
         Row::Document(document) | Row::Moved { document, .. } => Some(document),
-        Row::Deleted { .. } => None,
+        Row::Deleted { .. }
+        | Row::Erased { .. }
+        | Row::ErasedMove { .. }
+        | Row::ErasedDuplicate { .. } => None,
     }
 }
 

@@ -62,6 +62,62 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
     assert!(stopped_at > 20, "{stopped_at}");
 }
 
+/// Whatever fails, once, while partitions are compacted: the collection goes on as it was, or, where the list of
+/// partitions may have been written or not, takes nothing any more; nothing is lost either way.
+#[test]
+fn compaction_that_fails_loses_nothing() {
+    let script = replacing_script(14, 40, true);
+    let before = 36;
+    let make = || {
+        let (disk, hand) = (Simulated::new(), Hand::default());
+        let collection = script.create(&disk, &hand);
+        for call in 0..before {
+            script.call(&collection, &hand, call).unwrap();
+        }
+        (disk, hand, collection)
+    };
+    let (whole, _, collection) = make();
+    let begun = whole.operations();
+    assert!(collection.compact(&mut || true).unwrap() > 1);
+    let operations = whole.operations() - begun;
+    let (mut went_on, mut stopped) = (0, 0);
+    let step = choose(3, 1) as u64;
+    for (at, fault) in (1..operations)
+        .step_by(step as usize)
+        .zip(FAULTS.into_iter().cycle())
+    {
+        let (disk, hand, collection) = make();
+        disk.fail(at, fault);
+        let compacted = collection.compact(&mut || true);
+        let is_stopped = collection.stats().unwrap().stopped.is_some();
+        assert!(compacted.is_err() || !is_stopped);
+        match is_stopped {
+            true => {
+                stopped += 1;
+                let refused = script.call(&collection, &hand, before).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::Stopped);
+            }
+            false => {
+                went_on += 1;
+                let answers = script.call(&collection, &hand, before).unwrap();
+                assert_eq!(answers, script.answers(before));
+                // What was left over goes now.
+                collection.compact(&mut || true).unwrap();
+                assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+            }
+        }
+        let acknowledged = before + usize::from(!is_stopped);
+        let lost = disk.after_power_loss(&mut Random(at));
+        drop(collection);
+        for disk in [disk.copy(), lost] {
+            if let Err(wrong) = script.check(&disk, acknowledged) {
+                panic!("{fault:?} at {at}: {wrong}");
+            }
+        }
+    }
+    assert!(went_on > 10 && stopped > 0, "{went_on} {stopped}");
+}
+
 /// Whatever fails while a collection is made: it is none, which can be made then, or an empty one.
 #[test]
 fn a_collection_that_could_not_be_made_can_be() {

@@ -11,6 +11,15 @@ use crate::support::{Hand, Random, prepare};
 
 #[test]
 fn a_flipped_bit_is_noticed_or_harmless() {
+    flip_bits(false, choose(14, 120));
+}
+
+#[test]
+fn a_flipped_bit_of_compacted_files_is_noticed_or_harmless() {
+    flip_bits(true, choose(14, 120));
+}
+
+fn flip_bits(is_compacted: bool, flips: usize) {
     let script = script(21, 100, false);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
@@ -20,6 +29,9 @@ fn a_flipped_bit_is_noticed_or_harmless() {
         if let (_, Call::Insert(documents)) = &script.calls[call] {
             asked.extend(documents.clone());
         }
+    }
+    if is_compacted {
+        assert!(collection.compact(&mut || true).unwrap() >= 1);
     }
     let got = |collection: &Collection, id: &str| collection.get(id);
     let query = |collection: &Collection, at: usize| {
@@ -39,7 +51,7 @@ fn a_flipped_bit_is_noticed_or_harmless() {
     let (mut noticed, mut by_verify) = (0, 0);
     for name in disk.names().unwrap() {
         let length = disk.length(&name);
-        for flip in 0..choose(20, 120) {
+        for flip in 0..flips {
             let damaged = disk.copy();
             // Half of them where most of what is written stands.
             let within = if flip % 2 == 0 {
@@ -74,7 +86,7 @@ fn a_flipped_bit_is_noticed_or_harmless() {
         }
     }
     assert!(
-        noticed > choose(15, 100) && by_verify >= noticed,
+        noticed > choose(10, 100) && by_verify >= noticed,
         "{noticed} {by_verify}"
     );
 }

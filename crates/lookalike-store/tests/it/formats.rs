@@ -27,6 +27,9 @@ const WITH_SKETCHES: &str = "collection-1-sketches";
 /// The same collection with a list of its partitions.
 const SECOND: &str = "collection-2";
 
+/// The same collection after its partitions were compacted.
+const COMPACTED: &str = "collection-2-compacted";
+
 /// One of fingerprints, of which some were replaced and one deleted.
 const FINGERPRINTS: [&str; 2] = ["collection-1-fingerprints", "collection-2-fingerprints"];
 
@@ -85,7 +88,12 @@ fn files(disk: &Simulated, end: &str) -> Vec<String> {
 
 #[test]
 fn collections_of_texts_of_every_version_open() {
-    for (name, has_sketches) in [(FIRST, false), (WITH_SKETCHES, true), (SECOND, true)] {
+    for (name, has_sketches) in [
+        (FIRST, false),
+        (WITH_SKETCHES, true),
+        (SECOND, true),
+        (COMPACTED, true),
+    ] {
         let (disk, held) = stored(name);
         assert!(files(&disk, ".rows").len() >= 3);
         assert_eq!(files(&disk, ".sketches").is_empty(), !has_sketches);
@@ -168,6 +176,9 @@ fn of_fingerprints(disk: &Simulated) -> Collection {
 
 /// Packs a collection and what it holds. What was written once is never written over.
 fn write(name: &str, disk: &Simulated, collection: Collection) {
+    if folder(name).exists() {
+        return;
+    }
     std::fs::create_dir(folder(name)).unwrap();
     let write = |file: &str, bytes: &[u8]| {
         let packed = zstd::stream::encode_all(bytes, 19).unwrap();
@@ -193,6 +204,9 @@ fn write_collections_of_the_present_version() {
         script.call(&collection, &hand, call).unwrap();
     }
     write(SECOND, &disk, collection);
+    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+    assert!(collection.compact(&mut || true).unwrap() >= 3);
+    write(COMPACTED, &disk, collection);
     let disk = Simulated::new();
     let collection = of_fingerprints(&disk);
     write(FINGERPRINTS[1], &disk, collection);

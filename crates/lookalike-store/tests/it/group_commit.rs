@@ -62,6 +62,27 @@ impl Shared {
     }
 }
 
+/// Whoever takes a turn writes alone, whether anything waits or not.
+#[test]
+fn a_turn_is_had_alone() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Shared::new(u64::MAX);
+        let other = shared.clone();
+        let other = loom::thread::spawn(move || other.insert());
+        let taken = shared.group.take_turn(|| shared.write());
+        assert!(taken.is_ok() && other.join().unwrap().is_ok());
+        assert!(shared.writes.load(Ordering::SeqCst) >= 1);
+    });
+    let failing = || {
+        let shared = Shared::new(0);
+        assert!(shared.group.take_turn(|| shared.write()).is_err());
+        assert!(shared.insert().is_err());
+    };
+    loom::model(failing);
+}
+
 fn in_every_order(fails: u64, check: fn(&[Result<(), String>])) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);

@@ -23,6 +23,9 @@ enum Step {
     Wait(i64),
     SetBack(i64),
     Restart,
+    /// All that can be is compacted, while a document comes by id and text.
+    Compact(usize, usize),
+    Maintain,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -37,6 +40,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (20..60i64).prop_map(Step::Wait),
         1 => (1..80i64).prop_map(Step::SetBack),
         1 => Just(Step::Restart),
+        2 => (0..60usize, 0..90usize).prop_map(|(id, text)| Step::Compact(id, text)),
+        1 => Just(Step::Maintain),
     ];
     proptest::collection::vec(step, 1..60)
 }
@@ -67,6 +72,8 @@ struct Model {
     /// The latest that the clock has been, and whether it was ever set back.
     peak: i64,
     was_set_back: bool,
+    /// Whether the wall clock counts too.
+    by_wall: bool,
     kept: Vec<Remembered>,
     /// By id.
     answered: BTreeMap<String, Said>,
@@ -75,7 +82,8 @@ struct Model {
 impl Model {
     fn arrival(&self, stated: i64, now: i64) -> (i64, i64) {
         let time = stated.min(now + 5 * S);
-        (time, self.newest.max(time).min(now + 5 * S))
+        let least = if self.by_wall { now } else { i64::MIN };
+        (time, self.newest.max(time).max(least).min(now + 5 * S))
     }
 
     fn best(&self, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
@@ -138,7 +146,10 @@ impl Model {
     }
 
     /// Takes note of what was dropped: nothing that had to stay, and all that had to go.
-    fn drop_expired(&mut self, collection: &Collection) -> Result<(), TestCaseError> {
+    fn drop_expired(&mut self, collection: &Collection, now: i64) -> Result<(), TestCaseError> {
+        if self.by_wall {
+            self.peak = self.peak.max(now);
+        }
         let clock = self.peak;
         let ids: Vec<String> = self.answered.keys().cloned().collect();
         for id in ids {
@@ -280,11 +291,14 @@ proptest! {
         width in prop_oneof![Just(48i64), Just(12)],
         refresh in any::<bool>(),
         replace in any::<bool>(),
+        by_wall in any::<bool>(),
     ) {
         let on_conflict = if replace { OnConflict::Replace } else { OnConflict::Refuse };
+        let made = settings(Some((width.unsigned_abs(), refresh)));
         let settings = Settings {
             on_conflict,
-            ..settings(Some((width.unsigned_abs(), refresh)))
+            window: made.window.map(|window| window.with_wall_clock(by_wall)),
+            ..made
         };
         let hand = Hand::default();
         let mut now = 5000 * S;
@@ -299,6 +313,7 @@ proptest! {
             began: None,
             peak: i64::MIN / 2,
             was_set_back: false,
+            by_wall,
             kept: Vec::new(),
             answered: BTreeMap::new(),
         };
@@ -308,6 +323,8 @@ proptest! {
                     now += seconds * S;
                     hand.set(now);
                 }
+                // What is past the window by the wall clock would be there again.
+                Step::SetBack(_) if by_wall => {}
                 Step::SetBack(seconds) => {
                     now -= seconds * S;
                     hand.set(now);
@@ -325,7 +342,7 @@ proptest! {
                     for ((id, text, time), answer) in offered.iter().zip(answers) {
                         model.take((id, text, *time, now), answer)?;
                     }
-                    model.drop_expired(&collection)?;
+                    model.drop_expired(&collection, now)?;
                 }
                 Step::Query(id, seed, lag) => {
                     let (id, text, time) = (format!("d{id}"), text(seed), now - lag * S);
@@ -349,8 +366,26 @@ proptest! {
                         }
                     }
                 }
+                Step::Compact(id, seed) => {
+                    let (id, text) = (format!("d{id}"), text(seed));
+                    let mut said = None;
+                    collection.compact(&mut || {
+                        let asked = vec![document(&id, &text, Some(now))];
+                        said.get_or_insert_with(|| collection.insert(&prepare(&collection, asked)).remove(0));
+                        true
+                    }).unwrap();
+                    if let Some(answer) = said {
+                        model.take((&id, &text, now, now), answer)?;
+                    }
+                    model.drop_expired(&collection, now)?;
+                }
+                Step::Maintain => {
+                    collection.maintain(&mut || true).unwrap();
+                    model.drop_expired(&collection, now)?;
+                }
                 Step::Delete(id) => {
                     let id = format!("d{id}");
+                    model.drop_expired(&collection, now)?;
                     let there = collection.get(&id).unwrap().is_some();
                     prop_assert!(there || model.may_be_gone(&id));
                     prop_assert_eq!(collection.delete(&id).unwrap(), there);
@@ -405,6 +440,7 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
         began: None,
         peak: 0,
         was_set_back: false,
+        by_wall: false,
         kept: Vec::new(),
         answered: BTreeMap::new(),
     };

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod clients;
+mod compaction;
 mod disk;
 mod faults;
 mod fingerprints;

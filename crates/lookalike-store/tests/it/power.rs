@@ -8,6 +8,7 @@ use lookalike::online::Time;
 use lookalike_oracle::effort::choose;
 use lookalike_store::{Answer, Collection, Content, Disk, Document, OnConflict, Settings, Verdict};
 
+use crate::compaction::run_compacting;
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, S, document, prepare, settings, text};
 
@@ -256,6 +257,8 @@ impl Script {
 #[derive(Default)]
 struct Losses {
     count: AtomicU64,
+    /// Partitions that were compacted meanwhile.
+    compacted: AtomicU64,
     wrong: Mutex<Vec<String>>,
 }
 
@@ -309,10 +312,10 @@ fn lose_power(script: Script, seed: u64, percent: usize, lies: bool) -> Arc<Loss
         }
     };
     disk.set_hook(hook);
-    for call in 0..script.calls.len() {
-        script.call(&collection, &hand, call).unwrap();
+    let compacted = run_compacting(&script, &collection, &hand, 23, |call, _| {
         acknowledged.store(call + 1, Ordering::SeqCst);
-    }
+    });
+    losses.compacted.store(compacted, Ordering::SeqCst);
     losses
 }
 
@@ -325,6 +328,7 @@ fn survive(seeds: std::ops::Range<u64>, percent: usize) -> u64 {
         let losses = lose_power(script, seed, percent, false);
         let wrong = losses.wrong.lock().unwrap();
         assert!(wrong.is_empty(), "{} wrong; {}", wrong.len(), wrong[0]);
+        assert!(losses.compacted.load(Ordering::SeqCst) > 8);
         count += losses.count.load(Ordering::SeqCst);
     }
     count

@@ -148,7 +148,7 @@ fn of_documents_with_one_id_the_later_is_saved() {
     };
     insert("one", "the first text");
     // The beginning of the row, which has a block of its own.
-    let mut deletion = vec![3];
+    let mut deletion = vec![4];
     deletion.extend(1u64.to_le_bytes());
     deletion.extend(1u64.to_le_bytes());
     assert!(collection.delete("one").unwrap());

@@ -50,6 +50,7 @@ impl Hand {
         Options {
             clock: Arc::new(move || Time(hand.get())),
             headroom: 0,
+            ..Options::default()
         }
     }
 }

@@ -1,0 +1,82 @@
+//! What collections need while nobody asks: compaction, and letting time pass.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::Service;
+use super::collections::State;
+use super::desk::Open;
+
+/// How often it is looked whether something is due.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Compaction rests at most so long between two pieces of work.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// Starts the thread that looks after collections until the service is gone.
+///
+/// # Errors
+/// If the system gives no thread.
+pub(super) fn start(service: &Arc<Service>) -> std::io::Result<()> {
+    let service = Arc::downgrade(service);
+    let thread = std::thread::Builder::new().name("lookalike-upkeep".to_owned());
+    thread.spawn(move || run(&service)).map(drop)
+}
+
+fn run(service: &Weak<Service>) {
+    // What was last refused, by collection, so that it is told once.
+    let mut told = BTreeMap::new();
+    loop {
+        std::thread::sleep(EVERY);
+        let states = match service.upgrade() {
+            Some(service) => service.collections.states(),
+            None => return,
+        };
+        for (name, state) in states {
+            if let State::Open(open) = state {
+                let refused = maintain(&open);
+                if refused.is_some() && told.get(&name) != refused.as_ref() {
+                    let error = refused.as_deref().unwrap_or_default();
+                    tracing::warn!(collection = name, error, "cannot be compacted");
+                }
+                match refused {
+                    Some(why) => drop(told.insert(name, why)),
+                    None => drop(told.remove(&name)),
+                }
+            }
+        }
+    }
+}
+
+/// Does what is due for a collection; returns why it could not be done.
+fn maintain(open: &Open) -> Option<String> {
+    if open.is_stopped() {
+        return None;
+    }
+    let started = Instant::now();
+    let mut worked = started;
+    // Half of the time is left to others.
+    let mut go_on = || {
+        std::thread::sleep(worked.elapsed().min(LONGEST_REST));
+        worked = Instant::now();
+        open.check_open().is_ok()
+    };
+    match open.collection.maintain(&mut go_on) {
+        Ok(upkeep) => {
+            let (compacted, expired) = (upkeep.compacted, upkeep.expired);
+            if compacted > 0 || expired > 0 {
+                let seconds = started.elapsed().as_secs_f64();
+                tracing::info!(
+                    collection = open.name,
+                    compacted,
+                    expired,
+                    seconds,
+                    "tidied"
+                );
+            }
+            None
+        }
+        Err(error) => Some(open.problem(error).detail),
+    }
+}

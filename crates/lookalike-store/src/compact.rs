@@ -1,0 +1,777 @@
+//! Compaction: what counts of a partition is written to other files, which take the place of those before.
+//!
+//! Ids, texts and metas of documents that were deleted or replaced are on the disk until then, and not after it.
+//!
+//! # How it goes
+//!
+//! 1. It is noted which rows do not count, and waited until all that led to this is on disk.
+//! 2. The rows of the partition are read once, for what the second reading needs to know.
+//! 3. They are read again. Rows and records that count are written to new files; of other rows a note is left
+//!    of how many they were, and rarely what rows elsewhere need of them. Rows that came after the first step
+//!    are copied as they are.
+//! 4. With the right to write, in which documents wait for the disk as for any commit, the rest is copied and
+//!    synced, the list of partitions names the new files, and the new ones take their place in memory. Readers
+//!    wait for that last step alone, which exchanges two lists.
+//! 5. The files before are removed.
+//!
+//! Steps 2 and 3 are done in pieces of about 1 MiB, between which the caller says whether to go on.
+//!
+//! # What stays as it was
+//!
+//! Numbers of rows, and with them sequence numbers; places of kept documents, by index; verdicts, answers and
+//! the order of the members of clusters; the clock. Records move, but those that are written meanwhile keep
+//! their places: the places of the compacted ones end where the others begin, and the first place of the file
+//! is remembered with it.
+//!
+//! # Loss of power
+//!
+//! The list decides. Files that it does not name go when the collection is opened. A failure before the list
+//! is written leaves all as it was; one while it is written stops the collection, since nothing is known of
+//! what is on disk then.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, MutexGuard, TryLockError};
+
+use lookalike::online::{Slot, Time};
+
+use crate::collection::{Collection, stopped};
+use crate::copying::check_free;
+use crate::disk::Disk;
+use crate::error::{Error, Result};
+use crate::leaves::Leaves;
+use crate::partition::{About, Compacted, FileNames, Partition};
+use crate::rows::{self, Row, Rows, UNIT, Verdict, numbered};
+use crate::settings::NEW;
+use crate::sketches::{Entries, Reading, Sketches};
+use crate::state::{NOWHERE, ToCompact};
+
+/// Bytes that are read or written between two questions whether to go on.
+const PIECE: usize = 1 << 20;
+
+/// Bytes of texts that may wait to be written to the disk, so that commits of others do not wait for many.
+const UNSYNCED: u64 = 4 << 20;
+
+/// Rows that may be left for the last step, in which others wait for the disk.
+const LEFT: u64 = 4096;
+
+/// Bytes of their texts.
+const BYTES_LEFT: u64 = 2 << 20;
+
+/// How often it is caught up with what has come meanwhile before the last step.
+const ROUNDS: usize = 8;
+
+/// What [`Collection::maintain`] has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Partitions that were compacted.
+    pub compacted: u64,
+    /// Partitions that left the window by the wall clock.
+    pub expired: u64,
+}
+
+impl Collection {
+    /// Does what is due: compacts partitions by [`CompactionTrigger`](crate::CompactionTrigger), and, where
+    /// the window follows the wall clock, lets go of what has left it. It is cheap when nothing is due, and
+    /// should be called every second or so. Documents are answered and inserted meanwhile.
+    ///
+    /// `go_on` is called between small pieces of work. It may take its time, so that others have more of the
+    /// disk, and returns whether to go on; what is given up is done from its beginning at the next call.
+    /// While the collection is copied, or another thread is at it, nothing is compacted.
+    ///
+    /// # Errors
+    /// If a file is damaged, the disk refuses or has no room for what is compacted. All is as it was then,
+    /// unless the list of partitions could not be written: then nothing is taken any more.
+    pub fn maintain(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Upkeep> {
+        self.check_running()?;
+        let mut upkeep = Upkeep {
+            expired: self.expire()?,
+            ..Upkeep::default()
+        };
+        let Some(mut left_over) = self.try_upkeep() else {
+            return Ok(upkeep);
+        };
+        self.remove_left_over(&mut left_over)?;
+        let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
+        let (mut from, mut refused) = (0, None);
+        loop {
+            let due = self.state()?.to_compact(from, trigger, now)?;
+            let Some(number) = due else { break };
+            // One that cannot be compacted keeps no other from it.
+            match self.compact_one(number, &mut left_over, go_on) {
+                Ok(compacted) => upkeep.compacted += u64::from(compacted),
+                Err(error) => refused = refused.or(Some(error)),
+            }
+            from = number + 1;
+        }
+        refused.map_or(Ok(upkeep), Err)
+    }
+
+    /// Compacts every partition with something on the disk that does not count any more, due or not. Returns
+    /// how many.
+    ///
+    /// # Errors
+    /// As [`maintain`](Self::maintain).
+    pub fn compact(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
+        self.check_running()?;
+        let mut left_over = self.upkeep();
+        self.remove_left_over(&mut left_over)?;
+        let mut compacted = 0;
+        let with_dead = self.state()?.with_dead();
+        for number in with_dead {
+            compacted += u64::from(self.compact_one(number, &mut left_over, go_on)?);
+        }
+        Ok(compacted)
+    }
+
+    /// Unless somebody else holds it.
+    fn try_upkeep(&self) -> Option<MutexGuard<'_, Vec<FileNames>>> {
+        match self.upkeep.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Lets go of what has left the window by the wall clock, where that counts.
+    fn expire(&self) -> Result<u64> {
+        let now = (self.options.clock)();
+        if !self.state()?.can_expire(now) {
+            return Ok(0);
+        }
+        let expired = self.state_mut()?.expire(now)?;
+        let write = || self.write().map_err(|error| error.to_string());
+        self.group.take_turn(write).map_err(|why| stopped(&why))?;
+        Ok(expired as u64)
+    }
+
+    fn remove_left_over(&self, left_over: &mut Vec<FileNames>) -> Result<()> {
+        while let Some(&names) = left_over.last() {
+            remove(&*self.disk, names)?;
+            left_over.pop();
+        }
+        Ok(())
+    }
+
+    /// Compacts a partition; returns whether it was.
+    fn compact_one(
+        &self,
+        number: u64,
+        left_over: &mut Vec<FileNames>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        let begun = self.state_mut()?.begin_compaction(number);
+        let Some(begun) = begun else {
+            return Ok(false);
+        };
+        let compacted = self.compact_begun(&begun, left_over, go_on);
+        if !matches!(compacted, Ok(true)) {
+            self.state_mut()?.give_up_compaction(&begun);
+        }
+        if compacted? {
+            self.remove_left_over(left_over)?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    fn compact_begun(
+        &self,
+        begun: &ToCompact,
+        left_over: &mut Vec<FileNames>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        self.wait_for(begun.applied - 1)?;
+        let (from, has_sketches) = {
+            let state = self.state()?;
+            (state.partition_on_disk(begun.number), state.has_sketches())
+        };
+        let Some(from) = from else {
+            return Ok(false);
+        };
+        let Some(survey) = self.survey(begun, &from, go_on)? else {
+            return Ok(false);
+        };
+        let needed = survey.units * UNIT + from.bytes_of_rows()?;
+        check_free(
+            &*self.disk,
+            (self.options.headroom / 2).saturating_add(needed),
+        )?;
+        let names = from.about.names();
+        let made = names.next_generation();
+        let copy = PartitionCopy::create(&*self.disk, begun, survey, from, has_sketches);
+        let copied = copy.and_then(|mut copy| self.copy_and_replace(&mut copy, go_on));
+        if matches!(copied, Ok(true)) {
+            left_over.push(names);
+        } else if self.group.progress().failed.is_none() {
+            // Nothing names these files. What cannot be removed now is removed later.
+            left_over.push(made);
+            let _ = self.remove_left_over(left_over);
+        } else {
+            // It is not known which files the list names.
+            left_over.clear();
+        }
+        copied
+    }
+
+    fn copy_and_replace(
+        &self,
+        copy: &mut PartitionCopy<'_>,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        for _ in 0..ROUNDS {
+            let before = (copy.next, copy.place);
+            let durable = self.group.progress().durable;
+            while copy.step(durable)? {
+                if !go_on() {
+                    return Ok(false);
+                }
+            }
+            copy.flush()?;
+            let units = copy.place - before.1;
+            if copy.next - before.0 < LEFT && units * UNIT < BYTES_LEFT {
+                break;
+            }
+        }
+        let mut replaced = Ok(None);
+        let turn = || {
+            let durable = self.group.progress().durable;
+            replaced = self.replace(copy);
+            match &replaced {
+                Err(error) if copy.is_listed => Err(error.to_string()),
+                _ => Ok(durable),
+            }
+        };
+        let turned = self.group.take_turn(turn).map_err(|why| stopped(&why));
+        // Lists and pages are given back while nobody waits for it.
+        let before = replaced?;
+        turned?;
+        Ok(before.is_some())
+    }
+
+    /// Copies the rest and puts the new files in the place of those before, while nobody else writes. Returns
+    /// those, unless the partition is not there any more.
+    fn replace(&self, copy: &mut PartitionCopy<'_>) -> Result<Option<ReplacedPartition>> {
+        let mut writer = self.writer();
+        if !writer.has(&copy.from) {
+            return Ok(None);
+        }
+        while copy.step(u64::MAX)? {}
+        copy.flush()?;
+        copy.sync()?;
+        copy.is_listed = true;
+        writer.replace(&copy.to, copy.sketches.take())?;
+        let places = std::mem::take(&mut copy.places);
+        let to = Arc::clone(&copy.to);
+        let before = self.state_mut()?.put_compacted(to, places, copy.erased);
+        Ok(Some(before))
+    }
+
+    /// Reads the rows of a partition for what has to be known before they are copied; none if it is given up.
+    fn survey(
+        &self,
+        begun: &ToCompact,
+        from: &Partition,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<RowSurvey>> {
+        let mut survey = RowSurvey {
+            units: 0,
+            newest: from.about.compacted.map_or(Time::BEGINNING, |it| it.newest),
+            tails: HashMap::new(),
+            refreshed: HashMap::new(),
+        };
+        let mut next_block = 0;
+        loop {
+            let blocks = from.blocks_from(next_block, PIECE)?;
+            for (first, block) in &blocks {
+                let rows = from.decode_block(*first, block)?;
+                for (number, row) in numbered(*first, &rows) {
+                    if number < begun.applied {
+                        survey.look_at(begun, number, row);
+                    }
+                }
+                next_block = first + 1;
+            }
+            if blocks.is_empty() || next_block > begun.applied {
+                break;
+            }
+            if !go_on() {
+                return Ok(None);
+            }
+        }
+        // Where the kept document is gone, nobody asks for those that repeat it.
+        let tails: Vec<_> = survey.tails.drain().collect();
+        for some in tails.chunks(LEFT as usize) {
+            let state = self.state()?;
+            let of_live = some
+                .iter()
+                .filter(|(seq, tail)| state.is_there(*seq, tail.slot));
+            survey.tails.extend(of_live.copied());
+        }
+        Ok(Some(survey))
+    }
+}
+
+/// A partition and the places of its kept documents as they were before, if they were in memory.
+type ReplacedPartition = Option<(Arc<Partition>, Leaves<u32>)>;
+
+/// Removes the files of a partition that no list names.
+fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
+    let begun = format!("{}{NEW}", names.rows());
+    for name in [names.rows(), begun, names.texts(), names.sketches()] {
+        match disk.remove(&name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.map_err(|error| Error::disk("cannot remove", &name, &error))?,
+        }
+    }
+    let synced = disk.sync_names();
+    synced.map_err(|error| Error::disk("cannot remove", &names.rows(), &error))
+}
+
+/// The last row in a partition of those that repeat a kept document.
+#[derive(Clone, Copy)]
+struct ClusterTail {
+    number: u64,
+    slot: Slot,
+}
+
+/// What has to be known of rows before they are copied.
+struct RowSurvey {
+    /// Units of the records that count.
+    units: u64,
+    /// The newest time of a document.
+    newest: Time,
+    /// Of clusters whose last row in this partition does not count, that row, by the sequence number of the
+    /// kept document: later rows name it as the one before.
+    tails: HashMap<u64, ClusterTail>,
+    /// The newest times of erased repeats, by the index of the kept document of this partition.
+    refreshed: HashMap<u32, Time>,
+}
+
+impl RowSurvey {
+    fn look_at(&mut self, begun: &ToCompact, number: u64, row: &Row) {
+        match row {
+            Row::Document(document) | Row::Moved { document, .. } => {
+                let is_gone = begun.is_gone(number);
+                self.newest = self.newest.max(document.time);
+                if !is_gone {
+                    self.units += u64::from(document.place.units);
+                }
+                let Verdict::Duplicate { seq, slot, .. } = &document.verdict else {
+                    return;
+                };
+                self.look_at_repeat(
+                    *seq,
+                    ClusterTail {
+                        number,
+                        slot: *slot,
+                    },
+                    is_gone,
+                );
+                if is_gone && slot.section == begun.number {
+                    let refreshed = self.refreshed.entry(slot.index).or_insert(document.time);
+                    *refreshed = document.time.max(*refreshed);
+                }
+            }
+            Row::ErasedDuplicate { seq, slot, .. } => {
+                self.look_at_repeat(
+                    *seq,
+                    ClusterTail {
+                        number,
+                        slot: *slot,
+                    },
+                    true,
+                );
+            }
+            Row::Deleted { .. } | Row::Erased { .. } | Row::ErasedMove { .. } => {}
+        }
+    }
+
+    fn look_at_repeat(&mut self, seq: u64, tail: ClusterTail, is_gone: bool) {
+        match is_gone {
+            true => self.tails.insert(seq, tail),
+            false => self.tails.remove(&seq),
+        };
+    }
+
+    fn is_tail(&self, seq: u64, number: u64) -> bool {
+        self.tails
+            .get(&seq)
+            .is_some_and(|tail| tail.number == number)
+    }
+}
+
+/// A partition that is being compacted.
+struct PartitionCopy<'a> {
+    begun: &'a ToCompact,
+    survey: RowSurvey,
+    from: Arc<Partition>,
+    to: Arc<Partition>,
+    /// Blocks of rows from this one on are still to be read.
+    next_block: u64,
+    /// The number of the next row.
+    next: u64,
+    /// Rows that are not written yet, and rows without anything left behind them.
+    rows: Rows,
+    run: (u64, u32),
+    /// The number of the first of these.
+    first: u64,
+    /// The place behind the last record, in units.
+    place: u64,
+    /// Records that are not written yet, by their place before and their units, and where they go.
+    records: Vec<(u64, u64)>,
+    records_at: u64,
+    /// Bytes of these, and of texts that are not synced.
+    waiting: u64,
+    unsynced: u64,
+    places: Leaves<u32>,
+    /// Rows that do not count and repeat a kept document: the number of the row before that counts, or is
+    /// before the partition.
+    before: HashMap<u64, u64>,
+    /// Rows of which nothing is left but what others need.
+    erased: u64,
+    reading: Option<Reading>,
+    sketches: Option<Sketches>,
+    entries: Entries,
+    /// Whether the list of partitions may name the new files.
+    is_listed: bool,
+}
+
+impl<'a> PartitionCopy<'a> {
+    fn create(
+        disk: &dyn Disk,
+        begun: &'a ToCompact,
+        survey: RowSurvey,
+        from: Arc<Partition>,
+        has_sketches: bool,
+    ) -> Result<Self> {
+        let before = from.about;
+        let base = begun.end.checked_sub(survey.units);
+        let base = base.filter(|&base| base >= before.base()).ok_or_else(|| {
+            let what = format!("its rows refer to {} units of texts", survey.units);
+            Error::damaged(&from.name(), what)
+        })?;
+        let about = About {
+            compacted: Some(Compacted {
+                generation: before.names().next_generation().generation,
+                base,
+                applied: begun.applied,
+                newest: survey.newest,
+            }),
+            ..before
+        };
+        let to = Arc::new(Partition::create(disk, about)?);
+        let reading = has_sketches.then(|| Reading::open(disk, before.seal, before.names()));
+        let sketches = || Sketches::create(disk, about.seal, about.names()).ok();
+        Ok(Self {
+            begun,
+            survey,
+            from,
+            to,
+            next_block: 0,
+            next: begun.first,
+            rows: Rows::default(),
+            run: (0, 0),
+            first: begun.first,
+            place: base,
+            records: Vec::new(),
+            records_at: base,
+            waiting: 0,
+            unsynced: 0,
+            places: Leaves::default(),
+            before: HashMap::new(),
+            erased: 0,
+            sketches: has_sketches.then(sketches).flatten(),
+            reading,
+            entries: Entries::default(),
+            is_listed: false,
+        })
+    }
+
+    /// Copies some rows up to the one with a number; returns whether there may be more.
+    fn step(&mut self, last: u64) -> Result<bool> {
+        let blocks = self.from.blocks_from(self.next_block, PIECE / 4)?;
+        let mut is_done = true;
+        for (first, block) in &blocks {
+            // What is committed has all of its sketches once it is known to be on disk.
+            if *first > last {
+                return Ok(false);
+            }
+            is_done = false;
+            self.from.check_next(*first, self.next)?;
+            for row in self.from.decode_block(*first, block)? {
+                self.take(row)?;
+            }
+            self.next_block = first + 1;
+            self.flush_if(PIECE as u64)?;
+        }
+        Ok(!is_done)
+    }
+
+    fn take(&mut self, row: Row) -> Result<()> {
+        let (number, count) = (self.next, row.count());
+        let is_kept = match &row {
+            Row::Document(document) | Row::Moved { document, .. } => match document.verdict {
+                Verdict::Kept { .. } => Some(document.content),
+                Verdict::Duplicate { .. } => None,
+            },
+            _ => None,
+        };
+        let row = match number < self.begun.applied {
+            true => self.without_dead(number, row),
+            false => self.take_as_it_is(row)?,
+        };
+        let counts = matches!(row, Row::Document(_) | Row::Moved { .. });
+        if let Some(content) = is_kept {
+            self.copy_sketches(content, counts);
+        }
+        self.next = number.saturating_add(count);
+        self.push(row);
+        Ok(())
+    }
+
+    fn push(&mut self, row: Row) {
+        match row {
+            Row::Erased { rows, kept } => {
+                self.erased += rows;
+                self.run.0 += rows;
+                self.run.1 += kept;
+                return;
+            }
+            Row::ErasedMove { .. } | Row::ErasedDuplicate { .. } => self.erased += 1,
+            Row::Document(_) | Row::Moved { .. } | Row::Deleted { .. } => {}
+        }
+        self.end_run();
+        self.rows.push(&row);
+    }
+
+    fn end_run(&mut self) {
+        let (rows, kept) = std::mem::take(&mut self.run);
+        if rows > 0 {
+            self.rows.push(&Row::Erased { rows, kept });
+        }
+    }
+
+    /// What is left of a row that came before compaction began.
+    fn without_dead(&mut self, number: u64, row: Row) -> Row {
+        let is_gone = self.begun.is_gone(number);
+        match row {
+            Row::Document(document) if is_gone => self.erase_document(number, document),
+            Row::Document(document) => Row::Document(self.copy_document(document)),
+            Row::Moved {
+                from,
+                from_slot,
+                seq,
+                ..
+            } if is_gone => self.erase_move(number, from, from_slot, seq),
+            Row::Moved {
+                document,
+                from,
+                from_slot,
+                seq,
+                last,
+            } => Row::Moved {
+                last: self.member_before(last),
+                document: self.copy_document(document),
+                from,
+                from_slot,
+                seq,
+            },
+            Row::Deleted { number: of, .. } if !self.begun.is_needed(number, of) => {
+                Row::Erased { rows: 1, kept: 0 }
+            }
+            Row::Deleted { .. } => row,
+            Row::Erased { kept, .. } => {
+                self.skip_places(kept);
+                row
+            }
+            Row::ErasedMove {
+                from,
+                from_slot,
+                seq,
+            } => self.erase_move(number, from, from_slot, seq),
+            Row::ErasedDuplicate {
+                seq,
+                slot,
+                previous,
+            } => self.erase_duplicate(number, seq, slot, previous),
+        }
+    }
+
+    fn erase_document(&mut self, number: u64, document: rows::Document) -> Row {
+        match document.verdict {
+            Verdict::Kept { .. } => {
+                self.skip_places(1);
+                Row::Erased { rows: 1, kept: 1 }
+            }
+            Verdict::Duplicate {
+                seq,
+                slot,
+                previous,
+                ..
+            } => self.erase_duplicate(number, seq, slot, previous),
+        }
+    }
+
+    fn erase_duplicate(&mut self, number: u64, seq: u64, slot: Slot, previous: u64) -> Row {
+        let previous = self.member_before(previous);
+        self.before.insert(number, previous);
+        if !self.survey.is_tail(seq, number) {
+            return Row::Erased { rows: 1, kept: 0 };
+        }
+        Row::ErasedDuplicate {
+            seq,
+            slot,
+            previous,
+        }
+    }
+
+    fn erase_move(&mut self, number: u64, from: u64, from_slot: Slot, seq: u64) -> Row {
+        self.skip_places(1);
+        if !self.begun.is_needed(number, from) {
+            return Row::Erased { rows: 1, kept: 1 };
+        }
+        Row::ErasedMove {
+            from,
+            from_slot,
+            seq,
+        }
+    }
+
+    /// The nearest row of a cluster before that counts, or is before the partition.
+    fn member_before(&self, previous: u64) -> u64 {
+        self.before.get(&previous).copied().unwrap_or(previous)
+    }
+
+    fn skip_places(&mut self, count: u32) {
+        (0..count).for_each(|_| self.places.push(NOWHERE));
+    }
+
+    fn copy_document(&mut self, mut document: rows::Document) -> rows::Document {
+        let (from, units) = (document.place.at, document.place.units);
+        document.place.at = self.place as u32;
+        self.copy_records(from.into(), units.into());
+        match &mut document.verdict {
+            Verdict::Kept { index } => {
+                let refreshed = self.survey.refreshed.get(index).copied();
+                let refreshed = refreshed.filter(|&time| time > document.time);
+                document.refreshed = document.refreshed.max(refreshed);
+                self.places.push(document.place.at);
+            }
+            Verdict::Duplicate { previous, .. } => {
+                *previous = self.before.get(previous).copied().unwrap_or(*previous);
+            }
+        }
+        document
+    }
+
+    /// Copies a row that came since compaction began; its record keeps its place.
+    fn take_as_it_is(&mut self, row: Row) -> Result<Row> {
+        self.check_survey()?;
+        if let Row::Document(document) | Row::Moved { document, .. } = &row {
+            let end = document.place.end();
+            if end > self.place {
+                self.copy_records(self.place, end - self.place);
+            }
+            if matches!(document.verdict, Verdict::Kept { .. }) {
+                self.places.push(document.place.at);
+            }
+        }
+        Ok(row)
+    }
+
+    /// Checks that rows before compaction began are those that were surveyed.
+    fn check_survey(&self) -> Result<()> {
+        if self.place >= self.begun.end {
+            return Ok(());
+        }
+        let what = format!("its records end at {}, not {}", self.place, self.begun.end);
+        Err(Error::damaged(&self.from.name(), what))
+    }
+
+    fn copy_records(&mut self, from: u64, units: u64) {
+        match self.records.last_mut() {
+            Some((start, length)) if *start + *length == from => *length += units,
+            _ => self.records.push((from, units)),
+        }
+        self.place += units;
+        self.waiting += units * UNIT;
+    }
+
+    fn copy_sketches(&mut self, content: u64, counts: bool) {
+        let entry = self.reading.as_mut().and_then(Reading::next);
+        if self.sketches.is_none() || !counts {
+            return;
+        }
+        match entry.as_ref().and_then(|entry| entry.of(content)) {
+            Some(bytes) => self.entries.push(content, |into| into.extend(bytes)),
+            // A cache that is not right is made anew when the collection is opened.
+            None => self.sketches = None,
+        }
+    }
+
+    fn flush_if(&mut self, bytes: u64) -> Result<()> {
+        let rows = self.rows.bytes() + self.entries.bytes();
+        if self.waiting + rows as u64 >= bytes {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Writes all that was taken.
+    fn flush(&mut self) -> Result<()> {
+        self.write_records()?;
+        let entries = std::mem::take(&mut self.entries);
+        self.sketches
+            .take_if(|sketches| sketches.append(&entries).is_err());
+        if self.rows.len() > 0 {
+            self.to.commit(&self.rows, self.first)?;
+            self.rows = Rows::default();
+        }
+        // Rows of which nothing is left may go on.
+        self.first = self.next - self.run.0;
+        Ok(())
+    }
+
+    fn write_records(&mut self) -> Result<()> {
+        let refused = |error: io::Error| Error::disk("cannot copy", &self.from.name(), &error);
+        let mut bytes = vec![0; PIECE];
+        let mut filled = 0;
+        for (from, units) in std::mem::take(&mut self.records) {
+            let (mut at, end) = (self.from.offset(from)?, self.from.offset(from + units)?);
+            while at < end {
+                let count = ((end - at) as usize).min(PIECE - filled);
+                let into = &mut bytes[filled..filled + count];
+                self.from.texts_file.read_exact(into, at).map_err(refused)?;
+                at += count as u64;
+                filled += count;
+                if filled == PIECE {
+                    let to = self.to.offset(self.records_at)?;
+                    self.to.texts_file.write_at(&bytes, to).map_err(refused)?;
+                    self.records_at += PIECE as u64 / UNIT;
+                    filled = 0;
+                }
+            }
+        }
+        if filled > 0 {
+            let (bytes, to) = (&bytes[..filled], self.to.offset(self.records_at)?);
+            self.to.texts_file.write_at(bytes, to).map_err(refused)?;
+            self.records_at += filled as u64 / UNIT;
+        }
+        self.unsynced += std::mem::take(&mut self.waiting);
+        if self.unsynced >= UNSYNCED {
+            self.to.texts_file.sync().map_err(refused)?;
+            self.unsynced = 0;
+        }
+        Ok(())
+    }
+
+    /// Makes all that was written durable.
+    fn sync(&mut self) -> Result<()> {
+        self.check_survey()?;
+        self.end_run();
+        self.flush()?;
+        let synced = self.to.texts_file.sync();
+        synced.map_err(|error| Error::disk("cannot sync", &self.to.name(), &error))
+    }
+}

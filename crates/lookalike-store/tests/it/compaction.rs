@@ -1,0 +1,525 @@
+//! Compaction: what was deleted is gone from the disk, and nothing else changes.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lookalike_store::{
+    Answer, Collection, CompactionTrigger, Disk, Document, Expire, OnConflict, Options, Settings,
+    export, read_settings, verify,
+};
+
+use crate::disk::Simulated;
+use crate::formats::{FIRST, stored};
+use crate::power::{Script, replacing_script};
+use crate::support::{Hand, S, document, prepare, settings};
+
+const DAY: i64 = 24 * 60 * 60 * S;
+
+/// Whether some bytes are in a file of a disk.
+fn has(disk: &Simulated, bytes: &str) -> bool {
+    let names = disk.names().unwrap();
+    let mut files = names.iter();
+    files.any(|name| disk.position(name, bytes.as_bytes()).is_some())
+}
+
+fn bytes_of(disk: &Simulated) -> usize {
+    let names = disk.names().unwrap();
+    names.iter().map(|name| disk.length(name)).sum()
+}
+
+fn insert(collection: &Collection, document: Document) -> Answer {
+    let prepared = prepare(collection, vec![document]);
+    collection.insert(&prepared).remove(0).unwrap()
+}
+
+fn with_meta(id: &str, text: &str, meta: &str) -> Document {
+    Document {
+        meta: Some(meta.to_owned()),
+        ..document(id, text, None)
+    }
+}
+
+/// All of a collection that can be asked for, but for what the disk takes.
+fn contents(collection: &Collection) -> String {
+    let mut lines = Vec::new();
+    export(collection, &mut lines).unwrap();
+    let page = collection.clusters(None, usize::MAX, usize::MAX).unwrap();
+    let clusters: Vec<_> = page
+        .clusters
+        .iter()
+        .map(|it| (&it.kept, &it.members))
+        .collect();
+    format!("{}\n{clusters:#?}", String::from_utf8(lines).unwrap())
+}
+
+/// Ids, texts and metas of what was deleted or replaced are in plain bytes until compaction, which is due after
+/// a day, and in none of the files after it; what is there still is.
+#[test]
+fn what_was_deleted_is_gone_from_the_disk() {
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..settings(None)
+    };
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = Collection::create(Arc::new(disk.clone()), &settings, hand.options()).unwrap();
+    let kept = with_meta("stays", "staying words of somebody", "\"staying meta\"");
+    let first = insert(&collection, kept.clone());
+    insert(
+        &collection,
+        with_meta("gone-id", "secret words of another", "\"secret meta\""),
+    );
+    insert(
+        &collection,
+        with_meta("gone-again", "secret words of another", "\"repeated meta\""),
+    );
+    insert(
+        &collection,
+        with_meta("new", "former words altogether", "\"former meta\""),
+    );
+    insert(
+        &collection,
+        with_meta("new", "latter words altogether", "\"latter meta\""),
+    );
+    assert!(collection.delete("gone-id").unwrap() && collection.delete("gone-again").unwrap());
+    let stats = collection.stats().unwrap();
+    assert_eq!((stats.rows, stats.dead_rows), (2, 6));
+    let gone = [
+        "gone-id",
+        "gone-again",
+        "secret words",
+        "secret meta",
+        "repeated meta",
+        "former words",
+        "former meta",
+    ];
+    assert!(gone.iter().all(|it| has(&disk, it)));
+    hand.set(DAY - S);
+    let upkeep = collection.maintain(&mut || true).unwrap();
+    assert_eq!(upkeep.compacted, 0);
+    hand.set(DAY);
+    let before = contents(&collection);
+    let upkeep = collection.maintain(&mut || true).unwrap();
+    assert_eq!(upkeep.compacted, 1);
+    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+    for it in gone {
+        assert!(!has(&disk, it), "{it}");
+    }
+    for it in [
+        "stays",
+        "staying words",
+        "staying meta",
+        "latter words",
+        "latter meta",
+    ] {
+        assert!(has(&disk, it), "{it}");
+    }
+    let check = |collection: &Collection| {
+        let stats = collection.stats().unwrap();
+        assert_eq!((stats.rows, stats.dead_rows, stats.kept), (2, 0, 2));
+        assert_eq!(contents(collection), before);
+        let again = insert(collection, kept.clone());
+        assert_eq!(
+            again,
+            Answer {
+                again: true,
+                ..first.clone()
+            }
+        );
+        assert!(collection.get("gone-id").unwrap().is_none());
+    };
+    check(&collection);
+    let report = verify(&disk.copy()).unwrap();
+    assert!(
+        report.findings.is_empty() && report.remade.is_empty(),
+        "{report:?}"
+    );
+    drop(collection);
+    let opened = disk.copy();
+    let collection = Collection::open(Arc::new(opened.clone()), hand.options()).unwrap();
+    check(&collection);
+    // Numbers go on.
+    let next = insert(&collection, document("next", "something of its own", None));
+    assert_eq!(next.seq, Some(9));
+    assert_eq!(
+        insert(
+            &collection,
+            document("near", "secret words of another", None)
+        )
+        .cluster(),
+        "near"
+    );
+}
+
+/// A few ids that are replaced again and again take no more than twice what they take once.
+#[test]
+fn replacing_does_not_grow_the_disk() {
+    const IDS: usize = 400;
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let options = Options {
+        compaction: CompactionTrigger {
+            least_dead_bytes: 64 << 10,
+            ..CompactionTrigger::default()
+        },
+        ..hand.options()
+    };
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..settings(None)
+    };
+    let collection = Collection::create(Arc::new(disk.clone()), &settings, options).unwrap();
+    let (mut once, mut compacted) = (0, 0);
+    for round in 0..30 {
+        let text = |id: usize| format!("w{id}r{round} ").repeat(3) + &"x".repeat(id % 90 + 80);
+        let documents = (0..IDS).map(|id| document(&format!("id-{id}"), &text(id), None));
+        let answers = collection.insert(&prepare(&collection, documents.collect()));
+        assert!(answers.iter().all(Result::is_ok));
+        if round == 0 {
+            once = bytes_of(&disk);
+        }
+        compacted += collection.maintain(&mut || true).unwrap().compacted;
+        let now = bytes_of(&disk);
+        assert!(
+            now <= 2 * once,
+            "{now} bytes in round {round}, {once} in the first"
+        );
+    }
+    assert!(compacted > 5, "{compacted}");
+    let stats = collection.stats().unwrap();
+    assert_eq!(stats.rows, IDS as u64);
+    let now = contents(&collection);
+    drop(collection);
+    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert_eq!(contents(&collection), now);
+}
+
+/// Makes the calls of a script, and compacts everything after some of them, while the next ones are made.
+pub(crate) fn run_compacting(
+    script: &Script,
+    collection: &Collection,
+    hand: &Hand,
+    every: usize,
+    mut answered: impl FnMut(usize, Vec<Answer>),
+) -> u64 {
+    let next = Cell::new(0);
+    let mut call = || {
+        let at = next.get();
+        if at < script.calls.len() {
+            next.set(at + 1);
+            let answers = script.call(collection, hand, at).unwrap();
+            answered(at, answers);
+        }
+        true
+    };
+    let mut compacted = 0;
+    while next.get() < script.calls.len() {
+        call();
+        if next.get() % every == 0 {
+            compacted += collection.compact(&mut call).unwrap();
+        }
+    }
+    compacted
+}
+
+/// Answers, sequence numbers, clusters and exports are those of a collection that is never compacted, also
+/// once it is opened again.
+#[test]
+fn compaction_changes_no_answer() {
+    for (seed, refresh) in [(61, false), (62, true), (63, true), (64, false)] {
+        let script = replacing_script(seed, 150, refresh);
+        let (plain, hand) = (Simulated::new(), Hand::default());
+        let other = script.create(&plain, &hand);
+        let compacted_disk = Simulated::new();
+        let collection = script.create(&compacted_disk, &hand);
+        let compacted = run_compacting(&script, &collection, &hand, 9, |call, answers| {
+            assert_eq!(answers, script.answers(call), "call {call} of {seed}");
+        });
+        assert!(compacted > 12, "{compacted}");
+        for call in 0..script.calls.len() {
+            script.call(&other, &hand, call).unwrap();
+        }
+        let expected = contents(&other);
+        assert_eq!(contents(&collection), expected, "{seed}");
+        let opened = |disk: &Simulated| {
+            let collection = Collection::open(Arc::new(disk.copy()), hand.options());
+            let collection = collection.unwrap();
+            let (rows, kept) = (
+                collection.stats().unwrap().rows,
+                collection.stats().unwrap().kept,
+            );
+            (contents(&collection), rows, kept)
+        };
+        assert_eq!(opened(&compacted_disk), opened(&plain));
+        assert_eq!(opened(&compacted_disk).0, expected);
+        let report = verify(&compacted_disk.copy()).unwrap();
+        assert!(
+            report.findings.is_empty() && report.remade.is_empty(),
+            "{report:?}"
+        );
+        // Compacted once more, nothing is left but what counts.
+        collection.compact(&mut || true).unwrap();
+        assert_eq!(contents(&collection), expected);
+    }
+}
+
+/// The members of a cluster are listed page by page while some of them are erased.
+#[test]
+fn clusters_keep_their_order() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+    for at in 0..9 {
+        insert(
+            &collection,
+            document(&at.to_string(), "one two three four", None),
+        );
+    }
+    let ids = |collection: &Collection| -> Vec<String> {
+        let cluster = collection.cluster("0", None, 99).unwrap().unwrap();
+        cluster.members.into_iter().map(|it| it.id).collect()
+    };
+    for (deleted, left) in [
+        (vec!["8", "3", "4"], vec!["7", "6", "5", "2", "1"]),
+        (vec!["7", "1"], vec!["6", "5", "2"]),
+        (vec!["6", "5", "2"], vec![]),
+    ] {
+        for id in deleted {
+            assert!(collection.delete(id).unwrap());
+        }
+        assert_eq!(ids(&collection), left);
+        assert_eq!(collection.compact(&mut || true).unwrap(), 1);
+        assert_eq!(ids(&collection), left);
+        let opened = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+        assert_eq!(ids(&opened), left);
+    }
+    insert(&collection, document("9", "one two three four", None));
+    insert(&collection, document("10", "one two three four", None));
+    assert_eq!(ids(&collection), ["10", "9"]);
+    let opened = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert_eq!(ids(&opened), ["10", "9"]);
+    let behind = |after: u64| -> Vec<String> {
+        let cluster = opened.cluster("0", Some(after), 9).unwrap().unwrap();
+        cluster.members.into_iter().map(|it| it.id).collect()
+    };
+    // A page may begin behind a member that is not there any more.
+    let last = opened.stats().unwrap().durable;
+    assert_eq!(behind(last), ["9"]);
+    assert!(behind(4).is_empty() && behind(last - 1).is_empty());
+}
+
+/// Deletions of older versions say nothing of their time: they are due at once.
+#[test]
+fn what_older_versions_deleted_is_erased() {
+    let (disk, held) = stored(FIRST);
+    let hand = Hand::default();
+    let collection = Collection::open(Arc::new(disk.clone()), hand.options()).unwrap();
+    assert!(collection.stats().unwrap().dead_rows > 0);
+    assert!(collection.maintain(&mut || true).unwrap().compacted > 0);
+    let mut lines = Vec::new();
+    export(&collection, &mut lines).unwrap();
+    assert_eq!(String::from_utf8(lines).unwrap(), held);
+    drop(collection);
+    let report = verify(&disk.copy()).unwrap();
+    assert!(report.findings.is_empty(), "{report:?}");
+    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+    let mut lines = Vec::new();
+    export(&collection, &mut lines).unwrap();
+    assert_eq!(String::from_utf8(lines).unwrap(), held);
+}
+
+/// What is given up leaves no files, and is done at another time.
+#[test]
+fn compaction_can_be_given_up() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+    insert(&collection, document("a", "words that go away", None));
+    insert(&collection, document("b", "other words that stay", None));
+    assert!(collection.delete("a").unwrap());
+    let names = disk.names().unwrap();
+    for steps in 0..2 {
+        let mut left = steps;
+        let mut go_on = || {
+            left -= 1;
+            left >= 0
+        };
+        assert_eq!(collection.compact(&mut go_on).unwrap(), 0, "{steps}");
+        assert_eq!(disk.names().unwrap(), names);
+        assert!(has(&disk, "words that go away"));
+    }
+    assert_eq!(collection.compact(&mut || true).unwrap(), 1);
+    assert!(!has(&disk, "words that go away") && has(&disk, "words that stay"));
+    assert_eq!(disk.names().unwrap().len(), names.len());
+}
+
+/// A snapshot that is made after compaction is whole, and so is one that is restored.
+#[test]
+fn a_compacted_collection_is_copied() {
+    let script = replacing_script(65, 120, true);
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection = script.create(&disk, &hand);
+    run_compacting(&script, &collection, &hand, 11, |_, _| ());
+    let (copy, restored) = (Simulated::new(), Simulated::new());
+    collection.snapshot(&copy).unwrap();
+    lookalike_store::restore(&copy, &restored).unwrap();
+    for disk in [copy, restored] {
+        assert!(verify(&disk.copy()).unwrap().findings.is_empty());
+        let copied = Collection::open(Arc::new(disk), hand.options()).unwrap();
+        assert_eq!(contents(&copied), contents(&collection));
+    }
+}
+
+fn by_wall(width: u64) -> Settings {
+    let made = settings(Some((width, false)));
+    Settings {
+        window: made.window.map(|window| window.with_wall_clock(true)),
+        ..made
+    }
+}
+
+/// Time passes while nobody writes: a document is there up to the end of its window, and a 24th of the window
+/// later it is gone from the disk.
+#[test]
+fn documents_leave_by_the_wall_clock_while_nobody_writes() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    hand.set(1000 * S);
+    let (wall, plain) = (by_wall(240), settings(Some((240, false))));
+    let collection = Collection::create(Arc::new(disk.clone()), &wall, hand.options()).unwrap();
+    let documents_disk = Simulated::new();
+    let by_documents =
+        Collection::create(Arc::new(documents_disk.clone()), &plain, hand.options()).unwrap();
+    for collection in [&collection, &by_documents] {
+        insert(collection, document("a", "words that go away", None));
+    }
+    for seconds in 1001..=1240 {
+        hand.set(seconds * S);
+        collection.maintain(&mut || true).unwrap();
+        assert!(collection.get("a").unwrap().is_some(), "{seconds}");
+    }
+    hand.set(1240 * S + 1);
+    assert!(collection.get("a").unwrap().is_none());
+    assert!(collection.cluster("a", None, 9).unwrap().is_none());
+    assert!(has(&disk, "words that go away"));
+    hand.set(1250 * S);
+    assert_eq!(collection.maintain(&mut || true).unwrap().expired, 1);
+    assert!(!has(&disk, "words that go away"));
+    let stats = collection.stats().unwrap();
+    assert_eq!((stats.rows, stats.kept, stats.partitions), (0, 0, 1));
+    assert_eq!(
+        collection.maintain(&mut || true).unwrap(),
+        lookalike_store::Upkeep::default()
+    );
+    // What states an old time is late, whatever came before; by the clock of documents it is not.
+    let late = document("b", "words of long ago", Some(1009 * S));
+    assert_eq!(insert(&collection, late.clone()).seq, None);
+    assert_eq!(insert(&by_documents, late).seq, Some(2));
+    by_documents.maintain(&mut || true).unwrap();
+    assert!(by_documents.get("a").unwrap().is_some());
+    // It is the same once it is opened again.
+    drop(collection);
+    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert_eq!(
+        insert(&collection, document("c", "words of today", None)).seq,
+        Some(2)
+    );
+    hand.set(1491 * S);
+    assert!(collection.get("c").unwrap().is_none());
+    assert!(!collection.delete("c").unwrap());
+}
+
+/// The setting stands in the manifest where it is not the usual one.
+#[test]
+fn the_clock_of_a_collection_is_in_its_manifest() {
+    for (settings, expire) in [
+        (by_wall(240), Expire::Wall),
+        (settings(Some((240, false))), Expire::Documents),
+    ] {
+        let disk = Simulated::new();
+        let options = Hand::default().options();
+        drop(Collection::create(Arc::new(disk.clone()), &settings, options).unwrap());
+        assert_eq!(read_settings(&disk).unwrap(), settings);
+        assert_eq!(Expire::of(&settings.window.unwrap()), expire);
+        assert_eq!(has(&disk, "expire"), expire == Expire::Wall);
+    }
+}
+
+/// Readers and writers do not wait for compaction: the longest of their waits, on the disk that is there.
+#[test]
+#[ignore = "measures for some seconds"]
+fn nobody_waits_for_compaction() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    const IDS: usize = 8000;
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Arc::new(lookalike_store::Folder::open(folder.path()).unwrap());
+    let settings = Settings {
+        on_conflict: OnConflict::Replace,
+        ..Settings::default()
+    };
+    let collection = Collection::create(disk, &settings, Options::default()).unwrap();
+    let text = |id: usize, round: usize| format!("word{id} in{round} ").repeat(120);
+    let bytes = || -> u64 {
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum()
+    };
+    let (mut once, mut most, mut longest_read, mut inserts) = (0, 0, Duration::ZERO, Vec::new());
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let upkeep = scope.spawn(|| {
+            let mut compacted = 0;
+            let mut worked = Instant::now();
+            while !done.load(Ordering::Relaxed) {
+                let mut go_on = || {
+                    std::thread::sleep(worked.elapsed().min(Duration::from_millis(100)));
+                    worked = Instant::now();
+                    true
+                };
+                compacted += collection.maintain(&mut go_on).unwrap().compacted;
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            compacted
+        });
+        let reader = scope.spawn(|| {
+            let mut longest = Duration::ZERO;
+            while !done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                collection.get("id-7").unwrap();
+                longest = longest.max(begun.elapsed());
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            longest
+        });
+        for round in 0..12 {
+            for ids in (0..IDS).collect::<Vec<_>>().chunks(100) {
+                let documents = ids
+                    .iter()
+                    .map(|&id| document(&format!("id-{id}"), &text(id, round), None));
+                let prepared = prepare(&collection, documents.collect());
+                let begun = Instant::now();
+                assert!(collection.insert(&prepared).iter().all(Result::is_ok));
+                inserts.push(begun.elapsed());
+            }
+            if round == 0 {
+                once = bytes();
+            }
+            most = most.max(bytes());
+        }
+        done.store(true, Ordering::Relaxed);
+        println!("{} compactions", upkeep.join().unwrap());
+        longest_read = reader.join().unwrap();
+    });
+    inserts.sort_unstable();
+    let at = |share: f64| inserts[((inserts.len() - 1) as f64 * share) as usize];
+    println!(
+        "once {once} bytes, at most {most}, in the end {}; inserts of 100: median {:?}, p99 {:?}, most {:?}; longest read {longest_read:?}",
+        bytes(),
+        at(0.5),
+        at(0.99),
+        at(1.0)
+    );
+    assert!(longest_read < Duration::from_millis(50), "{longest_read:?}");
+}
