@@ -38,6 +38,7 @@ use lookalike::online::{Slot, Time};
 use crate::collection::{Collection, stopped};
 use crate::copying::check_free;
 use crate::disk::Disk;
+use crate::document::Known;
 use crate::error::{Error, Result};
 use crate::leaves::Leaves;
 use crate::partition::{About, Compacted, FileNames, Partition};
@@ -92,6 +93,7 @@ impl Collection {
             return Ok(upkeep);
         };
         self.remove_left_over(&mut left_over)?;
+        self.drop_late(go_on)?;
         let (now, trigger) = ((self.options.clock)(), &self.options.compaction);
         let (mut from, mut refused) = (0, None);
         loop {
@@ -143,6 +145,67 @@ impl Collection {
         let write = || self.write().map_err(|error| error.to_string());
         self.group.take_turn(write).map_err(|why| stopped(&why))?;
         Ok(expired as u64)
+    }
+
+    /// Lets go of documents that have left the window by the wall clock long before their partitions do, so
+    /// that these are compacted.
+    fn drop_late(&self, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
+        loop {
+            let number = self.state()?.with_late((self.options.clock)());
+            let Some(number) = number else { return Ok(()) };
+            let (times, last) = {
+                let mut state = self.state_mut()?;
+                (state.take_times(number), state.last())
+            };
+            let Some(times) = times else { return Ok(()) };
+            let on_disk = self.wait_for(last);
+            let dropped = on_disk.and_then(|()| self.drop_late_of(number, go_on));
+            if !matches!(dropped, Ok(true)) {
+                self.state_mut()?.put_times(number, times);
+                return dropped.map(drop);
+            }
+        }
+    }
+
+    /// Returns whether all of the partition was looked at.
+    fn drop_late_of(&self, number: u64, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
+        let partition = self.state()?.partition_on_disk(number);
+        let Some(partition) = partition else {
+            return Ok(false);
+        };
+        let mut next_block = 0;
+        loop {
+            let blocks = partition.blocks_from(next_block, PIECE / 4)?;
+            for (first, block) in &blocks {
+                let mut rows = partition.decode_block(*first, block)?;
+                let numbers: Vec<_> = numbered(*first, &rows).map(|(number, _)| number).collect();
+                let now = (self.options.clock)();
+                let mut state = self.state_mut()?;
+                for (row_number, row) in numbers.into_iter().zip(rows.drain(..)) {
+                    let Some((document, seq)) = row.document(row_number) else {
+                        continue;
+                    };
+                    let known = Known {
+                        number: row_number,
+                        seq,
+                        document,
+                    };
+                    if state.has_passed_by(&known, now) {
+                        state.let_go(&known);
+                    } else if !state.is_gone(row_number) {
+                        let time = state.time_of(&known);
+                        state.put_times(number, (time, time));
+                    }
+                }
+                next_block = first + 1;
+            }
+            if blocks.is_empty() {
+                return Ok(true);
+            }
+            if !go_on() {
+                return Ok(false);
+            }
+        }
     }
 
     fn remove_left_over(&self, left_over: &mut Vec<FileNames>) -> Result<()> {

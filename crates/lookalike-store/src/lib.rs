@@ -60,7 +60,8 @@
 //!
 //! It has no thread of its own: whoever runs a collection calls [`Collection::maintain`] now and then, which
 //! compacts partitions with much that was deleted or replaced, and lets time pass where the window follows
-//! the wall clock. A document that arrives late leaves the disk with the partition of its arrival. Deleted
+//! the wall clock. Where it does not, a document that arrives late leaves the disk with the partition of its
+//! arrival. Deleted
 //! documents keep some 50 bytes of memory each until their partition expires.
 
 mod bytes;

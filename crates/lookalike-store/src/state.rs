@@ -43,6 +43,8 @@ pub(crate) struct Home {
     /// Rows of which compaction left nothing but what others need.
     erased: u64,
     dead: Dead,
+    /// The oldest and the newest time of a document that is there, about: of those that went, they may stay.
+    times: Option<(Time, Time)>,
     /// Deletions and moves before this row were taken into account by its last compaction.
     applied: u64,
 }
@@ -62,8 +64,20 @@ impl Home {
             live: 0,
             erased: 0,
             dead: Dead::default(),
+            times: None,
             applied: 0,
         }
+    }
+
+    /// Counts a document that is there.
+    fn count_document(&mut self, time: Time) {
+        self.live += 1;
+        self.note_times(time, time);
+    }
+
+    fn note_times(&mut self, oldest: Time, newest: Time) {
+        let (before, after) = self.times.unwrap_or((oldest, newest));
+        self.times = Some((before.min(oldest), after.max(newest)));
     }
 }
 
@@ -410,8 +424,7 @@ impl State {
 
     /// Whether a document is past the window at an arrival.
     fn has_passed(&self, known: &Known, arrival: &Arrival) -> bool {
-        let kept = self.slot_of(known).and_then(|slot| self.matcher.kept(slot));
-        let time = kept.map_or(known.document.time, |(_, time)| time);
+        let time = self.time_of(known);
         let window = self.matcher.window();
         window.is_some_and(|window| window.has_passed(time, arrival.clock))
     }
@@ -546,7 +559,7 @@ impl State {
             refreshed: None,
         };
         self.push_row(&Row::Document(row));
-        self.count_document();
+        self.count_document(time);
         self.name(document.id_hash, seq);
         if let Some(found) = found {
             self.refresh(found, time, moving)?;
@@ -642,7 +655,7 @@ impl State {
             seq,
             last,
         });
-        self.count_document();
+        self.count_document(time);
         self.name(id_hash, number);
         Ok(())
     }
@@ -715,10 +728,60 @@ impl State {
     }
 
     /// Counts a document that was written to the newest partition.
-    fn count_document(&mut self) {
+    fn count_document(&mut self, time: Time) {
         if let Some(home) = self.homes.back_mut() {
-            home.live += 1;
+            home.count_document(time);
         }
+    }
+
+    /// The number of a partition with documents that left the window by the wall clock, where that counts, long
+    /// before the others of the partition do: they were late when they came.
+    pub(crate) fn with_late(&self, now: Time) -> Option<u64> {
+        let follows = |window: &&Window| window.follows_wall_clock();
+        let window = self.settings.window.as_ref().filter(follows)?;
+        let clock = self.matcher.arrival(None, now).clock;
+        let lasts = i64::try_from(window.width().as_micros() / 24).unwrap_or(i64::MAX);
+        let has_late = |home: &&Home| {
+            home.times.is_some_and(|(oldest, newest)| {
+                let overdue = Time(oldest.0.saturating_add(lasts / 2));
+                newest.0.saturating_sub(oldest.0) > lasts && window.has_passed(overdue, clock)
+            })
+        };
+        self.homes.iter().find(has_late).map(|home| home.number)
+    }
+
+    /// Forgets the times of documents of a partition, which are looked at anew, and returns them.
+    pub(crate) fn take_times(&mut self, number: u64) -> Option<(Time, Time)> {
+        self.home_mut(number).and_then(|home| home.times.take())
+    }
+
+    pub(crate) fn put_times(&mut self, number: u64, (oldest, newest): (Time, Time)) {
+        if let Some(home) = self.home_mut(number) {
+            home.note_times(oldest, newest);
+        }
+    }
+
+    /// The time from which the window of a document runs.
+    pub(crate) fn time_of(&self, known: &Known) -> Time {
+        let kept = self.slot_of(known).and_then(|slot| self.matcher.kept(slot));
+        kept.map_or(known.document.time, |(_, time)| time)
+    }
+
+    /// Lets go of a document that has left the window, as its partition will later. Nothing is written: the
+    /// clock says so again whenever the collection is opened.
+    pub(crate) fn let_go(&mut self, known: &Known) {
+        if self.is_gone(known.number) {
+            return;
+        }
+        if let Some(slot) = self.slot_of(known) {
+            self.matcher.remove(slot);
+        }
+        self.moved.remove(&known.seq);
+        let dead = Dead {
+            bytes: known.document.bytes_on_disk(),
+            since: Some(Time::BEGINNING),
+        };
+        self.note_gone(known.number, dead);
     }
 
     /// Begins a partition if it is time, and lets go of those past the window, by the wall clock alone:

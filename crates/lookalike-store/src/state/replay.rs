@@ -409,7 +409,7 @@ impl State {
     ) -> Result<()> {
         if let Some(home) = self.homes.back_mut() {
             home.end = home.end.max(document.place.end());
-            home.live += 1;
+            home.count_document(document.time);
         }
         match (&document.verdict, kept) {
             (RowVerdict::Duplicate { slot, .. }, _) => {

@@ -428,6 +428,46 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
     assert!(!collection.delete("c").unwrap());
 }
 
+/// One that was late when it came, but in the window, leaves the disk a 24th of the window after it has left that,
+/// and not with those that came at the same time.
+#[test]
+fn late_documents_leave_by_the_wall_clock_too() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    hand.set(1000 * S);
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &by_wall(240), hand.options()).unwrap();
+    insert(&collection, document("fresh", "words of today", None));
+    let late = document("late", "some news of long ago", Some(800 * S));
+    assert_eq!(insert(&collection, late).seq, Some(2));
+    insert(
+        &collection,
+        document("repeat", "some news of long ago", None),
+    );
+    for seconds in 1001..=1040 {
+        hand.set(seconds * S);
+        assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+        assert!(collection.get("late").unwrap().is_some(), "{seconds}");
+    }
+    hand.set(1050 * S);
+    assert!(collection.get("late").unwrap().is_none());
+    assert!(has(&disk, "latesome"));
+    let partitions = collection.stats().unwrap().partitions;
+    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 1);
+    assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
+    assert_eq!(collection.stats().unwrap().partitions, partitions);
+    // The repeat says the same, and is still there.
+    assert!(!has(&disk, "latesome") && has(&disk, "repeatsome"));
+    let check = |collection: &Collection| {
+        let there = ["fresh", "late", "repeat"].map(|id| collection.get(id).unwrap());
+        assert_eq!(there.each_ref().map(Option::is_some), [true, false, true]);
+        assert!(there[2].as_ref().unwrap().of_is_gone);
+        assert_eq!(collection.stats().unwrap().rows, 2);
+    };
+    check(&collection);
+    drop(collection);
+    check(&Collection::open(Arc::new(disk.copy()), hand.options()).unwrap());
+}
+
 /// The setting stands in the manifest where it is not the usual one.
 #[test]
 fn the_clock_of_a_collection_is_in_its_manifest() {
