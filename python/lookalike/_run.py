@@ -11,6 +11,7 @@ from typing import Any, Mapping, Optional, Union
 from . import _arguments as arguments
 from . import _engine
 from ._data import Names, held, select, stream_of
+from ._errors import SettingError
 from ._progress import teller
 from ._recipe import RecipeLike, recipe_of
 from ._words import counted
@@ -33,10 +34,12 @@ class Deduplicated:
         self._data = data
         #: The numbers of the kept rows, from 0, ascending: a NumPy array of int64.
         self.kept_rows = found["kept"].column("row").to_numpy().astype("int64")
-        #: A table ``id, kept, similarity, method, threshold, cluster``: every removed row, and the most
-        #: similar kept one.
+        #: A table ``id, kept, similarity, method, threshold, cluster, source, row, kept_source,
+        #: kept_row``: every removed row, and the most similar kept one; rows count from 1 within ``data``
+        #: or ``against``.
         self.removed = found["removed"]
-        #: A table ``id, cluster, representative, similarity, kept`` of all rows that are not alone.
+        #: A table ``id, cluster, representative, similarity, kept, source, row`` of all rows that are not
+        #: alone.
         self.clusters = found["clusters"]
         #: Rows that could not be used: pairs of a number from 0 and a reason.
         self.rejected: list[tuple[int, str]] = found["rejected"]
@@ -74,7 +77,8 @@ class Pairs:
     """
 
     def __init__(self, found: Mapping[str, Any]) -> None:
-        #: A table ``a, b, similarity``, sorted by position.
+        #: A table ``a, b, similarity, a_source, a_row, b_source, b_row``, sorted by position; rows count
+        #: from 1 within ``data`` or ``against``.
         self.pairs = found["pairs"]
         #: Rows that could not be used: pairs of a number from 0 and a reason.
         self.rejected: list[tuple[int, str]] = found["rejected"]
@@ -134,8 +138,9 @@ def dedup(
     none, or a function of stage, done and total.
 
     Raises :class:`SettingError` for settings that contradict one another, :class:`InputError` for
-    missing columns and repeated ids, with ``strict`` :class:`BadRowError` at the first row that cannot
-    be used; other runs list such rows in ``rejected``. Ctrl-C ends a run.
+    missing columns, with ``strict`` also for repeated ids, and :class:`BadRowError` at the first row that
+    cannot be used; other runs list such rows in ``rejected`` and count repeated ids in
+    ``summary["repeated_ids"]``. Ctrl-C ends a run.
 
     >>> import lookalike as la
     >>> rows = [
@@ -182,6 +187,7 @@ def pairs(
     against: Any = None,
     features: Optional[str] = None,
     all: bool = False,
+    distinct: bool = False,
     audit: Union[int, bool, None] = None,
     strict: bool = False,
     threads: Optional[int] = None,
@@ -189,13 +195,16 @@ def pairs(
 ) -> Pairs:
     """Finds every pair of near-duplicates with its similarity, as ``lookalike pairs`` does.
 
-    Equal texts are one node unless ``all`` expands them. With ``against``, pairs of one of these and
-    one of the data. The other arguments are those of :func:`dedup`.
+    Of equal texts each copy is paired with the earliest, with the similarity 1, and further pairs name
+    the earliest; ``all`` lists every combination, ``distinct`` leaves copies out. With ``against``,
+    pairs of one of these and one of the data. The other arguments are those of :func:`dedup`.
 
     >>> import lookalike as la
     >>> texts = ["the ferry leaves at seven", "the ferry leaves at eight", "a bridge", "the ferry leaves at seven!"]
-    >>> la.pairs(texts, threshold=0.5).pairs.to_pylist()
-    [{'a': '1', 'b': '2', 'similarity': 0.6}]
+    >>> la.pairs(texts, threshold=0.5).pairs.select(["a", "b", "similarity"]).to_pylist()
+    [{'a': '1', 'b': '2', 'similarity': 0.6}, {'a': '1', 'b': '4', 'similarity': 1.0}]
+    >>> la.pairs(texts, threshold=0.5, distinct=True).pairs.num_rows
+    1
     >>> la.pairs(texts, threshold=0.5, all=True).pairs.num_rows
     3
     """
@@ -203,13 +212,20 @@ def pairs(
         text, id, features, recipe, method, threshold, distance, candidates, sentences, verify, unit,
         None, within, window, time, audit, strict, threads,
     )
-    arguments.truth("all", all)
+    copies = _copies(arguments.truth("all", all), arguments.truth("distinct", distinct))
     names = options["reading"]["text"]
     others = None if against is None else stream_of(against, names, "against")
     stream = stream_of(data, names)
     with teller(progress) as told:
-        found = _engine.pairs(stream, others, options, all, told)
+        found = _engine.pairs(stream, others, options, copies, told)
     return Pairs(found)
+
+
+def _copies(all: bool, distinct: bool) -> str:
+    """Which pairs of equal texts are listed."""
+    if all and distinct:
+        raise SettingError("all=True lists every combination of equal texts, distinct=True none: give one of them")
+    return "all" if all else "none" if distinct else "earliest"
 
 
 def _options(

@@ -230,7 +230,8 @@ def pairs(
     recipe: RecipeLike = "default",
     **settings: Any,
 ) -> "DataFrame":
-    """Every pair of near-duplicates: ``a, b, similarity``, of equal texts the first document only.
+    """Every pair of near-duplicates: ``a, b, similarity``, of equal texts the first document only, as
+    ``lookalike pairs --distinct`` lists them.
 
     ``a`` is the smaller id. The arguments are those of :func:`dedup`, without ``keep`` and ``against``.
 

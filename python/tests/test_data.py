@@ -201,8 +201,14 @@ def test_empty_tables():
     ):
         found = la.dedup(data)
         assert len(found.kept_rows) == 0 and found.summary["documents"] == 0
-        assert found.removed.column_names == ["id", "kept", "similarity", "method", "threshold", "cluster"]
-        assert la.pairs(data).pairs.column_names == ["a", "b", "similarity"]
+        assert found.removed.column_names == [
+            *("id", "kept", "similarity", "method", "threshold", "cluster"),
+            *("source", "row", "kept_source", "kept_row"),
+        ]
+        assert la.pairs(data).pairs.column_names == [
+            *("a", "b", "similarity"),
+            *("a_source", "a_row", "b_source", "b_row"),
+        ]
     assert la.simhash([]).shape == (0,)
     assert la.minhash([]).shape == (0, 128)
 

@@ -38,6 +38,27 @@ SETTINGS = [
 ]
 
 
+def named(table, names):
+    """Rows of a table of the command with the names that the package has for the sources."""
+    sources = ("source", "kept_source", "a_source", "b_source")
+    names = {str(path): name for path, name in names.items()}
+    return [{key: names[value] if key in sources else value for key, value in row.items()} for row in table]
+
+
+def test_repeated_ids_are_counted():
+    rows = [{"id": id, "text": text} for id, text in [("x", "one two three"), ("y", "four"), ("x", "One two three")]]
+    found = la.dedup(rows)
+    assert found.summary["repeated_ids"] == 1
+    row = found.removed.to_pylist()[0]
+    assert (row["id"], row["kept"], row["source"], row["row"], row["kept_row"]) == ("x", "x", "data", 3, 1)
+    assert len(la.pairs(rows).pairs) == 1
+    assert len(la.pairs(rows, distinct=True).pairs) == 0
+    with pytest.raises(la.InputError, match="stands in data:1 and data:3, but ids must differ"):
+        la.dedup(rows, strict=True)
+    with pytest.raises(la.SettingError, match="give one of them"):
+        la.pairs(rows, all=True, distinct=True)
+
+
 @pytest.mark.parametrize("arguments,options", SETTINGS, ids=[str(one[0]) for one in SETTINGS])
 def test_verdicts_are_those_of_the_command(arguments, options, documents, command, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents)
@@ -46,19 +67,21 @@ def test_verdicts_are_those_of_the_command(arguments, options, documents, comman
     command("dedup", rows, "-o", kept, "--removed", removed, "--clusters", clusters, "-q", *options)
     found = la.dedup(pa.Table.from_pylist(documents), **arguments)
     assert found.kept.to_pylist() == read_jsonl(kept)
-    assert found.removed.to_pylist() == read_jsonl(removed)
-    assert found.clusters.to_pylist() == read_jsonl(clusters)
+    assert found.removed.to_pylist() == named(read_jsonl(removed), {rows: "data"})
+    assert found.clusters.to_pylist() == named(read_jsonl(clusters), {rows: "data"})
     assert 0 < found.summary["removed"] == len(found.removed)
 
 
 def test_pairs_are_those_of_the_command(documents, command, tmp_path):
     rows = write_jsonl(tmp_path / "rows.jsonl", documents)
-    for all_of_them, options in [(False, []), (True, ["--all"])]:
+    counts = []
+    for arguments, options in [({"distinct": True}, ["--distinct"]), ({}, []), ({"all": True}, ["--all"])]:
         out = tmp_path / "pairs.jsonl"
         command("pairs", rows, "-o", out, "-q", "--threshold", "0.5", *options)
-        found = la.pairs(pa.Table.from_pylist(documents), threshold=0.5, all=all_of_them)
-        assert found.pairs.to_pylist() == read_jsonl(out)
-        assert len(found.pairs) > 50
+        found = la.pairs(pa.Table.from_pylist(documents), threshold=0.5, **arguments)
+        assert found.pairs.to_pylist() == named(read_jsonl(out), {rows: "data"})
+        counts.append(len(found.pairs))
+    assert 50 < counts[0] < counts[1] < counts[2]
 
 
 def test_against_precedes_and_counts_as_kept(documents, command, tmp_path):
@@ -68,7 +91,8 @@ def test_against_precedes_and_counts_as_kept(documents, command, tmp_path):
     command("dedup", paths[1], "--against", paths[0], "-o", kept, "--removed", removed, "-q")
     found = la.dedup(pa.Table.from_pylist(rest), against=pa.Table.from_pylist(known))
     assert found.kept.to_pylist() == read_jsonl(kept)
-    assert found.removed.to_pylist() == read_jsonl(removed)
+    names = {paths[0]: "against", paths[1]: "data"}
+    assert found.removed.to_pylist() == named(read_jsonl(removed), names)
     assert found.summary["against"] == 200
 
 
@@ -145,7 +169,7 @@ def test_thresholds_are_inclusive():
         ({"text": "body"}, la.InputError, "data has no column `body` among `id`"),
         ({"within": "nowhere"}, la.InputError, "no column `nowhere`"),
         (
-            {"id": "source"},
+            {"id": "source", "strict": True},
             la.InputError,
             'ids must differ: name another field with id="FIELD", or number the rows with id=False',
         ),

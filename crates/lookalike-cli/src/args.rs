@@ -18,7 +18,7 @@ use lookalike_batch::run::Keep;
 
 use crate::settings;
 
-pub(crate) use evaluation::{EvalArgs, Labels, Resampling, TuneArgs, Ways};
+pub(crate) use evaluation::{Contradictory, EvalArgs, Labels, Resampling, TuneArgs, Ways};
 pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
 pub(crate) use store::{
     StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,
@@ -130,12 +130,13 @@ pub(crate) struct DedupArgs {
     pub(crate) output: Option<PathBuf>,
 
     /// A table of the removed documents with the evidence: id, kept, similarity, method,
-    /// threshold, cluster (.tsv, .csv, .jsonl or .parquet)
+    /// threshold, cluster, source, row, kept_source, kept_row (.tsv, .csv, .jsonl or .parquet); rows
+    /// count from 1 within their source
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) removed: Option<PathBuf>,
 
-    /// A table of the documents in clusters: id, cluster, representative, similarity, kept (.tsv,
-    /// .csv, .jsonl or .parquet); documents that are alone are left out
+    /// A table of the documents in clusters: id, cluster, representative, similarity, kept, source,
+    /// row (.tsv, .csv, .jsonl or .parquet); documents that are alone are left out
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) clusters: Option<PathBuf>,
 
@@ -186,8 +187,10 @@ pub(crate) struct DedupArgs {
 
 /// List every pair of near-duplicates with its similarity
 ///
-/// Writes a table with the columns a, b and similarity, sorted by position, a before b. Equal texts
-/// are listed once, by their first document, unless --all is given.
+/// Writes a table with the columns a, b, similarity, a_source, a_row, b_source and b_row, sorted by
+/// position, a before b; rows count from 1 within their source. Of equal texts, each copy is paired
+/// with the earliest within reach of --window and --within, with similarity 1, and further pairs name
+/// the earliest.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -213,10 +216,14 @@ pub(crate) struct PairsArgs {
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Every pair of documents, not one document for each equal text; with --against that is so in
-    /// any case
-    #[arg(long, help_heading = "Output")]
+    /// List every combination of equal texts, with each other and with what is similar; with --against
+    /// that is so in any case, unless --distinct is given
+    #[arg(long, help_heading = "Output", conflicts_with = "distinct")]
     pub(crate) all: bool,
+
+    /// Leave copies out: pairs are of different texts, and name the earliest document of each
+    #[arg(long, help_heading = "Output")]
+    pub(crate) distinct: bool,
 
     /// Rows that could not be used, byte for byte
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -254,7 +261,8 @@ pub(crate) struct ExplainArgs {
     #[arg(value_name = "REMOVED")]
     pub(crate) removed: PathBuf,
 
-    /// The id of the document
+    /// The id of the document, or SOURCE:ROW as the table has them, for an id that several documents
+    /// have
     #[arg(value_name = "ID")]
     pub(crate) document: String,
 
@@ -467,7 +475,7 @@ Examples:
   lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
   lookalike compare --fingerprints --digits binary 10101 00110")]
 pub(crate) struct CompareArgs {
-    /// The first text: a file with one document, or FILE#ID for a document of a file
+    /// The first text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
     #[arg(value_name = "A")]
     pub(crate) a: String,
 
@@ -1533,7 +1541,8 @@ pub(crate) struct AuditArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct Running {
-    /// Stop at the first bad row
+    /// Stop at the first bad row; `dedup` and `pairs` refuse repeated ids, which they only count
+    /// otherwise
     #[arg(long)]
     pub(crate) strict: bool,
 

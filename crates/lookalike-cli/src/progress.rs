@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use lookalike_batch::run::{Progress, Stage};
+use lookalike_batch::run::{Progress, RepeatedIds, Stage};
 use lookalike_batch::source::BadRow;
 
 use crate::memory;
@@ -162,6 +162,22 @@ impl Progress for Reporter {
 
     fn bad_row(&self, row: &BadRow) {
         self.bad_line(&row.file, row.line, &row.reason);
+    }
+
+    fn repeated_ids(&self, repeated: &RepeatedIds) {
+        let [first, next] = &repeated.places;
+        let line = format!(
+            "{} {} the id of an earlier one, '{}' in {first} and {next} the first: tables tell them \
+             apart by source and row; --id-row numbers the rows, --strict refuses repeated ids",
+            plural(repeated.documents, "document", "documents"),
+            if repeated.documents == 1 {
+                "has"
+            } else {
+                "have"
+            },
+            repeated.id
+        );
+        self.bar.suspend(|| self.printer.warn(visible(&line)));
     }
 }
 

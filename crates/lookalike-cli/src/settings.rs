@@ -8,7 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use lookalike::matching::Surveyed;
+use lookalike::matching::{CopyPairs, Surveyed};
 use lookalike::plan::{self, Plan, SENTENCES};
 use lookalike::plant::Edit;
 use lookalike::verify::OfSequences;
@@ -214,7 +214,11 @@ impl PairsRun {
         check_outputs(&named, running.json, &[recipe])?;
         let outputs = PairsOutputs {
             pairs: output(&pairs),
-            all: args.all,
+            copies: match (args.all, args.distinct) {
+                (true, _) => CopyPairs::All,
+                (_, true) => CopyPairs::None,
+                _ => CopyPairs::WithEarliest,
+            },
             rejected: args.rejected.as_deref().map(output),
         };
         let inputs = RunInputs {

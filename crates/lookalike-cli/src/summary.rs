@@ -44,8 +44,8 @@ pub(crate) fn dedup(
     }
     if done.shared_ids > 0 {
         let shared = format!(
-            "{} have the id or number of a known document: tables do not tell which of the two is \
-             meant, `lookalike explain` does",
+            "{} have the id or number of a known document: tables tell the two apart by source and \
+             row",
             count(done.shared_ids)
         );
         line(&mut text, "shared ids", &shared);
@@ -78,8 +78,12 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
     line(&mut text, "pairs", &count(done.pairs));
     if done.equal > 0 {
         let equal = format!(
-            "{} (each stands for its text with an earlier one; --all lists them)",
-            count(done.equal)
+            "{} have the text of an earlier one{}",
+            plural(done.equal, "document", "documents"),
+            match args.distinct {
+                true => " and are left out",
+                false => ", with which they are paired; --all lists every combination",
+            }
         );
         line(&mut text, "equal texts", &equal);
     }
@@ -730,6 +734,7 @@ mod tests {
         Summary {
             documents: 1200,
             against: 7,
+            repeated_ids: 0,
             shared_ids: 0,
             kept: 1150,
             removed: 50,

@@ -6,8 +6,9 @@ use lookalike::Threshold;
 use lookalike::evaluate::{Bootstrap, Options, Setting, TuneOptions};
 use lookalike_batch::rule::Spelling;
 use lookalike_batch::run::{
-    EvaluateSettings, Grades, GroupTexts, IdfSettings, LabelledInputs, LabelledRows, PairFields,
-    TuneSettings, lowest_threshold, measured, parse_goal, thresholds_from,
+    ContradictoryLabels, EvaluateSettings, Grades, GroupTexts, IdfSettings, LabelledInputs,
+    LabelledRows, PairFields, TuneSettings, lowest_threshold, measured, parse_goal,
+    thresholds_from,
 };
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::Source;
@@ -72,6 +73,7 @@ impl Labels {
                 kind: None,
                 grades,
                 corpus: corpus.map_or_else(Source::default, Source::Table),
+                contradictory: ContradictoryLabels::Refuse,
                 spelling: Spelling::Arguments,
             }),
         };

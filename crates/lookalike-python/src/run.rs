@@ -12,6 +12,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use lookalike::matching::CopyPairs;
 use lookalike_batch::run::{DedupOutputs, PairsOutputs, Progress, RunInputs, Stage};
 use lookalike_batch::sink::{Collected, Output};
 use lookalike_batch::source::{BadRow, Source};
@@ -242,21 +243,26 @@ pub(crate) fn dedup<'py>(
 
 /// Finds the near-duplicate pairs of a table.
 #[pyfunction]
-#[pyo3(signature = (table, against, options, all, progress))]
+#[pyo3(signature = (table, against, options, copies, progress))]
 pub(crate) fn pairs<'py>(
     py: Python<'py>,
     table: Stream,
     against: Option<Stream>,
     options: Options,
-    all: bool,
+    copies: &str,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let settings = options.settings()?;
     let inputs = inputs(table, against)?;
+    let copies = match copies {
+        "all" => CopyPairs::All,
+        "none" => CopyPairs::None,
+        _ => CopyPairs::WithEarliest,
+    };
     let pairs = Collected::default();
     let outputs = PairsOutputs {
         pairs: Output::Memory(pairs.clone()),
-        all,
+        copies,
         rejected: None,
     };
     let watch = Watch::default();

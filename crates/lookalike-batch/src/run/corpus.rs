@@ -12,7 +12,7 @@ use lookalike::{Cpu, DocId, Recipe, Sketcher, Sketches};
 use super::audit::{Audit, AuditReport, Reported};
 use super::documents::{Documents, Extra};
 use super::forecast::Sampling;
-use super::ids::{id_of, refuse_repeats, shared};
+use super::ids::{RepeatedIds, find_repeats, id_of, shared};
 use super::progress::Progress;
 use super::read::{Reader, analyze};
 use super::settings::{RunInputs, Settings};
@@ -91,6 +91,7 @@ pub(super) struct ReadCorpus<'a> {
     times: Vec<f64>,
     parts: Vec<u64>,
     width: Option<f64>,
+    repeated_ids: Option<RepeatedIds>,
     audit: Option<Audit>,
     scratch: Mutex<Vec<(ParseScratch, Scratch)>>,
     /// Held by whoever makes features of a huge text.
@@ -152,9 +153,12 @@ impl<'a> ReadCorpus<'a> {
             sampling,
         };
         let mut against = Documents::with_sketches(reader.sketches());
+        let mut repeated_ids = None;
         if let Some(inputs) = &opened.against {
             against = reader.read(inputs, against, progress)?;
-            refuse_repeats(inputs, &against, settings)?;
+            if sampling.is_none() {
+                repeated_ids = find_repeats(inputs, &against)?;
+            }
         }
         if let Some(audit) = &audit {
             audit.drawing().begin_inputs();
@@ -162,8 +166,9 @@ impl<'a> ReadCorpus<'a> {
         reader.extra = opened.extra.clone();
         let base = Documents::with_sketches(std::mem::take(&mut against.sketches));
         let mut documents = reader.read(&opened.inputs, base, progress)?;
-        refuse_repeats(&opened.inputs, &documents, settings)?;
         if sampling.is_none() {
+            let repeated = find_repeats(&opened.inputs, &documents)?;
+            repeated_ids = RepeatedIds::join(repeated, repeated_ids);
             documents.check_fields(&opened.extra, settings)?;
         }
         let mut times = std::mem::take(&mut against.times);
@@ -175,6 +180,7 @@ impl<'a> ReadCorpus<'a> {
             times,
             parts,
             width: settings.window.as_ref().map(|window| window.seconds),
+            repeated_ids,
             sketches: std::mem::take(&mut documents.sketches),
             opened,
             plan,
@@ -190,6 +196,41 @@ impl<'a> ReadCorpus<'a> {
     /// How many documents have the id of one that was given as known.
     pub(super) fn shared_ids(&self) -> u64 {
         shared(&self.against, &self.documents)
+    }
+
+    /// How many documents have the id of an earlier one of the same inputs.
+    pub(super) fn repeated_ids(&self) -> u64 {
+        self.repeated_ids.as_ref().map_or(0, |it| it.documents)
+    }
+
+    /// Tells of ids that several documents have, which a strict run refuses.
+    pub(super) fn tell_repeated_ids(
+        &self,
+        settings: &Settings,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        match &self.repeated_ids {
+            Some(_) if settings.strict => self.refuse_repeated_ids(settings),
+            Some(repeated) => {
+                progress.repeated_ids(repeated);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses ids that several documents have.
+    pub(super) fn refuse_repeated_ids(&self, settings: &Settings) -> Result<()> {
+        match &self.repeated_ids {
+            Some(repeated) => Err(repeated.refuse(settings)),
+            None => Ok(()),
+        }
+    }
+
+    /// The input of a document, and its row there, from 1.
+    pub(super) fn source_of(&self, document: DocId) -> (&str, u64) {
+        let (inputs, documents, index) = self.home(document);
+        inputs.source_row(documents.place(index), documents.number(index))
     }
 
     /// How many documents were given as known.

@@ -74,6 +74,7 @@ impl<'a> Run<'a> {
         let plan = self.plan;
         let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
         let corpus = ReadCorpus::read(&opened, self.settings, &plan, &reject, progress)?;
+        corpus.tell_repeated_ids(self.settings, progress)?;
         self.stage_done("read");
         progress.begin(Stage::Candidates, None);
         let total = corpus.len() as u64;
@@ -153,6 +154,7 @@ impl<'a> Run<'a> {
         Ok(Summary {
             documents,
             against: corpus.given() as u64,
+            repeated_ids: corpus.repeated_ids(),
             shared_ids: corpus.shared_ids(),
             kept: documents - removed,
             removed,
@@ -343,6 +345,10 @@ impl<'a> Verdicts<'a> {
             Column::Text("method"),
             Column::Number("threshold"),
             Column::Text("cluster"),
+            Column::Text("source"),
+            Column::Integer("row"),
+            Column::Text("kept_source"),
+            Column::Integer("kept_row"),
         ];
         let mut table = TableWriter::create(output, &columns, Some(&opened.inputs))?;
         for document in self.documents() {
@@ -350,6 +356,8 @@ impl<'a> Verdicts<'a> {
                 continue;
             };
             let kept = self.corpus.id(removal.kept.with)?;
+            let (source, row) = self.corpus.source_of(document);
+            let (kept_source, kept_row) = self.corpus.source_of(removal.kept.with);
             table.push(&[
                 Cell::Text(&self.corpus.id(document)?),
                 Cell::Text(&kept),
@@ -357,6 +365,10 @@ impl<'a> Verdicts<'a> {
                 Cell::Text(removal.kept.route.name()),
                 Cell::Number(self.threshold),
                 Cell::Text(&kept),
+                Cell::Text(source),
+                Cell::Integer(row),
+                Cell::Text(kept_source),
+                Cell::Integer(kept_row),
             ])?;
         }
         table.prepare()
@@ -369,6 +381,8 @@ impl<'a> Verdicts<'a> {
             Column::Text("representative"),
             Column::Number("similarity"),
             Column::Bool("kept"),
+            Column::Text("source"),
+            Column::Integer("row"),
         ];
         columns.extend(self.components.as_ref().map(|_| Column::Text("component")));
         let mut represents = vec![false; self.corpus.len()];
@@ -393,12 +407,15 @@ impl<'a> Verdicts<'a> {
             let kept = removal.map_or(document, |removal| removal.kept.with);
             let similarity = removal.map_or(1.0, |removal| removal.kept.similarity.get());
             let (id, cluster) = (self.corpus.id(document)?, self.corpus.id(kept)?);
+            let (source, row) = self.corpus.source_of(document);
             let mut cells = vec![
                 Cell::Text(&id),
                 Cell::Text(&cluster),
                 Cell::Text(&cluster),
                 Cell::Number(similarity),
                 Cell::Bool(removal.is_none()),
+                Cell::Text(source),
+                Cell::Integer(row),
             ];
             let component = match &self.components {
                 Some(components) => Some(self.corpus.id(components[document.index()])?),

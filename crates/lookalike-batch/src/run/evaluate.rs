@@ -41,6 +41,8 @@ pub struct Truth {
     pub ungraded: u64,
     /// Rows that repeat a pair.
     pub repeated: u64,
+    /// Pairs with contradictory labels, which were left out or have their first label.
+    pub contradictory: u64,
     /// Units that are resampled as wholes: texts that hang together.
     pub units: u64,
     /// Whether every text is one ASCII word, as ids are that were taken for texts.
@@ -56,6 +58,7 @@ impl Truth {
             different: labelled.different(),
             ungraded: read.ungraded,
             repeated: read.repeated,
+            contradictory: read.contradictory,
             units: labelled.units() as u64,
             like_ids: labelled.texts().iter().all(|text| is_like_id(text)),
         }

@@ -151,42 +151,76 @@ pub(super) fn id_of<'a>(
     })
 }
 
-/// Refuses ids that occur more than once.
-pub(super) fn refuse_repeats(
-    inputs: &Inputs,
-    documents: &Documents,
-    settings: &Settings,
-) -> Result<()> {
+/// Ids that several documents have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedIds {
+    /// Documents with the id of an earlier one of the same inputs.
+    pub documents: u64,
+    /// The first id that is repeated.
+    pub id: String,
+    /// Where it stands first and where next, each as `source:row`.
+    pub places: [String; 2],
+}
+
+impl RepeatedIds {
+    /// Counts the repeats of two sets of inputs together.
+    pub(super) fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(Self {
+                documents: one.documents + other.documents,
+                ..one
+            }),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// The refusal of repeated ids.
+    pub(super) fn refuse(&self, settings: &Settings) -> Error {
+        let field = match &settings.read.fields.id {
+            IdField::Named(name) => name,
+            IdField::Default | IdField::RowNumber => "id",
+        };
+        let [first, next] = &self.places;
+        Error::input(format!(
+            "the id '{}' (field '{field}') stands in {first} and {next}, but ids must differ: name \
+             another field with {}, or number the rows with {}",
+            self.id,
+            settings.spelling.with("id", "FIELD"),
+            settings.spelling.row_numbers()
+        ))
+    }
+}
+
+/// Finds the ids that occur more than once in one set of inputs.
+pub(super) fn find_repeats(inputs: &Inputs, documents: &Documents) -> Result<Option<RepeatedIds>> {
+    let mut repeats = 0;
+    // The first document that repeats an id, and the one that has it before.
+    let mut first: Option<(usize, usize)> = None;
     for group in alike(&documents.ids.hashes) {
-        for (at, &later) in group.iter().enumerate() {
-            for &earlier in &group[..at] {
-                let id = id_of(inputs, documents, later)?;
-                if id == id_of(inputs, documents, earlier)? {
-                    let field = match &settings.read.fields.id {
-                        IdField::Named(name) => name,
-                        IdField::Default | IdField::RowNumber => "id",
-                    };
-                    let row = |index: usize| {
-                        let number = documents.number(index);
-                        match inputs.files() {
-                            [_] => number.to_string(),
-                            _ => {
-                                let file = inputs.file_of(documents.place(index));
-                                format!("{number} ({})", file.name())
-                            }
-                        }
-                    };
-                    return Err(Error::input(format!(
-                        "the id '{id}' (field '{field}') stands in rows {} and {}, but ids must \
-                         differ: name another field with {}, or number the rows with {}",
-                        row(earlier),
-                        row(later),
-                        settings.spelling.with("id", "FIELD"),
-                        settings.spelling.row_numbers()
-                    )));
-                }
+        // Different ids may have the same hash.
+        let mut known: Vec<(Cow<'_, str>, usize)> = Vec::new();
+        for later in group {
+            let id = id_of(inputs, documents, later)?;
+            let Some(&(_, earlier)) = known.iter().find(|(other, _)| *other == id) else {
+                known.push((id, later));
+                continue;
+            };
+            repeats += 1;
+            if first.is_none_or(|(before, _)| later < before) {
+                first = Some((later, earlier));
             }
         }
     }
-    Ok(())
+    let Some((later, earlier)) = first else {
+        return Ok(None);
+    };
+    let place = |index: usize| {
+        let (source, row) = inputs.source_row(documents.place(index), documents.number(index));
+        format!("{source}:{row}")
+    };
+    Ok(Some(RepeatedIds {
+        documents: repeats,
+        id: id_of(inputs, documents, later)?.into_owned(),
+        places: [earlier, later].map(place),
+    }))
 }

@@ -5,7 +5,7 @@
 //! a label names.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use lookalike::DocId;
@@ -63,8 +63,22 @@ pub struct PairFields {
     pub grades: Option<Grades>,
     /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
     pub corpus: Source,
+    /// What becomes of pairs with contradictory labels.
+    pub contradictory: ContradictoryLabels,
     /// How messages spell what was asked for.
     pub spelling: Spelling,
+}
+
+/// What becomes of a pair that is labelled as similar in one row and as not similar in another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ContradictoryLabels {
+    /// The reading fails and names all such pairs.
+    #[default]
+    Refuse,
+    /// The pair is left out.
+    Drop,
+    /// The first label counts.
+    First,
 }
 
 /// What graded labels mean: those between the two are left out, and counted.
@@ -94,14 +108,16 @@ pub struct Read {
     pub ungraded: u64,
     /// Rows that repeat a pair with the label it has already; they count once.
     pub repeated: u64,
+    /// Pairs with contradictory labels, which were left out or have their first label.
+    pub contradictory: u64,
 }
 
 /// Reads labelled texts.
 ///
 /// # Errors
-/// What cannot be read; a row without a side or a label, with a label that is none, or with another
-/// label for the same pair, in either order; ids that the corpus does not have; labels that are all
-/// the same.
+/// What cannot be read; a row without a side or a label, or with a label that is none; another label
+/// for the same pair, in either order, unless [`PairFields::contradictory`] says what becomes of it; ids
+/// that the corpus does not have; labels that are all the same.
 pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result<Read> {
     match &inputs.rows {
         LabelledRows::Pairs(fields) => read_pairs(inputs, fields, progress),
@@ -173,6 +189,12 @@ impl At {
         format!("{file}:{line}")
     }
 
+    /// The source and the row there, as labels can name it.
+    fn place(self, inputs: &Inputs) -> String {
+        let (source, row) = inputs.source_row(self.0, self.1);
+        format!("{source}:{row}")
+    }
+
     fn error(self, inputs: &Inputs, reason: &str) -> Error {
         Error::input(format!("{}: {reason}", self.shown(inputs)))
     }
@@ -233,8 +255,7 @@ fn read_pairs(
     let mut sides = Numbers::default();
     let mut kinds = Numbers::default();
     let mut pairs: Vec<(LabelledPair, At)> = Vec::new();
-    let mut place_of: HashMap<(u32, u32), usize> = HashMap::new();
-    let (mut ungraded, mut repeated) = (0, 0);
+    let mut ungraded = 0;
     rows(
         &inputs,
         progress,
@@ -246,27 +267,15 @@ fn read_pairs(
                 ungraded += 1;
                 return Ok(());
             };
-            let earlier = *place_of.entry((a.min(b), a.max(b))).or_insert(pairs.len());
-            match pairs.get(earlier) {
-                None => {
-                    let (a, b) = (DocId(a), DocId(b));
-                    let pair = LabelledPair {
-                        a,
-                        b,
-                        similar,
-                        kind,
-                    };
-                    pairs.push((pair, at));
-                    Ok(())
-                }
-                Some((pair, _)) if pair.similar == similar => {
-                    repeated += 1;
-                    Ok(())
-                }
-                Some((_, first)) => {
-                    Err(at.error(&inputs, &conflict(similar, first.shown(&inputs))))
-                }
-            }
+            let (a, b) = (DocId(a), DocId(b));
+            let pair = LabelledPair {
+                a,
+                b,
+                similar,
+                kind,
+            };
+            pairs.push((pair, at));
+            Ok(())
         },
     )?;
     refuse_nothing(&inputs, pairs.len() as u64 + ungraded)?;
@@ -282,57 +291,98 @@ fn read_pairs(
         };
         let in_tsv = inputs.files().iter().any(is_tsv);
         let texts = texts_of((sides, in_tsv), fields, labelled, &named, progress)?;
-        let (texts, kept) = by_their_texts(&inputs, texts, pairs)?;
-        repeated += kept.repeated;
-        pairs = kept.pairs;
+        let (texts, text_of) = number_texts(texts)?;
+        for (pair, _) in &mut pairs {
+            (pair.a, pair.b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
+        }
         texts
     };
-    let pairs = pairs.into_iter().map(|(pair, _)| pair).collect();
+    let once = Once::of(pairs);
+    let contradictory = once.contradictions.len() as u64;
+    let repeated = once.repeated;
+    let pairs = once.settle(fields, &inputs)?;
     let labelled = Labelled::of_pairs(texts, pairs, kinds.in_order())
         .map_err(|error| about(&inputs, &error))?;
     Ok(Read {
         labelled,
         ungraded,
         repeated,
+        contradictory,
     })
 }
 
 /// Pairs of texts, each once.
+#[derive(Default)]
 struct Once {
     pairs: Vec<(LabelledPair, At)>,
     repeated: u64,
+    /// Where a pair is first labelled otherwise than at first, by its place among `pairs`.
+    contradictions: BTreeMap<usize, At>,
 }
 
-/// Documents of equal texts become one, as where the texts stand in the rows themselves.
-fn by_their_texts(
-    inputs: &Inputs,
-    texts: Vec<String>,
-    pairs: Vec<(LabelledPair, At)>,
-) -> Result<(Vec<String>, Once)> {
-    let mut numbers = Numbers::default();
-    let number = |text| numbers.number(text);
-    let text_of: Vec<u32> = texts.into_iter().map(number).collect::<Result<_>>()?;
-    let mut once = Once {
-        pairs: Vec::with_capacity(pairs.len()),
-        repeated: 0,
-    };
-    let mut place_of: HashMap<(u32, u32), usize> = HashMap::new();
-    for (pair, at) in pairs {
-        let (a, b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
-        let next = once.pairs.len();
-        let earlier = *place_of.entry((a.min(b), a.max(b))).or_insert(next);
-        match once.pairs.get(earlier) {
-            None => {
-                let (a, b) = (DocId(a), DocId(b));
-                once.pairs.push((LabelledPair { a, b, ..pair }, at));
-            }
-            Some((first, _)) if first.similar == pair.similar => once.repeated += 1,
-            Some((_, first)) => {
-                return Err(at.error(inputs, &conflict(pair.similar, first.shown(inputs))));
+impl Once {
+    fn of(pairs: Vec<(LabelledPair, At)>) -> Self {
+        let mut once = Self::default();
+        let mut place_of: HashMap<(DocId, DocId), usize> = HashMap::new();
+        for (pair, at) in pairs {
+            let both = (pair.a.min(pair.b), pair.a.max(pair.b));
+            let place = *place_of.entry(both).or_insert(once.pairs.len());
+            match once.pairs.get(place) {
+                None => once.pairs.push((pair, at)),
+                Some((first, _)) if first.similar == pair.similar => once.repeated += 1,
+                Some(_) => {
+                    once.contradictions.entry(place).or_insert(at);
+                }
             }
         }
+        once
     }
-    Ok((numbers.in_order(), once))
+
+    /// The pairs that count.
+    fn settle(self, fields: &PairFields, inputs: &Inputs) -> Result<Vec<LabelledPair>> {
+        let is_dropped = match fields.contradictory {
+            ContradictoryLabels::Refuse if !self.contradictions.is_empty() => {
+                return Err(self.refusal(fields, inputs));
+            }
+            ContradictoryLabels::Refuse | ContradictoryLabels::First => false,
+            ContradictoryLabels::Drop => true,
+        };
+        let pairs = self.pairs.into_iter().enumerate();
+        let counts = |at: &usize| !is_dropped || !self.contradictions.contains_key(at);
+        Ok(pairs
+            .filter(|(at, _)| counts(at))
+            .map(|(_, (pair, _))| pair)
+            .collect())
+    }
+
+    fn refusal(&self, fields: &PairFields, inputs: &Inputs) -> Error {
+        let told: Vec<_> = (self.contradictions.iter())
+            .map(|(&place, at)| {
+                let (first, first_at) = &self.pairs[place];
+                let conflict = conflict(!first.similar, first_at.shown(inputs));
+                format!("{}: {conflict}", at.shown(inputs))
+            })
+            .collect();
+        let option = fields.spelling.name("contradictory");
+        let pairs = match told.len() {
+            1 => "1 pair has".to_owned(),
+            count => format!("{count} pairs have"),
+        };
+        Error::input(format!(
+            "{}\n{pairs} contradictory labels: mend them, or leave such pairs out with {option} drop, \
+             or count their first label with {option} first",
+            told.join("\n")
+        ))
+    }
+}
+
+/// The different texts among some, and what each became: documents of equal texts are one, as where
+/// the texts stand in the rows themselves.
+fn number_texts(texts: Vec<String>) -> Result<(Vec<String>, Vec<DocId>)> {
+    let mut numbers = Numbers::default();
+    let number = |text| numbers.number(text).map(DocId);
+    let text_of = texts.into_iter().map(number).collect::<Result<_>>()?;
+    Ok((numbers.in_order(), text_of))
 }
 
 /// Where a field of kinds was asked for, some row has it.
@@ -401,6 +451,12 @@ fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
     }
 }
 
+/// Whether a name may be that of a source and a row there.
+fn is_place(name: &str) -> bool {
+    let row = name.rsplit_once(':').map(|(_, row)| row);
+    row.is_some_and(|row| !row.is_empty() && row.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// The texts of a corpus whose ids are these, written as in TSV or as they are.
 fn texts_of(
     (ids, in_tsv): (Numbers, bool),
@@ -419,30 +475,39 @@ fn texts_of(
     }
     let corpus = open_apart(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
+    let has_places = ids.of.keys().any(|id| is_place(id));
     rows(
         &corpus,
         progress,
         |row| {
             let number = row.number.to_string();
             let id = as_written(row.id.unwrap_or(&number), in_tsv);
-            let wanted = ids.of.get(&*id);
-            Ok(wanted.map(|&number| (number, row.text.to_owned(), id.into_owned())))
+            let place = has_places.then(|| {
+                let (source, row) = corpus.source_row(row.place, row.number);
+                as_written(&format!("{source}:{row}"), in_tsv).into_owned()
+            });
+            let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
+            let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
+            let wanted: Vec<_> = by_id.into_iter().chain(by_place).collect();
+            Ok((!wanted.is_empty()).then(|| (wanted, row.text.to_owned())))
         },
         |found, at| {
-            let Some((number, text, id)) = found else {
+            let Some((wanted, text)) = found else {
                 return Ok(());
             };
-            match &mut texts[number as usize] {
-                Some((_, first)) => {
-                    let first = first.shown(&corpus);
-                    let reason = format!("the id '{id}' stands in {first} already");
-                    Err(at.error(&corpus, &reason))
+            for (number, id) in wanted {
+                if let Some((_, first)) = &texts[number as usize] {
+                    let [first_place, place] = [*first, at].map(|it| it.place(&corpus));
+                    let reason = format!(
+                        "the id '{id}' stands in {} already: the labels can say which document is \
+                         meant by source and row, as '{first_place}' or '{place}'",
+                        first.shown(&corpus)
+                    );
+                    return Err(at.error(&corpus, &reason));
                 }
-                missing => {
-                    *missing = Some((text, at));
-                    Ok(())
-                }
+                texts[number as usize] = Some((text.clone(), at));
             }
+            Ok(())
         },
     )?;
     let unknown = |text: &Option<_>| text.is_none();
@@ -633,6 +698,7 @@ fn read_groups(
         labelled,
         ungraded: 0,
         repeated: 0,
+        contradictory: 0,
     })
 }
 
@@ -691,7 +757,11 @@ fn read_clusters(inputs: &Inputs, in_tsv: bool, progress: &dyn Progress) -> Resu
         |(id, cluster), at| match clusters.get(&id) {
             Some((_, first)) => {
                 let first = first.shown(inputs);
-                Err(at.error(inputs, &format!("the id '{id}' stands in {first} already")))
+                let reason = format!(
+                    "the id '{id}' stands in {first} already: clusters are compared by ids, which \
+                     must differ; `--id-row` numbers the rows of both runs"
+                );
+                Err(at.error(inputs, &reason))
             }
             None => {
                 clusters.insert(id, (cluster, at));

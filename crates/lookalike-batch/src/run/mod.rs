@@ -42,8 +42,10 @@ pub use fingerprint::{
 };
 pub use forecast::{Forecast, ForecastPairs, forecast};
 pub use idf::{IdfSettings, IdfSummary, idf};
+pub use ids::RepeatedIds;
 pub use labelled::{
-    Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read, read_labelled,
+    ContradictoryLabels, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields, Read,
+    read_labelled,
 };
 pub use pairs::pairs;
 pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};

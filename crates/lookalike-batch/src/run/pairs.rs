@@ -18,6 +18,7 @@ use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
 
 /// Finds all pairs of near-duplicates, ordered by position: by the earlier document of a pair, then
 /// by the later one. With documents to compare against, the pairs of one of these and another.
+/// [`PairsOutputs::copies`] says which pairs of equal texts are among them.
 ///
 /// # Errors
 /// What cannot be read, written or done; the outputs are then as they were before.
@@ -50,11 +51,16 @@ fn run(
     let rejected = Rejected::create(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
     let corpus = ReadCorpus::read(&opened, settings, &plan, &reject, progress)?;
+    corpus.tell_repeated_ids(settings, progress)?;
     progress.begin(Stage::Candidates, None);
     let columns = [
         Column::Text("a"),
         Column::Text("b"),
         Column::Number("similarity"),
+        Column::Text("a_source"),
+        Column::Integer("a_row"),
+        Column::Text("b_source"),
+        Column::Integer("b_row"),
     ];
     let mut table = TableWriter::create(&outputs.pairs, &columns, Some(&opened.inputs))?;
     let mut written = 0;
@@ -72,13 +78,19 @@ fn run(
         reported.offer(pair.a, pair.b);
         histogram.take(pair.similarity);
         let (a, b) = (corpus.id(pair.a)?, corpus.id(pair.b)?);
+        let [(a_source, a_row), (b_source, b_row)] =
+            [pair.a, pair.b].map(|it| corpus.source_of(it));
         table.push(&[
             Cell::Text(&a),
             Cell::Text(&b),
             Cell::Number(pair.similarity.get()),
+            Cell::Text(a_source),
+            Cell::Integer(a_row),
+            Cell::Text(b_source),
+            Cell::Integer(b_row),
         ])
     };
-    let equal = matching::find_pairs(&corpus.corpus(), outputs.all, write, &deciding);
+    let equal = matching::find_pairs(&corpus.corpus(), outputs.copies, write, &deciding);
     let prepared = equal.and_then(|equal| Ok((equal, table.prepare()?)));
     let (rejected, bad_rows) = rejected.prepare()?;
     let (equal, table) = match prepared {
@@ -96,6 +108,7 @@ fn run(
         documents: corpus.documents.len() as u64,
         pairs: written,
         equal: equal as u64,
+        repeated_ids: corpus.repeated_ids(),
         rejected,
         bytes: corpus.documents.bytes,
         histogram,

@@ -172,6 +172,8 @@ fn run(
     let rejected = Rejected::create(outputs.rejected.as_ref())?;
     let reject = |inputs: &_, row: &_| rejected.push(inputs, row);
     let corpus = ReadCorpus::read(&opened, &joined, &plan, &reject, progress)?;
+    // Labels address documents by their ids.
+    corpus.refuse_repeated_ids(&joined)?;
     let field = Field::new(&corpus, &opened.inputs, settings)?;
     let labels = field.label_natural(progress)?;
     let planted = field.write(labels, outputs, progress)?;
@@ -389,7 +391,8 @@ impl<'a> Field<'a> {
             drawn.offer(self.number_of(both), both, pair.similarity);
             Ok(())
         };
-        matching::find_pairs(&self.corpus.corpus(), false, draw, &deciding)?;
+        let copies = matching::CopyPairs::None;
+        matching::find_pairs(&self.corpus.corpus(), copies, draw, &deciding)?;
         // Those of equal texts take what room is left: there may be any number of them.
         let mut equal = DrawnPairs::new(self.settings.pairs - duplicates.len());
         self.equal_pairs(&mut equal);

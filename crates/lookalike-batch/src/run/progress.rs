@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::ids::RepeatedIds;
 use crate::source::{BadRow, Inputs};
 
 /// The stages of a run, in order.
@@ -43,6 +44,11 @@ pub trait Progress: Sync {
     /// A row cannot be used and is left out.
     fn bad_row(&self, row: &BadRow) {
         let _ = row;
+    }
+
+    /// Documents have the id of an earlier one. Called once at most.
+    fn repeated_ids(&self, repeated: &RepeatedIds) {
+        let _ = repeated;
     }
 }
 

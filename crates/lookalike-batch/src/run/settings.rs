@@ -1,6 +1,7 @@
 //! What a person may choose of a run.
 
 use lookalike::Recipe;
+use lookalike::matching::CopyPairs;
 use lookalike::plan;
 
 use crate::rule::Spelling;
@@ -94,9 +95,11 @@ pub struct DedupOutputs {
     pub kept: Option<Output>,
     /// All rows, with the fields `cluster`, `duplicate_of` and `similarity`.
     pub annotate: bool,
-    /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster`.
+    /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster, source,
+    /// row, kept_source, kept_row`. Rows count from 1 within their source.
     pub removed: Option<Output>,
-    /// A table of the documents of clusters: `id, cluster, representative, similarity, kept`.
+    /// A table of the documents of clusters: `id, cluster, representative, similarity, kept, source,
+    /// row`.
     pub clusters: Option<Output>,
     /// Adds `component` to the table of clusters and counts components: documents connected by
     /// verified pairs.
@@ -108,10 +111,11 @@ pub struct DedupOutputs {
 /// What a pairs run writes.
 #[derive(Debug, Clone)]
 pub struct PairsOutputs {
-    /// A table of pairs: `a, b, similarity`.
+    /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`. Rows count from 1
+    /// within their source.
     pub pairs: Output,
-    /// Every pair of documents, not one document for each equal text.
-    pub all: bool,
+    /// Which pairs of equal texts are listed.
+    pub copies: CopyPairs,
     /// The rows that could not be used, byte for byte.
     pub rejected: Option<Output>,
 }

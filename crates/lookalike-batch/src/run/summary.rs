@@ -12,8 +12,11 @@ pub struct Summary {
     pub documents: u64,
     /// Documents given as known (`--against`).
     pub against: u64,
-    /// Documents with the id of a known one, or its number where rows are numbered: tables name both
-    /// alike.
+    /// Documents with the id of an earlier one of the same inputs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_ids: u64,
+    /// Documents with the id of a known one, or its number where rows are numbered: tables tell the
+    /// two apart by their sources and rows.
     #[serde(skip_serializing_if = "is_zero")]
     pub shared_ids: u64,
     /// Documents kept.
@@ -158,8 +161,11 @@ pub struct PairsSummary {
     pub documents: u64,
     /// Pairs written.
     pub pairs: u64,
-    /// Documents left out because an earlier one with an equal text stands for them.
+    /// Documents whose text an earlier one within reach has; 0 where every combination is listed.
     pub equal: u64,
+    /// Documents with the id of an earlier one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub repeated_ids: u64,
     /// Rows that could not be used.
     pub rejected: u64,
     /// Bytes of input as they were read (decompressed).

@@ -168,6 +168,13 @@ impl Inputs {
         &self.files[self.index_of(place)]
     }
 
+    /// The name of the input of a row and the number of the row there, from 1, by its place and its
+    /// number over all inputs.
+    pub fn source_row(&self, place: Place, number: u64) -> (&str, u64) {
+        let file = self.file_of(place);
+        (file.name(), number - file.first_number().unwrap_or(1) + 1)
+    }
+
     /// The index in [`files`](Self::files) of the input in which a row lies.
     pub(crate) fn index_of(&self, place: Place) -> usize {
         self.bases

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use lookalike::matching::CopyPairs;
 use lookalike_batch::run::{DedupOutputs, PairsOutputs, RunInputs, Settings, Silent, dedup, pairs};
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::Source;
@@ -69,7 +70,7 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
     dedup(&inputs, &settings, &annotated, &Silent).unwrap();
     let paired = PairsOutputs {
         pairs: output(&found),
-        all: true,
+        copies: CopyPairs::All,
         rejected: None,
     };
     pairs(&inputs, &settings, &paired, &Silent).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lookalike::Threshold;
 use lookalike::evaluate::Goal;
 
@@ -54,7 +54,7 @@ pub(crate) struct EvalArgs {
         long,
         value_name = "PREDICTED",
         conflicts_with_all = [
-            "a", "b", "label", "kind", "positive", "negative", "corpus", "groups", "group", "texts",
+            "a", "b", "label", "kind", "positive", "negative", "contradictory", "corpus", "groups", "group", "texts",
             "method", "verify", "unit", "from", "distance", "candidates", "sentences", "recipe", "set",
             "csv", "svg", "text", "features", "id_row", "document_per_file"
         ],
@@ -236,8 +236,19 @@ pub(crate) struct Labels {
     )]
     pub(crate) negative: Option<f64>,
 
-    /// The texts that a and b name by their ids; --text and --id are about these. Stands after
-    /// LABELLED, or before another option
+    /// What becomes of a pair that is labelled in both ways: all such pairs are reported and refused,
+    /// left out (drop), or have their first label (first)
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHAT",
+        default_value = "refuse",
+        hide_possible_values = true
+    )]
+    pub(crate) contradictory: Contradictory,
+
+    /// The texts that a and b name by their ids, or as SOURCE:ROW; --text and --id are about these.
+    /// Stands after LABELLED, or before another option
     #[arg(long, value_name = "IN", num_args = 1..)]
     pub(crate) corpus: Vec<PathBuf>,
 
@@ -245,7 +256,7 @@ pub(crate) struct Labels {
     /// are not
     #[arg(
         long,
-        conflicts_with_all = ["a", "b", "label", "positive", "negative", "corpus"]
+        conflicts_with_all = ["a", "b", "label", "positive", "negative", "contradictory", "corpus"]
     )]
     pub(crate) groups: bool,
 
@@ -260,10 +271,21 @@ pub(crate) struct Labels {
         long,
         value_name = "FIELD",
         conflicts_with_all = [
-            "a", "b", "label", "groups", "positive", "negative", "corpus", "text"
+            "a", "b", "label", "groups", "positive", "negative", "contradictory", "corpus", "text"
         ]
     )]
     pub(crate) texts: Option<String>,
+}
+
+/// What becomes of pairs with contradictory labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contradictory {
+    /// Report all of them and stop
+    Refuse,
+    /// Leave the pairs out
+    Drop,
+    /// Count the first label
+    First,
 }
 
 /// What is measured.

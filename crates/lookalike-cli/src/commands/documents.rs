@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lookalike::text::{Analysis, Analyzer, Scratch};
 use lookalike_batch::source::{Format, Inputs, ParseScratch, ReadOptions, Row};
+
+use crate::output::visible;
 
 /// The format of a file whose name says nothing of one; None where the name, or what is in the
 /// directory, decides.
@@ -73,7 +75,38 @@ pub(super) struct Found {
     pub(super) text: String,
     features: Option<Vec<(String, f64)>>,
     pub(super) file: String,
+    /// The number of the row in its file, from 1.
+    pub(super) row: u64,
+    /// The number of the row over all inputs, from 1.
     pub(super) number: u64,
+}
+
+/// How a person names one document: by its id, or by its source and its row there as `source:row`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DocumentAddress<'a> {
+    pub(super) text: &'a str,
+    /// The source and the row that the text means, if it can mean any.
+    place: Option<(&'a str, u64)>,
+}
+
+impl<'a> DocumentAddress<'a> {
+    pub(super) fn parse(text: &'a str) -> Self {
+        Self {
+            text,
+            place: parse_place(text),
+        }
+    }
+
+    pub(super) fn is_place(&self, source: &str, row: u64) -> bool {
+        self.place == Some((source, row))
+    }
+}
+
+/// The source and the row of `source:row`.
+pub(super) fn parse_place(text: &str) -> Option<(&str, u64)> {
+    let (source, row) = text.rsplit_once(':')?;
+    let row = row.parse().ok().filter(|&row| row > 0)?;
+    (!source.is_empty()).then_some((source, row))
 }
 
 impl Found {
@@ -84,10 +117,12 @@ impl Found {
                 .map(|(feature, weight)| (feature.to_owned(), weight))
                 .collect()
         };
+        let (file, row_there) = inputs.source_row(row.place, row.number);
         Self {
             text: row.text.to_owned(),
             features: row.features.map(features),
-            file: inputs.file_of(row.place).name().to_owned(),
+            file: file.to_owned(),
+            row: row_there,
             number: row.number,
         }
     }
@@ -120,38 +155,86 @@ impl Found {
     }
 
     pub(super) fn place(&self) -> String {
-        format!("{}, row {}", self.file, self.number)
+        format!("{}, row {}", self.file, self.row)
     }
 }
 
-/// Looks for the documents with any of several ids; the first row of each in input order.
+/// Documents that fit one description: the first few in input order, and how many there are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Matches {
+    first: Vec<Found>,
+    count: u64,
+}
+
+/// So many documents of one id are named where it is refused.
+const NAMED_PLACES: usize = 3;
+
+impl Matches {
+    fn take(&mut self, found: Found) {
+        self.count += 1;
+        let at = self.first.partition_point(|it| it.number < found.number);
+        self.first.insert(at, found);
+        self.first.truncate(NAMED_PLACES);
+    }
+
+    /// The first of the documents in input order.
+    pub(super) fn into_first(self) -> Option<Found> {
+        self.first.into_iter().next()
+    }
+
+    /// The only document, if there is one; several are refused.
+    pub(super) fn into_only(self, id: &str) -> Result<Option<Found>> {
+        if self.count > 1 {
+            let places = self
+                .first
+                .iter()
+                .map(|it| format!("{}:{}", it.file, it.row));
+            let places: Vec<_> = places.collect();
+            bail!("{}", ambiguous(id, self.count, &places));
+        }
+        Ok(self.into_first())
+    }
+}
+
+/// The refusal of an id that several documents have.
+pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
+    let more = if count as usize > places.len() {
+        ", …"
+    } else {
+        ""
+    };
+    let named = places.join(", ");
+    let first = places.first().map_or("SOURCE:ROW", |place| place);
+    visible(&format!(
+        "{count} documents have the id '{id}' ({named}{more}): say which one is meant by its source \
+         and row, as in {first}"
+    ))
+    .into_owned()
+}
+
+/// A description of a document by its id, its source and its row there.
+pub(super) type Description<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
+
+/// Looks for the documents that fit each of several descriptions.
 pub(super) fn look_up(
     paths: &[PathBuf],
     options: &ReadOptions,
     threads: usize,
-    is_wanted: &[&(dyn Fn(&str) -> bool + Sync)],
-) -> Result<Vec<Option<Found>>> {
-    let found = Mutex::new(vec![None::<Found>; is_wanted.len()]);
+    wanted: &[Description<'_>],
+) -> Result<Vec<Matches>> {
+    let found = Mutex::new(vec![Matches::default(); wanted.len()]);
     if paths.is_empty() {
-        return Ok(vec![None; is_wanted.len()]);
+        return Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner));
     }
     let inputs = Inputs::open(paths, options)?;
     visit_rows(&inputs, threads, &|row| {
         let Ok(row) = row else { return true };
         let number = row.number.to_string();
         let id = row.id.unwrap_or(&number);
-        for (at, is_wanted) in is_wanted.iter().enumerate() {
-            if is_wanted(id) {
-                let mut found = lock(&found);
-                if found[at]
-                    .as_ref()
-                    .is_none_or(|earlier| earlier.number > row.number)
-                {
-                    found[at] = Some(Found::new(row, &inputs));
-                }
-                if found.iter().all(Option::is_some) {
-                    return false;
-                }
+        let (source, row_there) = inputs.source_row(row.place, row.number);
+        for (at, fits) in wanted.iter().enumerate() {
+            if fits(id, source, row_there) {
+                lock(&found)[at].take(Found::new(row, &inputs));
             }
         }
         true

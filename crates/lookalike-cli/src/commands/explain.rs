@@ -21,7 +21,9 @@ use crate::output::{Printer, Tone, plural, visible};
 use crate::settings;
 use crate::settings::load_recipe;
 
-use super::documents::{Found, lock, look_up, unless_known, visit_rows};
+use super::documents::{
+    Description, DocumentAddress, Found, ambiguous, lock, look_up, unless_known, visit_rows,
+};
 
 /// How many of the documents that were removed for a kept one are named.
 const NAMED: usize = 5;
@@ -39,11 +41,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     )?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     let table = Table::read(args)?;
-    let known = table
-        .removals
-        .iter()
-        .find(|removal| removal.id == args.document);
-    let text = match known {
+    let text = match table.removal_of(DocumentAddress::parse(&args.document))? {
         Some(removal) => Case::find(args, &options, &recipe, &table, removal)?.told(args, &printer),
         None => not_removed(args, &options, &table)?,
     };
@@ -60,7 +58,39 @@ struct Removal {
     method: String,
     threshold: Option<f64>,
     cluster: String,
+    /// Where the document and the kept one are, if the table has it.
+    place: Option<Place>,
+    kept_place: Option<Place>,
 }
+
+/// A source and a row there, from 1.
+#[derive(Debug, Clone)]
+struct Place {
+    source: String,
+    row: u64,
+}
+
+impl Place {
+    fn is(&self, source: &str, row: u64) -> bool {
+        self.row == row && self.source == source
+    }
+
+    fn shown(&self) -> String {
+        format!("{}:{}", self.source, self.row)
+    }
+}
+
+/// The columns of the table besides both ids; older tables have only the first four.
+const COLUMNS: [&str; 8] = [
+    "similarity",
+    "method",
+    "threshold",
+    "cluster",
+    "source",
+    "row",
+    "kept_source",
+    "kept_row",
+];
 
 /// What the table says about one document: its own removal, or those for which it was kept.
 struct Table {
@@ -71,13 +101,18 @@ struct Table {
 
 impl Table {
     fn read(args: &ExplainArgs) -> Result<Self> {
+        let with_places = Self::read_columns(args, &COLUMNS);
+        with_places.or_else(|_| Self::read_columns(args, &COLUMNS[..4]))
+    }
+
+    fn read_columns(args: &ExplainArgs, columns: &[&str]) -> Result<Self> {
+        let address = DocumentAddress::parse(&args.document);
         // What is not known by its extension is TSV, as it was when it was written.
         let format = unless_known(&args.removed, Format::TSV);
-        let columns = ["similarity", "method", "threshold", "cluster"];
         let fields = Fields {
             text: vec!["kept".to_owned()],
             id: IdField::Named("id".to_owned()),
-            extra: columns.map(str::to_owned).to_vec(),
+            extra: columns.iter().map(|&column| column.to_owned()).collect(),
             ..Fields::default()
         };
         let scratch = args.reading.scratch.clone();
@@ -98,12 +133,19 @@ impl Table {
         visit_rows(&inputs, settings::threads(args.threads), &|row| match row {
             Ok(row) => {
                 let id = row.id.unwrap_or_default();
+                let removal = removal(row);
+                let is_place = |place: &Option<Place>| {
+                    let place = place.as_ref();
+                    place.is_some_and(|it| address.is_place(&it.source, it.row))
+                };
                 if id == args.document
                     || id == wanted
                     || row.text == args.document
                     || row.text == wanted
+                    || is_place(&removal.place)
+                    || is_place(&removal.kept_place)
                 {
-                    lock(&removals).push((row.number, removal(row)));
+                    lock(&removals).push((row.number, removal));
                 }
                 true
             }
@@ -128,6 +170,29 @@ impl Table {
         Ok(Self { removals, escaped })
     }
 
+    /// The removal of the document that is addressed, if it was removed. An id that several removed
+    /// documents have is refused.
+    fn removal_of(&self, address: DocumentAddress<'_>) -> Result<Option<&Removal>> {
+        let is_place = |removal: &&Removal| {
+            let place = removal.place.as_ref();
+            place.is_some_and(|it| address.is_place(&it.source, it.row))
+        };
+        if let Some(removal) = self.removals.iter().find(is_place) {
+            return Ok(Some(removal));
+        }
+        let has_id = |removal: &&Removal| removal.id == address.text;
+        let removals: Vec<_> = self.removals.iter().filter(has_id).collect();
+        if removals.len() > 1 {
+            let places = removals.iter().filter_map(|it| it.place.as_ref());
+            let places: Vec<_> = places.take(NAMED).map(Place::shown).collect();
+            bail!(
+                "{}",
+                ambiguous(address.text, removals.len() as u64, &places)
+            );
+        }
+        Ok(removals.first().copied())
+    }
+
     /// Whether an id in the table means an id of the inputs.
     fn names(&self, in_table: &str, id: &str) -> bool {
         in_table == id || self.escaped && in_table == escape(id, true)
@@ -145,14 +210,20 @@ fn escape(id: &str, escaped: bool) -> String {
 }
 
 fn removal(row: &Row<'_>) -> Removal {
-    let [similarity, method, threshold, cluster] = row.extra else {
-        unreachable!("four fields were asked for");
+    let [similarity, method, threshold, cluster, places @ ..] = row.extra else {
+        unreachable!("at least four fields were asked for");
     };
     let text = |value: &Scalar<'_>| match value {
         Scalar::Text(text) | Scalar::Number { literal: text, .. } => (*text).to_owned(),
         Scalar::Missing | Scalar::Null | Scalar::Bool(_) => String::new(),
     };
     let number = |value: &Scalar<'_>| text(value).parse().ok();
+    let place = |at: usize| {
+        let (source, row) = (places.get(at)?, places.get(at + 1)?);
+        let row = text(row).parse().ok()?;
+        let source = text(source);
+        (!source.is_empty()).then_some(Place { source, row })
+    };
     Removal {
         id: row.id.unwrap_or_default().to_owned(),
         kept: row.text.to_owned(),
@@ -160,6 +231,8 @@ fn removal(row: &Row<'_>) -> Removal {
         method: text(method),
         threshold: number(threshold),
         cluster: text(cluster),
+        place: place(0),
+        kept_place: place(2),
     }
 }
 
@@ -181,11 +254,31 @@ impl<'a> Case<'a> {
         removal: &'a Removal,
     ) -> Result<Self> {
         let threads = settings::threads(args.threads);
-        let is_removed = |id: &str| id == args.document;
-        let is_kept = |id: &str| table.names(&removal.kept, id);
-        let in_against = look_up(&args.against, options, threads, &[&is_kept])?;
-        let mut found = look_up(&args.inputs, options, threads, &[&is_removed, &is_kept])?;
-        let (in_inputs, removed) = (found.pop().flatten(), found.pop().flatten());
+        let address = DocumentAddress::parse(&args.document);
+        let removed_place = removal.place.as_ref();
+        let by_place = removed_place.filter(|it| address.is_place(&it.source, it.row));
+        let is_removed = |id: &str, source: &str, row: u64| match by_place {
+            Some(place) => place.is(source, row),
+            None => id == args.document,
+        };
+        let is_kept = |id: &str, _: &str, _: u64| table.names(&removal.kept, id);
+        let kept_place = removal.kept_place.as_ref();
+        let is_kept_there =
+            |_: &str, source: &str, row: u64| kept_place.is_some_and(|place| place.is(source, row));
+        let wanted: [Description<'_>; 3] = [&is_kept, &is_kept_there, &is_removed];
+        let mut in_against = look_up(&args.against, options, threads, &wanted[..2])?.into_iter();
+        let mut found = look_up(&args.inputs, options, threads, &wanted)?.into_iter();
+        let mut next = || found.next().unwrap_or_default();
+        let (by_id, in_place, removed) = (next(), next(), next());
+        let removed = removed.into_only(&args.document)?;
+        let mut next = || in_against.next().unwrap_or_default();
+        let (against_by_id, against_in_place) = (next(), next());
+        // Where the table says at which place the kept document is, its id need not be its own. The
+        // inputs may have other names now: then the id counts.
+        let (in_against, in_inputs) = match (against_in_place.into_first(), in_place.into_first()) {
+            (None, None) => (against_by_id.into_first(), by_id.into_first()),
+            in_place => in_place,
+        };
         let missing = |id: &str, role: &str, more: &str| {
             anyhow::anyhow!(
                 "the {role} document {id} is not in the inputs: give the inputs of the dedup run, \
@@ -197,7 +290,6 @@ impl<'a> Case<'a> {
         let in_inputs = in_inputs.filter(|found| found.number != removed.number);
         let mut candidates: Vec<_> = in_against
             .into_iter()
-            .flatten()
             .chain(in_inputs)
             .map(|kept| {
                 let now = Comparison::new(recipe, args, removal, &kept, &removed)?;
@@ -295,7 +387,7 @@ impl<'a> Case<'a> {
             ..
         } = self;
         let (kept_text, removed_text) = (kept.shown(), removed.shown());
-        let document = |found: &Found, text: &str| json!({ "file": found.file, "row": found.number, "text": text });
+        let document = |found: &Found, text: &str| json!({ "file": found.file, "row": found.row, "text": text });
         let object = json!({
             "id": removal.id,
             "removed": true,
@@ -484,14 +576,17 @@ fn equal_bits(recipe: &Recipe, a: &Analysis<'_>, b: &Analysis<'_>) -> Option<f64
 
 /// The answer about a document that is not among the removed ones.
 fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Result<String> {
-    let is_wanted = |id: &str| id == args.document;
+    let address = DocumentAddress::parse(&args.document);
+    let is_wanted =
+        |id: &str, source: &str, row: u64| id == args.document || address.is_place(source, row);
     let found = look_up(
         &args.inputs,
         options,
         settings::threads(args.threads),
         &[&is_wanted],
     )?;
-    let Some(found) = found.into_iter().flatten().next() else {
+    let found = found.into_iter().next().unwrap_or_default();
+    let Some(found) = found.into_only(&args.document)? else {
         bail!(
             "the document {} is neither in {} nor in the inputs: give an id as it stands in the \
              table, and the inputs of the dedup run with the same --id, --id-row and --format",
@@ -509,7 +604,7 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Resu
             "id": args.document,
             "removed": false,
             "removed_for_it": for_it,
-            "document": { "file": found.file, "row": found.number, "text": found.shown() },
+            "document": { "file": found.file, "row": found.row, "text": found.shown() },
         });
         return Ok(format!("{object}\n"));
     }

@@ -9,14 +9,15 @@ use lookalike::plan::Measure;
 use lookalike_batch::recipes::load_recipe_from_here;
 use lookalike_batch::rule::{Asked, Spelling};
 use lookalike_batch::run::{
-    ClusterFiles, EvaluateSettings, Grades, GroupTexts, LabelledInputs, LabelledRows, PairFields,
-    TuneSettings, lowest_threshold, measured, thresholds_from,
+    ClusterFiles, ContradictoryLabels, EvaluateSettings, Grades, GroupTexts, LabelledInputs,
+    LabelledRows, PairFields, TuneSettings, lowest_threshold, measured, thresholds_from,
 };
 use lookalike_batch::sink::Output;
 
 use super::{check_apart, is_standard, of_sequences, output, read_options, threads};
 use crate::args::{
-    EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs, Verify, Ways,
+    Contradictory, EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs, Verify,
+    Ways,
 };
 use crate::settings::load_recipe;
 
@@ -210,6 +211,11 @@ fn labelled(
             kind: None,
             grades: grades(labels)?,
             corpus: labels.corpus.clone().into(),
+            contradictory: match labels.contradictory {
+                Contradictory::Refuse => ContradictoryLabels::Refuse,
+                Contradictory::Drop => ContradictoryLabels::Drop,
+                Contradictory::First => ContradictoryLabels::First,
+            },
             spelling: Spelling::Options,
         })
     };

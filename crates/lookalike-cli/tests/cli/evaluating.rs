@@ -513,7 +513,10 @@ fn labelled_files_with_faults_are_refused_with_the_place() {
     place.write("docs.csv", "id,text\nx,one\ny,two\nx,three\n");
     place.refused(
         "eval ids.csv --corpus docs.csv",
-        &["docs.csv:4: the id 'x' stands in docs.csv:2 already"],
+        &[
+            "docs.csv:4: the id 'x' stands in docs.csv:2 already",
+            "'docs.csv:1' or 'docs.csv:3'",
+        ],
     );
     place.write("plain.txt", "x\n");
     place.refused("eval plain.txt", &["plain text"]);
@@ -711,6 +714,40 @@ fn tunings_that_cannot_be_are_refused() {
     place.refused("eval p.jsonl --csv p.jsonl", &["p.jsonl"]);
     place.refused("eval p.jsonl --svg p.jsonl", &["p.jsonl"]);
     assert_eq!(place.read("p.jsonl"), as_jsonl(&pairs(20)));
+}
+
+/// All pairs that are labelled in both ways are named at once; on request they are left out, or their
+/// first label counts.
+#[test]
+fn contradictory_pairs_are_all_reported_dropped_or_settled() {
+    let place = Place::new();
+    place.write(
+        "l.csv",
+        "a,b,label\none two,one two three,1\nfour five,six,0\none two three,one two,0\n\
+         seven,eight,0\nsix,four five,1\nseven,nine ten,1\nfour five,six,0\n",
+    );
+    let line = "eval l.csv --resamples 0";
+    place.refused(
+        line,
+        &[
+            "l.csv:4: the pair is labelled not similar, but similar in l.csv:2",
+            "l.csv:6: the pair is labelled similar, but not similar in l.csv:3",
+            "2 pairs have contradictory labels",
+            "--contradictory drop",
+        ],
+    );
+    let figures = |how: &str| {
+        let read = evaluation(&place, &format!("{line} --contradictory {how}"));
+        let of = |field: &str| read["labelled"][field].as_u64().unwrap();
+        [
+            of("similar"),
+            of("different"),
+            of("repeated"),
+            of("contradictory"),
+        ]
+    };
+    assert_eq!(figures("drop"), [1, 1, 1, 2]);
+    assert_eq!(figures("first"), [2, 2, 1, 2]);
 }
 
 #[test]

@@ -176,7 +176,9 @@ fn bad_rows_are_told_counted_and_left_out() {
     assert!(ran.err.contains("7 left out"), "{}", ran.err);
     let ran = place.run("pairs in.jsonl --all");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
-    assert_eq!(ran.text(), "a\tb\tsimilarity\na\tz\t1\n");
+    let row = ran.text().lines().nth(1).unwrap_or_default();
+    assert_eq!(row, "a\tz\t1\tin.jsonl\t1\tin.jsonl\t9");
+    assert_eq!(ran.text().lines().count(), 2);
 }
 
 #[test]
@@ -213,17 +215,18 @@ fn a_strict_run_stops_at_the_first_bad_row() {
 }
 
 #[test]
-fn repeated_ids_are_refused_unless_rows_are_numbered() {
+fn a_strict_run_refuses_repeated_ids_unless_rows_are_numbered() {
     let place = Place::new();
     place.write(
         "in.jsonl",
         jsonl([("a", "one two"), ("b", "three four"), ("a", "five six")]),
     );
     place.refused(
-        "dedup in.jsonl -o out.jsonl",
-        &["'a'", "1", "3", "--id-row"],
+        "dedup in.jsonl -o out.jsonl --strict",
+        &["'a'", "in.jsonl:1", "in.jsonl:3", "--id-row"],
     );
-    place.ok("dedup in.jsonl -o out.jsonl --id-row");
+    assert!(!place.has("out.jsonl"));
+    place.ok("dedup in.jsonl -o out.jsonl --strict --id-row");
     assert_eq!(place.read("out.jsonl").lines().count(), 3);
 }
 

@@ -305,7 +305,7 @@ fn where_candidates_begin_is_told() {
     }
 }
 
-/// Tables name documents by their ids alone, so that those of both sides are better not the same.
+/// Tables tell documents of one id apart by their sources and rows; the summary counts them.
 #[test]
 fn ids_on_both_sides_are_told() {
     let place = Place::new();
@@ -509,7 +509,16 @@ fn documents_that_are_known_already() {
     let pairs = place.ok("pairs new.jsonl --against old.jsonl");
     let all = place.ok("pairs new.jsonl --against old.jsonl --all");
     assert_eq!(all.text(), pairs.text());
-    assert_eq!(pairs.text(), "a\tb\tsimilarity\nx\tx\t1\ny\tx\t1\n");
+    let listed: Vec<_> = pairs.text().lines().skip(1).collect();
+    assert_eq!(
+        listed,
+        [
+            "x\tx\t1\told.jsonl\t1\tnew.jsonl\t2",
+            "y\tx\t1\told.jsonl\t2\tnew.jsonl\t2"
+        ]
+    );
+    let distinct = place.ok("pairs new.jsonl --against old.jsonl --distinct");
+    assert_eq!(distinct.text().lines().count(), 1);
 }
 
 #[test]
@@ -620,9 +629,123 @@ fn pairs_are_those_of_the_definition() {
     assert_eq!(found(place.ok(&format!("{line} --all")).text()), expected);
     let is_first =
         |at: usize| corpus.iter().position(|(_, text)| *text == corpus[at].1) == Some(at);
-    expected.retain(|(a, b, _)| is_first(*a) && is_first(*b));
-    place.ok(&format!("{line} -o nodes.tsv"));
-    assert_eq!(found(&place.read("nodes.tsv")), expected);
+    let is_copy = |a: usize, b: usize| corpus[a].1 == corpus[b].1;
+    let all = expected.len();
+    expected.retain(|&(a, b, _)| is_first(a) && (is_first(b) || is_copy(a, b)));
+    place.ok(&format!("{line} -o linked.tsv"));
+    assert_eq!(found(&place.read("linked.tsv")), expected);
+    let linked = expected.len();
+    expected.retain(|&(a, b, _)| !is_copy(a, b));
+    place.ok(&format!("{line} --distinct -o distinct.tsv"));
+    assert_eq!(found(&place.read("distinct.tsv")), expected);
+    assert!(expected.len() < linked && linked < all, "{linked} of {all}");
+}
+
+/// Repeated ids are counted and told once; `--strict` refuses them. Rows tell the documents apart.
+#[test]
+fn repeated_ids_stop_nothing() {
+    let place = Place::new();
+    let rows = [
+        ("x", "one two three"),
+        ("y", "four five"),
+        ("x", "four five"),
+        ("x", "Six"),
+    ];
+    place.write("in.jsonl", jsonl(rows));
+    let told =
+        "2 documents have the id of an earlier one, 'x' in in.jsonl:1 and in.jsonl:3 the first";
+    for command in [
+        "dedup in.jsonl -o out.jsonl --removed r.tsv",
+        "pairs in.jsonl -o p.tsv",
+    ] {
+        let ran = place.ok(command);
+        assert_eq!(ran.err.matches(told).count(), 1, "{command}: {}", ran.err);
+        assert_eq!(place.summary(command)["repeated_ids"], 2);
+        place.refused(
+            &format!("{command} --strict"),
+            &[
+                "the id 'x'",
+                "stands in in.jsonl:1 and in.jsonl:3",
+                "--id-row",
+            ],
+        );
+    }
+    assert_eq!(place.ids("out.jsonl"), ["x", "y", "x"]);
+    assert_eq!(place.table("r.tsv")[0][..2], ["x", "y"]);
+    assert_eq!(
+        place.table("r.tsv")[0][6..],
+        ["in.jsonl", "3", "in.jsonl", "2"]
+    );
+    assert_eq!(place.table("p.tsv").len(), 1);
+    // Those of documents given as known are counted with them.
+    let summary = place.summary("dedup in.jsonl --against in.jsonl --dry-run");
+    assert_eq!(summary["repeated_ids"], 4);
+    place.ok("dedup in.jsonl --strict --id-row --dry-run");
+    place.refused(
+        "plant in.jsonl -o o.jsonl --labels l.tsv",
+        &["'x'", "ids must differ"],
+    );
+    // As many repeats as there are rows are no pairs of them.
+    let many: String = (0..60_000)
+        .map(|at| row("same", &format!("w{at}")))
+        .collect();
+    place.write("many.jsonl", many);
+    let summary = place.summary("dedup many.jsonl --dry-run");
+    assert_eq!(summary["repeated_ids"], 59_999);
+}
+
+/// Where an id says which document is meant, a repeated one is refused with the places to choose from.
+#[test]
+fn a_repeated_id_addresses_no_document() {
+    let place = Place::new();
+    let rows = [
+        ("x", "one two three four"),
+        ("y", "five six seven"),
+        ("x", "One two three four"),
+    ];
+    place.write("in.jsonl", jsonl(rows));
+    place.ok("dedup in.jsonl --removed r.tsv -o out.jsonl");
+    let words = &[
+        "2 documents have the id 'x'",
+        "in.jsonl:1, in.jsonl:3",
+        "as in in.jsonl:1",
+    ];
+    place.refused("explain r.tsv x in.jsonl", words);
+    let said = place.ok("explain r.tsv in.jsonl:3 in.jsonl");
+    assert!(
+        said.text().contains("x was removed because x was kept"),
+        "{}",
+        said.text()
+    );
+    assert!(said.text().contains("in.jsonl, row 3"), "{}", said.text());
+    let said = place.ok("explain r.tsv in.jsonl:1 in.jsonl --json");
+    let said: Value = serde_json::from_slice(&said.out).unwrap();
+    assert_eq!(
+        (&said["removed"], &said["document"]["row"]),
+        (&false.into(), &1.into())
+    );
+    assert_eq!(said["removed_for_it"], serde_json::json!(["x"]));
+
+    place.refused("compare in.jsonl#x in.jsonl#y", words);
+    let said = place.ok("compare in.jsonl:3 in.jsonl#y");
+    assert!(said.text().contains("in.jsonl, row 3"), "{}", said.text());
+    place.refused("compare in.jsonl:9 in.jsonl#y", &["no document in row 9"]);
+
+    place.write("l.csv", "a,b,label\nx,y,0\nin.jsonl:3,in.jsonl:1,1\n");
+    let line = "eval l.csv --corpus in.jsonl --resamples 0";
+    place.refused(
+        line,
+        &[
+            "'x'",
+            "say which document is meant",
+            "'in.jsonl:1' or 'in.jsonl:3'",
+        ],
+    );
+    place.write(
+        "l.csv",
+        "a,b,label\nin.jsonl:1,y,0\nin.jsonl:3,in.jsonl:1,1\n",
+    );
+    place.ok(line);
 }
 
 /// A cluster is suspicious if it is large and a large part of all; a component, if it chains many.

@@ -29,7 +29,9 @@ fn short_posts_by_blocks_and_levenshtein() {
         ["2", "1", "0.875", "simhash", "0.8", "1"],
         ["4", "1", "1", "exact", "0.8", "1"],
     ];
-    assert_eq!(place.table("removed.tsv"), expected);
+    let removed = place.table("removed.tsv");
+    let removed: Vec<_> = removed.iter().map(|row| &row[..6]).collect();
+    assert_eq!(removed, expected);
     for (threshold, kept) in [("0.875", 2), ("0.876", 3)] {
         let ran = format!("dedup short.txt {by} --verify levenshtein --threshold {threshold}");
         place.ok(&format!("{ran} -o out.txt"));

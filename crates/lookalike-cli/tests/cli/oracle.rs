@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use lookalike_oracle::effort::choose;
 use lookalike_oracle::generate::{self, Kind};
-use lookalike_oracle::{Document, Verdict, all_pairs, verdicts_from_pairs};
+use lookalike_oracle::{Document, Verdict, all_pairs, tokens, verdicts_from_pairs};
 
-use crate::support::{Place, jsonl};
+use crate::support::{Place, jsonl, rows};
 
 type Texts = Vec<(String, String)>;
 
@@ -63,6 +63,61 @@ fn the_exact_join_gives_the_verdicts_of_the_definition() {
         }
     }
     assert!(all > choose(600, 2000), "{all}");
+}
+
+/// Whether two texts are equal after normalisation.
+fn is_copy(a: &str, b: &str) -> bool {
+    match tokens(a).is_empty() && tokens(b).is_empty() {
+        true => a.trim() == b.trim() && !a.trim().is_empty(),
+        false => tokens(a) == tokens(b),
+    }
+}
+
+/// Every combination; each copy with the earliest of its text and other pairs of the earliest alone; and
+/// these without copies.
+#[test]
+fn pairs_with_and_without_copies_are_those_of_the_definition() {
+    let (mut copies, mut others) = (0, 0);
+    for (name, mut documents) in corpora() {
+        // Copies far apart, of what is similar to others and of what is not.
+        documents.truncate(500);
+        let again: Vec<_> = documents.iter().step_by(7).cloned().collect();
+        let again = again.into_iter().map(|(id, text)| (id + "-again", text));
+        documents.extend(again);
+        let place = Place::new();
+        written(&place, &documents);
+        let texts: Vec<&str> = documents.iter().map(|(_, text)| &text[..]).collect();
+        let keys: Vec<_> = texts.iter().map(|text| tokens(text)).collect();
+        let all = all_pairs(&texts, 2, 0.7);
+        let first = |at: usize| {
+            let same =
+                |&before: &usize| keys[before] == keys[at] && is_copy(texts[before], texts[at]);
+            (0..at).find(same).unwrap_or(at)
+        };
+        let firsts: Vec<usize> = (0..texts.len()).map(first).collect();
+        let is_linked = |&&(a, b, _): &&(usize, usize, f64)| {
+            firsts[a] == a && (firsts[b] == b || firsts[b] == a)
+        };
+        let linked: Vec<_> = all.iter().filter(is_linked).copied().collect();
+        let distinct: Vec<_> = linked
+            .iter()
+            .filter(|pair| firsts[pair.1] == pair.1)
+            .copied()
+            .collect();
+        let row_of = |cell: &String| cell.parse::<usize>().unwrap() - 1;
+        for (options, expected) in [("--all", &all), ("", &linked), ("--distinct", &distinct)] {
+            let line = format!("pairs in.jsonl --method join --threshold 0.7 {options}");
+            let table = place.ok(&line);
+            let rows = rows(table.text()).into_iter();
+            let found: Vec<(usize, usize, f64)> = rows
+                .map(|row| (row_of(&row[4]), row_of(&row[6]), row[2].parse().unwrap()))
+                .collect();
+            assert_eq!(found, *expected, "{name} {options}");
+        }
+        copies += linked.len() - distinct.len();
+        others += distinct.len();
+    }
+    assert!(copies > 300 && others > 300, "{copies} {others}");
 }
 
 /// By default candidates of long texts are found by sketches: hardly any is missed, and what is

@@ -19,8 +19,9 @@ fn small() -> Place {
 #[test]
 fn the_removed_table_in_every_format() {
     let place = small();
-    let tsv = "id\tkept\tsimilarity\tmethod\tthreshold\tcluster\n\
-               b\ta\t1\texact\t0.75\ta\nd\ta\t1\texact\t0.75\ta\n";
+    let tsv = "id\tkept\tsimilarity\tmethod\tthreshold\tcluster\tsource\trow\tkept_source\tkept_row\n\
+               b\ta\t1\texact\t0.75\ta\tin.jsonl\t2\tin.jsonl\t1\n\
+               d\ta\t1\texact\t0.75\ta\tin.jsonl\t4\tin.jsonl\t1\n";
     place.ok("dedup in.jsonl --removed r.tsv");
     assert_eq!(place.read("r.tsv"), tsv);
     place.ok("dedup in.jsonl --removed r.csv");
@@ -40,9 +41,12 @@ fn the_removed_table_in_every_format() {
         ("kept", "a"),
         ("method", "exact"),
         ("cluster", "a"),
+        ("source", "in.jsonl"),
+        ("kept_source", "in.jsonl"),
     ] {
         assert_eq!(first[field], text);
     }
+    assert_eq!((&first["row"], &first["kept_row"]), (&2.into(), &1.into()));
     assert_eq!(
         (first["similarity"].as_f64(), first["threshold"].as_f64()),
         (Some(1.0), Some(0.75))
@@ -53,6 +57,9 @@ fn the_removed_table_in_every_format() {
         read_parquet(&place.path("r.parquet"), "threshold"),
         ["0.75", "0.75"]
     );
+    let source = read_parquet(&place.path("r.parquet"), "source");
+    assert_eq!(source, ["in.jsonl", "in.jsonl"]);
+    assert_eq!(read_parquet(&place.path("r.parquet"), "row"), ["2", "4"]);
     assert_eq!(place.ok("dedup in.jsonl --removed -").text(), tsv);
 }
 
@@ -62,8 +69,81 @@ fn the_table_of_clusters_leaves_out_who_is_alone() {
     place.ok("dedup in.jsonl --clusters c.tsv");
     assert_eq!(
         place.read("c.tsv"),
-        "id\tcluster\trepresentative\tsimilarity\tkept\n\
-         a\ta\ta\t1\ttrue\nb\ta\ta\t1\tfalse\nd\ta\ta\t1\tfalse\n"
+        "id\tcluster\trepresentative\tsimilarity\tkept\tsource\trow\n\
+         a\ta\ta\t1\ttrue\tin.jsonl\t1\nb\ta\ta\t1\tfalse\tin.jsonl\t2\n\
+         d\ta\ta\t1\tfalse\tin.jsonl\t4\n"
+    );
+}
+
+/// Of equal texts, in every format of the table: the three are a, b and d.
+#[test]
+fn the_table_of_pairs_in_every_format() {
+    let place = small();
+    let header = "a\tb\tsimilarity\ta_source\ta_row\tb_source\tb_row\n";
+    let [ab, ad, bd] = [("a", 1, "b", 2), ("a", 1, "d", 4), ("b", 2, "d", 4)]
+        .map(|(a, at, b, to)| format!("{a}\t{b}\t1\tin.jsonl\t{at}\tin.jsonl\t{to}\n"));
+    let tsv = format!("{header}{ab}{ad}");
+    assert_eq!(place.ok("pairs in.jsonl").text(), tsv);
+    assert_eq!(place.ok("pairs in.jsonl --distinct").text(), header);
+    assert_eq!(
+        place.ok("pairs in.jsonl --all").text(),
+        format!("{tsv}{bd}")
+    );
+    place.refused("pairs in.jsonl --all --distinct", &["--all", "--distinct"]);
+    place.ok("pairs in.jsonl -o p.csv");
+    assert_eq!(place.read("p.csv"), tsv.replace('\t', ","));
+    place.ok("pairs in.jsonl -o p.jsonl");
+    assert_eq!(
+        place.read("p.jsonl").lines().next(),
+        Some(
+            "{\"a\":\"a\",\"b\":\"b\",\"similarity\":1,\"a_source\":\"in.jsonl\",\"a_row\":1,\
+             \"b_source\":\"in.jsonl\",\"b_row\":2}"
+        )
+    );
+    place.ok("pairs in.jsonl -o p.parquet");
+    let column = |name| read_parquet(&place.path("p.parquet"), name);
+    assert_eq!(
+        (column("b"), column("b_row")),
+        (vec!["b".into(), "d".into()], vec!["2".into(), "4".into()])
+    );
+    let summary = place.summary("pairs in.jsonl -o p.tsv");
+    assert_eq!(
+        (&summary["pairs"], &summary["equal"]),
+        (&2.into(), &2.into())
+    );
+}
+
+/// A file given twice: every row is a copy of its first reading, named by its source and row there.
+#[test]
+fn copies_in_two_files_are_paired() {
+    let place = Place::new();
+    let rows = jsonl([
+        ("a", "one two three"),
+        ("b", "four five six"),
+        ("c", "seven eight"),
+    ]);
+    place.write("one.jsonl", format!("{rows}{{}}\n"));
+    place.write(
+        "two.csv",
+        "id,text\na,one two three\nb,four five six\nc,seven eight\n",
+    );
+    let ran = place.run("pairs one.jsonl two.csv");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let expected = ["a", "b", "c"].into_iter().zip(1..);
+    let expected =
+        expected.map(|(id, row)| format!("{id}\t{id}\t1\tone.jsonl\t{row}\ttwo.csv\t{row}"));
+    let listed: Vec<_> = ran.text().lines().skip(1).map(str::to_owned).collect();
+    assert_eq!(listed, expected.collect::<Vec<_>>());
+    place.run("dedup one.jsonl two.csv --removed r.tsv");
+    let removed = place.table("r.tsv");
+    let places: Vec<_> = removed.iter().map(|row| row[6..].join(" ")).collect();
+    assert_eq!(
+        places,
+        [
+            "two.csv 1 one.jsonl 1",
+            "two.csv 2 one.jsonl 2",
+            "two.csv 3 one.jsonl 3"
+        ]
     );
 }
 
@@ -93,7 +173,7 @@ fn components_connect_what_clusters_part() {
     let table = place.table("c.tsv");
     let shown: Vec<_> = table
         .iter()
-        .map(|row| format!("{} {} {}", row[0], row[1], row[5]))
+        .map(|row| format!("{} {} {}", row[0], row[1], row[7]))
         .collect();
     assert_eq!(shown, ["a a a", "b a a", "c c a"]);
     let summary = place.summary("dedup in.jsonl --threshold 0.6 --components --dry-run");
@@ -324,7 +404,7 @@ fn a_plan_predicts_what_a_run_will_compare() {
     assert_eq!(forecast["sampled"], 300);
     let compared = forecast["compared"].as_array().unwrap();
     let sum = |name: &str| -> f64 { compared.iter().map(|it| it[name].as_f64().unwrap()).sum() };
-    let pairs = place.summary("pairs in.jsonl -o p.tsv");
+    let pairs = place.summary("pairs in.jsonl -o p.tsv --distinct");
     assert_eq!(
         sum("pairs") - sum("false_candidates"),
         pairs["pairs"].as_f64().unwrap()

@@ -339,12 +339,12 @@ fn texts_of_terms_that_weigh_nothing_match_what_is_equal() {
     assert_eq!(prints[..3], ["-", "-", "-"]);
     assert_eq!(prints[3], prints[4]);
     place.ok(&format!(
-        "pairs in.jsonl -o p.tsv {set} --method simhash --distance 0 --verify none"
+        "pairs in.jsonl -o p.tsv --distinct {set} --method simhash --distance 0 --verify none"
     ));
     let pairs = place.read("p.tsv");
     let pairs: Vec<_> = pairs.lines().skip(1).collect();
     // Of texts that are equal one stands for all.
-    assert_eq!(pairs, ["3\t4\t1"]);
+    assert_eq!(pairs, ["3\t4\t1\tin.jsonl\t4\tin.jsonl\t5"]);
     let compared = place.ok(&format!(
         "compare in.jsonl#0 in.jsonl#1 {set} --method simhash --verify none"
     ));

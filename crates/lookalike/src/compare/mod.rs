@@ -12,7 +12,7 @@ pub use steps::{Feature, Steps};
 
 use crate::arch::Cpu;
 use crate::error::{Error, Result};
-use crate::matching::{Corpus, Route, Texts, find_pairs};
+use crate::matching::{CopyPairs, Corpus, Route, Texts, find_pairs};
 use crate::plan::{Measure, Plan, Settings, Unit};
 use crate::recipe::Recipe;
 use crate::sketch::{
@@ -169,7 +169,7 @@ impl Pair<'_, '_> {
         let mut found = None;
         find_pairs(
             &corpus,
-            true,
+            CopyPairs::All,
             |pair| {
                 found = Some((pair.route, pair.similarity));
                 Ok::<_, crate::Error>(())

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Setup, TextName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::matching::{Corpus, Outcome, Pair, Route, Texts, find_pairs, find_verdicts};
+use crate::matching::{CopyPairs, Corpus, Outcome, Pair, Route, Texts, find_pairs, find_verdicts};
 use crate::sketches::Sketches;
 use crate::text::{Analysis, Scratch};
 use crate::types::{DocId, Similarity};
@@ -341,7 +341,11 @@ impl<'s> Walk<'s> {
             });
             Ok::<_, Error>(())
         };
-        find_pairs(&self.corpus(&AtHand(self)), false, visit, &|_| {})?;
+        let copies = match self.given {
+            0 => CopyPairs::None,
+            _ => CopyPairs::All,
+        };
+        find_pairs(&self.corpus(&AtHand(self)), copies, visit, &|_| {})?;
         Ok(())
     }
 
@@ -416,7 +420,7 @@ impl<'s> Walk<'s> {
             }
             Ok::<_, Error>(())
         };
-        find_pairs(&corpus, true, visit, &|_| {})?;
+        find_pairs(&corpus, CopyPairs::All, visit, &|_| {})?;
         for (document, matches) in matches {
             let name = self.documents[document.index()].name;
             verdicts.insert(name, Verdict::Removed(matches));

@@ -8,7 +8,7 @@ use lookalike_oracle::effort::choose;
 use super::gather::Limits;
 use super::settle::{Again, AtHand};
 use super::*;
-use crate::matching::{Corpus, find_pairs, find_verdicts};
+use crate::matching::{CopyPairs, Corpus, find_pairs, find_verdicts};
 use crate::plan::{Candidates, Method};
 use crate::text::{Analysis, Scratch};
 use crate::types::Threshold;
@@ -311,7 +311,11 @@ fn alone(setup: &Setup, documents: &[Held]) -> Found {
         found.pairs.insert((id(pair.a), id(pair.b)));
         Ok::<_, crate::Error>(())
     };
-    find_pairs(&corpus, false, visit, &|_| {}).unwrap();
+    let copies = match corpus.given {
+        0 => CopyPairs::None,
+        _ => CopyPairs::All,
+    };
+    find_pairs(&corpus, copies, visit, &|_| {}).unwrap();
     found
 }
 

@@ -9,7 +9,7 @@ use super::labelled::{Labelled, LabelledPair, MOST_PAIRS};
 use super::measure::Scorer;
 use crate::arch::Cpu;
 use crate::error::{Error, ErrorKind, Result};
-use crate::matching::{Corpus, Texts, decide_pairs, find_pairs};
+use crate::matching::{CopyPairs, Corpus, Texts, decide_pairs, find_pairs};
 use crate::plan::{Candidates, Measure, Method, Plan, Settings};
 use crate::recipe::Recipe;
 use crate::sketches::{Sketcher, Sketches};
@@ -263,7 +263,7 @@ impl<'a> Scored<'a> {
         self.with_corpus(plan, &sketches, |corpus| {
             find_pairs(
                 corpus,
-                true,
+                CopyPairs::All,
                 |pair| {
                     if groups[pair.a.index()] != groups[pair.b.index()] {
                         across.push((pair.a.min(pair.b), pair.a.max(pair.b)));

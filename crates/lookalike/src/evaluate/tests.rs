@@ -437,7 +437,7 @@ fn every_method_is_measured_on_pairs_and_on_groups() {
 #[test]
 fn the_method_is_what_a_run_finds() {
     use super::scored::Scored;
-    use crate::matching::{Corpus, find_pairs};
+    use crate::matching::{CopyPairs, Corpus, find_pairs};
     use crate::sketches::Sketcher;
     use crate::text::{Analyzer, Scratch};
 
@@ -484,7 +484,7 @@ fn the_method_is_what_a_run_finds() {
                 run.insert((pair.a, pair.b));
                 Ok::<_, crate::Error>(())
             };
-            find_pairs(&corpus, true, visit, &|_| {}).unwrap();
+            find_pairs(&corpus, CopyPairs::All, visit, &|_| {}).unwrap();
             for (pair, found) in scored.pairs.iter().zip(&found) {
                 let named = (pair.a.min(pair.b), pair.a.max(pair.b));
                 assert_eq!(found >> at & 1 == 1, run.contains(&named), "{pair:?}");

@@ -32,7 +32,7 @@ pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
 pub use survey::{ComparedPairs, Survey, Surveyed, survey};
 pub use walk::{
-    Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,
+    CopyPairs, Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,
 };
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::judge::{Judge, ROUTES, Route};
 use super::portions::Portions;
-use super::walk::{Corpus, Nodes, PairFinder, Seen, Walk};
+use super::walk::{CopyPairs, Corpus, Nodes, PairFinder, Seen, Walk};
 use crate::error::Result;
 
 /// Pairs of a route.
@@ -74,7 +74,8 @@ pub(super) fn survey_in(
 
 /// The share of all pairs that was gone through.
 fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
-    let mut finder = PairFinder::new(judge, corpus, Nodes::of_pairs(corpus, false))?;
+    let nodes = Nodes::of_pairs(corpus, CopyPairs::WithEarliest);
+    let mut finder = PairFinder::new(judge, corpus, nodes)?;
     let ends = finder.firsts();
     let mut start = 0;
     while start < ends && tally.pairs() < most {

@@ -285,18 +285,16 @@ impl Run {
 
     // The model.
 
+    /// Whether part and window let two documents match.
+    fn may_meet(&self, a: usize, b: usize) -> bool {
+        let of_one_part = self.parts.as_ref().is_none_or(|it| it[a] == it[b]);
+        let window = self.window.as_ref();
+        of_one_part && window.is_none_or(|(times, width)| (times[a] - times[b]).abs() <= *width)
+    }
+
     /// Whether x ~ y, and how.
     fn related(&self, a: usize, b: usize) -> Option<(f64, Route)> {
-        if self
-            .parts
-            .as_ref()
-            .is_some_and(|parts| parts[a] != parts[b])
-        {
-            return None;
-        }
-        if let Some((times, width)) = &self.window
-            && (times[a] - times[b]).abs() > *width
-        {
+        if !self.may_meet(a, b) {
             return None;
         }
         let (a, b) = (&self.documents[a], &self.documents[b]);
@@ -455,30 +453,45 @@ impl Run {
         removals
     }
 
-    /// Every pair, the earlier one first; and how many documents an equal one stands for.
-    fn model_pairs(&self, all: bool) -> (Vec<Found>, usize) {
+    /// Every pair that is listed, the earlier one first; and how many documents are copies.
+    fn model_pairs(&self, copies: CopyPairs) -> (Vec<Found>, usize) {
         let documents: Vec<usize> = (0..self.len()).map(|rank| self.document(rank)).collect();
-        let every_one = all || self.given > 0 || self.window.is_some();
-        let stands_alone = |rank: usize| {
-            every_one
-                || !(0..rank).any(|before| {
-                    let related = self.related(documents[before], documents[rank]);
-                    related.is_some_and(|(_, route)| route == Route::Exact)
-                })
+        let is_complete = match copies {
+            CopyPairs::All => true,
+            CopyPairs::WithEarliest => self.given > 0,
+            CopyPairs::None => false,
         };
-        let nodes: Vec<usize> = (0..self.len()).filter(|&rank| stands_alone(rank)).collect();
+        let is_copy = |a: usize, b: usize| {
+            let [a, b] = [a, b].map(|rank| &self.documents[documents[rank]].identity);
+            a == b && *a != Identity::Nothing
+        };
+        let is_within_reach = |a: usize, b: usize| {
+            let both_given = a.max(b) < self.given;
+            !both_given && self.may_meet(documents[a], documents[b])
+        };
+        // Whether an earlier document of the same text stands for this one towards another.
+        let has_earlier = |rank: usize, other: usize| {
+            (0..rank).any(|before| is_copy(before, rank) && is_within_reach(before, other))
+        };
         let mut pairs = Vec::new();
-        for (at, &a) in nodes.iter().enumerate() {
-            for &b in &nodes[at + 1..] {
+        for a in 0..self.len() {
+            for b in a + 1..self.len() {
                 let asked = self.given == 0 || a < self.given && b >= self.given;
+                let listed = is_complete
+                    || match is_copy(a, b) {
+                        true => copies == CopyPairs::WithEarliest && !has_earlier(a, b),
+                        false => !has_earlier(a, b) && !has_earlier(b, a),
+                    };
                 if let Some((similarity, route)) = self.related(documents[a], documents[b])
                     && asked
+                    && listed
                 {
                     pairs.push((documents[a], documents[b], similarity, route));
                 }
             }
         }
-        (pairs, self.len() - nodes.len())
+        let copies = (0..self.len()).filter(|&rank| !is_complete && has_earlier(rank, rank));
+        (pairs, copies.count())
     }
 
     /// The first document of every document's component, in the order read.
@@ -542,7 +555,12 @@ impl Run {
         found(&verdicts_in(portions, &self.corpus(sketches), &|_, _| {}).unwrap())
     }
 
-    fn pairs(&self, portions: Portions, sketches: &Sketches, all: bool) -> (Vec<Found>, usize) {
+    fn pairs(
+        &self,
+        portions: Portions,
+        sketches: &Sketches,
+        copies: CopyPairs,
+    ) -> (Vec<Found>, usize) {
         let mut pairs = Vec::new();
         let visit = |pair: Pair| {
             pairs.push((
@@ -553,8 +571,8 @@ impl Run {
             ));
             Ok::<_, Error>(())
         };
-        let represented = pairs_in(portions, &self.corpus(sketches), all, visit, &|_| {});
-        (pairs, represented.unwrap())
+        let copies = pairs_in(portions, &self.corpus(sketches), copies, visit, &|_| {});
+        (pairs, copies.unwrap())
     }
 
     fn components(&self, portions: Portions, sketches: &Sketches) -> Vec<usize> {
@@ -568,7 +586,7 @@ impl Run {
     fn check_all(&self, what: &str) {
         let verdicts = self.model_verdicts();
         self.check_laws(&verdicts, what);
-        let pairs = [false, true].map(|all| self.model_pairs(all));
+        let pairs = COPY_PAIRS.map(|copies| self.model_pairs(copies));
         let components = self.model_components();
         for (portions, feature_budget, stretch) in [
             (Portions::default(), 1 << 20, 64),
@@ -581,9 +599,9 @@ impl Run {
                 verdicts,
                 "verdicts of {what}"
             );
-            for all in [false, true] {
-                let found = self.pairs(portions, &sketches, all);
-                assert_eq!(found, pairs[usize::from(all)], "pairs of {what}");
+            for (copies, pairs) in COPY_PAIRS.into_iter().zip(&pairs) {
+                let found = self.pairs(portions, &sketches, copies);
+                assert_eq!(found, *pairs, "pairs of {what}, {copies:?}");
             }
             assert_eq!(
                 self.components(portions, &sketches),
@@ -615,6 +633,8 @@ impl Run {
         }
     }
 }
+
+const COPY_PAIRS: [CopyPairs; 3] = [CopyPairs::WithEarliest, CopyPairs::All, CopyPairs::None];
 
 /// How many names two ascending lists have in common.
 fn shared(mut a: &[usize], mut b: &[usize]) -> usize {
@@ -1019,11 +1039,15 @@ fn hot_groups_lose_no_pair() {
         ] {
             assert_eq!(run.verdicts(portions, &sketches), expected, "{settings:?}");
         }
-        let pairs = run.model_pairs(false);
+        let pairs = run.model_pairs(CopyPairs::WithEarliest);
         assert!(pairs.0.len() > 500, "{settings:?}: {}", pairs.0.len());
         for refining in [0.0, 1.0, f64::INFINITY] {
             let portions = Portions { refining, ..hot };
-            assert_eq!(run.pairs(portions, &sketches, false), pairs, "{settings:?}");
+            assert_eq!(
+                run.pairs(portions, &sketches, CopyPairs::WithEarliest),
+                pairs,
+                "{settings:?}"
+            );
         }
     }
 }
@@ -1052,7 +1076,10 @@ fn long_siblings_and_their_copies_are_the_model() {
     let run = Run::new(&ANALYZERS[0], settings, texts);
     let sizes = run.documents.iter().map(|it| it.features.len());
     assert!(sizes.min() > Some(1000));
-    let (expected, pairs) = (run.model_verdicts(), run.model_pairs(false));
+    let (expected, pairs) = (
+        run.model_verdicts(),
+        run.model_pairs(CopyPairs::WithEarliest),
+    );
     let equal = expected.iter().filter(|it| it.3 == Route::Exact).count();
     assert!(
         equal > count / 24 && expected.len() > equal + count / 5,
@@ -1073,7 +1100,11 @@ fn long_siblings_and_their_copies_are_the_model() {
                 ..portions
             };
             assert_eq!(run.verdicts(portions, &sketches), expected, "{keys}");
-            assert_eq!(run.pairs(portions, &sketches, false), pairs, "{keys}");
+            assert_eq!(
+                run.pairs(portions, &sketches, CopyPairs::WithEarliest),
+                pairs,
+                "{keys}"
+            );
         }
     }
 }
@@ -1188,7 +1219,7 @@ fn the_number_of_threads_does_not_count() {
                 };
                 (
                     run.verdicts(portions, &sketches),
-                    run.pairs(portions, &sketches, false),
+                    run.pairs(portions, &sketches, CopyPairs::WithEarliest),
                     run.components(portions, &sketches),
                 )
             })
@@ -1317,9 +1348,13 @@ fn one_bit_decides_at_the_distance() {
     for distance in [0, 1, 2, 3, 4, 10, 31, 62, 63] {
         let settings = settings(0.1, Method::SimHash, Measure::Sketch, distance);
         let run = Run::new(&ANALYZERS[0], settings, texts.clone());
-        let expected = run.model_pairs(false);
+        let expected = run.model_pairs(CopyPairs::WithEarliest);
         assert_eq!(
-            run.pairs(Portions::default(), &run.sketches(0, 100), false),
+            run.pairs(
+                Portions::default(),
+                &run.sketches(0, 100),
+                CopyPairs::WithEarliest
+            ),
             expected
         );
         found.push(expected.0.len());
@@ -1355,11 +1390,11 @@ fn the_join_finds_every_pair() {
         ]
         .concat();
         let run = Run::new(&ANALYZERS[0], settings, texts);
-        let pairs = run.model_pairs(false);
+        let pairs = run.model_pairs(CopyPairs::WithEarliest);
         assert!(pairs.0.len() > 10, "{threshold}: {}", pairs.0.len());
         for portions in [Portions::default(), SMALL] {
             assert_eq!(
-                run.pairs(portions, &run.sketches(0, 50), false),
+                run.pairs(portions, &run.sketches(0, 50), CopyPairs::WithEarliest),
                 pairs,
                 "{threshold}"
             );
@@ -1385,7 +1420,11 @@ fn the_bands_reach_the_recall_that_the_plan_predicts() {
         }
         let pairs = texts.len() / 2;
         let run = Run::without_model(&ANALYZERS[0], settings, texts);
-        let (found, _) = run.pairs(Portions::default(), &run.sketches(0, 500), false);
+        let (found, _) = run.pairs(
+            Portions::default(),
+            &run.sketches(0, 500),
+            CopyPairs::WithEarliest,
+        );
         assert!(found.iter().all(|&(a, b, ..)| a % 2 == 0 && b == a + 1));
         let recall = found.len() as f64 / pairs as f64;
         let predicted = run.plan.bands().unwrap().recall(threshold);
@@ -1453,6 +1492,34 @@ fn a_window_parts_equal_texts() {
     run.check_all("window");
 }
 
+/// By hand: the third is out of the first's reach, so the fourth is paired with the third; without the
+/// window all are paired with the first.
+#[test]
+fn each_copy_is_paired_with_the_earliest_within_reach() {
+    let mut texts = vec!["the same text".to_owned(); 4];
+    texts.extend(["the same text again".to_owned(), "the same text".to_owned()]);
+    let settings = settings(0.6, Method::Join, Measure::Jaccard, 3);
+    let mut run = Run::new(&ANALYZERS[0], settings, texts);
+    let listed = |run: &Run, copies| -> Vec<(usize, usize)> {
+        let sketches = run.sketches(0, 9);
+        let (pairs, _) = run.pairs(Portions::default(), &sketches, copies);
+        pairs.into_iter().map(|(a, b, ..)| (a, b)).collect()
+    };
+    assert_eq!(
+        listed(&run, CopyPairs::WithEarliest),
+        [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]
+    );
+    assert_eq!(listed(&run, CopyPairs::None), [(0, 4)]);
+    assert_eq!(listed(&run, CopyPairs::All).len(), 15);
+    run.window = Some((vec![0.0, 2.0, 2.5, 4.5, 4.0, 9.0], 2.0));
+    assert_eq!(
+        listed(&run, CopyPairs::WithEarliest),
+        [(0, 1), (1, 2), (1, 4), (2, 3)]
+    );
+    assert_eq!(listed(&run, CopyPairs::None), [(1, 4)]);
+    run.check_all("copies in a window");
+}
+
 #[test]
 fn a_million_equal_texts_take_no_time() {
     let run = Run::new(
@@ -1473,6 +1540,15 @@ fn a_million_equal_texts_take_no_time() {
             .iter()
             .all(|removal| removal.kept.with == DocId(0))
     );
+    let mut listed = 0;
+    let take = |pair: Pair| {
+        listed += 1;
+        assert_eq!((pair.a, pair.b), (DocId(0), DocId(listed)));
+        Ok::<_, Error>(())
+    };
+    let copies = CopyPairs::WithEarliest;
+    let found = find_pairs(&run.corpus(&sketches), copies, take, &|_| {}).unwrap();
+    assert_eq!((found, listed), ((1 << 20) - 1, (1 << 20) - 1));
 }
 
 #[test]
@@ -1489,7 +1565,7 @@ fn progress_is_told_up_to_the_end() {
     assert_eq!(last.swap(0, Ordering::Relaxed), 300);
     find_pairs(
         &run.corpus(&sketches),
-        false,
+        CopyPairs::All,
         |_| Ok::<_, Error>(()),
         &progress,
     )
@@ -1520,7 +1596,8 @@ fn a_text_that_cannot_be_had_again_ends_the_run() {
         (error.kind(), error.to_string()),
         (ErrorKind::Text, "the file is gone".into())
     );
-    let error = find_pairs(&corpus, false, |_| Ok::<_, Error>(()), &|_| {}).unwrap_err();
+    let all = CopyPairs::All;
+    let error = find_pairs(&corpus, all, |_| Ok::<_, Error>(()), &|_| {}).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Text);
     // Kept features need no text.
     let sketches = run.sketches(1 << 10, 10);
@@ -1544,6 +1621,7 @@ fn a_caller_can_end_the_search_for_pairs() {
         seen += 1;
         Err(Error::setting("enough"))
     };
-    let error = find_pairs(&run.corpus(&sketches), false, stop, &|_| {}).unwrap_err();
+    let all = CopyPairs::All;
+    let error = find_pairs(&run.corpus(&sketches), all, stop, &|_| {}).unwrap_err();
     assert_eq!((seen, error.to_string()), (1, "enough".into()));
 }

@@ -194,8 +194,8 @@ impl Nodes {
     }
 
     /// Of the documents whose pairs are looked for.
-    pub(super) fn of_pairs(corpus: &Corpus<'_>, all: bool) -> Self {
-        if all || corpus.given > 0 {
+    pub(super) fn of_pairs(corpus: &Corpus<'_>, copies: CopyPairs) -> Self {
+        if copies == CopyPairs::All || corpus.given > 0 {
             Self::apart(corpus)
         } else {
             Self::new(corpus)
@@ -759,12 +759,39 @@ impl Seen {
     }
 }
 
-/// Finds every pair that matches, ordered by the earlier document, then the later one, in the total
-/// order.
+/// Which pairs are listed of documents whose texts are equal after normalisation.
 ///
-/// With `all`, every document takes part; otherwise of equal texts only the first, unless there is
-/// a window. Where some documents are given, pairs are of a given one and another, and all take
-/// part. Returns how many documents are represented by an equal one.
+/// Two documents are within reach of each other if part and window let them match and not both are
+/// given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CopyPairs {
+    /// Each copy with the earliest document of its text within its reach. A pair of different texts
+    /// names of each the earliest document within reach of the other. Where some documents are
+    /// given, this is [`All`](Self::All), because copies that are both given, or both not, are not
+    /// paired with each other.
+    #[default]
+    WithEarliest,
+    /// Every combination.
+    All,
+    /// None; pairs of different texts are those of [`WithEarliest`](Self::WithEarliest), also where
+    /// some documents are given.
+    None,
+}
+
+impl CopyPairs {
+    fn of_corpus(self, corpus: &Corpus<'_>) -> Self {
+        match self {
+            Self::WithEarliest if corpus.given > 0 => Self::All,
+            other => other,
+        }
+    }
+}
+
+/// Finds every pair that matches, ordered by the earlier document, then the later one, in the total
+/// order. Where some documents are given, pairs are of a given one and another.
+///
+/// Returns how many documents are a copy of an earlier one within reach, or 0 where every
+/// combination is listed.
 ///
 /// Calls `progress` with the number of documents done.
 ///
@@ -772,22 +799,25 @@ impl Seen {
 /// If what a document is compared by cannot be had again, or `visit` fails.
 pub fn find_pairs<E: From<Error>>(
     corpus: &Corpus<'_>,
-    all: bool,
+    copies: CopyPairs,
     visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    pairs_in(Portions::default(), corpus, all, visit, progress)
+    pairs_in(Portions::default(), corpus, copies, visit, progress)
 }
 
 pub(super) fn pairs_in<E: From<Error>>(
     portions: Portions,
     corpus: &Corpus<'_>,
-    all: bool,
+    copies: CopyPairs,
     mut visit: impl FnMut(Pair) -> Result<(), E>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<usize, E> {
-    let nodes = Nodes::of_pairs(corpus, all);
-    let mut finder = PairFinder::new(Judge::new(corpus, portions), corpus, nodes)?;
+    let copies = copies.of_corpus(corpus);
+    let nodes = Nodes::of_pairs(corpus, copies);
+    let chains = CopyChains::of_pairs(corpus, &nodes, copies);
+    let finder = PairFinder::new(Judge::new(corpus, portions), corpus, nodes)?;
+    let mut finder = PairFinder { chains, ..finder };
     let ends = finder.firsts();
     progress(0);
     let mut start = 0;
@@ -802,13 +832,57 @@ pub(super) fn pairs_in<E: From<Error>>(
         finder.learn()?;
         progress(start);
     }
-    Ok(finder.equal())
+    Ok(finder.count_copies())
+}
+
+/// How documents lead to those of the same text, by what is listed of these.
+pub(super) enum CopyChains {
+    /// Every document stands for itself.
+    Unused,
+    /// A text is one node: its first document leads to the next one, and so on; the last one leads to
+    /// itself.
+    Next(Vec<Rank>),
+    /// A text is one node, and its copies are not listed.
+    Hidden,
+    /// Every document leads to the one before it, and the first to itself.
+    Previous { of: Vec<Rank>, lists_copies: bool },
+}
+
+impl CopyChains {
+    pub(super) fn of_pairs(corpus: &Corpus<'_>, nodes: &Nodes, copies: CopyPairs) -> Self {
+        match (copies, nodes.together()) {
+            (CopyPairs::All, _) => Self::Unused,
+            (CopyPairs::None, true) => Self::Hidden,
+            (CopyPairs::WithEarliest, true) => {
+                Self::Next(link_copies(corpus, |links, before, rank| {
+                    links[before as usize] = rank;
+                }))
+            }
+            (_, false) => Self::Previous {
+                of: link_copies(corpus, |links, before, rank| links[rank as usize] = before),
+                lists_copies: copies == CopyPairs::WithEarliest,
+            },
+        }
+    }
+}
+
+/// Every document with a link to itself, where `link` is called for each two that follow one another
+/// among the documents of a text.
+fn link_copies(corpus: &Corpus<'_>, link: impl Fn(&mut [Rank], Rank, Rank)) -> Vec<Rank> {
+    let mut links: Vec<Rank> = (0..corpus.len() as Rank).collect();
+    let mut latest = links.clone();
+    keys::equal_texts(corpus, |rank, earliest| {
+        let before = std::mem::replace(&mut latest[earliest as usize], rank);
+        link(&mut links, before, rank);
+    });
+    links
 }
 
 pub(super) struct PairFinder<'a> {
     corpus: &'a Corpus<'a>,
     judge: Judge<'a>,
     nodes: Nodes,
+    chains: CopyChains,
     groups: Groups,
     reach: Reach<'a>,
     /// As many seats as the largest crowd has.
@@ -823,6 +897,7 @@ impl<'a> PairFinder<'a> {
         Ok(Self {
             corpus,
             nodes,
+            chains: CopyChains::Unused,
             groups,
             reach: Reach::of(corpus),
             seats: (0..sizes.max().unwrap_or(0) as u32).collect(),
@@ -844,10 +919,60 @@ impl<'a> PairFinder<'a> {
         }
     }
 
-    /// How many documents are represented by an equal one.
-    fn equal(&self) -> usize {
+    /// How many documents are copies of an earlier one within reach.
+    fn count_copies(&self) -> usize {
         let ranks = 0..self.corpus.len() as Rank;
-        ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
+        match &self.chains {
+            CopyChains::Unused => 0,
+            CopyChains::Next(_) | CopyChains::Hidden => {
+                ranks.filter(|&rank| !self.nodes.is_first(rank)).count()
+            }
+            CopyChains::Previous { of, .. } => {
+                let is_copy = |&rank: &Rank| !self.is_earliest_within_reach(of, rank, rank);
+                ranks.filter(is_copy).count()
+            }
+        }
+    }
+
+    /// Whether no document before this one, of the same text, is within reach of another document.
+    fn is_earliest_within_reach(&self, previous: &[Rank], rank: Rank, other: Rank) -> bool {
+        let mut at = rank;
+        loop {
+            let before = previous[at as usize];
+            if before == at {
+                return true;
+            }
+            let (a, b) = (self.corpus.document(before), self.corpus.document(other));
+            if self.corpus.may_pair(a, b) {
+                return false;
+            }
+            // In the order of time, those before are still farther away.
+            if self.reach.window.is_some() {
+                return true;
+            }
+            at = before;
+        }
+    }
+
+    /// Whether the pair of a document and a later one is listed, by what is listed of copies.
+    fn is_listed(&self, rank: Rank, other: Rank, route: Route) -> bool {
+        let CopyChains::Previous { of, lists_copies } = &self.chains else {
+            return true;
+        };
+        let is_copy = route == Route::Exact;
+        (*lists_copies || !is_copy)
+            && self.is_earliest_within_reach(of, rank, other)
+            && (is_copy || self.is_earliest_within_reach(of, other, rank))
+    }
+
+    /// The copies of a document that are listed with it and that its groups do not have, ascending.
+    fn later_copies(&self, rank: Rank) -> impl Iterator<Item = Rank> {
+        let next = match &self.chains {
+            CopyChains::Next(next) if self.nodes.is_first(rank) => Some(next),
+            _ => None,
+        };
+        let follow = move |&at: &Rank| next.map(|next| next[at as usize]).filter(|&it| it != at);
+        std::iter::successors(Some(rank), follow).skip(1)
     }
 
     /// Those of ascending ranks that come after a document and are within its reach, where given
@@ -898,8 +1023,11 @@ impl<'a> PairFinder<'a> {
         let mut others = Vec::new();
         for &other in seen.met() {
             let route = self.judge.candidates(rank, other);
-            others.extend(route.map(|route| (other, route)));
+            let listed = route.filter(|&route| self.is_listed(rank, other, route));
+            others.extend(listed.map(|route| (other, route)));
         }
+        let copies = self.later_copies(rank);
+        others.extend(copies.map(|other| (other, Route::Exact)));
         others.sort_unstable_by_key(|&(other, _)| other);
         others
     }

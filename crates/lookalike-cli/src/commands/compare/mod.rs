@@ -12,7 +12,9 @@ use anyhow::{Result, anyhow, bail};
 use lookalike::compare::Comparison;
 use lookalike_batch::source::{Format, ReadOptions};
 
-use super::documents::{Found, lock, look_up, unless_known, visit_rows};
+use super::documents::{
+    Description, Found, Matches, lock, look_up, parse_place, unless_known, visit_rows,
+};
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::comparison::{Case, Side};
@@ -79,7 +81,7 @@ fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<S
     let found = if Path::new(named).exists() {
         only_document(named, args, options)?
     } else {
-        document_by_id(named, args, options)?
+        named_document(named, args, options)?
     };
     Ok(Side {
         place: found.place(),
@@ -118,41 +120,60 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     match <[Found; 1]>::try_from(found) {
         Ok([found]) => Ok(found),
         Err(found) if found.is_empty() => bail!("{path} has no document"),
-        Err(_) => bail!("{path} has several documents: say which one with {path}#ID"),
+        Err(_) => bail!("{path} has several documents: say which one with {path}#ID or {path}:ROW"),
     }
 }
 
-/// The document that FILE#ID names. Both parts may have a `#` in them: the shortest name of a file
-/// that exists counts.
-fn document_by_id(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
+/// The document that FILE#ID or FILE:ROW names. Both parts may have a `#` in them: the shortest name of
+/// a file that exists counts.
+fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
     let place = named.match_indices('#').map(|(at, _)| at);
     let file = place
         .map(|at| (&named[..at], &named[at + 1..]))
         .find(|(file, _)| Path::new(file).exists());
-    let Some((file, wanted)) = file else {
-        bail!(
-            "there is no file {}: give FILE, FILE#ID or, with --literal, the text itself",
+    if let Some((file, wanted)) = file {
+        let is_wanted = |id: &str, _: &str, _: u64| id == wanted;
+        return match document_of(file, args, options, &is_wanted)?.into_only(wanted)? {
+            Some(found) => Ok(found),
+            None => bail!(
+                "{file} has no document with the id '{}': check --id, or take row numbers with \
+                 --id-row",
+                visible(wanted)
+            ),
+        };
+    }
+    match parse_place(named).filter(|(file, _)| Path::new(file).exists()) {
+        Some((file, wanted)) => {
+            let is_wanted = |_: &str, _: &str, row: u64| row == wanted;
+            let found = document_of(file, args, options, &is_wanted)?.into_first();
+            found.ok_or_else(|| anyhow!("{file} has no document in row {wanted}"))
+        }
+        None => bail!(
+            "there is no file {}: give FILE, FILE#ID, FILE:ROW or, with --literal, the text itself",
             visible(named)
-        );
-    };
+        ),
+    }
+}
+
+/// The documents of a file that fit a description.
+fn document_of(
+    file: &str,
+    args: &CompareArgs,
+    options: &ReadOptions,
+    is_wanted: Description<'_>,
+) -> Result<Matches> {
     let options = ReadOptions {
         format: options
             .format
             .or_else(|| unless_known(Path::new(file), Format::Text)),
         ..options.clone()
     };
-    let is_wanted = |id: &str| id == wanted;
+    let paths = [PathBuf::from(file)];
     let found = look_up(
-        &[PathBuf::from(file)],
+        &paths,
         &options,
         settings::threads(args.threads),
-        &[&is_wanted],
+        &[is_wanted],
     )?;
-    match found.into_iter().flatten().next() {
-        Some(found) => Ok(found),
-        None => bail!(
-            "{file} has no document with the id '{}': check --id, or take row numbers with --id-row",
-            visible(wanted)
-        ),
-    }
+    Ok(found.into_iter().next().unwrap_or_default())
 }

@@ -51,6 +51,10 @@ pub(crate) fn truth(truth: &Truth) -> String {
         let rows = plural(truth.repeated, "row repeats", "rows repeat");
         let _ = write!(text, "; {rows} a pair, which counts once");
     }
+    if truth.contradictory > 0 {
+        let pairs = plural(truth.contradictory, "pair has", "pairs have");
+        let _ = write!(text, "; {pairs} contradictory labels (--contradictory)");
+    }
     text.push('\n');
     text
 }
