@@ -934,6 +934,10 @@ impl<'a> PairFinder<'a> {
         }
     }
 
+    fn is_given(&self, rank: Rank) -> bool {
+        (rank as usize) < self.corpus.given
+    }
+
     /// Whether no document before this one, of the same text, is within reach of another document.
     fn is_earliest_within_reach(&self, previous: &[Rank], rank: Rank, other: Rank) -> bool {
         let mut at = rank;
@@ -942,8 +946,8 @@ impl<'a> PairFinder<'a> {
             if before == at {
                 return true;
             }
-            let (a, b) = (self.corpus.document(before), self.corpus.document(other));
-            if self.corpus.may_pair(a, b) {
+            let both_given = self.is_given(before) && self.is_given(other);
+            if !both_given && self.corpus.may_meet(before, other) {
                 return false;
             }
             // In the order of time, those before are still farther away.
