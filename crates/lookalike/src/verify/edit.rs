@@ -8,12 +8,17 @@
 //! 64 cells of a column at a time in one machine word (Myers 1999 and Hyyrö 2003 for Levenshtein,
 //! Crochemore et al. 2001 and Hyyrö 2004 for Indel), in strips of 64 rows that hand the differences
 //! along their lower edge to the next one. Only cells through which a path within the limit may lead
-//! are visited (Ukkonen 1985), and the limit grows by doubling, so that near texts cost what they
-//! differ by.
+//! are visited (Ukkonen 1985), and the limit grows fourfold from round to round, so that near texts cost
+//! what they differ by. Once it is wide, symbols are numbered, so that a column costs no search, and
+//! Indel has four words of rows in a strip, because their steps overlap in the processor.
 //!
-//! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of some
-//! four nanoseconds; memory of one byte a symbol of the longer one. More than [`MOST_STEPS`] are
-//! refused.
+//! Before that, the symbols of long texts are counted: those that one text has more often than the other
+//! bound the distance from below, in linear time. Texts in scripts of many characters, and texts by
+//! words, seldom pass this bound unless they are near.
+//!
+//! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of two to
+//! four nanoseconds; memory of one byte a symbol of the longer one, and up to 72 more for texts of up to
+//! 2^18 symbols. More than [`MOST_STEPS`] are refused.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -124,7 +129,22 @@ trait Cells: Copy {
     /// The largest distance of sequences of these lengths.
     fn farthest(less: usize, more: usize) -> usize;
 
+    /// The fewest edits between two sequences of which each has so many symbols that the other one has
+    /// not.
+    fn least_edits(surplus: [usize; 2]) -> usize;
+
     const NAME: &'static str;
+
+    /// Words of rows in a tall strip.
+    const WORDS: usize;
+
+    /// [`in_tall_strips`] with so many words.
+    fn in_tall_strips(
+        numbered: &Numbered,
+        most: usize,
+        table: &mut [u64],
+        steps: &mut Steps,
+    ) -> Result<Option<usize>>;
 }
 
 #[derive(Clone, Copy)]
@@ -139,6 +159,17 @@ impl Cells for Levenshtein {
         falls: 0,
     };
     const NAME: &'static str = "Levenshtein";
+
+    const WORDS: usize = 1;
+
+    fn in_tall_strips(
+        numbered: &Numbered,
+        most: usize,
+        table: &mut [u64],
+        steps: &mut Steps,
+    ) -> Result<Option<usize>> {
+        in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
+    }
 
     #[inline(always)]
     fn step(&mut self, equal: u64, above: i8, last: usize) -> i8 {
@@ -160,6 +191,11 @@ impl Cells for Levenshtein {
     fn farthest(_: usize, more: usize) -> usize {
         more
     }
+
+    /// A substitution takes away one on either side.
+    fn least_edits(surplus: [usize; 2]) -> usize {
+        surplus[0].max(surplus[1])
+    }
 }
 
 /// Differences are 1 or −1: where a cell is not one more than the one above, it is one less, and
@@ -172,6 +208,17 @@ struct Indel {
 impl Cells for Indel {
     const BORDER: Self = Self { rises: u64::MAX };
     const NAME: &'static str = "Indel";
+
+    const WORDS: usize = 4;
+
+    fn in_tall_strips(
+        numbered: &Numbered,
+        most: usize,
+        table: &mut [u64],
+        steps: &mut Steps,
+    ) -> Result<Option<usize>> {
+        in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
+    }
 
     /// A carry is a common subsequence that becomes longer by this column; rows behind the last one
     /// are equal to nothing and pass it on.
@@ -187,7 +234,21 @@ impl Cells for Indel {
     fn farthest(less: usize, more: usize) -> usize {
         less + more
     }
+
+    fn least_edits(surplus: [usize; 2]) -> usize {
+        surplus[0] + surplus[1]
+    }
 }
+
+/// From this limit on, symbols are numbered once, so that no strip has to look for them; below, that
+/// costs more than it saves.
+const WIDE: usize = 8 * ROWS;
+
+/// Longer texts are not numbered, which takes up to 72 bytes a symbol.
+const NUMBERED: usize = 1 << 18;
+
+/// The limit grows so many times from round to round.
+const GROWTH: usize = 4;
 
 /// Which rows of a strip have a symbol.
 struct Masks<S> {
@@ -226,6 +287,72 @@ impl<S: Symbol> Masks<S> {
     }
 }
 
+/// Two sequences by the numbers of their symbols: 0 is whatever the first one does not have.
+struct Numbered {
+    less: Vec<u32>,
+    more: Vec<u32>,
+    symbols: usize,
+}
+
+impl Numbered {
+    fn new<S: Symbol>(less: &[S], more: &[S]) -> Self {
+        let bits = (2 * less.len()).next_power_of_two().ilog2().max(6);
+        let mask = (1usize << bits) - 1;
+        // At most half full, so that a search ends.
+        let mut table: Vec<(S, u32)> = vec![(S::default(), 0); mask + 1];
+        let mut symbols = 1;
+        let place = |table: &[(S, u32)], symbol: S| {
+            let mut at = symbol.spread(bits) as usize;
+            while table[at].1 != 0 && table[at].0 != symbol {
+                at = (at + 1) & mask;
+            }
+            at
+        };
+        let mut number = |&symbol: &S| {
+            let at = place(&table, symbol);
+            if table[at].1 == 0 {
+                table[at] = (symbol, symbols);
+                symbols += 1;
+            }
+            table[at].1
+        };
+        let less = less.iter().map(&mut number).collect();
+        let more = more
+            .iter()
+            .map(|&symbol| table[place(&table, symbol)].1)
+            .collect();
+        Self {
+            less,
+            more,
+            symbols: symbols as usize,
+        }
+    }
+}
+
+/// Shorter texts, and those that may differ by fewer edits, are not counted: their cells cost as little.
+const COUNTED: usize = 4 * ROWS;
+
+/// Whether the counts of symbols show that two sequences are more than `most` edits apart.
+fn are_apart_by_counts<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> bool {
+    less.len() >= COUNTED
+        && most >= COUNTED
+        && most < C::farthest(less.len(), more.len())
+        && C::least_edits(surplus(less, more)) > most
+}
+
+/// How many symbols each of two sequences has that the other one has not, at least. They are counted by
+/// their hashes: symbols that fall together hide differences and never add any.
+fn surplus<S: Symbol>(a: &[S], b: &[S]) -> [usize; 2] {
+    /// Buckets of 16 KiB, which the first cache holds.
+    const BITS: u32 = 12;
+    let mut counts = vec![0i32; 1 << BITS];
+    let bucket = |symbol: &S| symbol.spread(BITS) as usize;
+    a.iter().for_each(|symbol| counts[bucket(symbol)] += 1);
+    b.iter().for_each(|symbol| counts[bucket(symbol)] -= 1);
+    let sum = |sign: i32| -> usize { counts.iter().map(|&it| (sign * it).max(0) as usize).sum() };
+    [sum(1), sum(-1)]
+}
+
 /// Two sequences without what they have in common at the head and the tail.
 fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
@@ -252,16 +379,33 @@ fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option
         steps.take(more.len())?;
         return Ok(in_one_strip::<C, S>(less, more, most));
     }
+    if are_apart_by_counts::<C, S>(less, more, most) {
+        return Ok(None);
+    }
     let mut steps = Steps::of::<C>(less.len(), more.len());
     let most = most.min(C::farthest(less.len(), more.len()));
     let mut limit = more.len() - less.len() + ROWS;
+    let mut numbered = None;
     loop {
-        let within = limit.min(most);
-        let found = in_strips::<C, S>(less, more, within, &mut steps)?;
+        let is_wide = limit >= WIDE && more.len() <= NUMBERED;
+        let within = match is_wide && limit > most / 2 {
+            true => most,
+            false => limit.min(most),
+        };
+        let found = if is_wide && within >= WIDE {
+            let (numbered, table) = numbered.get_or_insert_with(|| {
+                let numbered = Numbered::new(less, more);
+                let table = vec![0; numbered.symbols * C::WORDS];
+                (numbered, table)
+            });
+            C::in_tall_strips(numbered, within, table, &mut steps)?
+        } else {
+            in_strips::<C, S>(less, more, within, &mut steps)?
+        };
         if found.is_some() || within == most {
             return Ok(found);
         }
-        limit = limit.saturating_mul(2);
+        limit = limit.saturating_mul(GROWTH);
     }
 }
 
@@ -363,6 +507,77 @@ fn in_strips<C: Cells, S: Symbol>(
         (first, corner) = (column, value);
         for column in column..end {
             value = advance(column, value);
+        }
+        if rows_left == 0 {
+            return Ok((value <= most).then_some(value));
+        }
+    }
+    Ok(None)
+}
+
+/// The same with symbols that are numbered, in strips of `W` words of rows. `table` holds the rows of
+/// every symbol in the strip, all 0 before and after.
+fn in_tall_strips<C: Cells, const W: usize>(
+    numbered: &Numbered,
+    most: usize,
+    table: &mut [u64],
+    steps: &mut Steps,
+) -> Result<Option<usize>> {
+    let Numbered { less, more, .. } = numbered;
+    let longer = more.len() - less.len();
+    let aside = (most - longer) / 2;
+    let mut edge = vec![1i8; more.len()];
+    let (mut first, mut corner) = (0, 0);
+    let mut bottom = 0;
+    for strip in less.chunks(W * ROWS) {
+        bottom += strip.len();
+        let rows_left = less.len() - bottom;
+        let end = more.len().min(bottom + longer + aside);
+        steps.take(strip.len().div_ceil(ROWS) * (end - first))?;
+        let may_lead =
+            |column: usize, value: usize| value + rows_left.abs_diff(more.len() - column) <= most;
+        for (row, &symbol) in strip.iter().enumerate() {
+            table[symbol as usize * W + row / ROWS] |= 1 << (row % ROWS);
+        }
+        let mut cells = [C::BORDER; W];
+        let mut value = corner + strip.len();
+        let mut column = first;
+        let (full, last) = ((strip.len() - 1) / ROWS, (strip.len() - 1) % ROWS);
+        let mut advance = |column: usize, value: usize| {
+            let at = more[column] as usize * W;
+            let rows = &table[at..at + W];
+            let mut below = edge[column];
+            if W == 1 {
+                below = cells[0].step(rows[0], below, last);
+            } else {
+                for (word, (cells, &rows)) in cells.iter_mut().zip(rows).enumerate() {
+                    if word < full {
+                        below = cells.step(rows, below, ROWS - 1);
+                    } else if word == full {
+                        below = cells.step(rows, below, last);
+                    }
+                }
+            }
+            edge[column] = below;
+            value.wrapping_add_signed(isize::from(below))
+        };
+        let mut leads = may_lead(column, value);
+        while !leads && column < end {
+            value = advance(column, value);
+            column += 1;
+            leads = may_lead(column, value);
+        }
+        (first, corner) = (column, value);
+        if leads {
+            for column in column..end {
+                value = advance(column, value);
+            }
+        }
+        for &symbol in strip {
+            table[symbol as usize * W..][..W].fill(0);
+        }
+        if !leads {
+            return Ok(None);
         }
         if rows_left == 0 {
             return Ok((value <= most).then_some(value));
@@ -528,7 +743,72 @@ mod tests {
         assert_eq!(levenshtein(&a, &b, 60_000).unwrap(), found);
     }
 
+    /// Pages of one template with content of their own: counts bound the distance from below, and often
+    /// end the comparison there.
+    #[test]
+    fn counts_never_promise_too_much() {
+        let mut rejected = 0;
+        for (alphabet, seed) in [(4, 1), (30, 2), (3000, 3)] {
+            for own in [200, 700, 1500] {
+                let template = random(2000 - own, alphabet, seed);
+                let page = |seed: u64| {
+                    let (head, tail) = template.split_at(template.len() / 2);
+                    [head, &random(own, alphabet, seed), tail].concat()
+                };
+                let (a, b) = (page(70 * seed), page(70 * seed + 1));
+                let (edits, indels) = (plain(&a, &b, 1), plain(&a, &b, 2));
+                let surplus = surplus(&a, &b);
+                assert!(Levenshtein::least_edits(surplus) <= edits);
+                assert!(Indel::least_edits(surplus) <= indels);
+                for most in [COUNTED - 1, COUNTED, 400, 600] {
+                    let apart = are_apart_by_counts::<Levenshtein, _>(&a, &b, most);
+                    rejected += u32::from(apart);
+                    assert!(!apart || edits > most, "{alphabet} {own} {most}");
+                }
+                check(&a, &b);
+            }
+        }
+        assert!(rejected > 2, "{rejected}");
+    }
+
     proptest! {
+        #[test]
+        fn symbols_of_any_two_are_no_more_than_edits(
+            a in proptest::collection::vec(0u64..9, 0..60),
+            b in proptest::collection::vec(0u64..9, 0..60),
+        ) {
+            let surplus = surplus(&a, &b);
+            prop_assert!(Levenshtein::least_edits(surplus) <= plain(&a, &b, 1));
+            prop_assert!(Indel::least_edits(surplus) <= plain(&a, &b, 2));
+        }
+
+        #[test]
+        fn tall_strips_are_the_textbook(
+            a in proptest::collection::vec(0u64..5, 1..700),
+            b in proptest::collection::vec(0u64..5, 1..700),
+            slack in 0usize..100,
+        ) {
+            let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+            let numbered = Numbered::new(&less, &more);
+            let expected = [plain(&less, &more, 1), plain(&less, &more, 2)];
+            for (at, words) in [(0, Levenshtein::WORDS), (1, Indel::WORDS)] {
+                for most in [expected[at] + slack, expected[at].saturating_sub(1 + slack)] {
+                    if most < more.len() - less.len() {
+                        continue;
+                    }
+                    let mut steps = Steps::of::<Indel>(less.len(), more.len());
+                    let mut table = vec![0; numbered.symbols * words];
+                    let found = match at {
+                        0 => Levenshtein::in_tall_strips(&numbered, most, &mut table, &mut steps),
+                        _ => Indel::in_tall_strips(&numbered, most, &mut table, &mut steps),
+                    };
+                    let within = (expected[at] <= most).then_some(expected[at]);
+                    prop_assert_eq!(found.unwrap(), within);
+                    prop_assert!(table.iter().all(|&rows| rows == 0));
+                }
+            }
+        }
+
         #[test]
         fn any_two_are_the_textbook(
             a in proptest::collection::vec(0u64..5, 0..150),
