@@ -708,4 +708,58 @@ mod tests {
         let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(digits, expected.concat());
     }
+
+    /// The same of what deletions and compaction leave.
+    #[test]
+    fn what_is_left_of_a_row_is_what_it_was() {
+        let slot = Slot {
+            section: 7,
+            index: 8,
+        };
+        let removal = Some(Removal {
+            at: Time(3),
+            bytes: 4,
+        });
+        let deleted = |removal| Row::Deleted {
+            number: 1,
+            seq: 2,
+            slot: None,
+            removal,
+        };
+        let number = |value: u64| format!("{value:02x}00000000000000");
+        let place = format!("{}08000000", number(7));
+        for (row, expected) in [
+            (deleted(None), format!("03{}{}00", number(1), number(2))),
+            (
+                deleted(removal),
+                format!("04{}{}00{}04000000", number(1), number(2), number(3)),
+            ),
+            (
+                Row::Erased { rows: 9, kept: 5 },
+                format!("05{}05000000", number(9)),
+            ),
+            (
+                Row::ErasedMove {
+                    from: 1,
+                    from_slot: slot,
+                    seq: 2,
+                },
+                format!("06{}{place}{}", number(1), number(2)),
+            ),
+            (
+                Row::ErasedDuplicate {
+                    seq: 1,
+                    slot,
+                    previous: 2,
+                },
+                format!("07{}{place}{}", number(1), number(2)),
+            ),
+        ] {
+            let mut bytes = Vec::new();
+            row.encode(&mut bytes);
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(digits, expected);
+            assert_eq!(Row::decode(&bytes), Some(row));
+        }
+    }
 }

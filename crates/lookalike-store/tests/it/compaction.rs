@@ -214,7 +214,7 @@ pub(crate) fn run_compacting(
     let mut compacted = 0;
     while next.get() < script.calls.len() {
         call();
-        if next.get() % every == 0 {
+        if next.get().is_multiple_of(every) {
             compacted += collection.compact(&mut call).unwrap();
         }
     }
