@@ -24,7 +24,7 @@ pub(crate) fn check(bytes: &[u8]) {
         0 => manifest(rest),
         1..4 => {
             let sum = lookalike::value_hash(rest);
-            let first = format!("lookalike-library 2 {sum:016x}\n");
+            let first = format!("lookalike-library 3 {sum:016x}\n");
             manifest(&[first.as_bytes(), rest].concat());
         }
         _ => changed(usize::from(choice), rest),
@@ -75,6 +75,7 @@ fn sample() -> &'static Sample {
             plan: "auto".into(),
             memory: None,
             texts: true,
+            distance_only: false,
             replace: false,
         };
         let inputs = [rows.clone()];

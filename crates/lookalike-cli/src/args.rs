@@ -771,7 +771,8 @@ pub(crate) struct IdfArgs {
 /// Make and keep a library of fingerprints, to be searched
 ///
 /// A library is a directory of fingerprints, prepared so that `lookalike search` finds every one
-/// within a Hamming distance. It carries its recipe, and only what has the same one is compared
+/// within a Hamming distance, and of features and signatures, by which it finds every document that is
+/// similar enough. It carries its recipe, and only what has the same one is compared
 /// with it. Changes are complete and on disk or have not happened; one process changes a library at
 /// a time, any number may search it meanwhile.
 #[derive(Debug, Args)]
@@ -863,9 +864,16 @@ pub(crate) struct IndexBuildArgs {
     )]
     pub(crate) memory: Option<u64>,
 
-    /// Store the texts too, compressed, so that a search can compare them
+    /// Store the texts too, compressed, so that a search can compare their characters or words
     #[arg(long, help_heading = "Library")]
     pub(crate) texts: bool,
+
+    /// Store nothing but fingerprints: the library is smaller and answers with distances only
+    ///
+    /// By default a library of documents also stores their features and MinHash signatures, from which
+    /// `search --threshold` finds all matches at any threshold from 0.5.
+    #[arg(long, help_heading = "Library")]
+    pub(crate) distance_only: bool,
 
     /// Replace a library that is there already
     #[arg(long, help_heading = "Library")]
@@ -1045,8 +1053,8 @@ pub(crate) struct IndexPlanArgs {
 ///
 /// Writes a table with the columns query, match and distance, ordered by query, then by distance,
 /// then by row of the library. Queries are documents, or bare fingerprints with --fingerprints. With
-/// --verify or --threshold the texts are compared, and the last column is similarity, the highest
-/// first. A document with too little in it for a fingerprint matches only what is equal, at distance 0.
+/// --verify or --threshold the matches are those that `pairs` has at that threshold, and the last column
+/// is similarity, the highest first. A document with too little in it for a fingerprint matches only what is equal, at distance 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -1073,7 +1081,8 @@ pub(crate) struct SearchArgs {
 
     /// The most bits that differ (≤), at most what the library was built for
     ///
-    /// The default is what it was built for.
+    /// The default is what it was built for. With --threshold or --verify, only what is within this
+    /// distance is compared; without it, all matches are found.
     #[arg(long, value_name = "K", help_heading = "Matching")]
     pub(crate) distance: Option<u32>,
 
@@ -1111,9 +1120,10 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) candidates: Candidates,
 
-    /// Compare the texts: what similarity means. The library must store them
+    /// Find all that are similar enough by this measure, as `pairs` finds them
     ///
-    /// The default is distances, without a look at the texts; with --threshold, jaccard.
+    /// The default is distances; with --threshold, jaccard. For levenshtein, indel and lcs the library
+    /// must store the texts.
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
     pub(crate) verify: Option<Verify>,
 
@@ -1123,7 +1133,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
     pub(crate) unit: Option<Unit>,
 
-    /// Compare the texts: the least similarity that matches (≥), above 0 and at most 1
+    /// Find all that are at least so similar (≥), above 0 and at most 1
     ///
     /// The default with --verify is 0.75.
     #[arg(

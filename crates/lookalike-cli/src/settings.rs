@@ -492,6 +492,7 @@ pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
         plan: args.plan.clone(),
         memory: args.memory,
         texts: args.texts,
+        distance_only: args.distance_only,
         replace: args.force,
     })
 }
@@ -613,11 +614,15 @@ impl SearchRun {
                 None
             }
         };
+        // A distance that is given chooses candidates, as it does with `pairs --method simhash`.
+        let compares = check.is_some_and(|check| check.measure().is_some());
+        let by_plan = compares && args.distance.is_none();
         let settings = SearchSettings {
             distance: args.distance,
             which,
             limit: args.limit,
             candidates: match args.candidates {
+                args::Candidates::Distance if by_plan => library::Candidates::Plan,
                 args::Candidates::Distance => library::Candidates::Distance,
                 args::Candidates::Blocks => library::Candidates::Blocks,
             },

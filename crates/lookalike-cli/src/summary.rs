@@ -285,6 +285,11 @@ pub(crate) fn library(info: &Info) -> String {
         "texts",
         if info.texts { "stored" } else { "not stored" },
     );
+    let matching = match info.matching {
+        true => "by distance, threshold and measure",
+        false => "by distance",
+    };
+    line(&mut text, "searched", matching);
     line(&mut text, "plan", &info.plan);
     if let Some(memory) = info.memory {
         line(&mut text, "memory", &format!("at most {}", bytes(memory)));
@@ -367,7 +372,13 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries)
     without(&mut text, done.without, "match nothing");
     bad_rows(&mut text, done.rejected, done.queries, option_of(entries));
     let recipe = recipe_of(done.recipe.as_ref(), done.recipe_id.as_ref());
-    let by = format!("distance at most {}, recipe {recipe}", done.distance);
+    let by = match (done.measure, done.threshold) {
+        (Some(measure), Some(threshold)) => format!(
+            "{measure} at least {threshold}, candidates by {}, recipe {recipe}",
+            done.candidates
+        ),
+        _ => format!("{}, recipe {recipe}", done.candidates),
+    };
     line(&mut text, "matched by", &by);
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
         line(&mut text, "written to", &output.display().to_string());

@@ -360,7 +360,7 @@ impl Sketcher {
 }
 
 /// The numbers of states in files.
-const STATES: [State; 4] = [State::Rich, State::Poor, State::Blank, State::Empty];
+pub(crate) const STATES: [State; 4] = [State::Rich, State::Poor, State::Blank, State::Empty];
 
 /// Writing the sketches of one document, and reading them again under the same recipe and plan.
 /// Sequences are not written: they take as much room as the text.
@@ -402,6 +402,41 @@ impl Sketcher {
             hashes
                 .iter()
                 .for_each(|hash| into.extend(hash.to_le_bytes()));
+        }
+    }
+
+    /// Makes a store hold one document alone, of which key, state, all features and, if it has more
+    /// than the join calls short, its signature are known. Where sequences are compared it lacks their
+    /// outlines.
+    pub(crate) fn restore(
+        &self,
+        (key, state): (u128, State),
+        features: &[u64],
+        signature: Option<&[u32]>,
+        to: &mut Sketches,
+    ) {
+        to.slots = self.minhash.as_ref().map_or(0, MinHasher::slots);
+        to.keys.clear();
+        to.keys.push(key);
+        to.states.clear();
+        to.states.push(state);
+        let mut size = features.len() as u32;
+        if let Some(join) = self.plan.join() {
+            let is_long = features.len() > join.reach;
+            let joined = if is_long { &[] } else { features };
+            size = if is_long { LONG } else { size };
+            to.briefs.clear();
+            to.briefs.push(Brief::new(key, size, joined));
+        }
+        if self.minhash.is_some() {
+            let short = self.plan.join().map_or(0, |join| join.short);
+            let signature = signature.filter(|_| size as usize > short);
+            to.signatures.clear();
+            to.signatures
+                .extend_from_slice(signature.unwrap_or_default());
+            to.signature_at.clear();
+            to.signature_at
+                .push(if signature.is_some() { 0 } else { NONE });
         }
     }
 

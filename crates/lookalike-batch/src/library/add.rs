@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike::Distance;
 use lookalike::hamming::{Code, Plan, Request};
-use lookalike::text::Scratch;
+use lookalike::matching::DocumentRecorder;
+use lookalike::text::{Analysis, Scratch};
+use lookalike::{Cpu, Distance};
 
 use super::directory::{self, Kind, NewDirectory};
 use super::ids::{self, Ids, IdsWriter};
 use super::manifest::{Manifest, Seal, SegmentEntry, TableEntry, file_name};
 use super::numbers::Numbers;
 use super::poor::Poor;
+use super::records::{self, Records, RecordsWriter};
 use super::removed::Removed;
 use super::rows::{Fingerprinter, Item, Print};
 use super::segments::{MOST_ROWS, Names, Part, Source, merge, open_part, write_poor};
@@ -93,6 +95,13 @@ pub fn add(
     directory::read_manifest(library)?;
     let _lock = directory::lock(library)?;
     let manifest = directory::read_manifest(library)?;
+    if manifest.matching && reading.entries != Entries::Documents {
+        return Err(Error::usage(format!(
+            "the library {} is searched by thresholds too, for which bare fingerprints are not \
+             enough: add documents, or build it with --distance-only",
+            shown(library)
+        )));
+    }
     directory::clean(library, Some(&manifest));
     let change = Change {
         library,
@@ -122,6 +131,7 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
         ));
     }
     let distance = Distance::new(settings.distance, bits)?;
+    let of_documents = reading.entries == Entries::Documents;
     // Refuses now what would be refused after everything was read.
     let request = Request {
         count: 1,
@@ -138,6 +148,7 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
         memory: settings.memory,
         ids: None,
         texts: settings.texts,
+        matching: of_documents && !settings.distance_only,
         next_row: 1,
         next_file: 1,
         segments: Vec::new(),
@@ -197,6 +208,7 @@ struct Lot<C> {
     /// The numbers of the rows with ids.
     numbers: Vec<u32>,
     texts: texts::Lot,
+    records: records::Lot,
     bad: Vec<BadRow>,
     /// The numbers of the rows without ids.
     unnamed: Numbers,
@@ -215,6 +227,7 @@ impl<C> Default for Lot<C> {
             hashes: Vec::new(),
             numbers: Vec::new(),
             texts: texts::Lot::default(),
+            records: records::Lot::default(),
             bad: Vec::new(),
             unnamed: Numbers::default(),
             last: 0,
@@ -253,7 +266,8 @@ impl<C: Code> Lot<C> {
     }
 
     fn room(&self) -> usize {
-        self.codes.len() * size_of::<C>() + self.ids.bytes() + self.texts.bytes()
+        let codes = self.codes.len() * size_of::<C>();
+        codes + self.ids.bytes() + self.texts.bytes() + self.records.bytes()
     }
 }
 
@@ -267,6 +281,7 @@ struct New<C> {
     numbers: Vec<u32>,
     ids: Option<IdsWriter>,
     texts: Option<TextsWriter>,
+    records: Option<RecordsWriter>,
     named: Option<bool>,
     without: u64,
     bytes: u64,
@@ -343,6 +358,10 @@ fn read_rows<C: Code>(
     let recipe = manifest.recipe();
     let fingerprinter =
         Fingerprinter::new(entries, recipe.as_ref(), manifest.bits, &options.fields.id)?;
+    let recorder = recipe
+        .as_ref()
+        .filter(|_| manifest.matching)
+        .map(|recipe| DocumentRecorder::new(recipe, Cpu::best()));
     let bad_rows = BadRows {
         inputs: &inputs,
         rejected,
@@ -361,6 +380,14 @@ fn read_rows<C: Code>(
         texts: match manifest.texts {
             true => Some(TextsWriter::create(&path("texts"))?),
             false => None,
+        },
+        records: match &recorder {
+            Some(recorder) => Some(RecordsWriter::create(
+                change.library,
+                file,
+                recorder.slots(),
+            )?),
+            None => None,
         },
         named: manifest.ids,
         without: 0,
@@ -383,7 +410,12 @@ fn read_rows<C: Code>(
                 };
                 lot.bytes += u64::from(row.place.length());
                 lot.last = row.number;
-                match fingerprinter.item(&inputs, &row, scratch) {
+                let mut record = |analysis: &Analysis<'_>| {
+                    if let Some(recorder) = &recorder {
+                        lot.records.push(recorder, analysis);
+                    }
+                };
+                match fingerprinter.item(&inputs, &row, scratch, &mut record) {
                     Err(reason) => lot.bad.push(bad_row(&inputs, &row, reason)),
                     Ok(None) => {}
                     Ok(Some(item)) => lot.push(&item, row.number, manifest.texts)?,
@@ -408,6 +440,9 @@ fn read_rows<C: Code>(
             }
             if let Some(texts) = &mut new.texts {
                 texts.put(&lot.texts)?;
+            }
+            if let Some(records) = &mut new.records {
+                records.put(&lot.records)?;
             }
             let base = new.codes.len() as u32;
             let poor = lot.poor.iter().map(|&(key, row)| (key, base + row));
@@ -472,6 +507,7 @@ fn finish<C: Code>(
         ids: None,
         texts: None,
         poor: None,
+        matching: None,
         removed: None,
     };
     let names = match new.ids {
@@ -491,6 +527,13 @@ fn finish<C: Code>(
             Some(Texts::open(&path("texts"))?)
         }
     };
+    let records = match new.records {
+        None => None,
+        Some(writer) => {
+            let (_, signatures) = writer.finish()?;
+            Some(Records::open(library, file, signatures.is_some())?)
+        }
+    };
     let poor = Poor::of(new.poor);
     entry.poor = write_poor(library, file, &poor)?;
     let part = Part {
@@ -498,6 +541,7 @@ fn finish<C: Code>(
         names,
         texts,
         poor,
+        records,
         removed: Removed::none(),
     };
     Ok(Source {
@@ -613,10 +657,13 @@ fn place<C: Code>(library: &Path, manifest: &mut Manifest, new: Source<C>) -> Re
     }
     let entry = match merged.is_empty() {
         true => {
-            let mut entry = new.part.entry;
+            let mut entry = new.part.entry.clone();
             let written =
                 super::segments::write_index(library, manifest, &kept, entry.file, &new.codes)?;
             (entry.codes, entry.bytes) = written;
+            if let Some(records) = &new.part.records {
+                entry.matching = Some(records.write_postings(library, entry.file)?);
+            }
             entry
         }
         false => {

@@ -9,7 +9,17 @@ use crate::error::{Error, Result, shown};
 use crate::sink::{AtomicFile, ProvisionalDirectory};
 
 /// The extensions of a library's files.
-const EXTENSIONS: [&str; 5] = ["codes", "ids", "texts", "removed", "table"];
+const EXTENSIONS: [&str; 9] = [
+    "codes",
+    "ids",
+    "texts",
+    "poor",
+    "records",
+    "signatures",
+    "postings",
+    "removed",
+    "table",
+];
 
 /// The file that a writer locks. It stays when the writer is done.
 const LOCK: &str = "lock";

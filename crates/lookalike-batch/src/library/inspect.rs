@@ -13,6 +13,7 @@ use super::by_width;
 use super::directory;
 use super::manifest::{Manifest, SegmentEntry, file_name};
 use super::paged::damaged;
+use super::records::open_postings;
 use super::segments::{Names, Part, open_index, open_part, seal_of};
 use super::texts::Unpacked;
 use crate::error::Result;
@@ -48,6 +49,8 @@ pub struct Info {
     pub ids: Option<bool>,
     /// Whether the texts are stored.
     pub texts: bool,
+    /// `true` if thresholds and measures can be searched, `false` if distances only.
+    pub matching: bool,
     /// Bytes on disk.
     pub bytes: u64,
     /// The segments, in the order of their rows.
@@ -131,6 +134,7 @@ pub(super) fn info_of(library: &Path, manifest: &Manifest) -> Info {
         poor: manifest.segments.iter().map(SegmentEntry::poor).sum(),
         ids: manifest.ids,
         texts: manifest.texts,
+        matching: manifest.matching,
         bytes: sizes.map(size).sum(),
         segments: manifest
             .segments
@@ -185,6 +189,10 @@ fn verify_files<C: Code>(library: &Path, manifest: &Manifest) -> Result<Verified
         }
         if let Some(texts) = &part.texts {
             texts.verify()?;
+        }
+        if let (Some(records), Some(matching)) = (&part.records, &entry.matching) {
+            records.verify()?;
+            open_postings(library, entry.file, matching.postings)?.verify()?;
         }
         if let Some(recipe) = manifest.recipe() {
             verified.sampled +=

@@ -18,10 +18,11 @@ pub(super) const NAME: &str = "manifest";
 const MAGIC: &str = "lookalike-library";
 
 /// The version that this program writes.
-const VERSION: &str = "2";
+const VERSION: &str = "3";
 
-/// The versions that it reads: before the second there were no poor documents.
-const READ: [&str; 2] = ["1", VERSION];
+/// The versions that it reads: before the second there were no poor documents, before the third no
+/// records.
+const READ: [&str; 3] = ["1", "2", VERSION];
 
 /// A checksum, written as 16 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +71,9 @@ pub struct Manifest {
     pub(super) ids: Option<bool>,
     /// Whether the texts are stored.
     pub(super) texts: bool,
+    /// `true` if records are stored, so that the library can be searched by thresholds and measures.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub(super) matching: bool,
     /// The number that the next row gets, from 1.
     pub(super) next_row: u64,
     /// The number that the next file gets, from 1.
@@ -115,6 +119,8 @@ pub(super) struct SegmentEntry {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) poor: Option<PoorEntry>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) matching: Option<MatchingEntry>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) removed: Option<RemovedEntry>,
 }
 
@@ -127,6 +133,21 @@ pub(super) struct PoorEntry {
     #[serde(skip_serializing_if = "is_zero", default)]
     pub(super) gone: u64,
     pub(super) seal: Seal,
+}
+
+/// The files of a segment by which thresholds and measures are searched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MatchingEntry {
+    pub(super) records: Seal,
+    pub(super) postings: Seal,
+    /// Absent where no document of the segment has a signature.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) signatures: Option<Seal>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -177,7 +198,7 @@ impl Manifest {
             return Err(Error::input(format!(
                 "{} is of version {version}; this program reads versions {}",
                 shown(path),
-                READ.join(" and ")
+                READ.join(", ")
             )));
         }
         let checksum = Seal(lookalike::value_hash(body.as_bytes())).to_string();
@@ -227,6 +248,9 @@ impl Manifest {
         if !(8..=128).contains(&self.bits) || self.distance >= self.bits {
             return Err(format!("{} bits, distance {}", self.bits, self.distance));
         }
+        if self.matching && self.recipe.is_none() {
+            return Err("it has records, but no recipe".to_owned());
+        }
         let mut next = 1;
         for segment in &self.segments {
             let removed = segment.removed.as_ref();
@@ -253,6 +277,12 @@ impl Manifest {
             if segment.texts.is_some() != self.texts {
                 return Err(format!(
                     "segment {} has texts or not, unlike the library",
+                    segment.file
+                ));
+            }
+            if segment.matching.is_some() != self.matching {
+                return Err(format!(
+                    "segment {} has records or not, unlike the library",
                     segment.file
                 ));
             }
@@ -305,6 +335,9 @@ impl Manifest {
             }
             if segment.poor.is_some() {
                 names.push(file_name(segment.file, "poor"));
+            }
+            if let Some(matching) = &segment.matching {
+                names.extend(super::records::file_names(segment.file, matching));
             }
             if let Some(removed) = &segment.removed {
                 names.push(file_name(removed.file, "removed"));

@@ -1,8 +1,10 @@
-//! A library: fingerprints in a directory, to be searched within a Hamming distance.
+//! A library: fingerprints in a directory, to be searched within a Hamming distance, and documents
+//! to be searched by a threshold of similarity.
 //!
 //! What belongs to it is said by its [manifest](Manifest): its recipe, how far it can be asked, and
 //! its segments. A segment is some files that never change: an index of fingerprints (of
-//! [`lookalike::hamming`]), ids, texts if they are wanted, and the rows that are gone. Adding makes a
+//! [`lookalike::hamming`]), ids, texts if they are wanted, the rows that are gone, and of documents
+//! [records], postings and signatures, from which the candidates of any match plan follow. Adding makes a
 //! new segment and merges it with those before that are not more than twice as large, so there are
 //! few and every row is written a few times; removing marks rows, which are dropped when their
 //! segment is written again.
@@ -26,9 +28,12 @@ mod directory;
 mod ids;
 mod inspect;
 mod manifest;
+mod matches;
 mod numbers;
 mod paged;
 mod poor;
+mod postings;
+mod records;
 mod remove;
 mod removed;
 mod rows;
@@ -88,6 +93,9 @@ pub struct BuildSettings {
     pub memory: Option<u64>,
     /// Whether the texts are stored.
     pub texts: bool,
+    /// `true` if the library is to be searched by distances only: nothing is stored by which thresholds
+    /// and measures could be searched. Bare fingerprints have nothing of the kind.
+    pub distance_only: bool,
     /// Whether a library that is there already is replaced.
     pub replace: bool,
 }

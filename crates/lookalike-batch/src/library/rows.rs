@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lookalike::sketch::SimHasher;
-use lookalike::text::{Analyzer, Scratch, State};
+use lookalike::text::{Analysis, Analyzer, Scratch, State};
 use lookalike::{Cpu, Recipe};
 
 use super::Entries;
@@ -83,12 +83,14 @@ impl Fingerprinter {
         })
     }
 
-    /// What a row is; nothing if it is a header; what is wrong with it otherwise.
+    /// What a row is; nothing if it is a header; what is wrong with it otherwise. Calls back with the
+    /// analysis of a document that has any text.
     pub(super) fn item<'a>(
         &self,
         inputs: &Inputs,
         row: &Row<'a>,
         scratch: &mut Scratch,
+        visit: &mut dyn FnMut(&Analysis<'_>),
     ) -> Result<Option<Item<'a>>, String> {
         let (id, print) = match &self.kind {
             Kind::Documents(analyzer, hasher) => {
@@ -101,6 +103,9 @@ impl Fingerprinter {
                         code: analysis.key >> (u128::BITS - self.bits),
                     },
                 };
+                if print != Print::Nothing {
+                    visit(&analysis);
+                }
                 (row.id, print)
             }
             Kind::Lines(digits) => {

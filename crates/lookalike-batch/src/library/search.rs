@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use lookalike::hamming::{Code, Search, Segment};
-use lookalike::plan::Unit;
+use lookalike::matching::{ComparedDocument, MOST_INDEXED};
+use lookalike::plan::{self, Measure, Plan, Unit};
 use lookalike::text::{Analysis, Analyzer, Extras, Scratch};
 use lookalike::verify::{OfSequences, Weighted, containment, cosine, jaccard};
 use lookalike::{Distance, Recipe, Similarity, Threshold};
 use serde::Serialize;
 
 use super::manifest::Manifest;
+use super::matches::{MatchScratch, Matcher, SearchedSegment};
 use super::rows::{Fingerprinter, Print};
 use super::segments::{Part, open_index, open_part};
 use super::texts::Unpacked;
@@ -52,6 +54,8 @@ pub enum Which {
 /// What is compared with a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidates {
+    /// The candidates of the match plan of the check: what shares rare features or a band of slots.
+    Plan,
     /// What is within the distance.
     Distance,
     /// Everything that shares one of distance + 1 blocks of bits.
@@ -74,6 +78,36 @@ pub enum Check {
 }
 
 impl Check {
+    /// The measure and the threshold, if texts are compared.
+    pub fn measure(self) -> Option<(Measure, Threshold)> {
+        Some(match self {
+            Self::Jaccard(threshold) => (Measure::Jaccard, threshold),
+            Self::Containment(threshold) => (Measure::Containment, threshold),
+            Self::Cosine(threshold) => (Measure::Cosine, threshold),
+            Self::Sequences(of, _, threshold) => match of {
+                OfSequences::Levenshtein => (Measure::Levenshtein, threshold),
+                OfSequences::Indel => (Measure::Indel, threshold),
+                OfSequences::Substring => (Measure::Substring, threshold),
+            },
+            Self::None => return None,
+        })
+    }
+
+    /// The settings of the plan by which a run finds the same matches.
+    fn plan_settings(self) -> Option<plan::Settings> {
+        let (measure, threshold) = self.measure()?;
+        let unit = match self {
+            Self::Sequences(_, unit, _) => unit,
+            _ => Unit::default(),
+        };
+        Some(plan::Settings {
+            threshold,
+            measure,
+            unit,
+            ..plan::Settings::default()
+        })
+    }
+
     /// Whether texts are compared.
     fn compares(self) -> bool {
         self != Self::None
@@ -209,8 +243,14 @@ pub struct SearchSummary {
     pub opening: f64,
     /// Rows in the library.
     pub fingerprints: u64,
-    /// The largest distance.
-    pub distance: u32,
+    /// The largest distance, if candidates are within one.
+    pub distance: Option<u32>,
+    /// The least similarity, if texts are compared.
+    pub threshold: Option<f64>,
+    /// The measure, if texts are compared.
+    pub measure: Option<&'static str>,
+    /// How candidates are found.
+    pub candidates: String,
     /// Name of the recipe, if it is known.
     pub recipe: Option<String>,
     /// Identity of the recipe, if it is known.
@@ -346,6 +386,9 @@ struct Worker<C> {
     id_ends: Vec<usize>,
     /// What the queries are compared by, where candidates are checked.
     material: Material,
+    /// The queries as a plan compares them, where it finds the candidates.
+    documents: Vec<ComparedDocument>,
+    matching: MatchScratch,
     hits: Vec<Hit>,
     scratch: Scratch,
     number: String,
@@ -361,6 +404,8 @@ impl<C> Default for Worker<C> {
             ids: String::new(),
             id_ends: Vec::new(),
             material: Material::default(),
+            documents: Vec::new(),
+            matching: MatchScratch::default(),
             hits: Vec::new(),
             scratch: Scratch::default(),
             number: String::new(),
@@ -377,6 +422,7 @@ impl<C> Worker<C> {
         self.ids.clear();
         self.id_ends.clear();
         self.material.clear();
+        self.documents.clear();
     }
 
     /// Whether a query has no fingerprint and matches what is equal.
@@ -397,6 +443,7 @@ struct Searcher<'a, C> {
     opened: &'a Opened<C>,
     settings: &'a SearchSettings,
     search: Search,
+    matcher: Option<Matcher>,
     analyzer: Option<Analyzer>,
     template: TableRows,
 }
@@ -419,6 +466,8 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
     job.progress.begin(Stage::Open, None);
     let opened = open::<C>(job.library)?;
     let distance = opened.check(job)?;
+    let plan = opened.plan(settings)?;
+    let matcher = opened.matcher(job.library, plan.as_ref())?;
     let opening = started.elapsed().as_secs_f64();
     let id = &options.fields.id;
     let recipe = opened.recipe.as_ref();
@@ -451,12 +500,13 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         search: Search {
             distance: match settings.candidates {
                 Candidates::Distance => Some(distance),
-                Candidates::Blocks => None,
+                Candidates::Blocks | Candidates::Plan => None,
             },
             limit: usize::MAX,
         },
+        matcher,
         analyzer: recipe
-            .zip(compares)
+            .zip(compares.filter(|_| plan.is_none()))
             .map(|(recipe, check)| Analyzer::new(recipe).with_extras(check.extras())),
         template: table.rows(),
     };
@@ -477,7 +527,14 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
                     }
                 };
                 made.counts.bytes += u64::from(row.place.length());
-                match fingerprinter.item(&inputs, &row, &mut worker.scratch) {
+                let documents = &mut worker.documents;
+                let mut prepare = |analysis: &Analysis<'_>| {
+                    if let Some(matcher) = searcher.matcher.as_ref().filter(|it| !it.needs_texts())
+                    {
+                        documents.push(matcher.comparer().prepare(analysis));
+                    }
+                };
+                match fingerprinter.item(&inputs, &row, &mut worker.scratch, &mut prepare) {
                     Err(reason) => made.bad.push(bad_row(&inputs, &row, reason)),
                     Ok(None) => {}
                     Ok(Some(item)) => {
@@ -503,6 +560,12 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
                             }
                         }
                         worker.id_ends.push(worker.ids.len());
+                        if let Some(matcher) =
+                            searcher.matcher.as_ref().filter(|it| it.needs_texts())
+                        {
+                            let analysis = analyze(matcher.analyzer(), &row, &mut worker.scratch);
+                            worker.documents.push(matcher.comparer().prepare(&analysis));
+                        }
                         if let (Some(analyzer), Some(check)) = (&searcher.analyzer, compares) {
                             let analysis = analyze(analyzer, &row, &mut worker.scratch);
                             worker.material.push(check, &analysis);
@@ -533,10 +596,45 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         seconds: 0.0,
         opening,
         fingerprints: opened.manifest.live(),
-        distance: distance.get(),
+        distance: (settings.candidates == Candidates::Distance).then_some(distance.get()),
+        threshold: settings.threshold(),
+        measure: settings.measure(),
+        candidates: describe_candidates(settings.candidates, plan.as_ref(), distance),
         recipe: recipe.map(|recipe| recipe.name.clone()),
         recipe_id: recipe.map(|recipe| recipe.id().to_string()),
     })
+}
+
+impl SearchSettings {
+    fn threshold(&self) -> Option<f64> {
+        let (_, threshold) = self.check?.measure()?;
+        Some(threshold.get())
+    }
+
+    fn measure(&self) -> Option<&'static str> {
+        let (measure, _) = self.check?.measure()?;
+        Some(match measure {
+            Measure::Jaccard | Measure::Sketch => "jaccard",
+            Measure::Containment => "containment",
+            Measure::Cosine => "cosine",
+            Measure::Levenshtein => "levenshtein",
+            Measure::Indel => "indel",
+            Measure::Substring => "lcs",
+        })
+    }
+}
+
+/// How candidates are found, in words.
+fn describe_candidates(candidates: Candidates, plan: Option<&Plan>, distance: Distance) -> String {
+    let bands = plan.and_then(|plan| Some((plan.join()?, plan.bands()?)));
+    match (candidates, bands) {
+        (Candidates::Plan, Some((join, bands))) => format!(
+            "exact join up to {} features, {} bands of {} slots above",
+            join.short, bands.bands, bands.rows
+        ),
+        (Candidates::Blocks, _) => format!("one of {} equal blocks of bits", distance.get() + 1),
+        _ => format!("distance at most {}", distance.get()),
+    }
 }
 
 /// Refuses an output among the files of the library.
@@ -580,9 +678,19 @@ impl<C: Code> Opened<C> {
             )));
         }
         let compares = settings.check.is_some_and(Check::compares);
-        if compares && !manifest.texts {
+        let by_plan = settings.candidates == Candidates::Plan;
+        let by_records = by_plan && !matches!(settings.check, Some(Check::Sequences(..)));
+        if by_plan && !manifest.matching && job.reading.entries == Entries::Documents {
             return Err(Error::usage(format!(
-                "similarities are those of texts, which the library {library} does not store: \
+                "the library {library} stores fingerprints only, which find near texts but not all at \
+                 a threshold: build it again with `lookalike index build {library} IN --force`, \
+                 without --distance-only, or give --distance K with a library that has --texts to \
+                 compare only what is within that distance"
+            )));
+        }
+        if compares && !by_records && !manifest.texts {
+            return Err(Error::usage(format!(
+                "these similarities are those of texts, which the library {library} does not store: \
                  build it with --texts, or leave --verify and --threshold out to get distances"
             )));
         }
@@ -593,6 +701,34 @@ impl<C: Code> Opened<C> {
             ));
         }
         Ok(Distance::new(distance, manifest.bits)?)
+    }
+
+    /// The plan that finds candidates, if one does.
+    fn plan(&self, settings: &SearchSettings) -> Result<Option<Plan>> {
+        let plan_settings = settings.check.and_then(Check::plan_settings);
+        match (settings.candidates, plan_settings, &self.recipe) {
+            (Candidates::Plan, Some(plan_settings), Some(recipe)) => {
+                let plan = Plan::new(recipe, plan_settings)?;
+                let reach = plan.join().map_or(0, |join| join.reach);
+                if reach > MOST_INDEXED {
+                    return Err(Error::usage(format!(
+                        "the threshold {} reaches documents of {reach} features, but a library \
+                         indexes those of up to {MOST_INDEXED}: give a higher threshold",
+                        plan_settings.threshold.get()
+                    )));
+                }
+                Ok(Some(plan))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn matcher(&self, library: &Path, plan: Option<&Plan>) -> Result<Option<Matcher>> {
+        let (Some(plan), Some(recipe)) = (plan, &self.recipe) else {
+            return Ok(None);
+        };
+        let parts = self.segments.iter().map(|(_, part)| (&part.entry, part));
+        Matcher::open(library, recipe, plan, parts).map(Some)
     }
 
     fn check_recipe(&self, asked: &Recipe, library: &str) -> Result<()> {
@@ -632,8 +768,14 @@ impl<C: Code> Searcher<'_, C> {
         let (mut start, mut size) = (0, FIRST_QUERIES);
         while start < worker.codes.len() {
             let end = (start + size).min(worker.codes.len());
-            let found = self.find(worker, start, end);
-            self.check(worker)?;
+            let found = match &self.matcher {
+                Some(matcher) => self.find_matches(matcher, worker, start..end)?,
+                None => {
+                    let found = self.find(worker, start, end);
+                    self.check(worker)?;
+                    found
+                }
+            };
             self.list(worker, made, emit)?;
             size = match found {
                 0..MATCHES_AT_ONCE => (size * 4).min(MOST_QUERIES),
@@ -682,6 +824,40 @@ impl<C: Code> Searcher<'_, C> {
         }
         worker.hits = hits;
         worker.hits.len()
+    }
+
+    /// Finds the matches of some queries by the plan; returns how many there are.
+    fn find_matches(
+        &self,
+        matcher: &Matcher,
+        worker: &mut Worker<C>,
+        queries: std::ops::Range<usize>,
+    ) -> Result<usize> {
+        worker.hits.clear();
+        let segments = self.opened.segments.iter().zip(&self.opened.bases);
+        worker
+            .unpacked
+            .resize_with(self.opened.segments.len(), Unpacked::default);
+        for (number, ((_, part), &base)) in segments.enumerate() {
+            for query in queries.clone() {
+                let segment = SearchedSegment {
+                    number,
+                    part,
+                    unpacked: &mut worker.unpacked[number],
+                };
+                let hits = &mut worker.hits;
+                let add = |row: u32, similarity: f64| {
+                    hits.push(Hit {
+                        query: query as u32,
+                        rank: Hit::rank_of(similarity),
+                        position: base + u64::from(row),
+                    });
+                };
+                let document = &worker.documents[query];
+                matcher.find(document, segment, &mut worker.matching, add)?;
+            }
+        }
+        Ok(worker.hits.len())
     }
 
     /// Replaces distances by similarities, and leaves out what is not similar enough.

@@ -9,9 +9,10 @@ use lookalike::Distance;
 use lookalike::hamming::{Code, Plan, Request, Segment};
 
 use super::ids::{self, Ids, IdsWriter};
-use super::manifest::{Manifest, PoorEntry, Seal, SegmentEntry, file_name};
+use super::manifest::{Manifest, MatchingEntry, PoorEntry, Seal, SegmentEntry, file_name};
 use super::paged::damaged;
 use super::poor::Poor;
+use super::records::{Records, RecordsWriter};
 use super::removed::Removed;
 use super::texts::{self, Texts, TextsWriter, Unpacked};
 use crate::error::{Error, Result, shown};
@@ -48,6 +49,7 @@ pub(super) struct Part {
     pub(super) names: Names,
     pub(super) texts: Option<Texts>,
     pub(super) poor: Poor,
+    pub(super) records: Option<Records>,
     pub(super) removed: Removed,
 }
 
@@ -87,6 +89,18 @@ pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
             poor
         }
     };
+    let records = match &entry.matching {
+        None => None,
+        Some(matching) => {
+            let records = Records::open(library, entry.file, matching.signatures.is_some())?;
+            let expected = (matching.records, matching.signatures);
+            if records.len() != entry.rows || records.seals() != expected {
+                let path = path("records");
+                return Err(damaged(&path, "it is not the file that the manifest names"));
+            }
+            Some(records)
+        }
+    };
     let removed = match &entry.removed {
         None => Removed::none(),
         Some(removed) => {
@@ -103,6 +117,7 @@ pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
         names,
         texts,
         poor,
+        records,
         removed,
     })
 }
@@ -287,6 +302,10 @@ pub(super) fn merge<C: Code>(
         false => None,
     };
     let poor = write_poor(library, file, &merge_poor(&sources))?;
+    let matching = match manifest.matching {
+        true => Some(merge_records(library, file, &sources)?),
+        false => None,
+    };
     let mut sources = sources.into_iter();
     let mut codes = Vec::new();
     if let Some(first) = sources.next() {
@@ -305,8 +324,26 @@ pub(super) fn merge<C: Code>(
         ids,
         texts,
         poor,
+        matching,
         removed: None,
     })
+}
+
+fn merge_records<C: Code>(
+    library: &Path,
+    file: u64,
+    sources: &[Source<C>],
+) -> Result<MatchingEntry> {
+    let records = || sources.iter().map(|source| source.part.records.as_ref());
+    let slots = records().flatten().find_map(Records::slots);
+    let mut writer = RecordsWriter::create(library, file, slots.unwrap_or(0) as usize)?;
+    for (source, records) in sources.iter().zip(records()) {
+        if let Some(records) = records {
+            writer.copy(records, &source.part.removed)?;
+        }
+    }
+    let (_, signatures) = writer.finish()?;
+    Records::open(library, file, signatures.is_some())?.write_postings(library, file)
 }
 
 fn merge_poor<C: Code>(sources: &[Source<C>]) -> Poor {

@@ -402,7 +402,7 @@ fn texts_are_compared_when_they_are_stored() {
         ("--threshold 0.5", false, 0.5),
         ("--verify containment --threshold 0.9", true, 0.9),
     ] {
-        let ran = place.ok(&format!("search lib in.jsonl {option}"));
+        let ran = place.ok(&format!("search lib in.jsonl --distance 12 {option}"));
         assert!(ran.text().starts_with("query\tmatch\tsimilarity\n"));
         let expected: BTreeSet<_> = near
             .iter()
@@ -440,7 +440,11 @@ fn texts_are_compared_when_they_are_stored() {
         let bits: f64 = distance[2].parse().unwrap();
         assert_eq!(row[2].parse::<f64>().unwrap(), 1.0 - bits / 64.0);
     }
-    place.refused("search bare in.jsonl --threshold 0.5", &["--texts", "bare"]);
+    place.refused(
+        "search bare in.jsonl --threshold 0.5 --distance 3",
+        &["--texts", "bare"],
+    );
+    place.refused("search bare in.jsonl --verify lcs", &["--texts", "bare"]);
     place.refused(
         "search lib in.jsonl --verify none --threshold 0.5",
         &["--threshold"],
@@ -471,6 +475,129 @@ fn texts_are_compared_when_they_are_stored() {
             .text(),
     );
     assert!(found.len() > 250 && found.iter().all(|row| row[2] == "1"));
+}
+
+/// Short and long documents in English and Chinese, no two of which are equal.
+fn two_languages(documents: usize) -> Vec<(String, String)> {
+    let mut numbers = Numbers::new(31);
+    let mut corpus = numbers.corpus(documents);
+    let character =
+        |numbers: &mut Numbers| char::from_u32(0x4e00 + numbers.below(3000) as u32).unwrap();
+    let mut chinese: Vec<Vec<char>> = Vec::new();
+    for at in 0..documents {
+        let mut text = match at % 3 {
+            0 => {
+                let length = [6, 12, 30, 66, 90, 200, 500][numbers.below(7)];
+                (0..length).map(|_| character(&mut numbers)).collect()
+            }
+            _ => chinese[numbers.below(chinese.len())].clone(),
+        };
+        for _ in 0..numbers.below(text.len() / 8 + 2) {
+            let place = numbers.below(text.len());
+            text[place] = character(&mut numbers);
+        }
+        corpus.push((format!("z{at}"), text.iter().collect()));
+        chinese.push(text);
+    }
+    let mut seen = BTreeSet::new();
+    corpus.retain(|(_, text)| seen.insert(text.clone()));
+    corpus
+}
+
+#[test]
+fn thresholds_find_all_that_pairs_find() {
+    let place = Place::new();
+    let corpus = two_languages(450);
+    let (first, rest) = corpus.split_at(600);
+    let (second, third) = rest.split_at(40);
+    for (name, part) in [("first", first), ("second", second), ("third", third)] {
+        place.write(&format!("{name}.jsonl"), corpus_jsonl(part));
+    }
+    place.ok("index build lib first.jsonl");
+    // Tombstones, and a segment of its own.
+    let gone: BTreeSet<_> = first
+        .iter()
+        .step_by(17)
+        .map(|(id, _)| id.as_str())
+        .collect();
+    let ids: Vec<_> = gone.iter().copied().collect();
+    place.ok(&format!("index remove lib {}", ids.join(" ")));
+    place.ok("index add lib second.jsonl");
+    assert_eq!(info(&place, "lib")["segments"].as_array().unwrap().len(), 2);
+    let check = |held: usize, library: &str, option: &str| {
+        let held = corpus[..held].iter();
+        let held = held.filter(|(id, _)| !gone.contains(id.as_str()));
+        let held: Vec<_> = held.cloned().collect();
+        place.write("held.jsonl", corpus_jsonl(&held));
+        let order: BTreeMap<_, _> = held.iter().map(|(id, _)| id.as_str()).zip(0..).collect();
+        let expected = rows(place.ok(&format!("pairs held.jsonl {option}")).text());
+        let expected: BTreeSet<_> = expected.iter().map(|row| row[..3].to_vec()).collect();
+        let ran = place.ok(&format!("search {library} held.jsonl {option}"));
+        let line = format!("search {library} held.jsonl {option} --threads 1");
+        assert_eq!(place.ok(&line).out, ran.out, "{option}");
+        let found = rows(ran.text());
+        let itself = found.iter().filter(|row| row[0] == row[1]);
+        assert_eq!(itself.count(), held.len(), "{option}");
+        let once = found
+            .iter()
+            .filter(|row| order[row[0].as_str()] < order[row[1].as_str()]);
+        let once: BTreeSet<_> = once.cloned().collect();
+        assert_eq!(found.len(), 2 * once.len() + held.len(), "{option}");
+        assert!(expected.len() > 50, "{option}: {}", expected.len());
+        assert_eq!(once, expected, "{option}");
+        ran.err
+    };
+    for threshold in ["0.5", "0.75", "0.9"] {
+        for measure in ["jaccard", "containment", "cosine"] {
+            let option = format!("--threshold {threshold} --verify {measure}");
+            let said = check(640, "lib", &option);
+            let named = format!("{measure} at least {threshold}");
+            assert!(said.contains(&named), "{said}");
+            assert!(said.contains("exact join up to 64 features"), "{said}");
+        }
+    }
+    place.ok("index verify lib");
+    // Merging drops the rows that are gone and renumbers the others.
+    place.ok("index add lib third.jsonl");
+    assert_eq!(info(&place, "lib")["matching"], true);
+    check(corpus.len(), "lib", "--threshold 0.6");
+    place.ok("index verify lib");
+    place.write("held.jsonl", corpus_jsonl(&corpus));
+    place.ok("index build texts held.jsonl --texts");
+    place.ok(&format!("index remove texts {}", ids.join(" ")));
+    check(
+        corpus.len(),
+        "texts",
+        "--verify levenshtein --threshold 0.8",
+    );
+}
+
+#[test]
+fn libraries_of_distances_refuse_thresholds() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        jsonl([("a", "one two three"), ("b", "four five six")]),
+    );
+    place.ok("index build lib in.jsonl --distance-only --texts");
+    assert_eq!(info(&place, "lib")["matching"], false);
+    let words = ["lib", "index build lib IN --force", "--distance-only"];
+    place.refused("search lib in.jsonl --threshold 0.5", &words);
+    place.ok("search lib in.jsonl --threshold 0.5 --distance 3");
+    // One of a version without records is read, but not searched by thresholds.
+    let manifest = place.read("lib/manifest");
+    let second = manifest.replacen("lookalike-library 3", "lookalike-library 2", 1);
+    place.write("lib/manifest", second);
+    place.refused("search lib in.jsonl --verify cosine", &words);
+    assert_eq!(rows(place.ok("search lib in.jsonl").text()).len(), 2);
+    place.ok("index build lib in.jsonl --force");
+    let found = place.ok("search lib in.jsonl --threshold 0.5").out;
+    assert_eq!(found, b"query\tmatch\tsimilarity\na\ta\t1\nb\tb\t1\n");
+    place.write("bare.tsv", "c\t1\n");
+    place.refused(
+        "index add lib bare.tsv --fingerprints",
+        &["lib", "--distance-only"],
+    );
 }
 
 #[test]
@@ -726,7 +853,7 @@ fn libraries_of_the_first_version_are_read() {
     place.ok("index build lib in.tsv --fingerprints");
     let manifest = place.read("lib/manifest");
     assert!(!manifest.contains("poor"));
-    let first = manifest.replacen("lookalike-library 2", "lookalike-library 1", 1);
+    let first = manifest.replacen("lookalike-library 3", "lookalike-library 1", 1);
     place.write("lib/manifest", first);
     let found = place
         .ok("search lib in.tsv --fingerprints --distance 0")
@@ -737,7 +864,7 @@ fn libraries_of_the_first_version_are_read() {
     assert!(
         place
             .read("lib/manifest")
-            .starts_with("lookalike-library 2 ")
+            .starts_with("lookalike-library 3 ")
     );
     place.ok("index verify lib");
 }
@@ -877,7 +1004,7 @@ fn damage_is_noticed_and_named() {
         .filter(|name| name != "lock")
         .collect();
     names.sort();
-    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(names.len(), 9, "{names:?}");
     let mut numbers = Numbers::new(9);
     for name in &names {
         let file = format!("lib/{name}");
@@ -916,11 +1043,11 @@ fn damage_is_noticed_and_named() {
     let manifest = place.read("lib/manifest");
     place.write(
         "lib/manifest",
-        manifest.replacen("lookalike-library 2", "lookalike-library 3", 1),
+        manifest.replacen("lookalike-library 3", "lookalike-library 4", 1),
     );
     place.refused(
         "search lib in.jsonl",
-        &["version 3", "versions 1 and 2", "manifest"],
+        &["version 4", "versions 1, 2, 3", "manifest"],
     );
     // A file of the right form from another library.
     place.write("lib/manifest", &manifest);

@@ -5,7 +5,8 @@
 //! shares vanish (`groups`). The walk then takes the documents in their total order, looks up the
 //! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
 //! decided by `judge` from the two documents alone; bitmaps of `crowds` rule out most pairs of large
-//! groups before it looks. `components` are what all matching pairs connect.
+//! groups before it looks. `components` are what all matching pairs connect. `stored` decides on pairs
+//! with documents of an index on disk.
 
 mod cache;
 mod components;
@@ -15,6 +16,7 @@ mod groups;
 mod judge;
 mod keys;
 mod portions;
+mod stored;
 mod survey;
 mod walk;
 
@@ -30,6 +32,9 @@ pub use cache::Texts;
 pub use components::find_components;
 pub use decide::{decide_pairs, route_between};
 pub use judge::{Match, Route};
+pub use stored::{
+    ComparedDocument, DocumentComparer, DocumentRecorder, MOST_INDEXED, visit_record_keys,
+};
 pub use survey::{ComparedPairs, Survey, Surveyed, survey};
 pub use walk::{
     CopyPairs, Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,

@@ -1,0 +1,216 @@
+//! Searching a library by a match plan: every document that a query matches at a threshold, as a run
+//! over the library and the queries together finds it.
+//!
+//! Candidates of a query are the rows with the same text, the rows that have one of the query's rarest
+//! features in this segment, and the rows that share a band of the plan. They are compared by the
+//! predicate of the plan, from their records. Where sequences are compared, the records rule out most
+//! candidates, and the texts of the others are read.
+//!
+//! **What it costs.** The buckets of bands are made when the library is opened, because they depend on
+//! the threshold: 8 bytes in memory for each band of each document that has a signature.
+
+use std::ops::Range;
+use std::path::Path;
+
+use lookalike::Recipe;
+use lookalike::matching::{ComparedDocument, DocumentComparer};
+use lookalike::plan::{Measure, Plan, Settings};
+use lookalike::text::{Analyzer, Scratch};
+use rayon::slice::ParallelSliceMut;
+
+use super::manifest::SegmentEntry;
+use super::postings::{Postings, posting};
+use super::records::{Records, open_postings};
+use super::segments::Part;
+use super::texts::Unpacked;
+use crate::error::{Error, Result, shown};
+
+/// Finds the matches of queries.
+pub(super) struct Matcher {
+    comparer: DocumentComparer,
+    /// The plan with the Jaccard index in place of a measure of sequences.
+    by_features: Option<DocumentComparer>,
+    analyzer: Analyzer,
+    segments: Vec<SegmentBuckets>,
+}
+
+/// The buckets of a segment.
+struct SegmentBuckets {
+    postings: Postings,
+    /// Postings of the bands, ascending.
+    bands: Vec<u64>,
+}
+
+/// What a thread uses again from query to query.
+#[derive(Default)]
+pub(super) struct MatchScratch {
+    keys: Vec<u64>,
+    buckets: Vec<Range<u64>>,
+    rows: Vec<u32>,
+    signature: Vec<u32>,
+    stored: ComparedDocument,
+    scratch: Scratch,
+}
+
+/// A segment that is searched.
+pub(super) struct SearchedSegment<'a> {
+    pub(super) number: usize,
+    pub(super) part: &'a Part,
+    pub(super) unpacked: &'a mut Unpacked,
+}
+
+impl Matcher {
+    /// Opens the buckets of all segments for a plan.
+    pub(super) fn open<'a>(
+        library: &Path,
+        recipe: &Recipe,
+        plan: &Plan,
+        segments: impl Iterator<Item = (&'a SegmentEntry, &'a Part)>,
+    ) -> Result<Self> {
+        let comparer = DocumentComparer::new(recipe, plan);
+        let by_features = match comparer.needs_texts() {
+            true => {
+                let settings = Settings {
+                    measure: Measure::Jaccard,
+                    threshold: plan.candidate_threshold(),
+                    ..*plan.settings()
+                };
+                let plan = Plan::new(recipe, settings)?;
+                Some(DocumentComparer::new(recipe, &plan))
+            }
+            false => None,
+        };
+        let mut opened = Vec::new();
+        for (entry, part) in segments {
+            let (Some(matching), Some(records)) = (&entry.matching, &part.records) else {
+                return Err(Error::input(format!(
+                    "a segment of the library {} has no records: build the library again",
+                    shown(library)
+                )));
+            };
+            opened.push(SegmentBuckets {
+                postings: open_postings(library, entry.file, matching.postings)?,
+                bands: bands_of(records, &comparer)?,
+            });
+        }
+        let analyzer = Analyzer::new(recipe).with_extras(comparer.extras());
+        Ok(Self {
+            comparer,
+            by_features,
+            analyzer,
+            segments: opened,
+        })
+    }
+
+    /// Returns `true` if sequences are compared, so that queries need an analysis of their own.
+    pub(super) fn needs_texts(&self) -> bool {
+        self.comparer.needs_texts()
+    }
+
+    /// Returns what makes the analyses of queries.
+    pub(super) fn analyzer(&self) -> &Analyzer {
+        &self.analyzer
+    }
+
+    /// Returns what compares queries.
+    pub(super) fn comparer(&self) -> &DocumentComparer {
+        &self.comparer
+    }
+
+    /// Calls back with every row of a segment that matches a query, and the similarity.
+    pub(super) fn find(
+        &self,
+        query: &ComparedDocument,
+        segment: SearchedSegment<'_>,
+        scratch: &mut MatchScratch,
+        mut visit: impl FnMut(u32, f64),
+    ) -> Result<()> {
+        let SearchedSegment {
+            number,
+            part,
+            unpacked,
+        } = segment;
+        let Some(records) = &part.records else {
+            return Ok(());
+        };
+        self.find_candidates(query, &self.segments[number], scratch)?;
+        let by_records = self.by_features.as_ref().unwrap_or(&self.comparer);
+        let rows = std::mem::take(&mut scratch.rows);
+        for &row in rows.iter().filter(|&&row| !part.removed.contains(row)) {
+            let is_signed = records.read_signature(row, &mut scratch.signature)?;
+            let signature = is_signed.then_some(&scratch.signature[..]);
+            by_records
+                .restore(&records.get(row)?, signature, &mut scratch.stored)
+                .ok_or_else(|| records.wrong(row))?;
+            let mut similarity = by_records.compare(query, &scratch.stored)?;
+            if self.by_features.is_some()
+                && similarity.is_some()
+                && let Some(texts) = &part.texts
+            {
+                let text = texts.get(row.into(), unpacked)?;
+                let analysis = self.analyzer.analyze(text, &mut scratch.scratch);
+                let stored = self.comparer.prepare(&analysis);
+                similarity = self.comparer.compare(query, &stored)?;
+            }
+            if let Some((_, similarity)) = similarity {
+                visit(row, similarity.get());
+            }
+        }
+        scratch.rows = rows;
+        Ok(())
+    }
+
+    /// Collects the candidates of a query, ascending.
+    fn find_candidates(
+        &self,
+        query: &ComparedDocument,
+        segment: &SegmentBuckets,
+        scratch: &mut MatchScratch,
+    ) -> Result<()> {
+        let MatchScratch {
+            keys,
+            buckets,
+            rows,
+            ..
+        } = scratch;
+        keys.clear();
+        buckets.clear();
+        rows.clear();
+        let SegmentBuckets { postings, bands } = segment;
+        let probed = self.comparer.feature_keys(query, keys);
+        for &key in keys.iter() {
+            buckets.push(postings.find_key(key)?);
+        }
+        buckets.sort_by_key(|bucket| bucket.end - bucket.start);
+        buckets.truncate(probed);
+        buckets.push(postings.find_key(self.comparer.text_key(query))?);
+        for bucket in buckets.iter() {
+            postings.visit_rows(bucket.clone(), |row| rows.push(row))?;
+        }
+        self.comparer.band_keys(query, &mut |key| {
+            let prefix = posting(key, 0);
+            let from = bands.partition_point(|&it| it < prefix);
+            let same = bands[from..]
+                .iter()
+                .take_while(|&&it| it >> 32 == key >> 32);
+            rows.extend(same.map(|&posting| posting as u32));
+        });
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(())
+    }
+}
+
+/// The postings of the bands of all signatures, ascending.
+fn bands_of(records: &Records, comparer: &DocumentComparer) -> Result<Vec<u64>> {
+    let slots = comparer.plan().slots() as u64;
+    if records.slots().is_some_and(|own| own != slots) {
+        return Err(records.wrong(0));
+    }
+    let mut bands = Vec::new();
+    records.visit_signatures(|row, signature| {
+        comparer.signature_keys(signature, &mut |key| bands.push(posting(key, row)));
+    })?;
+    bands.par_sort_unstable();
+    Ok(bands)
+}

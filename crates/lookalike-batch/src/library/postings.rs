@@ -1,0 +1,206 @@
+//! Bucket keys of a segment: the rows that have a key, found without reading the others.
+//!
+//! The data are postings of 8 bytes, ascending: the upper half of a key in the upper 32 bits, the row
+//! in the lower ones. Then comes a directory of 2^d + 1 positions (8 bytes each), where the postings
+//! begin whose keys begin with each value of d bits, then the number of postings and d (8 bytes each).
+//!
+//! **What it guarantees.** Every row that has a key is found under it. Rows of another key with the
+//! same upper half are found too: one in 2³² for each posting, which the comparison rejects.
+//!
+//! **What it costs.** 8 bytes a posting and at most as much for the directory. A look-up reads an entry
+//! of the directory and some 16 postings, in pages that are checked when they are read first.
+
+use std::ops::Range;
+use std::path::Path;
+
+use rayon::slice::ParallelSliceMut;
+
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use crate::error::Result;
+
+const MAGIC: Magic = *b"LAbk";
+
+/// Bytes of a posting or a position.
+const NUMBER: u64 = 8;
+
+/// Postings for an entry of the directory that are aimed at.
+const BUCKET: u64 = 16;
+
+/// Postings sorted at a time: 256 MiB of them. Where there are more, keys come in several passes.
+const MOST_SORTED: u64 = 1 << 25;
+
+/// Postings read at a time.
+const READ_AT_ONCE: u64 = 4096;
+
+/// The posting of a row under a key.
+pub(super) fn posting(key: u64, row: u32) -> u64 {
+    key >> 32 << 32 | u64::from(row)
+}
+
+/// The postings of a segment.
+pub(super) struct Postings {
+    file: PagedFile,
+    count: u64,
+    /// Bits of a key by which the directory is entered.
+    bits: u32,
+}
+
+/// Writes all postings that `visit_all` calls back with, as often as it is called, and returns the
+/// seal of the file. `count` is their number.
+pub(super) fn write_postings(
+    path: &Path,
+    count: u64,
+    mut visit_all: impl FnMut(&mut dyn FnMut(u64)) -> Result<()>,
+) -> Result<u64> {
+    let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
+    let passes = count.div_ceil(MOST_SORTED).next_power_of_two().max(1);
+    let pass_of = |posting: u64| u128::from(posting) * u128::from(passes) >> 64;
+    let mut file = PagedWriter::create(path, MAGIC)?;
+    let mut directory = vec![0u64];
+    let mut written = 0;
+    let mut sorted = Vec::new();
+    for pass in 0..passes {
+        sorted.clear();
+        visit_all(&mut |posting| {
+            if passes == 1 || pass_of(posting) == u128::from(pass) {
+                sorted.push(posting);
+            }
+        })?;
+        sorted.par_sort_unstable();
+        let mut bytes = Vec::with_capacity(1 << 16);
+        for &posting in &sorted {
+            let bucket = (posting >> (64 - bits)) as usize;
+            directory.resize(directory.len().max(bucket + 1), written);
+            written += 1;
+            bytes.extend(posting.to_le_bytes());
+            if bytes.len() >= 1 << 16 {
+                file.put(&bytes)?;
+                bytes.clear();
+            }
+        }
+        file.put(&bytes)?;
+    }
+    directory.resize((1 << bits) + 1, written);
+    for position in directory.into_iter().chain([written, bits.into()]) {
+        file.put(&position.to_le_bytes())?;
+    }
+    file.finish()
+}
+
+impl Postings {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let file = PagedFile::open(path, MAGIC)?;
+        let short = || damaged(path, "it is too short for the postings it says it has");
+        let at = file.length().checked_sub(2 * NUMBER).ok_or_else(short)?;
+        let ends = file.get(at, file.length())?;
+        let count = u64::from_le_bytes(array(&ends[..8]));
+        let bits = u64::from_le_bytes(array(&ends[8..]));
+        drop(ends);
+        let directory = (1..=28).contains(&bits).then(|| (1u64 << bits) + 1);
+        let numbers = directory.and_then(|directory| directory.checked_add(count));
+        match numbers.and_then(|numbers| numbers.checked_mul(NUMBER)) {
+            Some(bytes) if bytes == at => Ok(Self {
+                file,
+                count,
+                bits: bits as u32,
+            }),
+            _ => Err(short()),
+        }
+    }
+
+    pub(super) fn seal(&self) -> u64 {
+        self.file.seal()
+    }
+
+    /// Returns the positions of the postings of a key.
+    pub(super) fn find_key(&self, key: u64) -> Result<Range<u64>> {
+        let prefix = key >> 32 << 32;
+        let place = (self.count + (key >> (64 - self.bits))) * NUMBER;
+        let ends = self.file.get(place, place + 2 * NUMBER)?;
+        let start = u64::from_le_bytes(array(&ends[..8]));
+        let end = u64::from_le_bytes(array(&ends[8..]));
+        if start > end || end > self.count {
+            return Err(damaged(
+                self.file.path(),
+                "its directory of keys is out of order",
+            ));
+        }
+        let first = self.first_from(start..end, prefix)?;
+        let last = match prefix.checked_add(1 << 32) {
+            Some(next) => self.first_from(first..end, next)?,
+            None => end,
+        };
+        Ok(first..last)
+    }
+
+    /// Returns the first position in a range whose posting is not below a value.
+    fn first_from(&self, range: Range<u64>, value: u64) -> Result<u64> {
+        let (mut low, mut high) = (range.start, range.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let bytes = self.file.get(middle * NUMBER, (middle + 1) * NUMBER)?;
+            if u64::from_le_bytes(array(&bytes)) < value {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    /// Calls back with the rows of postings.
+    pub(super) fn visit_rows(&self, range: Range<u64>, mut visit: impl FnMut(u32)) -> Result<()> {
+        let mut at = range.start;
+        while at < range.end {
+            let end = (at / READ_AT_ONCE + 1)
+                .saturating_mul(READ_AT_ONCE)
+                .min(range.end);
+            let bytes = self.file.get(at * NUMBER, end * NUMBER)?;
+            for posting in bytes.chunks_exact(NUMBER as usize) {
+                visit(u64::from_le_bytes(array(posting)) as u32);
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.file.verify()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_rows_of_a_key_are_found_and_no_others() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("file");
+        for count in [0u64, 1, 40, 30_000] {
+            // Some keys have many rows; the extreme keys are among them.
+            let key = |at: u64| match at % 7 {
+                0 => 0,
+                1 => u64::MAX,
+                _ => lookalike::value_hash(&(at / 3).to_le_bytes()),
+            };
+            let all: Vec<_> = (0..count).map(|at| posting(key(at), at as u32)).collect();
+            let seal = write_postings(&path, count, |visit| {
+                all.iter().for_each(|&it| visit(it));
+                Ok(())
+            })
+            .unwrap();
+            let postings = Postings::open(&path).unwrap();
+            assert_eq!(postings.seal(), seal);
+            postings.verify().unwrap();
+            for at in (0..count).step_by(11).chain([count + 5]) {
+                let range = postings.find_key(key(at)).unwrap();
+                let mut found = Vec::new();
+                postings.visit_rows(range, |row| found.push(row)).unwrap();
+                let has_key = |row: &u32| key(u64::from(*row)) == key(at);
+                let expected: Vec<_> = (0..count as u32).filter(has_key).collect();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Records of the documents of a segment, and the signatures of the long ones: all that is compared
+//! for thresholds and measures, without the texts.
+//!
+//! In the file of records the data are the records of
+//! [`DocumentRecorder`] one after another, then the
+//! place where each begins and the end of the last (8 bytes each), then the number of rows (8 bytes).
+//!
+//! In the file of signatures they are the signatures, a slot 4 bytes, then the row of each (4 bytes,
+//! ascending), then the number of signatures and the number of slots (8 bytes each). A segment without
+//! documents that have signatures has no such file.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use lookalike::matching::{DocumentRecorder, visit_record_keys};
+
+use super::manifest::{MatchingEntry, Seal, file_name};
+use super::paged::{Magic, PagedFile, PagedWriter, array, damaged};
+use super::postings::{Postings, posting, write_postings};
+use super::removed::Removed;
+use crate::error::Result;
+
+const RECORDS: Magic = *b"LAre";
+const SIGNATURES: Magic = *b"LAsi";
+
+/// The extensions of the files.
+const RECORDS_FILE: &str = "records";
+const SIGNATURES_FILE: &str = "signatures";
+const POSTINGS_FILE: &str = "postings";
+
+/// The names of the files of a segment.
+pub(super) fn file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
+    let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
+    let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
+    extensions.map(|it| file_name(file, it)).collect()
+}
+
+/// Records and signatures as they stand in the files, made by any thread.
+#[derive(Default)]
+pub(super) struct Lot {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    signatures: Vec<u32>,
+    /// The rows of the signatures, from the first of the lot.
+    signed: Vec<u32>,
+}
+
+impl Lot {
+    /// Adds the next row.
+    pub(super) fn push(
+        &mut self,
+        recorder: &DocumentRecorder,
+        analysis: &lookalike::text::Analysis<'_>,
+    ) {
+        let row = self.ends.len() as u32;
+        if recorder.record(analysis, &mut self.bytes, &mut self.signatures) {
+            self.signed.push(row);
+        }
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.len() + 4 * self.signatures.len()
+    }
+}
+
+/// Writes the records and signatures of a segment.
+pub(super) struct RecordsWriter {
+    records: PagedWriter,
+    places: Vec<u8>,
+    rows: u64,
+    signatures: PagedWriter,
+    signed: Vec<u8>,
+    slots: u64,
+}
+
+impl RecordsWriter {
+    pub(super) fn create(library: &Path, file: u64, slots: usize) -> Result<Self> {
+        let path = |extension| library.join(file_name(file, extension));
+        Ok(Self {
+            records: PagedWriter::create(&path(RECORDS_FILE), RECORDS)?,
+            places: Vec::new(),
+            rows: 0,
+            signatures: PagedWriter::create(&path(SIGNATURES_FILE), SIGNATURES)?,
+            signed: Vec::new(),
+            slots: slots as u64,
+        })
+    }
+
+    pub(super) fn put(&mut self, lot: &Lot) -> Result<()> {
+        for &row in &lot.signed {
+            self.signed.extend((self.rows as u32 + row).to_le_bytes());
+        }
+        let bytes: Vec<u8> = lot
+            .signatures
+            .iter()
+            .flat_map(|it| it.to_le_bytes())
+            .collect();
+        self.signatures.put(&bytes)?;
+        let base = self.records.length();
+        let starts = [0].into_iter().chain(lot.ends.iter().copied());
+        for start in starts.take(lot.ends.len()) {
+            self.places.extend((base + start as u64).to_le_bytes());
+        }
+        self.rows += lot.ends.len() as u64;
+        self.records.put(&lot.bytes)
+    }
+
+    /// Adds all rows of another segment that are not gone.
+    pub(super) fn copy(&mut self, from: &Records, removed: &Removed) -> Result<()> {
+        for row in (0..from.rows as u32).filter(|&row| !removed.contains(row)) {
+            if let Some(signature) = from.signature_bytes(row)? {
+                self.signed.extend((self.rows as u32).to_le_bytes());
+                self.signatures.put(&signature)?;
+            }
+            self.places.extend(self.records.length().to_le_bytes());
+            self.records.put(&from.get(row)?)?;
+            self.rows += 1;
+        }
+        Ok(())
+    }
+
+    /// Completes both files. That of the signatures is left out if it is empty.
+    pub(super) fn finish(mut self) -> Result<(Seal, Option<Seal>)> {
+        let end = self.records.length();
+        self.records.put(&self.places)?;
+        self.records.put(&end.to_le_bytes())?;
+        self.records.put(&self.rows.to_le_bytes())?;
+        let records = Seal(self.records.finish()?);
+        if self.signed.is_empty() {
+            return Ok((records, None));
+        }
+        let count = self.signed.len() as u64 / 4;
+        self.signatures.put(&self.signed)?;
+        self.signatures.put(&count.to_le_bytes())?;
+        self.signatures.put(&self.slots.to_le_bytes())?;
+        Ok((records, Some(Seal(self.signatures.finish()?))))
+    }
+}
+
+/// The records of a segment, with its signatures.
+pub(super) struct Records {
+    file: PagedFile,
+    rows: u64,
+    /// Where the table of places begins.
+    table: u64,
+    signatures: Option<Signatures>,
+}
+
+struct Signatures {
+    file: PagedFile,
+    rows: Vec<u32>,
+    slots: u64,
+}
+
+impl Records {
+    /// Opens the records of a segment; seals are not compared with the manifest yet.
+    pub(super) fn open(library: &Path, file: u64, has_signatures: bool) -> Result<Self> {
+        let path = library.join(file_name(file, RECORDS_FILE));
+        let file_of_records = PagedFile::open(&path, RECORDS)?;
+        let short = || damaged(&path, "it is too short for the rows it says it has");
+        let length = file_of_records.length();
+        let at = length.checked_sub(8).ok_or_else(short)?;
+        let rows = u64::from_le_bytes(array(&file_of_records.get(at, length)?));
+        let places = rows.checked_add(1).and_then(|places| places.checked_mul(8));
+        let table = places.and_then(|bytes| at.checked_sub(bytes));
+        let signatures = match has_signatures {
+            true => Some(Signatures::open(
+                &library.join(file_name(file, SIGNATURES_FILE)),
+                rows,
+            )?),
+            false => None,
+        };
+        Ok(Self {
+            table: table.ok_or_else(short)?,
+            file: file_of_records,
+            rows,
+            signatures,
+        })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.rows
+    }
+
+    /// Names the content of the records and of the signatures.
+    pub(super) fn seals(&self) -> (Seal, Option<Seal>) {
+        let signatures = self.signatures.as_ref();
+        let signatures = signatures.map(|it| Seal(it.file.seal()));
+        (Seal(self.file.seal()), signatures)
+    }
+
+    /// The record of a row.
+    pub(super) fn get(&self, row: u32) -> Result<Cow<'_, [u8]>> {
+        let at = self.table + 8 * u64::from(row);
+        let ends = self.file.get(at, at + 16)?;
+        let start = u64::from_le_bytes(array(&ends[..8]));
+        let end = u64::from_le_bytes(array(&ends[8..]));
+        self.file.get(start, end.min(self.table))
+    }
+
+    fn signature_bytes(&self, row: u32) -> Result<Option<Cow<'_, [u8]>>> {
+        let Some(signatures) = &self.signatures else {
+            return Ok(None);
+        };
+        match signatures.rows.binary_search(&row) {
+            Ok(at) => signatures.bytes(at).map(Some),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Puts the signature of a row into a list; returns `false` if it has none.
+    pub(super) fn read_signature(&self, row: u32, into: &mut Vec<u32>) -> Result<bool> {
+        into.clear();
+        let Some(bytes) = self.signature_bytes(row)? else {
+            return Ok(false);
+        };
+        decode(&bytes, into);
+        Ok(true)
+    }
+
+    /// Calls back with every row that has a signature, and the signature.
+    pub(super) fn visit_signatures(&self, mut visit: impl FnMut(u32, &[u32])) -> Result<()> {
+        let mut signature = Vec::new();
+        let Some(signatures) = &self.signatures else {
+            return Ok(());
+        };
+        for (at, &row) in signatures.rows.iter().enumerate() {
+            signature.clear();
+            decode(&signatures.bytes(at)?, &mut signature);
+            visit(row, &signature);
+        }
+        Ok(())
+    }
+
+    /// The slots of signatures, if there are any.
+    pub(super) fn slots(&self) -> Option<u64> {
+        self.signatures.as_ref().map(|it| it.slots)
+    }
+
+    /// Writes the postings of all rows beside the records; returns what the manifest says of the
+    /// three files.
+    pub(super) fn write_postings(&self, library: &Path, file: u64) -> Result<MatchingEntry> {
+        let path = library.join(file_name(file, POSTINGS_FILE));
+        let mut count = 0;
+        self.visit_postings(&mut |_| count += 1)?;
+        let seal = write_postings(&path, count, |visit| self.visit_postings(visit))?;
+        let (records, signatures) = self.seals();
+        Ok(MatchingEntry {
+            records,
+            postings: Seal(seal),
+            signatures,
+        })
+    }
+
+    fn visit_postings(&self, visit: &mut dyn FnMut(u64)) -> Result<()> {
+        for row in 0..self.rows as u32 {
+            let record = self.get(row)?;
+            visit_record_keys(&record, &mut |key| visit(posting(key, row)))
+                .ok_or_else(|| self.wrong(row))?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a row.
+    pub(super) fn wrong(&self, row: u32) -> crate::Error {
+        damaged(
+            self.file.path(),
+            &format!("the record of row {row} is not valid"),
+        )
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.file.verify()?;
+        let signatures = self.signatures.as_ref();
+        signatures.map_or(Ok(()), |it| it.file.verify())?;
+        self.visit_postings(&mut |_| ())
+    }
+}
+
+impl Signatures {
+    fn open(path: &Path, most_rows: u64) -> Result<Self> {
+        let file = PagedFile::open(path, SIGNATURES)?;
+        let short = || damaged(path, "it is too short for the signatures it says it has");
+        let at = file.length().checked_sub(16).ok_or_else(short)?;
+        let ends = file.get(at, at + 16)?;
+        let count = u64::from_le_bytes(array(&ends[..8]));
+        let slots = u64::from_le_bytes(array(&ends[8..]));
+        drop(ends);
+        let table = slots.checked_mul(4).and_then(|it| it.checked_mul(count));
+        let whole = table.and_then(|table| table.checked_add(count.checked_mul(4)?));
+        if whole != Some(at) || slots == 0 {
+            return Err(short());
+        }
+        let mut rows = Vec::new();
+        decode(&file.get(table.ok_or_else(short)?, at)?, &mut rows);
+        let ascending = rows.windows(2).all(|pair| pair[0] < pair[1]);
+        if !ascending || rows.last().is_some_and(|&row| u64::from(row) >= most_rows) {
+            return Err(damaged(path, "its rows are out of order"));
+        }
+        Ok(Self { file, rows, slots })
+    }
+
+    fn bytes(&self, at: usize) -> Result<Cow<'_, [u8]>> {
+        let bytes = 4 * self.slots;
+        let start = at as u64 * bytes;
+        self.file.get(start, start + bytes)
+    }
+}
+
+fn decode(bytes: &[u8], into: &mut Vec<u32>) {
+    let numbers = bytes.chunks_exact(4);
+    into.extend(numbers.map(|number| u32::from_le_bytes(array(number))));
+}
+
+/// Opens the postings of a segment.
+pub(super) fn open_postings(library: &Path, file: u64, seal: Seal) -> Result<Postings> {
+    let path = library.join(file_name(file, POSTINGS_FILE));
+    let postings = Postings::open(&path)?;
+    match Seal(postings.seal()) == seal {
+        true => Ok(postings),
+        false => Err(damaged(&path, "it is not the file that the manifest names")),
+    }
+}
