@@ -42,7 +42,7 @@ class InputError(LookalikeError, ValueError):
     >>> la.dedup([{"id": "1", "body": "a text"}])
     Traceback (most recent call last):
         ...
-    lookalike._errors.InputError: data has no column `text` among `id`, `body`
+    lookalike._errors.InputError: data has no column `text` among `id`, `body`; perhaps `body` is meant
     """
 
 

@@ -145,7 +145,7 @@ pub(crate) struct DedupArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) components: bool,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -225,7 +225,7 @@ pub(crate) struct PairsArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) distinct: bool,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -360,7 +360,7 @@ pub(crate) struct PlantArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) labels: PathBuf,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -554,13 +554,13 @@ pub(crate) struct CompareArgs {
 #[command(after_help = "\
 Examples:
   lookalike fingerprint articles.jsonl > fingerprints.tsv
-  lookalike fingerprint posts.csv --text title,body --format decimal -o fingerprints.parquet
+  lookalike fingerprint posts.csv --text title,body --digits decimal -o fingerprints.parquet
   lookalike fingerprint articles.jsonl --method minhash -o signatures.jsonl.zst
-  lookalike fingerprint articles.jsonl --recipe 1e0ng --format decimal
+  lookalike fingerprint articles.jsonl --recipe 1e0ng --digits decimal
   lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens")]
 pub(crate) struct FingerprintArgs {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --input-format says otherwise)
+    /// --format says otherwise)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -572,16 +572,10 @@ pub(crate) struct FingerprintArgs {
     /// How a fingerprint is written
     ///
     /// The default is hex.
-    #[arg(
-        long,
-        visible_alias = "digits",
-        value_enum,
-        value_name = "DIGITS",
-        help_heading = "Output"
-    )]
-    pub(crate) format: Option<Notation>,
+    #[arg(long, value_enum, value_name = "DIGITS", help_heading = "Output")]
+    pub(crate) digits: Option<Notation>,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -615,9 +609,8 @@ pub(crate) struct FingerprintArgs {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// The format of the inputs, whatever their extensions say
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
-    pub(crate) input_format: Option<Format>,
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -643,7 +636,7 @@ Examples:
   lookalike segment articles.jsonl --set filter.parts=content --set filter.stopwords=zh")]
 pub(crate) struct SegmentArgs {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --input-format says otherwise)
+    /// --format says otherwise)
     #[arg(value_name = "IN", required_unless_present = "literal")]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -665,7 +658,7 @@ pub(crate) struct SegmentArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) weights: bool,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -681,9 +674,8 @@ pub(crate) struct SegmentArgs {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// The format of the inputs, whatever their extensions say
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
-    pub(crate) input_format: Option<Format>,
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -709,7 +701,7 @@ Examples:
     --set simhash.table=idf.tsv --set simhash.top=20")]
 pub(crate) struct IdfArgs {
     /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --input-format says otherwise)
+    /// --format says otherwise)
     #[arg(value_name = "IN", required_unless_present = "merge")]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -741,7 +733,7 @@ pub(crate) struct IdfArgs {
     #[arg(long, value_name = "TABLE", num_args = 1.., help_heading = "Input")]
     pub(crate) merge: Vec<PathBuf>,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -757,9 +749,8 @@ pub(crate) struct IdfArgs {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// The format of the inputs, whatever their extensions say
-    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Input")]
-    pub(crate) input_format: Option<Format>,
+    #[command(flatten)]
+    pub(crate) input_format: InputFormat,
 
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -882,7 +873,7 @@ pub(crate) struct IndexBuildArgs {
     #[command(flatten)]
     pub(crate) bare: Bare,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -915,7 +906,7 @@ pub(crate) struct IndexAddArgs {
     #[command(flatten)]
     pub(crate) bare: Bare,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -1075,7 +1066,7 @@ pub(crate) struct SearchArgs {
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Rows that could not be used, byte for byte
+    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -1350,7 +1341,8 @@ pub(crate) struct Matching {
 
     /// Match only documents with equal values of this field
     ///
-    /// Rows where the field is missing or null are compared with one another.
+    /// Rows where the field is missing or null are compared with one another. Values are equal as ids
+    /// are: 1, 1.0 and "1" are one value, "1.0" is another.
     #[arg(long, value_name = "FIELD")]
     pub(crate) within: Option<String>,
 
@@ -1470,7 +1462,8 @@ pub(crate) struct Reading {
     /// The field with the id of a document
     ///
     /// The default is `id` if the first row has it, else the number of the row: from 1 over all inputs,
-    /// bad rows counted and empty lines, which are no rows, not.
+    /// bad rows counted and empty lines, which are no rows, not. A number counts by its shortest digits,
+    /// a string by its characters: 1, 1.0 and "1" are one id, "1.0" is another.
     #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
     pub(crate) id: Option<String>,
 
@@ -1505,6 +1498,8 @@ pub(crate) struct Reading {
 pub(crate) enum Format {
     /// A JSON object a line
     Jsonl,
+    /// A JSON list of objects, as .json files that begin with [ are taken for
+    Json,
     /// Comma-separated values with quoting
     Csv,
     /// Tab-separated values without quoting

@@ -96,9 +96,18 @@ fn run(cli: &Cli) -> Result<Outcome> {
 
 /// Prints help, version or what is wrong with the arguments.
 fn explain_usage(refusal: &clap::Error) -> ExitCode {
+    if refusal.use_stderr() {
+        let text = refusal.to_string();
+        match text.strip_prefix("error: ") {
+            // One prefix for everything that fails.
+            Some(text) => Printer::new(false).fail(text.trim_end(), None),
+            // A command that is missing is answered with help.
+            None => drop(refusal.print()),
+        }
+        return ExitCode::from(2);
+    }
     match refusal.print() {
         Err(cause) if cause.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
-        _ if refusal.use_stderr() => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     }
 }

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 /// Writes to standard output and standard error.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +108,36 @@ impl Printer {
     /// Text for standard output in a tone.
     pub(crate) fn in_output<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
         painted(self.paint_output, tone, text)
+    }
+}
+
+/// Outputs that were there before a run.
+#[derive(Debug, Default)]
+pub(crate) struct ReplacedFiles(Vec<PathBuf>);
+
+impl ReplacedFiles {
+    /// Finds files that are not empty among the places of outputs.
+    pub(crate) fn find<'a>(places: impl IntoIterator<Item = Option<&'a PathBuf>>) -> Self {
+        let is_there = |place: &&PathBuf| {
+            let metadata = place.metadata();
+            metadata.is_ok_and(|it| it.is_file() && it.len() > 0)
+        };
+        Self(
+            places
+                .into_iter()
+                .flatten()
+                .filter(is_there)
+                .cloned()
+                .collect(),
+        )
+    }
+
+    /// Tells, after a run that was completed, that they were replaced.
+    pub(crate) fn tell(&self, printer: &Printer) {
+        for place in &self.0 {
+            let text = format!("replaced {}, which was there before\n", place.display());
+            printer.note(&visible(&text));
+        }
     }
 }
 

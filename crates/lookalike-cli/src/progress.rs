@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,6 +27,17 @@ const SHOWN_ROWS: u64 = 10;
 /// So many where standard error goes to a file or a pipe.
 const LOGGED_ROWS: u64 = 1000;
 
+/// The bar that is shown, for whoever ends the process.
+static SHOWN_BAR: Mutex<Weak<ProgressBar>> = Mutex::new(Weak::new());
+
+/// Takes the bar of the process away, if there is one: for a handler of interrupts.
+pub(crate) fn clear_bar() {
+    let bar = SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(bar) = bar.upgrade() {
+        bar.finish_and_clear();
+    }
+}
+
 /// Tells about a run on standard error.
 pub(crate) struct Reporter {
     printer: Printer,
@@ -36,6 +47,10 @@ pub(crate) struct Reporter {
     /// So many at the most.
     most_rows: u64,
     bad_rows: AtomicU64,
+    /// Warnings held back while no row could be used: a run of which none can be is refused in one
+    /// sentence, which a thousand of these would hide.
+    held: Mutex<Vec<String>>,
+    has_usable: AtomicBool,
     /// Ends the wait for the bar to appear when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -46,6 +61,7 @@ impl Reporter {
             None,
             ProgressDrawTarget::hidden(),
         ));
+        *SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&bar);
         let appearance = printer
             .shows_progress()
             .then(|| appear_later(Arc::clone(&bar)));
@@ -58,6 +74,8 @@ impl Reporter {
                 false => LOGGED_ROWS,
             },
             bad_rows: AtomicU64::new(0),
+            held: Mutex::default(),
+            has_usable: AtomicBool::new(false),
             appearance,
         }
     }
@@ -65,19 +83,24 @@ impl Reporter {
     /// Tells a row that is bad by the line of its file.
     pub(crate) fn bad_line(&self, file: &str, line: u64, reason: &str) {
         let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
-        if self.tells_rows && told < self.most_rows {
-            let line = format!("{file}:{line}: {reason}");
-            self.bar.suspend(|| self.printer.warn(visible(&line)));
+        if !self.tells_rows || told >= self.most_rows {
+            return;
         }
+        let line = format!("{file}:{line}: {reason}");
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if told >= SHOWN_ROWS && !self.has_usable.load(Ordering::Relaxed) {
+            held.push(line);
+            return;
+        }
+        self.bar.suspend(|| self.printer.warn(visible(&line)));
     }
 
     /// Takes the bar away and says how many bad rows were not told; `hint` says where they are.
     pub(crate) fn finish(mut self, hint: &str) {
         self.take_bar_away();
-        let rest = self
-            .bad_rows
-            .load(Ordering::Relaxed)
-            .saturating_sub(self.most_rows);
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let untold = self.bad_rows.load(Ordering::Relaxed);
+        let rest = untold.saturating_sub(self.most_rows) + held.len() as u64;
         if rest > 0 {
             let rows = if rest == 1 { "bad row" } else { "bad rows" };
             self.printer
@@ -152,12 +175,23 @@ impl Progress for Reporter {
         let first = files.first().map(|file| file.display().to_string());
         let line = format!(
             "{} in directories {} of no known format and left out, {} the first: name them by \
-             themselves, or say what all are with --input-format",
+             themselves, or say what all are with --format",
             plural(files.len() as u64, "file", "files"),
             if files.len() == 1 { "is" } else { "are" },
             first.unwrap_or_default()
         );
         self.bar.suspend(|| self.printer.warn(visible(&line)));
+    }
+
+    fn rows_usable(&self) {
+        if self.has_usable.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_usable.store(true, Ordering::Relaxed);
+        for line in held.drain(..) {
+            self.bar.suspend(|| self.printer.warn(visible(&line)));
+        }
     }
 
     fn bad_row(&self, row: &BadRow) {

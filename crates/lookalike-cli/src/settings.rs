@@ -247,10 +247,10 @@ impl FingerprintRun {
         check_outputs(&named, args.running.json, &[&args.recipe])?;
         let recipe = load_recipe(&args.recipe, &args.changes)?;
         let method = args.method.unwrap_or_else(|| SketchMethod::usual(&recipe));
-        let sketch = match (method, args.format) {
+        let sketch = match (method, args.digits) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
             (method, Some(_)) => bail!(
-                "--format is for SimHash fingerprints; --method {method}, here {how}, has one form: \
+                "--digits is for SimHash fingerprints; --method {method}, here {how}, has one form: \
                  leave one of them out",
                 method = match method {
                     SketchMethod::Bottomk => "bottomk",
@@ -278,7 +278,7 @@ impl FingerprintRun {
         let settings = FingerprintSettings {
             recipe,
             sketch,
-            read: read_options(args.input_format, &args.reading)?,
+            read: read_options(args.input_format.format, &args.reading)?,
             threads: threads(args.running.threads),
             strict: args.running.strict,
         };
@@ -320,7 +320,7 @@ impl SegmentRun {
             } else {
                 Listing::Tokens
             },
-            read: read_options(args.input_format, &args.reading)?,
+            read: read_options(args.input_format.format, &args.reading)?,
             threads: threads(args.running.threads),
             strict: args.running.strict,
         };
@@ -356,7 +356,7 @@ impl IdfRun {
             least_documents: args.min_documents,
             top: args.top,
             merge: args.merge.clone(),
-            read: read_options(args.input_format, &args.reading)?,
+            read: read_options(args.input_format.format, &args.reading)?,
             threads: threads(args.running.threads),
             strict: args.running.strict,
         };
@@ -798,6 +798,7 @@ pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
 pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
     let format = format.map(|format| match format {
         Format::Jsonl => source::Format::Jsonl,
+        Format::Json => source::Format::Json,
         Format::Csv => source::Format::CSV,
         Format::Tsv => source::Format::TSV,
         Format::Parquet => source::Format::Parquet,

@@ -9,6 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::output::Printer;
+use crate::progress;
 
 /// What a shell adds to the number of the signal that ended a program.
 const SIGNAL_EXIT: i32 = 128;
@@ -31,6 +32,7 @@ pub(crate) fn clean_up_when_interrupted() -> io::Result<()> {
         .spawn(move || {
             if let Some(signal) = signals.forever().next() {
                 sink::abandon_all();
+                progress::clear_bar();
                 process::exit(SIGNAL_EXIT + signal);
             }
         })?;

@@ -50,6 +50,15 @@ pub(crate) fn dedup(
         );
         line(&mut text, "shared ids", &shared);
     }
+    if let Some(mixed) = done.mixed_values {
+        let told = format!(
+            "{} have a number and {} a string in the field of --keep: every string counts as larger than \
+             every number",
+            count(mixed.numbers),
+            count(mixed.strings)
+        );
+        line(&mut text, "mixed values", &told);
+    }
     line(&mut text, "kept", &count(done.kept));
     removed(&mut text, done);
     clusters(&mut text, done, printer);

@@ -1,6 +1,7 @@
 //! Building a library, and adding to it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{Code, Plan, Request};
@@ -317,12 +318,6 @@ fn add_rows<C: Code>(
     }
     manifest.next_row += last;
     let rejected = rejected.finish()?;
-    if change.replaces && added == 0 && rejected > 0 {
-        return Err(Error::usage(format!(
-            "not one of the {rejected} rows can be used: {} stays as it was",
-            shown(library)
-        )));
-    }
     directory::replace_manifest(library, &manifest)?;
     Ok(AddSummary {
         added,
@@ -367,6 +362,7 @@ fn read_rows<C: Code>(
         rejected,
         strict: *strict,
         progress: change.progress,
+        tally: Mutex::default(),
     };
     let path = |extension| change.library.join(file_name(file, extension));
     let mut new = New {
@@ -430,7 +426,8 @@ fn read_rows<C: Code>(
             Ok(lot)
         },
         |mut lot| {
-            bad_rows.tell(&lot.bad)?;
+            let used = lot.codes.len() as u64 + lot.without;
+            bad_rows.tell(&lot.bad, used)?;
             check_names(change.library, &mut new.named, &lot)?;
             if lot.ids.len() > 0 && new.ids.is_none() {
                 new.ids = Some(IdsWriter::create(&path("ids"))?);
@@ -463,6 +460,7 @@ fn read_rows<C: Code>(
             }
         },
     )?;
+    bad_rows.refuse_useless()?;
     Ok(new)
 }
 

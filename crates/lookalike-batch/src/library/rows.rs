@@ -166,7 +166,10 @@ impl Entries {
     ) -> Self {
         use crate::source::format_by_extension;
         let has_fields = |format: Option<Format>| {
-            matches!(format, Some(Format::Jsonl | Format::Parquet | Format::CSV))
+            matches!(
+                format,
+                Some(Format::Jsonl | Format::Json | Format::Parquet | Format::CSV)
+            )
         };
         let fields = match format {
             Some(_) => has_fields(format),

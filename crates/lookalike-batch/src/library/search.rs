@@ -5,6 +5,7 @@
 //! matches, so that memory stays bounded.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::hamming::{Code, Search, Segment};
@@ -491,6 +492,7 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
         rejected: &rejected,
         strict: job.reading.strict,
         progress: job.progress,
+        tally: Mutex::default(),
     };
     let mut table = TableWriter::create(output, columns, Some(&inputs))?;
     let compares = settings.check.filter(|check| check.compares());
@@ -578,11 +580,12 @@ fn run<C: Code>(job: &Job<'_>) -> Result<SearchSummary> {
             Ok(made)
         },
         |made: Made| {
-            bad_rows.tell(&made.bad)?;
+            bad_rows.tell(&made.bad, made.counts.queries)?;
             counts.add(made.counts);
             table.append(made.rows)
         },
     )?;
+    bad_rows.refuse_useless()?;
     table.finish()?;
     Ok(SearchSummary {
         queries: counts.queries,

@@ -14,7 +14,7 @@ use super::documents::{Documents, Extra};
 use super::forecast::Sampling;
 use super::ids::{RepeatedIds, find_repeats, id_of, shared};
 use super::progress::Progress;
-use super::read::{Reader, analyze};
+use super::read::{Reader, Reject, analyze};
 use super::settings::{RunInputs, Settings};
 use crate::error::{Error, Result};
 use crate::source::{BadRow, Inputs, ParseScratch, ReadOptions};
@@ -73,11 +73,7 @@ impl Opened {
 }
 
 /// What is told of bad rows, the audit, and which rows are read if not all.
-type With<'a> = (
-    &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
-    Option<Audit>,
-    Option<&'a Sampling>,
-);
+type With<'a> = (&'a Reject<'a>, Option<Audit>, Option<&'a Sampling>);
 
 /// All documents of a run, read.
 pub(super) struct ReadCorpus<'a> {
@@ -103,12 +99,12 @@ pub(super) struct ReadCorpus<'a> {
 const HUGE: usize = 16 << 20;
 
 impl<'a> ReadCorpus<'a> {
-    /// Reads all inputs. `reject` is told of every bad row, in order.
+    /// Reads all inputs. `reject` is told of all bad rows, in order.
     pub(super) fn read(
         opened: &'a Opened,
         settings: &Settings,
         plan: &'a Plan,
-        reject: &(dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+        reject: &Reject<'_>,
         progress: &dyn Progress,
     ) -> Result<Self> {
         let audit = Audit::of(settings, plan)?;
@@ -128,7 +124,7 @@ impl<'a> ReadCorpus<'a> {
         sampling: &Sampling,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let reject = |_: &Inputs, _: &BadRow| Ok(());
+        let reject = |_: &Inputs, _: &[BadRow]| Ok(());
         let with: With<'_> = (&reject, None, Some(sampling));
         Self::read_with(opened, settings, plan, with, progress)
     }
@@ -169,7 +165,8 @@ impl<'a> ReadCorpus<'a> {
         if sampling.is_none() {
             let repeated = find_repeats(&opened.inputs, &documents)?;
             repeated_ids = RepeatedIds::join(repeated, repeated_ids);
-            documents.check_fields(&opened.extra, settings)?;
+            documents.check_fields(&opened.inputs, &opened.extra, settings)?;
+            opened.inputs.refuse_absent_fields()?;
         }
         let mut times = std::mem::take(&mut against.times);
         times.append(&mut documents.times);

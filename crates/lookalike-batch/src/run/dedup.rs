@@ -156,6 +156,7 @@ impl<'a> Run<'a> {
             against: corpus.given() as u64,
             repeated_ids: corpus.repeated_ids(),
             shared_ids: corpus.shared_ids(),
+            mixed_values: corpus.documents.mixed_values(),
             kept: documents - removed,
             removed,
             clusters: clusters.len() as u64,

@@ -7,8 +7,9 @@ use lookalike::{DocId, Sketches};
 
 use super::ids::Ids;
 use super::settings::{Keep, Settings};
+use super::summary::MixedValues;
 use crate::error::{Error, Result};
-use crate::source::{BadRow, Place, Row, Scalar};
+use crate::source::{BadRow, Inputs, Place, Row, Scalar, shortest_digits};
 
 /// The documents of one set of inputs, in the order read; 16 bytes each and their ids, more only
 /// for what the settings ask for.
@@ -237,7 +238,12 @@ impl Documents {
 
     /// Refuses a field of the settings that not one document has: rows may be without it, but then it
     /// would have no effect at all.
-    pub(super) fn check_fields(&self, extra: &Extra, settings: &Settings) -> Result<()> {
+    pub(super) fn check_fields(
+        &self,
+        inputs: &Inputs,
+        extra: &Extra,
+        settings: &Settings,
+    ) -> Result<()> {
         let absent = self.had.iter().position(|had| !had);
         let Some(at) = absent.filter(|_| self.len() > 0) else {
             return Ok(());
@@ -256,10 +262,23 @@ impl Documents {
             }
             _ => settings.spelling.with("within", field),
         };
+        let there = inputs.describe_fields(field);
+        let there = there.map_or_else(String::new, |there| format!(": {there}"));
         Err(Error::usage(format!(
-            "{setting}: none of the {} documents has a field '{field}'",
+            "{setting}: none of the {} documents has a field '{field}'{there}",
             self.len()
         )))
+    }
+
+    /// How many documents have a number and how many a string where `--keep` looks, if some have each.
+    pub(super) fn mixed_values(&self) -> Option<MixedValues> {
+        let mut mixed = MixedValues::default();
+        for rank in &self.ranks {
+            mixed.numbers +=
+                u64::from(matches!(rank, RankValue::Integer(_) | RankValue::Number(_)));
+            mixed.strings += u64::from(matches!(rank, RankValue::Text(_)));
+        }
+        Some(mixed).filter(|mixed| mixed.numbers > 0 && mixed.strings > 0)
     }
 
     /// All documents of a run in their total order, or None if that is the order read: the `given`
@@ -294,7 +313,9 @@ impl Documents {
 fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     match value {
         Scalar::Missing | Scalar::Null => RankValue::Missing,
-        Scalar::Number { literal, .. } if always_text => RankValue::Text(literal.into()),
+        Scalar::Number { literal, .. } if always_text => {
+            RankValue::Text(shortest_digits(literal).into())
+        }
         Scalar::Number { literal, value } => RankValue::number(literal, value),
         Scalar::Text(text) if always_text => RankValue::Text(text.into()),
         Scalar::Text(text) if text.trim().is_empty() => RankValue::Missing,
@@ -307,15 +328,16 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     }
 }
 
-/// What stands for a value of [`Settings::within`]: equal for equal values. Missing and null are one
-/// value, different from every other.
+/// What stands for a value of [`Settings::within`]: equal for equal values. A value is its text, as ids
+/// are: a number its shortest digits, so that `1`, `1.0` and the string `1` are one value, and a truth
+/// value its word. Missing and null are one value, different from every other.
 pub fn part_value(value: Scalar<'_>) -> u64 {
     let tagged = match value {
         Scalar::Missing | Scalar::Null => return 0,
-        Scalar::Number { literal, .. } => literal,
-        Scalar::Text(text) => text,
-        Scalar::Bool(true) => "true",
-        Scalar::Bool(false) => "false",
+        Scalar::Number { literal, .. } => shortest_digits(literal),
+        Scalar::Text(text) => text.into(),
+        Scalar::Bool(true) => "true".into(),
+        Scalar::Bool(false) => "false".into(),
     };
     lookalike::value_hash(tagged.as_bytes()) | 1
 }

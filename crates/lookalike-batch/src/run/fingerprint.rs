@@ -1,5 +1,6 @@
 //! One fingerprint or signature for every document, in the order of the input.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::sketch::{MinHasher, SimHasher, smallest_features};
@@ -187,6 +188,7 @@ fn run(
         rejected: &rejected,
         strict: settings.strict,
         progress,
+        tally: Mutex::default(),
     };
     let recipe = &settings.recipe;
     let Fingerprinter { analyzer, hasher } = Fingerprinter::new(recipe, settings.sketch);
@@ -222,13 +224,14 @@ fn run(
             Ok(made)
         },
         |made| {
-            bad_rows.tell(&made.bad)?;
+            bad_rows.tell(&made.bad, made.documents)?;
             total.documents += made.documents;
             total.without += made.without;
             total.bytes += made.bytes;
             table.append(made.rows)
         },
     )?;
+    bad_rows.refuse_useless()?;
     table.finish()?;
     Ok(FingerprintSummary {
         documents: total.documents,

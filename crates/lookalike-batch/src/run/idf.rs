@@ -123,9 +123,11 @@ fn run(
         rejected: &rejected,
         strict: settings.strict,
         progress,
+        tally: Mutex::default(),
     };
     let frequencies = Frequencies::new(&settings.recipe);
     let total = read(&inputs, settings, &frequencies, &bad_rows, progress)?;
+    bad_rows.refuse_useless()?;
     let learned = frequencies.finish(before, settings.least_documents, settings.top);
     write(
         &Head::new(&settings.recipe, learned.documents, learned.len()),
@@ -197,7 +199,7 @@ fn read(
         |made| {
             total.documents += made.documents;
             total.bytes += made.bytes;
-            bad_rows.tell(&made.bad)
+            bad_rows.tell(&made.bad, made.documents)
         },
     )?;
     let workers = idle.into_inner();

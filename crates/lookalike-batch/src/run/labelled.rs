@@ -19,6 +19,7 @@ use crate::rule::Spelling;
 use crate::sink::{Output, check_output, tsv_value};
 use crate::source::{
     Fields, Format, IdField, InputFile, Inputs, Place, ReadOptions, Row, Scalar, Source,
+    shortest_digits,
 };
 
 /// Files with labels, and what their rows are.
@@ -160,12 +161,16 @@ fn rows<T: Send>(
                 made.push(match row {
                     Ok(row) => {
                         let at = At(row.place, row.number);
-                        let row = make(&row).map_err(|reason| at.error(inputs, &reason));
+                        let row = make(&row).map_err(|reason| {
+                            let absent = inputs.refuse_field_of(&reason).err();
+                            absent.unwrap_or_else(|| at.error(inputs, &reason))
+                        });
                         row.map(|row| (row, at))
                     }
                     Err(bad) => {
-                        let reason = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
-                        Err(Error::input(reason))
+                        let said = || format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+                        let absent = inputs.refuse_field_of(&bad.reason).err();
+                        Err(absent.unwrap_or_else(|| Error::input(said())))
                     }
                 });
                 Ok(())
@@ -544,7 +549,9 @@ impl PairFields {
 
     fn side(&self, field: &str, value: Scalar<'_>) -> Result<String, String> {
         match value {
-            Scalar::Number { literal, .. } if !self.corpus.is_empty() => Ok(literal.to_owned()),
+            Scalar::Number { literal, .. } if !self.corpus.is_empty() => {
+                Ok(shortest_digits(literal).into_owned())
+            }
             value => text_of(field, value).map(str::to_owned),
         }
     }
@@ -674,15 +681,15 @@ fn read_groups(
         |row| {
             let name = match row.extra[0] {
                 Scalar::Missing if may_lack_name => None,
-                Scalar::Number { literal, .. } => Some(literal),
-                value => Some(text_of(group, value)?),
+                Scalar::Number { literal, .. } => Some(shortest_digits(literal)),
+                value => Some(text_of(group, value)?.into()),
             };
             let texts: Vec<String> = match &row.features {
                 Some(list) => list.iter().map(|(text, _)| text.to_owned()).collect(),
                 None => vec![row.text.to_owned()],
             };
             // A name that no field can have.
-            let name = name.map_or_else(|| format!(" {}", row.number), str::to_owned);
+            let name = name.map_or_else(|| format!(" {}", row.number), Cow::into_owned);
             Ok((name, texts))
         },
         |(name, members), _| {
@@ -748,11 +755,11 @@ fn read_clusters(inputs: &Inputs, in_tsv: bool, progress: &dyn Progress) -> Resu
         progress,
         |row| {
             let cluster = match row.extra[0] {
-                Scalar::Number { literal, .. } => literal,
-                value => text_of("cluster", value)?,
+                Scalar::Number { literal, .. } => shortest_digits(literal),
+                value => text_of("cluster", value)?.into(),
             };
             let id = as_written(row.id.unwrap_or_default(), in_tsv);
-            Ok((id.into_owned(), cluster.to_owned()))
+            Ok((id.into_owned(), cluster.into_owned()))
         },
         |(id, cluster), at| match clusters.get(&id) {
             Some((_, first)) => {

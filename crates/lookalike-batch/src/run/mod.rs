@@ -57,7 +57,9 @@ pub use settings::{
     AuditSettings, DedupOutputs, Keep, PairsOutputs, RunInputs, Settings, Window, parse_duration,
     parse_keep,
 };
-pub use summary::{ByRoute, Histogram, LargeCluster, PairsSummary, States, Summary, Suspicion};
+pub use summary::{
+    ByRoute, Histogram, LargeCluster, MixedValues, PairsSummary, States, Summary, Suspicion,
+};
 pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune};
 
 /// Works in a pool of so many threads, made for this alone.

@@ -41,6 +41,10 @@ pub trait Progress: Sync {
         let _ = files;
     }
 
+    /// Some rows can be used, so the run will give something. Called at least once before the rows of
+    /// the first such block are told.
+    fn rows_usable(&self) {}
+
     /// A row cannot be used and is left out.
     fn bad_row(&self, row: &BadRow) {
         let _ = row;

@@ -12,8 +12,9 @@ use super::audit::Audit;
 use super::documents::{Documents, Extra};
 use super::forecast::Sampling;
 use super::progress::{Progress, begin_reading};
+use super::rejected::{RowTally, tell_bad_rows};
 use super::settings::Settings;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::source::{BadRow, Block, Inputs, ParseScratch, Place, Row};
 
 /// Everything that turns a row into a sketch.
@@ -22,13 +23,16 @@ pub(super) struct Reader<'a> {
     pub(super) analyzer: Analyzer,
     pub(super) sketcher: Sketcher,
     pub(super) extra: Extra,
-    /// Is told of every bad row, in order.
-    pub(super) reject: &'a (dyn Fn(&Inputs, &BadRow) -> Result<()> + Sync),
+    /// Is told of all bad rows, in order.
+    pub(super) reject: &'a Reject<'a>,
     /// The audit of the run, and the bytes on disk of all its inputs if they are known.
     pub(super) audit: Option<(&'a Audit, Option<u64>)>,
     /// Which rows are read, if not all: bad ones are then passed over.
     pub(super) sampling: Option<&'a Sampling>,
 }
+
+/// Takes the bad rows of a block.
+pub(super) type Reject<'a> = dyn Fn(&Inputs, &[BadRow]) -> Result<()> + Sync + 'a;
 
 /// What a thread reads with.
 #[derive(Default)]
@@ -60,6 +64,7 @@ struct Joined {
     next: u64,
     waiting: BTreeMap<u64, Documents>,
     bytes_on_disk: u64,
+    tally: RowTally,
     failure: Option<Error>,
 }
 
@@ -82,6 +87,7 @@ impl Reader<'_> {
             next: 0,
             waiting: BTreeMap::new(),
             bytes_on_disk: 0,
+            tally: RowTally::default(),
             failure: None,
         });
         rayon::broadcast(|_| {
@@ -90,10 +96,13 @@ impl Reader<'_> {
             }
         });
         let joined = joined.into_inner().unwrap_or_else(PoisonError::into_inner);
-        match joined.failure {
-            Some(error) => Err(error),
-            None => Ok(joined.documents),
+        if let Some(error) = joined.failure {
+            return Err(error);
         }
+        if self.sampling.is_none() {
+            joined.tally.refuse_useless(inputs)?;
+        }
+        Ok(joined.documents)
     }
 
     fn work(&self, inputs: &Inputs, joined: &Mutex<Joined>, progress: &dyn Progress) -> Result<()> {
@@ -131,14 +140,13 @@ impl Reader<'_> {
     fn join(&self, inputs: &Inputs, joined: &mut Joined, progress: &dyn Progress) -> Result<()> {
         while let Some(mut part) = joined.waiting.remove(&joined.next) {
             joined.next += 1;
-            for bad in &part.bad {
-                progress.bad_row(bad);
-                (self.reject)(inputs, bad)?;
-                if self.settings.strict {
-                    let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
-                    return Err(Error::new(ErrorKind::BadRow, message));
-                }
+            if part.len() > 0 {
+                progress.rows_usable();
             }
+            joined.tally.add(part.len() as u64, &part.bad);
+            tell_bad_rows(&part.bad, progress, self.settings.strict, |rows| {
+                (self.reject)(inputs, rows)
+            })?;
             joined.documents.append(&mut part);
             let limit = lookalike::DocId::LIMIT;
             if joined.documents.len() >= limit {

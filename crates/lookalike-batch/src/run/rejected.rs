@@ -1,11 +1,11 @@
-//! The rows that could not be used, byte for byte.
+//! The rows that could not be used, byte for byte, and the refusal of inputs of which none can.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::progress::Progress;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteWriter, Output, Prepared, commit_all};
-use crate::source::{BadRow, Inputs};
+use crate::source::{BadRow, Format, Inputs};
 
 /// Counts bad rows, and writes them if that is wanted.
 pub(crate) struct Rejected {
@@ -30,27 +30,30 @@ impl Rejected {
         })
     }
 
-    /// Takes a row: its bytes as they are, or, where it has none of its own (Parquet), a line of
-    /// JSON that says which row it is and what is wrong.
-    pub(crate) fn push(&self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
+    /// Takes rows: their bytes as they are, or, for Parquet, whose rows have no bytes of their own, a
+    /// line of JSON with the file, the row in it, the reason and all columns.
+    pub(crate) fn push(&self, inputs: &Inputs, rows: &[BadRow]) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { count, output, row } = &mut *state;
-        *count += 1;
-        let Some(output) = output else { return Ok(()) };
-        row.clear();
-        if bad.place.length() > 0 {
-            inputs.raw(bad.place, row)?;
-        } else {
-            let fields =
-                serde_json::json!({ "file": bad.file, "row": bad.line, "reason": bad.reason });
-            row.extend_from_slice(fields.to_string().as_bytes());
-        }
-        if row.last() != Some(&b'\n') {
-            row.push(b'\n');
-        }
-        match output.put(row) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => state.output = None,
-            put => put?,
+        state.count += rows.len() as u64;
+        let is_packed = |bad: &BadRow| inputs.file_of(bad.place).format() == Format::Parquet;
+        for rows in rows.chunk_by(|a, b| is_packed(a) && is_packed(b) && a.file == b.file) {
+            if state.output.is_none() {
+                return Ok(());
+            }
+            if is_packed(&rows[0]) {
+                inputs.visit_whole_rows(rows, &mut |bad, columns| {
+                    let (file, reason) = (quoted(&bad.file), quoted(&bad.reason));
+                    let row = bad.line;
+                    let line = format!(
+                        "{{\"file\":{file},\"row\":{row},\"reason\":{reason},\"columns\":{columns}}}\n"
+                    );
+                    state.put(line.as_bytes())
+                })?;
+                continue;
+            }
+            for bad in rows {
+                state.push(inputs, bad)?;
+            }
         }
         Ok(())
     }
@@ -74,6 +77,110 @@ impl Rejected {
     }
 }
 
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+impl State {
+    /// Takes a row with bytes of its own.
+    fn push(&mut self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        if bad.place.length() > 0 {
+            inputs.raw(bad.place, &mut row)?;
+        } else {
+            let fields =
+                serde_json::json!({ "file": bad.file, "row": bad.line, "reason": bad.reason });
+            row.extend_from_slice(fields.to_string().as_bytes());
+        }
+        if row.last() != Some(&b'\n') {
+            row.push(b'\n');
+        }
+        let put = self.put(&row);
+        self.row = row;
+        put
+    }
+
+    /// Writes a line; a reader that went away has what it wanted.
+    fn put(&mut self, line: &[u8]) -> Result<()> {
+        let Some(output) = &mut self.output else {
+            return Ok(());
+        };
+        match output.put(line) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => self.output = None,
+            put => put?,
+        }
+        Ok(())
+    }
+}
+
+/// What a reading found, to be asked when it is over.
+#[derive(Debug, Default)]
+pub(crate) struct RowTally {
+    used: u64,
+    bad: u64,
+    /// The first bad row, with its place and the reason.
+    first: Option<String>,
+}
+
+impl RowTally {
+    /// Counts rows that could be used and such that could not.
+    pub(crate) fn add(&mut self, used: u64, bad: &[BadRow]) {
+        self.used += used;
+        self.bad += bad.len() as u64;
+        if let (None, Some(bad)) = (&self.first, bad.first()) {
+            self.first = Some(format!("{}:{}: {}", bad.file, bad.line, bad.reason));
+        }
+    }
+
+    /// Refuses inputs of which not one row has a wanted field, or not one can be used for another
+    /// reason: what they would give is an empty result in the place of a good one.
+    ///
+    /// # Errors
+    /// Such inputs; those without any row are none of them.
+    pub(crate) fn refuse_useless(&self, inputs: &Inputs) -> Result<()> {
+        let Some(first) = self.first.as_ref().filter(|_| self.used == 0) else {
+            return Ok(());
+        };
+        inputs.refuse_absent_fields()?;
+        // What a table in memory gives is a value, and replaces nothing.
+        if inputs
+            .files()
+            .iter()
+            .any(|file| file.format() == Format::Memory)
+        {
+            return Ok(());
+        }
+        Err(Error::input(format!(
+            "not one of the {} rows can be used, so every output stays as it was; the first: {first}",
+            self.bad
+        )))
+    }
+}
+
+/// Tells of the bad rows of a block, in order, with a run that is strict of the first one alone, which
+/// is its error.
+pub(crate) fn tell_bad_rows(
+    rows: &[BadRow],
+    progress: &dyn Progress,
+    strict: bool,
+    push: impl FnOnce(&[BadRow]) -> Result<()>,
+) -> Result<()> {
+    let told = if strict { rows.get(..1) } else { Some(rows) };
+    let told = told.unwrap_or_default();
+    if told.is_empty() {
+        return Ok(());
+    }
+    told.iter().for_each(|bad| progress.bad_row(bad));
+    push(told)?;
+    if strict {
+        let bad = &told[0];
+        let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
+        return Err(Error::new(ErrorKind::BadRow, message));
+    }
+    Ok(())
+}
+
 /// Tells of bad rows, in order.
 pub(crate) struct BadRows<'a> {
     pub(crate) inputs: &'a Inputs,
@@ -81,18 +188,30 @@ pub(crate) struct BadRows<'a> {
     pub(crate) progress: &'a dyn Progress,
     /// The first one is an error.
     pub(crate) strict: bool,
+    /// What was read so far.
+    pub(crate) tally: Mutex<RowTally>,
 }
 
 impl BadRows<'_> {
-    pub(crate) fn tell(&self, rows: &[BadRow]) -> Result<()> {
-        for bad in rows {
-            self.progress.bad_row(bad);
-            self.rejected.push(self.inputs, bad)?;
-            if self.strict {
-                let message = format!("{}:{}: {}", bad.file, bad.line, bad.reason);
-                return Err(Error::new(ErrorKind::BadRow, message));
-            }
+    /// Tells of the bad rows of a block of which so many rows could be used.
+    pub(crate) fn tell(&self, rows: &[BadRow], used: u64) -> Result<()> {
+        if used > 0 {
+            self.progress.rows_usable();
         }
-        Ok(())
+        self.tally().add(used, rows);
+        tell_bad_rows(rows, self.progress, self.strict, |rows| {
+            self.rejected.push(self.inputs, rows)
+        })
+    }
+
+    /// Refuses a wanted field that not one row has, and inputs of which not one row can be used; to be
+    /// called when everything is read and nothing is put in place.
+    pub(crate) fn refuse_useless(&self) -> Result<()> {
+        self.inputs.refuse_absent_fields()?;
+        self.tally().refuse_useless(self.inputs)
+    }
+
+    fn tally(&self) -> std::sync::MutexGuard<'_, RowTally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

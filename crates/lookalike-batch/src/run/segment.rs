@@ -1,5 +1,6 @@
 //! The tokens of every document, or its terms with their weights, in the order of the input.
 
+use std::sync::Mutex;
 use std::time::Instant;
 
 use lookalike::Recipe;
@@ -223,6 +224,7 @@ fn rows(
         rejected: &rejected,
         strict: settings.strict,
         progress,
+        tally: Mutex::default(),
     };
     let mut table = TableWriter::create(output, lister.columns(), Some(&inputs))?;
     let template = table.rows();
@@ -264,13 +266,14 @@ fn rows(
             Ok(made)
         },
         |made| {
-            bad_rows.tell(&made.bad)?;
+            bad_rows.tell(&made.bad, made.done.documents)?;
             total.documents += made.done.documents;
             total.rows += made.done.rows;
             total.bytes += made.done.bytes;
             table.append(made.rows)
         },
     )?;
+    bad_rows.refuse_useless()?;
     table.finish()?;
     total.rejected = rejected.finish()?;
     Ok(total)

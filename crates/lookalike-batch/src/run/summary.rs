@@ -5,6 +5,16 @@ use serde::Serialize;
 
 use super::audit::AuditReport;
 
+/// Values of the field of `--keep` that are of two kinds: every string comes behind every number, so it
+/// is larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct MixedValues {
+    /// Documents with a number.
+    pub numbers: u64,
+    /// Documents with a string that is no number.
+    pub strings: u64,
+}
+
 /// What a dedup run has done.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -19,6 +29,9 @@ pub struct Summary {
     /// two apart by their sources and rows.
     #[serde(skip_serializing_if = "is_zero")]
     pub shared_ids: u64,
+    /// Numbers and strings in the field of `--keep`, where there are both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed_values: Option<MixedValues>,
     /// Documents kept.
     pub kept: u64,
     /// Documents removed.

@@ -21,12 +21,15 @@ use crate::error::{Error, Result, shown};
 static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
     names: Vec::new(),
     directories: Vec::new(),
+    empty: Vec::new(),
     abandoned: false,
 });
 
 struct Temporary {
     names: Vec<PathBuf>,
     directories: Vec<PathBuf>,
+    /// Directories that go away if nothing is in them, those that hold others before these.
+    empty: Vec<PathBuf>,
     abandoned: bool,
 }
 
@@ -45,6 +48,50 @@ pub fn abandon_all() {
     }
     for directory in temporary.directories.drain(..) {
         let _ = fs::remove_dir_all(directory);
+    }
+    while let Some(directory) = temporary.empty.pop() {
+        // One that holds something stays.
+        let _ = fs::remove_dir(directory);
+    }
+}
+
+/// Directories that this process has made for outputs: those in which nothing is go away when the value
+/// is dropped, and by [`abandon_all`].
+#[derive(Debug, Default)]
+pub(super) struct OutputDirectories(Vec<PathBuf>);
+
+impl OutputDirectories {
+    /// Makes a directory, and those around it that there are not.
+    pub(super) fn create(&mut self, path: &Path) -> Result<()> {
+        let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
+        let missing: Vec<_> = missing.take_while(|it| !it.exists()).collect();
+        for directory in missing.into_iter().rev() {
+            let failed = |cause| Error::writing("create", shown(directory), cause);
+            let mut temporary = temporary();
+            if temporary.abandoned {
+                return Err(failed(io::ErrorKind::Interrupted.into()));
+            }
+            match fs::create_dir(directory) {
+                Ok(()) => {
+                    temporary.empty.push(directory.to_path_buf());
+                    self.0.push(directory.to_path_buf());
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(cause) => return Err(failed(cause)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OutputDirectories {
+    fn drop(&mut self) {
+        let mut temporary = temporary();
+        while let Some(directory) = self.0.pop() {
+            temporary.empty.retain(|known| *known != directory);
+            // One that holds something stays; a destructor has nobody to tell of another failure.
+            let _ = fs::remove_dir(directory);
+        }
     }
 }
 

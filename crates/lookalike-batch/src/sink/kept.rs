@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::annotate::{self, Annotator};
+use super::atomic::OutputDirectories;
 use super::ordered::in_order;
 use super::parquet::write_parquet;
 use super::prepared::Prepared;
@@ -23,7 +24,9 @@ use super::stream::{OutputStream, Target, compression, refuse_inputs};
 use super::table::{Cell, Column, TableWriter};
 use super::{Output, RowSet, WriteOptions, Written};
 use crate::error::{Error, Result, shown};
-use crate::source::{Compression, Format, InputFile, Inputs, Place, format_by_extension};
+use crate::source::{
+    Compression, Format, InputFile, Inputs, Place, format_by_extension, is_named_json,
+};
 
 /// The bytes of input that a chunk spans, unless a single row is longer.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -93,7 +96,9 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
         return Ok(());
     };
     let format = first.format();
-    if let Some(other) = files.iter().find(|file| file.format() != format) {
+    let is_alike =
+        |file: &InputFile| file.format() == format || file.format().is_json() && format.is_json();
+    if let Some(other) = files.iter().find(|file| !is_alike(file)) {
         return Err(Error::usage(format!(
             "{} and {} are of different formats and cannot go into one output, {}; a \
                  directory as output keeps them apart",
@@ -127,7 +132,8 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
 
 /// Writes the kept rows of the inputs as they were, all but giving the outputs their names: JSONL,
 /// CSV and text byte for byte (a last row without a line feed gets one if another row follows; blank
-/// lines and byte order marks go), Parquet column for column with all types and the file's own
+/// lines and byte order marks go), the elements of JSON lists as lines, or as a list where the output is
+/// called `.json`, Parquet column for column with all types and the file's own
 /// metadata.
 ///
 /// A directory (one that exists, or a path with a trailing slash, which is then made) gets one
@@ -159,8 +165,9 @@ pub fn prepare_kept(
         options,
         progress: &progress,
     };
+    let mut directories = OutputDirectories::default();
     let parts = match output {
-        Output::Path(path) if is_directory(path) => job.mirror(path)?,
+        Output::Path(path) if is_directory(path) => job.mirror(path, &mut directories)?,
         _ => vec![job.part(output.clone(), 0..inputs.files().len())],
     };
     let annotates = options.annotate.is_some();
@@ -187,6 +194,7 @@ pub fn prepare_kept(
         written,
         sealed,
         single,
+        directories,
     })
 }
 
@@ -304,7 +312,7 @@ impl Job<'_> {
     }
 
     /// One output per input below a directory, which is made if need be.
-    fn mirror(&self, directory: &Path) -> Result<Vec<Part>> {
+    fn mirror(&self, directory: &Path, made: &mut OutputDirectories) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         let files = self
             .inputs
@@ -320,9 +328,7 @@ impl Job<'_> {
         }
         for part in &parts {
             if let Output::Path(path) = &part.output {
-                let parent = path.parent().unwrap_or(directory);
-                std::fs::create_dir_all(parent)
-                    .map_err(|cause| Error::writing("create", shown(parent), cause))?;
+                made.create(path.parent().unwrap_or(directory))?;
             }
         }
         Ok(parts)
@@ -339,12 +345,15 @@ impl Job<'_> {
         }
         let header = self.header(part)?;
         let chunks = self.chunks(part, header.len() as u64);
+        let writes_list = writes_list(files, &part.output);
         let in_place = self.options.annotate.is_none()
+            && !writes_list
             && compression(&part.output) == Compression::None
             && target.is_regular();
         if in_place {
             return self.write_in_place(part, target, &header, chunks);
         }
+        let header = if writes_list { b"[".to_vec() } else { header };
         self.write_in_order(part, target, &header, &chunks.collect::<Vec<_>>())
     }
 
@@ -478,6 +487,8 @@ impl Job<'_> {
     ) -> Result<(Target, u64)> {
         let mut stream = OutputStream::new(&part.output, target, self.options.threads)?;
         stream.put(header)?;
+        let files = &self.inputs.files()[part.files.clone()];
+        let mut list = writes_list(files, &part.output).then(ListElements::default);
         in_order(
             chunks.len(),
             self.options.threads,
@@ -485,12 +496,18 @@ impl Job<'_> {
             |index, room| self.render(&chunks[index], room).map(|()| index),
             |index, room| {
                 (self.progress)(chunks[index].rows.len() as u64);
+                if let Some(list) = &mut list {
+                    return stream.put(list.join(&room.out));
+                }
                 if chunks[index].after_open {
                     stream.put(b"\n")?;
                 }
                 stream.put(&room.out)
             },
         )?;
+        if list.is_some() {
+            stream.put(b"\n]\n")?;
+        }
         stream.finish()
     }
 
@@ -545,6 +562,37 @@ impl Job<'_> {
         })?;
         let bytes = syncer.total();
         Ok((target, bytes))
+    }
+}
+
+/// `true` if the rows of these inputs are written as one JSON list: they come from such, and the output is
+/// called so.
+fn writes_list(files: &[InputFile], output: &Output) -> bool {
+    let is_named = matches!(output, Output::Path(path) if is_named_json(path));
+    is_named && !files.is_empty() && files.iter().all(|file| file.format() == Format::Json)
+}
+
+/// Joins rows, which are a line each, to the elements of a list.
+#[derive(Default)]
+struct ListElements {
+    joined: Vec<u8>,
+    has_some: bool,
+}
+
+impl ListElements {
+    /// Returns these rows, each behind a line feed, and behind a comma unless it is the first of all.
+    fn join(&mut self, rows: &[u8]) -> &[u8] {
+        self.joined.clear();
+        for row in rows
+            .split(|&byte| byte == b'\n')
+            .filter(|row| !row.is_empty())
+        {
+            let between: &[u8] = if self.has_some { b",\n" } else { b"\n" };
+            self.joined.extend_from_slice(between);
+            self.joined.extend_from_slice(row);
+            self.has_some = true;
+        }
+        &self.joined
     }
 }
 
@@ -640,7 +688,7 @@ fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
         (Format::Text | Format::TextFile, Some(Format::Text)) => true,
         // Text by document keeps its names, whatever they are.
         (Format::TextFile, _) => true,
-        (format, Some(promised)) => format == promised,
+        (format, Some(promised)) => format == promised || format.is_json() && promised.is_json(),
     };
     if same {
         return Ok(());
@@ -656,6 +704,7 @@ fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
 fn described(format: Format) -> &'static str {
     match format {
         Format::Jsonl => "JSONL",
+        Format::Json => "a JSON list",
         Format::Csv {
             delimiter: b'\t', ..
         } => "TSV",

@@ -1,7 +1,7 @@
 //! Outputs that wait for their names, so that several appear together or not at all.
 
 use super::Written;
-use super::atomic::Sealed;
+use super::atomic::{OutputDirectories, Sealed};
 use super::stream::Target;
 use crate::error::{ErrorKind, Result};
 
@@ -11,6 +11,8 @@ pub struct Prepared {
     pub(super) sealed: Vec<Sealed>,
     /// One that has not even a temporary name.
     pub(super) single: Option<Target>,
+    /// Directories that were made for the files, dropped after these are in place.
+    pub(super) directories: OutputDirectories,
 }
 
 impl Prepared {
@@ -26,6 +28,7 @@ impl Prepared {
             written,
             sealed: Vec::new(),
             single: Some(target),
+            directories: OutputDirectories::default(),
         })
     }
 
@@ -35,6 +38,7 @@ impl Prepared {
             written,
             sealed: Vec::new(),
             single: None,
+            directories: OutputDirectories::default(),
         }
     }
 
@@ -68,7 +72,9 @@ impl Prepared {
 /// A failed renaming.
 pub fn commit_all(outputs: impl IntoIterator<Item = Prepared>) -> Result<()> {
     let mut sealed = Vec::new();
+    let mut directories = Vec::new();
     for output in outputs {
+        directories.push(output.directories);
         sealed.extend(output.sealed);
         sealed.extend(output.single.map(Target::seal).transpose()?);
     }

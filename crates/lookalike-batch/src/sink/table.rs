@@ -233,6 +233,10 @@ impl TableWriter {
     ///
     /// A failed write.
     pub fn append(&mut self, rows: TableRows) -> Result<()> {
+        // A header goes with the first rows, so that a run that is refused has written nothing.
+        if rows.count == 0 {
+            return Ok(());
+        }
         self.flush()?;
         self.pending = rows;
         self.flush()

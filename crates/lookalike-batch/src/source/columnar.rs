@@ -1,5 +1,6 @@
 //! Parquet: the wanted columns of portions of row groups, decoded in batches of about a block.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
@@ -9,7 +10,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, LargeStringArray, RecordBatch, StringArray, StringViewArray,
+    Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, LargeBinaryArray,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, SchemaRef, TimeUnit};
@@ -21,8 +23,10 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::schema::types::SchemaDescriptor;
 
-use super::convert::{to_floats, to_large_strings, to_ticks};
+use super::InvalidText;
+use super::convert::{plain_values, to_floats, to_large_strings, to_ticks};
 use super::file::InputFile;
+use super::presence::suggest_field;
 use super::values::{Kind, Plan, Values};
 use crate::error::{Error, Result};
 
@@ -336,6 +340,8 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
         match data_type(schema, wanted) {
             None if plan.may_be_absent(slot) => {}
             None => {
+                let own = schema.fields().iter().map(|field| field.name().as_str());
+                let meant = suggest_field(wanted, plan.role(slot), own);
                 let names: Vec<_> = schema
                     .fields()
                     .iter()
@@ -346,7 +352,7 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
                     false => format!(" among {}", names.join(", ")),
                 };
                 return Err(Error::input(format!(
-                    "{name} has no column `{wanted}`{names}"
+                    "{name} has no column `{wanted}`{names}{meant}"
                 )));
             }
             Some(data_type) => {
@@ -367,26 +373,47 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
 /// What the values of a column are taken for.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     match data_type {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Kind::Text),
+        data_type if is_string(data_type) || is_binary(data_type) => Some(Kind::Text),
         DataType::Dictionary(_, values) => kind_of(values).filter(|kind| *kind == Kind::Text),
         DataType::Boolean => Some(Kind::True),
         DataType::Null => Some(Kind::Null),
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Kind::Number),
         _ if data_type.is_numeric() => Some(Kind::Number),
         DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) => {
-            kind_of(item.data_type())
-                .filter(|kind| *kind == Kind::Text)
-                .map(|_| Kind::List)
+            is_text_item(item.data_type()).then_some(Kind::List)
         }
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) => {
-                let key = kind_of(fields.first()?.data_type())?;
+                let key = is_text_item(fields.first()?.data_type());
                 let value = fields.get(1)?.data_type().is_numeric();
-                (key == Kind::Text && value).then_some(Kind::Object)
+                (key && value).then_some(Kind::Object)
             }
             _ => None,
         },
         _ => None,
+    }
+}
+
+fn is_string(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+    )
+}
+
+/// `true` for bytes, which may be text or not: older writers mark no column as text.
+fn is_binary(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+    )
+}
+
+/// `true` for strings, plain or in a dictionary: inside of lists and maps bytes are not taken for text.
+fn is_text_item(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(_, values) => is_string(values),
+        other => is_string(other),
     }
 }
 
@@ -400,6 +427,8 @@ struct Column {
 enum Cells {
     Absent,
     Strings(Strings, Kind),
+    /// Text if it is UTF-8, by the name of the column.
+    Bytes(Bytes, String, InvalidText),
     Bools(BooleanArray),
     /// Lists of strings, each row as JSON.
     Lists(ArrayRef),
@@ -412,6 +441,35 @@ enum Strings {
     Small(StringArray),
     Large(LargeStringArray),
     View(StringViewArray),
+}
+
+enum Bytes {
+    Small(BinaryArray),
+    Large(LargeBinaryArray),
+    View(BinaryViewArray),
+}
+
+impl Bytes {
+    fn get(&self, row: usize) -> &[u8] {
+        match self {
+            Self::Small(array) => array.value(row),
+            Self::Large(array) => array.value(row),
+            Self::View(array) => array.value(row),
+        }
+    }
+
+    /// The bytes of a column, if it holds bytes.
+    fn new(array: &ArrayRef) -> Option<Self> {
+        match array.data_type() {
+            DataType::Binary => Some(Self::Small(array.as_binary::<i32>().clone())),
+            DataType::LargeBinary => Some(Self::Large(array.as_binary::<i64>().clone())),
+            DataType::BinaryView => Some(Self::View(array.as_binary_view().clone())),
+            DataType::Dictionary(_, values) if is_binary(values) => {
+                plain_values(array).ok().as_ref().and_then(Self::new)
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Strings {
@@ -450,7 +508,11 @@ impl Strings {
 }
 
 impl Column {
-    fn new(batch: &RecordBatch, name: &str) -> std::result::Result<Self, String> {
+    fn new(
+        batch: &RecordBatch,
+        name: &str,
+        invalid_text: InvalidText,
+    ) -> std::result::Result<Self, String> {
         let Some((array, valid)) = find(batch, name) else {
             return Ok(Self {
                 valid: None,
@@ -458,7 +520,10 @@ impl Column {
             });
         };
         let cells = match kind_of(array.data_type()) {
-            Some(Kind::Text) => Cells::Strings(Strings::new(&array)?, Kind::Text),
+            Some(Kind::Text) => match Bytes::new(&array) {
+                Some(bytes) => Cells::Bytes(bytes, name.to_owned(), invalid_text),
+                None => Cells::Strings(Strings::new(&array)?, Kind::Text),
+            },
             Some(Kind::Number) => Cells::Strings(number_literals(&array)?, Kind::Number),
             Some(Kind::True) => Cells::Bools(array.as_boolean().clone()),
             Some(Kind::List) => Cells::Lists(array),
@@ -485,12 +550,40 @@ impl Column {
             _ if null => values.set_copy(slot, Kind::Null, ""),
             Cells::Nulls => values.set_copy(slot, Kind::Null, ""),
             Cells::Strings(strings, kind) => values.set_copy(slot, *kind, strings.get(row)),
+            Cells::Bytes(bytes, name, invalid_text) => {
+                let text = text_of_bytes(bytes.get(row), name, *invalid_text)?;
+                values.set_copy(slot, Kind::Text, &text);
+            }
             Cells::Bools(bools) if bools.value(row) => values.set_copy(slot, Kind::True, ""),
             Cells::Bools(_) => values.set_copy(slot, Kind::False, ""),
             Cells::Lists(lists) => values.set_copy(slot, Kind::List, &list_json(lists, row)?),
             Cells::Maps(maps) => values.set_copy(slot, Kind::Object, &map_json(maps, row)?),
         }
         Ok(())
+    }
+}
+
+/// Bytes as text.
+fn text_of_bytes<'a>(
+    bytes: &'a [u8],
+    name: &str,
+    invalid_text: InvalidText,
+) -> std::result::Result<Cow<'a, str>, String> {
+    match (std::str::from_utf8(bytes), invalid_text) {
+        (Ok(text), _) => Ok(Cow::Borrowed(text)),
+        (Err(_), InvalidText::Lossy) => Ok(String::from_utf8_lossy(bytes)),
+        (Err(error), InvalidText::Reject) => Err(format!(
+            "the field `{name}` holds bytes that are not valid UTF-8 at byte {}",
+            error.valid_up_to() + 1
+        )),
+    }
+}
+
+/// The digits of the first number or time of a column.
+pub(super) fn plain_numbers(array: &ArrayRef) -> std::result::Result<String, String> {
+    match kind_of(array.data_type()) {
+        Some(Kind::Number) => Ok(number_literals(array)?.get(0).to_owned()),
+        _ => Err("the column holds no numbers".to_owned()),
     }
 }
 
@@ -589,10 +682,11 @@ impl Columns {
     pub(super) fn new(
         batch: &RecordBatch,
         plan: &Plan,
+        invalid_text: InvalidText,
         wanted: impl Fn(usize) -> bool,
     ) -> std::result::Result<Self, String> {
         let column = |(slot, name): (usize, &String)| match wanted(slot) {
-            true => Column::new(batch, name),
+            true => Column::new(batch, name, invalid_text),
             false => Ok(Column {
                 valid: None,
                 cells: Cells::Absent,

@@ -3,6 +3,7 @@
 use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
 
 use super::InvalidText;
+use super::content::likely_encoding;
 use crate::error::{Error, Result};
 
 /// Refuses encodings in which a line feed or a delimiter may be part of another character.
@@ -28,9 +29,17 @@ pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     }
 }
 
-/// Whether an input starts with the byte order mark of UTF-16 (or of little-endian UTF-32).
+/// The least bytes from which UTF-16 is told without a byte order mark.
+const FEW: usize = 8;
+
+/// Whether an input starts with the byte order mark of UTF-16 (or of little-endian UTF-32), or, as text
+/// in Latin letters is in UTF-16, has a zero in every second byte and in no other.
 pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
-    encoding == UTF_8 && (bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF"))
+    let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
+    let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
+    let alternates = bytes.len() >= FEW && [0, 1].iter().any(|&at| zeros(at) && others(1 - at));
+    let has_mark = bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF");
+    encoding == UTF_8 && (has_mark || alternates)
 }
 
 /// How rows are decoded.
@@ -61,10 +70,15 @@ impl Decoding {
         }
         match (simdutf8::compat::from_utf8(bytes), self.invalid_text) {
             (Ok(text), _) => Ok(text),
-            (Err(error), InvalidText::Reject) => Err(format!(
-                "the row is not valid UTF-8 at its byte {}",
-                error.valid_up_to() + 1
-            )),
+            (Err(error), InvalidText::Reject) => {
+                let hint = likely_encoding(bytes).map_or_else(String::new, |label| {
+                    format!("; it looks like --encoding {label}")
+                });
+                Err(format!(
+                    "the row is not valid UTF-8 at its byte {}{hint}",
+                    error.valid_up_to() + 1
+                ))
+            }
             (Err(_), InvalidText::Lossy) => {
                 room.clear();
                 room.push_str(&String::from_utf8_lossy(bytes));
@@ -161,6 +175,9 @@ mod tests {
         assert_eq!(bom_length(b"a", UTF_8), 0);
         assert_eq!(bom_length(b"\x84\x31\x95\x33a", GB18030), 4);
         assert!(is_utf16(b"\xFF\xFEa\0", UTF_8));
+        assert!(is_utf16(b"{\0\"\0a\0\"\0:\0", UTF_8));
+        assert!(is_utf16(b"\0{\0\"\0a\0\"\0:", UTF_8));
+        assert!(!is_utf16(b"{\"a\":1}\n\0", UTF_8) && !is_utf16(&[0; 64], UTF_8));
         assert!(check_encoding(encoding_rs::UTF_16LE).is_err());
         assert!(check_encoding(encoding_rs::ISO_2022_JP).is_err());
         assert!(check_encoding(encoding_rs::SHIFT_JIS).is_ok());

@@ -8,6 +8,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
 
 use super::lines::RowEnds;
+use super::presence::suggest_field;
 use super::values::{Kind, Plan, Values};
 
 /// The columns of an input and which of them are wanted.
@@ -53,7 +54,11 @@ impl Columns {
                 (None, _) if plan.may_be_absent(slot) => {}
                 (None, _) => {
                     let names = self.names.join("`, `");
-                    return Err(format!("there is no column `{wanted}` among `{names}`"));
+                    let own = self.names.iter().map(String::as_str);
+                    let meant = suggest_field(wanted, plan.role(slot), own);
+                    return Err(format!(
+                        "there is no column `{wanted}` among `{names}`{meant}"
+                    ));
                 }
                 (Some(_), Some(_)) => {
                     return Err(format!("there is more than one column `{wanted}`"));

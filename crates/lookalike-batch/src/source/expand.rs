@@ -3,6 +3,9 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
+use super::content::{foreign_extension, known_extensions};
+use super::list::begins_list;
+use super::stream::Stream;
 use super::{Format, ReadOptions};
 use crate::error::{Error, Result, shown};
 
@@ -184,13 +187,22 @@ impl Finder<'_> {
         if self.options.document_per_file {
             return Ok(Format::TextFile);
         }
-        self.options.format.or_else(|| format_by_extension(path)).ok_or_else(|| {
-            Error::usage(format!(
-                "cannot tell the format of {} by its extension; known are .jsonl, .ndjson, .json, \
-                 .csv, .tsv, .parquet and .txt, also with .gz or .zst after them",
-                shown(path)
-            ))
-        })
+        match (self.options.format, format_by_extension(path)) {
+            (Some(format), _) => Ok(format),
+            (None, Some(Format::Jsonl)) if is_named_json(path) && holds_list(path) => {
+                Ok(Format::Json)
+            }
+            (None, Some(format)) => Ok(format),
+            (None, None) => Err(Error::usage(match foreign_extension(path) {
+                Some(what) => format!("{} is {what}", shown(path)),
+                None => format!(
+                    "cannot tell the format of {} by its extension; known are {}: say what it is with \
+                     --format",
+                    shown(path),
+                    known_extensions()
+                ),
+            })),
+        }
     }
 
     /// What has no name to go by is taken for JSONL.
@@ -225,6 +237,41 @@ pub(crate) fn format_by_extension(path: &Path) -> Option<Format> {
         "txt" | "text" => Some(Format::Text),
         _ => None,
     }
+}
+
+/// `true` if a file ends in `.json`, compression stripped.
+pub(crate) fn is_named_json(path: &Path) -> bool {
+    match lower_extension(path).as_deref() {
+        Some("json") => true,
+        Some(compressed) if COMPRESSED.contains(&compressed) => {
+            let inner = path.file_stem().map(Path::new).and_then(lower_extension);
+            inner.as_deref() == Some("json")
+        }
+        _ => false,
+    }
+}
+
+/// Bytes in which a list begins, if a file is one.
+const LIST_START: usize = 4096;
+
+/// `true` if a file begins with a JSON list. One that cannot be read is reported where it is opened.
+fn holds_list(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else {
+        return false;
+    };
+    let stream = Stream::sniffed(&shown(path), file, Compression::None);
+    let mut start = vec![0; LIST_START];
+    let mut length = 0;
+    let Ok(mut stream) = stream else {
+        return false;
+    };
+    while length < start.len() {
+        match stream.read(&mut start[length..]) {
+            Ok(read) if read > 0 => length += read,
+            _ => break,
+        }
+    }
+    begins_list(&start[..length])
 }
 
 /// How a file is compressed.

@@ -103,6 +103,7 @@ impl InputFile {
         }
         let storage = match (found.format, in_place) {
             (Format::Parquet, _) => Storage::Records,
+            (Format::Json, _) => Storage::Stream,
             (_, true) => Storage::InPlace,
             (_, false) => Storage::Stream,
         };
@@ -215,8 +216,16 @@ impl InputFile {
         }
     }
 
-    /// The bytes from start to end, decompressed.
+    /// The bytes from start to end, decompressed, the elements of a JSON list as lines.
     pub(super) fn stream(&self) -> Result<Stream> {
+        let stream = self.plain_stream()?;
+        Ok(match self.format {
+            Format::Json => stream.into_list_rows(),
+            _ => stream,
+        })
+    }
+
+    fn plain_stream(&self) -> Result<Stream> {
         if is_stdin(&self.path) {
             let file = standard_input().map_err(|cause| Error::reading("read", "-", cause))?;
             return Stream::sniffed(&self.name, file, Compression::None);

@@ -12,9 +12,13 @@ use super::expand::{Expanded, expand};
 use super::file::{InputFile, Storage};
 use super::lines::{Buffer, RowEnds, trim_line_end};
 use super::memory::{OpenTable, Table};
+use super::parquet_rows;
+use super::presence::FieldCensus;
 use super::reading::Reading;
 use super::values::{ParsedRow, Plan, Position, Values, with_extra};
-use super::{Fields, Format, IdField, Place, ReadOptions, Row, RowResult, Source, frame, json};
+use super::{
+    BadRow, Fields, Format, IdField, Place, ReadOptions, Row, RowResult, Source, frame, json,
+};
 use crate::error::{Error, Result};
 use crate::spool::Spool;
 
@@ -40,6 +44,7 @@ pub struct Inputs {
     /// The rows, where they are in memory.
     table: Option<OpenTable>,
     layout: OnceLock<Layout>,
+    census: FieldCensus,
     reading: Mutex<Reading>,
     pool: Mutex<Vec<Buffer>>,
 }
@@ -48,13 +53,20 @@ pub struct Inputs {
 pub(super) struct Layout {
     pub(super) plan: Plan,
     paths: json::Paths,
+    /// Where its fields are in the census.
+    places: Vec<Option<usize>>,
 }
 
 impl Layout {
-    pub(super) fn new(fields: &Fields, id: Option<&str>) -> Self {
+    pub(super) fn new(fields: &Fields, id: Option<&str>, census: &FieldCensus) -> Self {
         let plan = Plan::new(fields, id);
         let paths = json::Paths::new(&plan);
-        Self { plan, paths }
+        let places = census.places_of(&plan);
+        Self {
+            plan,
+            paths,
+            places,
+        }
     }
 }
 
@@ -113,6 +125,7 @@ impl Inputs {
             records,
             table: None,
             layout: OnceLock::new(),
+            census: FieldCensus::new(&options.fields),
             reading: Mutex::new(Reading::new()),
             pool: Mutex::new(Vec::new()),
         })
@@ -142,6 +155,7 @@ impl Inputs {
         let fields = table.schema().fields();
         inputs.lay_out(|| Ok(Some(fields.find("id").is_some())))?;
         let open = OpenTable::new(table, &inputs.layout().plan)?;
+        inputs.census.complete();
         inputs.files = vec![InputFile::in_memory(table.name(), open.total_bytes())];
         inputs.bases = vec![0];
         inputs.table = Some(open);
@@ -197,6 +211,79 @@ impl Inputs {
 
     pub(super) fn stream_spool(&self) -> Option<&Spool> {
         self.streams.as_ref()
+    }
+
+    pub(super) fn census(&self) -> &FieldCensus {
+        &self.census
+    }
+
+    /// Refuses inputs of which, after the last row was read, not one row has a wanted field. Inputs
+    /// without rows, and rows that are no objects, say nothing of fields.
+    ///
+    /// # Errors
+    ///
+    /// A field that no row has: the error names it, the fields that there are, and the one that is
+    /// probably meant.
+    pub fn refuse_absent_fields(&self) -> Result<()> {
+        let Some(absent) = self.census.absent() else {
+            return Ok(());
+        };
+        let role = match absent.role {
+            role @ ("text" | "features") => format!(", which is to be the {role}"),
+            "an id" => ", which is to be the id".to_owned(),
+            _ => String::new(),
+        };
+        Err(Error::usage(format!(
+            "not one of the {} rows of {} has the field `{}`{role}: {}",
+            absent.rows,
+            self.names(),
+            absent.name,
+            self.census.describe(&absent.name, absent.role)
+        )))
+    }
+
+    /// Explains the reason for which a row was refused, if it is a field that no row had so far.
+    pub(crate) fn refuse_field_of(&self, reason: &str) -> Result<()> {
+        match self.census.absent() {
+            Some(absent) if reason == format!("the field `{}` is missing", absent.name) => {
+                self.refuse_absent_fields()
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Names the fields that rows of JSON have, and the one that is probably meant.
+    pub(crate) fn describe_fields(&self, wanted: &str) -> Option<String> {
+        let reads_json = self.files.iter().any(|file| file.format().is_json());
+        reads_json.then(|| self.census.describe(wanted, ""))
+    }
+
+    /// The names of all inputs, shortened where there are many.
+    fn names(&self) -> String {
+        let names: Vec<_> = self.files.iter().map(InputFile::name).collect();
+        match names[..] {
+            [first, .., last] if names.len() > 3 => {
+                format!("{first} … {last} ({} files)", names.len())
+            }
+            _ => names.join(", "),
+        }
+    }
+
+    /// Calls back with the whole row, all its columns as a JSON object, of rows of one Parquet file.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read again, and the first error that `visit` returns.
+    pub(crate) fn visit_whole_rows(
+        &self,
+        rows: &[BadRow],
+        visit: &mut dyn FnMut(&BadRow, &str) -> Result<()>,
+    ) -> Result<()> {
+        let Some(first) = rows.first() else {
+            return Ok(());
+        };
+        let file = self.file_of(first.place);
+        parquet_rows::visit_whole_rows(file, rows, visit)
     }
 
     pub(super) fn layout_if_known(&self) -> Option<&Layout> {
@@ -332,7 +419,7 @@ impl Inputs {
     fn layout(&self) -> &Layout {
         // Where no row could tell whether there are ids, none is good, and any layout will do.
         self.layout
-            .get_or_init(|| Layout::new(&self.options.fields, None))
+            .get_or_init(|| Layout::new(&self.options.fields, None, &self.census))
     }
 
     fn parse_lines(
@@ -406,8 +493,8 @@ impl Inputs {
 
     /// A layout without ids for JSONL of which no row was a valid object yet.
     fn provisional_layout(&self, file: &InputFile) -> Option<Layout> {
-        let undecided = self.layout.get().is_none() && file.format() == Format::Jsonl;
-        undecided.then(|| Layout::new(&self.options.fields, None))
+        let undecided = self.layout.get().is_none() && file.format().is_json();
+        undecided.then(|| Layout::new(&self.options.fields, None, &self.census))
     }
 
     fn parse_row<'a>(
@@ -421,7 +508,10 @@ impl Inputs {
         let plan = &layout.plan;
         let invalid_text = self.options.invalid_text;
         match (file.format(), file.columns.get()) {
-            (Format::Jsonl, _) => json::parse(row, plan, &layout.paths, invalid_text, values)?,
+            (Format::Jsonl | Format::Json, _) => {
+                json::parse(row, plan, &layout.paths, invalid_text, values)?;
+                self.census.observe(&layout.places, values);
+            }
             (Format::Csv { .. }, Some(columns)) => columns.parse(row, plan, cells, values)?,
             (Format::TextFile, _) => {
                 let id = (self.options.fields.id == IdField::Default).then(|| file.name());
@@ -495,7 +585,7 @@ impl Inputs {
             return Ok(());
         };
         let plan = &self.layout().plan;
-        let columns = table.columns(held.rows.clone(), plan)?;
+        let columns = table.columns(held.rows.clone(), plan, self.options.invalid_text)?;
         for (at, row) in held.rows.clone().enumerate() {
             if is_wanted(wanted, row + 1) {
                 self.visit_held(&columns, (at, row), scratch, &mut *visit)??;
@@ -561,7 +651,8 @@ impl Inputs {
             .as_ref()
             .ok_or_else(|| broken("it is not spooled".to_owned()))?;
         let base = self.bases[packed.file] + spool.append(&scratch.frames)?;
-        let extra = columnar::Columns::new(rows, plan, |slot| plan.is_extra(slot));
+        let invalid_text = self.options.invalid_text;
+        let extra = columnar::Columns::new(rows, plan, invalid_text, |slot| plan.is_extra(slot));
         let extra = extra.map_err(broken)?;
         for (row, outcome) in framed.into_iter().enumerate() {
             let (start, end) = *outcome.as_ref().unwrap_or(&(0, 0));
@@ -586,7 +677,7 @@ impl Inputs {
                 Ok(row) => with_extra(values, plan, "", |extra| {
                     visit(
                         extra
-                            .map(|extra| Row { extra, ..row })
+                            .map(|extra| Row { extra, line, ..row })
                             .map_err(|why| position.bad(why)),
                     )
                 })?,
@@ -612,7 +703,9 @@ impl Inputs {
             if here.is_empty() {
                 return Ok(());
             }
-            let columns = columnar::Columns::new(&rows, plan, |_| true).map_err(broken)?;
+            let invalid_text = self.options.invalid_text;
+            let columns = columnar::Columns::new(&rows, plan, invalid_text, |_| true);
+            let columns = columns.map_err(broken)?;
             let values = &mut scratch.values;
             for &number in here {
                 let position = Position {
@@ -642,7 +735,8 @@ impl Inputs {
         plan: &Plan,
         scratch: &mut ParseScratch,
     ) -> std::result::Result<Vec<std::result::Result<(usize, usize), String>>, String> {
-        let columns = columnar::Columns::new(rows, plan, |slot| plan.is_kept(slot))?;
+        let invalid_text = self.options.invalid_text;
+        let columns = columnar::Columns::new(rows, plan, invalid_text, |slot| plan.is_kept(slot))?;
         let (frames, values) = (&mut scratch.frames, &mut scratch.values);
         frames.clear();
         let mut frame = |row| {
@@ -671,7 +765,8 @@ impl Inputs {
         let file = self.file_of(place);
         if let Some(table) = &self.table {
             let row = place.offset();
-            let columns = table.columns(row..row + 1, &self.layout().plan)?;
+            let columns =
+                table.columns(row..row + 1, &self.layout().plan, self.options.invalid_text)?;
             return self.visit_held(&columns, (0, row), scratch, |row| match row {
                 Ok(row) => Ok(visit(&row)),
                 Err(bad) => Err(Error::input(format!("{}: {}", bad.file, bad.reason))),

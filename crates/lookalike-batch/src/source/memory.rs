@@ -9,6 +9,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 
+use super::InvalidText;
 use super::columnar::{Columns, check_columns};
 use super::utf8::first_malformed;
 use super::values::Plan;
@@ -142,7 +143,12 @@ impl OpenTable {
     }
 
     /// Calls back with the columns of rows of one batch, in which they are counted from 0.
-    pub(super) fn columns(&self, rows: Range<u64>, plan: &Plan) -> Result<Columns> {
+    pub(super) fn columns(
+        &self,
+        rows: Range<u64>,
+        plan: &Plan,
+        invalid_text: InvalidText,
+    ) -> Result<Columns> {
         let at = self.batch_of(rows.start);
         let within = (rows.start - self.starts[at]) as usize;
         let slice = self.batches[at].slice(within, (rows.end - rows.start) as usize);
@@ -156,7 +162,7 @@ impl OpenTable {
                 )));
             }
         }
-        Columns::new(&slice, plan, |_| true)
+        Columns::new(&slice, plan, invalid_text, |_| true)
             .map_err(|reason| Error::input(format!("cannot read {}: {reason}", self.name)))
     }
 }

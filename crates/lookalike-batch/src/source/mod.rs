@@ -12,13 +12,16 @@
 //! * **JSONL**: a line that holds one JSON object. Accepted is what `serde_json` accepts. Of equal
 //!   keys in an object the last wins. A path `a.b` reaches the field `b` of the object `a`, and
 //!   also a field whose own name is `a.b`.
+//! * **JSON list**: a list of objects; each element is a row. `.json` files that begin with `[` are read
+//!   so. A row keeps its bytes but for line breaks between values and the white space behind them.
 //! * **CSV**: RFC 4180; a field may hold quoted delimiters, quotes and line ends. A quote that does
 //!   not open its field is literal. Rows end at a line feed, with or without a carriage return.
 //! * **TSV**: no quoting at all: every tab divides, every line feed ends, a `"` is a `"`. Real
 //!   streams of titles hold single quotes by the thousand, and a parser that took them for RFC 4180
 //!   would swallow the rows between two of them.
 //! * **Text**: a line a document, or a file a document.
-//! * **Parquet**: strings (also large, view and dictionary) as text; `a.b` reaches into structs.
+//! * **Parquet**: strings (also large, view and dictionary) as text, and binary columns, where a value that
+//!   is not UTF-8 makes a bad row; `a.b` reaches into structs.
 //!
 //! A line without a byte in it (or with a carriage return only) is not a row. A byte order mark at
 //! the start of an input is skipped. A last line without a line feed is a row like any other.
@@ -40,6 +43,7 @@
 
 mod block;
 mod columnar;
+mod content;
 mod convert;
 mod decode;
 mod delimited;
@@ -51,7 +55,11 @@ mod frame;
 mod inputs;
 mod json;
 mod lines;
+mod list;
 mod memory;
+mod numbers;
+mod parquet_rows;
+mod presence;
 mod reading;
 mod stream;
 mod utf8;
@@ -62,13 +70,16 @@ use std::path::PathBuf;
 pub use block::{Block, ParseScratch};
 pub(crate) use columnar::PositionedFile;
 pub use convert::{to_binary, to_large_strings};
-pub(crate) use expand::{Compression, compression_by_extension, format_by_extension};
+pub(crate) use expand::{
+    Compression, compression_by_extension, format_by_extension, is_named_json,
+};
 pub use features::Features;
 pub use file::InputFile;
 pub use inputs::Inputs;
 pub(crate) use json::FieldProbe;
 pub(crate) use lines::trim_line_end;
 pub use memory::Table;
+pub use numbers::shortest_digits;
 pub use utf8::first_malformed;
 
 /// What a block holds unless [`ReadOptions::block_bytes`] says otherwise: enough to make the cost
@@ -83,6 +94,8 @@ pub const MAX_ROW_BYTES: u32 = 1 << 30;
 pub enum Format {
     /// One JSON object a line.
     Jsonl,
+    /// One JSON list of objects.
+    Json,
     /// Fields between delimiters, under a header.
     Csv {
         /// The byte between two fields: an ASCII character.
@@ -137,6 +150,11 @@ impl From<Vec<PathBuf>> for Source {
 }
 
 impl Format {
+    /// `true` if rows are JSON objects.
+    pub(crate) fn is_json(self) -> bool {
+        matches!(self, Self::Jsonl | Self::Json)
+    }
+
     /// Comma-separated values with quoting.
     pub const CSV: Self = Self::Csv {
         delimiter: b',',
@@ -322,8 +340,8 @@ pub struct Row<'a> {
 pub struct BadRow {
     /// The input's name as given.
     pub file: String,
-    /// The line on which the row starts, from 1; for Parquet the row in the file; for a file per
-    /// document 1.
+    /// The line on which the row starts, from 1; for Parquet and JSON lists the row in the file; for a
+    /// file per document 1.
     pub line: u64,
     /// The number of the row over all inputs, from 1.
     pub number: u64,

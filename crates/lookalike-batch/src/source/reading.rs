@@ -3,6 +3,7 @@
 
 use super::block::{Block, Body, Documents, Held, Lines, Packed};
 use super::columnar::{Portions, PositionedFile, has_column, unreadable};
+use super::content::foreign_content;
 use super::decode::{bom_length, is_utf16};
 use super::delimited::Columns;
 use super::file::Storage;
@@ -11,6 +12,9 @@ use super::json;
 use super::lines::{Buffer, Count, CutSizes, LineReader, RowEnds, count, trim_line_end};
 use super::{Format, IdField};
 use crate::error::{Error, Result};
+
+/// Bytes of an input that are looked at to see what it is.
+const PEEKED: usize = 64;
 
 /// The most files in a block of a file per document.
 const MAX_DOCUMENTS: usize = 256;
@@ -125,17 +129,29 @@ impl Reading {
             max_row_bytes: options.max_row_bytes,
         };
         let mut reader = LineReader::new(file.stream()?, spool.is_some(), file.row_ends(), sizes);
-        let start = reader.peek(4, spool)?;
-        if is_utf16(start, options.encoding) {
-            let name = file.name();
-            return Err(Error::input(format!(
-                "{name} is UTF-16; convert it to UTF-8 first"
+        let name = file.name();
+        if file.format() == Format::Json && options.encoding != encoding_rs::UTF_8 {
+            return Err(Error::usage(format!(
+                "{name} is a JSON list, which is read in UTF-8 only: convert it first, for example with \
+                 `iconv -f {} -t utf-8`",
+                options.encoding.name()
             )));
+        }
+        let start = reader.peek(PEEKED, spool)?;
+        if is_utf16(start, options.encoding) {
+            return Err(Error::input(format!(
+                "{name} looks like UTF-16, which --encoding cannot read row by row: convert it to UTF-8 \
+                 first, for example with `iconv -f utf-16 -t utf-8`"
+            )));
+        }
+        if let Some(what) = foreign_content(start) {
+            return Err(Error::input(format!("{name} is {what}")));
         }
         let bom = bom_length(start, options.encoding);
         reader.skip(bom);
         if file.format() == Format::Text {
             inputs.lay_out(|| Ok(Some(false)))?;
+            inputs.census().complete();
         }
         Ok(Open::Lines(OpenLines {
             reader,
@@ -155,12 +171,10 @@ impl Reading {
         })?;
         // Laying out by a schema always gives a layout.
         let layout = layout.ok_or_else(|| unreadable(file.name(), "it has no schema"))?;
-        Portions::open(
-            file.name(),
-            handle,
-            &layout.plan,
-            inputs.options().block_bytes,
-        )
+        let block_bytes = inputs.options().block_bytes;
+        let portions = Portions::open(file.name(), handle, &layout.plan, block_bytes)?;
+        inputs.census().complete();
+        Ok(portions)
     }
 
     /// The rows that follow in the open input, and where on disk it is then.
@@ -241,7 +255,11 @@ impl Reading {
         let file = &inputs.files()[self.file];
         let ends = file.row_ends();
         match file.format() {
-            Format::Jsonl => {
+            Format::Jsonl | Format::Json => {
+                if open.at_start {
+                    open.at_start = false;
+                    sample_fields(inputs, bytes);
+                }
                 inputs.lay_out(|| Ok(json_has_id(inputs, bytes)))?;
                 Ok(0)
             }
@@ -299,6 +317,7 @@ impl Reading {
             columns
                 .choose(&layout.plan)
                 .map_err(|reason| Error::input(format!("{name}: {reason}")))?;
+            inputs.census().complete();
         }
         file.columns.get_or_init(|| columns);
         Ok(())
@@ -345,6 +364,16 @@ fn first_filled(bytes: &[u8], ends: RowEnds) -> Option<(usize, usize)> {
     None
 }
 
+/// Remembers the names of the fields of the first rows.
+fn sample_fields(inputs: &Inputs, bytes: &[u8]) {
+    let rows = bytes.split(|&byte| byte == b'\n').filter_map(|row| {
+        let mut room = String::new();
+        let row = inputs.decoding().row(trim_line_end(row), &mut room).ok()?;
+        Some(row.to_owned())
+    });
+    inputs.census().sample_rows(rows);
+}
+
 /// Whether the first usable row has a field `id`.
 fn json_has_id(inputs: &Inputs, bytes: &[u8]) -> Option<bool> {
     let mut room = String::new();
@@ -373,6 +402,10 @@ impl Inputs {
                 None => return Ok(None),
             },
         };
-        Ok(Some(self.set_layout(Layout::new(fields, id))))
+        Ok(Some(self.set_layout(Layout::new(
+            fields,
+            id,
+            self.census(),
+        ))))
     }
 }

@@ -9,6 +9,7 @@ use flate2::bufread::MultiGzDecoder;
 use zstd::stream::read::Decoder as ZstdDecoder;
 
 use super::expand::{Compression, compression_by_content};
+use super::list::ListRows;
 use crate::error::{Error, Result};
 
 /// Compressed bytes read at a time.
@@ -20,6 +21,7 @@ pub(super) struct Stream {
     reader: Box<dyn Read + Send>,
     position: Arc<AtomicU64>,
     compression: Compression,
+    is_list: bool,
 }
 
 impl Stream {
@@ -35,6 +37,16 @@ impl Stream {
             reader,
             position,
             compression: Compression::None,
+            is_list: false,
+        }
+    }
+
+    /// The elements of the JSON list that this is, a line each.
+    pub(super) fn into_list_rows(self) -> Self {
+        Self {
+            reader: Box::new(ListRows::new(self.reader)),
+            is_list: true,
+            ..self
         }
     }
 
@@ -71,6 +83,7 @@ impl Stream {
             reader,
             position,
             compression,
+            is_list: false,
         })
     }
 
@@ -92,6 +105,9 @@ impl Stream {
 
     fn unreadable(&self, cause: io::Error) -> Error {
         let position = self.position();
+        if self.is_list && cause.kind() == io::ErrorKind::InvalidData {
+            return Error::input(format!("cannot read {} as a JSON list: {cause}", self.name));
+        }
         if self.compression == Compression::None {
             let place = format!("{} at byte {position}", self.name);
             return Error::reading("read", place, cause);

@@ -1,6 +1,9 @@
 //! The values that a parser takes out of a row, and what a row is made of them.
 
+use std::borrow::Cow;
+
 use super::features::{Entry, Features};
+use super::numbers::shortest_digits;
 use super::{BadRow, Fields, InvalidText, Place, Row, RowResult, Scalar};
 
 /// Which slot holds what. A field that is wanted twice has one slot.
@@ -147,6 +150,8 @@ pub(super) struct Values {
     pub(super) unescaped: Vec<u8>,
     pub(super) special: Vec<u32>,
     joined: String,
+    /// The id, where it is a number that has a shorter form.
+    id_digits: Option<String>,
     features: Vec<Entry>,
 }
 
@@ -213,6 +218,14 @@ impl Values {
         if plan.text.len() > 1 {
             self.join(plan, row)?;
         }
+        self.id_digits = plan.id.and_then(|slot| {
+            let slot = self.slots[slot];
+            let literal = (slot.kind == Kind::Number).then(|| self.get(slot, row))?;
+            match shortest_digits(literal) {
+                Cow::Owned(digits) => Some(digits),
+                Cow::Borrowed(_) => None,
+            }
+        });
         let values = &*self;
         let text = match plan.text[..] {
             [slot] => values.text(plan, slot, row, features.is_some())?,
@@ -277,7 +290,8 @@ impl Values {
             Kind::Text if value.start == value.end => {
                 Err(format!("the id in field `{}` is empty", plan.names[slot]))
             }
-            Kind::Text | Kind::Number => Ok(self.get(value, row)),
+            Kind::Number => Ok(self.id_digits.as_deref().unwrap_or(self.get(value, row))),
+            Kind::Text => Ok(self.get(value, row)),
             Kind::Missing => Err(format!("the field `{}` is missing", plan.names[slot])),
             kind => Err(wrong(plan, slot, kind, "a string or a number")),
         }

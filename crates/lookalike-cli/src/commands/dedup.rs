@@ -7,7 +7,7 @@ use lookalike_batch::run;
 use crate::Outcome;
 use crate::args::DedupArgs;
 use crate::commands::fingerprint::rejected_hint;
-use crate::output::Printer;
+use crate::output::{Printer, ReplacedFiles};
 use crate::progress::Reporter;
 use crate::settings::{DedupRun, ForecastOf};
 use crate::{plan, summary};
@@ -33,11 +33,20 @@ pub(crate) fn run(args: &DedupArgs) -> Result<Outcome> {
         outputs,
         written,
     } = DedupRun::new(args)?;
+    let replaced = ReplacedFiles::find([
+        args.output.as_ref(),
+        args.removed.as_ref(),
+        args.clusters.as_ref(),
+        args.rejected.as_ref(),
+    ]);
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::dedup(&inputs, &settings, &outputs, &reporter);
     let told = args.rejected.is_some() && !args.dry_run;
     reporter.finish(rejected_hint(told));
     let done = result?;
+    if !args.dry_run {
+        replaced.tell(&printer);
+    }
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

@@ -239,5 +239,9 @@ pub(super) fn look_up(
         }
         true
     })?;
-    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if found.iter().any(Option::is_none) {
+        inputs.refuse_absent_fields()?;
+    }
+    Ok(found)
 }

@@ -5,7 +5,7 @@ use lookalike_batch::run;
 
 use crate::Outcome;
 use crate::args::FingerprintArgs;
-use crate::output::Printer;
+use crate::output::{Printer, ReplacedFiles};
 use crate::progress::Reporter;
 use crate::settings::FingerprintRun;
 use crate::summary;
@@ -17,11 +17,13 @@ pub(crate) fn run(args: &FingerprintArgs) -> Result<Outcome> {
         output,
         rejected,
     } = FingerprintRun::new(args)?;
+    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
     let reporter = Reporter::new(printer, args.running.strict);
     let (inputs, to) = (&args.inputs, rejected.as_ref());
     let result = run::fingerprint(inputs, &settings, &output, to, &reporter);
     reporter.finish(rejected_hint(rejected.is_some()));
     let done = result?;
+    replaced.tell(&printer);
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

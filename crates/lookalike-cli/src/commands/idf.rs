@@ -6,7 +6,7 @@ use lookalike_batch::run;
 use super::fingerprint::rejected_hint;
 use crate::Outcome;
 use crate::args::IdfArgs;
-use crate::output::Printer;
+use crate::output::{Printer, ReplacedFiles};
 use crate::progress::Reporter;
 use crate::settings::IdfRun;
 use crate::summary;
@@ -18,6 +18,7 @@ pub(crate) fn run(args: &IdfArgs) -> Result<Outcome> {
         output,
         rejected,
     } = IdfRun::new(args)?;
+    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::idf(
         &args.inputs.clone().into(),
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &IdfArgs) -> Result<Outcome> {
     );
     reporter.finish(rejected_hint(rejected.is_some()));
     let done = result?;
+    replaced.tell(&printer);
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

@@ -7,7 +7,7 @@ use lookalike_batch::run::{self, Keep};
 use crate::Outcome;
 use crate::args::PairsArgs;
 use crate::commands::fingerprint::rejected_hint;
-use crate::output::Printer;
+use crate::output::{Printer, ReplacedFiles};
 use crate::progress::Reporter;
 use crate::settings::{ForecastOf, PairsRun};
 use crate::{plan, summary};
@@ -32,11 +32,13 @@ pub(crate) fn run(args: &PairsArgs) -> Result<Outcome> {
         settings,
         outputs,
     } = PairsRun::new(args)?;
+    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::pairs(&inputs, &settings, &outputs, &reporter);
     let told = args.rejected.is_some();
     reporter.finish(rejected_hint(told));
     let done = result?;
+    replaced.tell(&printer);
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

@@ -6,7 +6,7 @@ use lookalike_batch::library;
 use super::fingerprint::rejected_hint;
 use crate::Outcome;
 use crate::args::SearchArgs;
-use crate::output::Printer;
+use crate::output::{Printer, ReplacedFiles};
 use crate::progress::Reporter;
 use crate::settings::SearchRun;
 use crate::summary;
@@ -19,6 +19,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
         output,
         rejected,
     } = SearchRun::new(args)?;
+    let replaced = ReplacedFiles::find([args.output.as_ref(), args.rejected.as_ref()]);
     let reporter = Reporter::new(printer, args.running.strict);
     let result = library::search(
         &args.library,
@@ -30,6 +31,7 @@ pub(crate) fn run(args: &SearchArgs) -> Result<Outcome> {
     );
     reporter.finish(rejected_hint(rejected.is_some()));
     let done = result?;
+    replaced.tell(&printer);
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

@@ -60,7 +60,7 @@ fn features_are_hashed_as_they_come() {
     ];
     let lines: String = lines.iter().map(|line| format!("{line}\n")).collect();
     place.write("in.jsonl", lines);
-    let ran = place.ok("fingerprint in.jsonl --features tokens --recipe 1e0ng --format decimal");
+    let ran = place.ok("fingerprint in.jsonl --features tokens --recipe 1e0ng --digits decimal");
     let table = rows(ran.text());
     assert_eq!(table[0], ["none", "0"]);
     assert_eq!(table[1], ["two", "57087923692560392"]);
@@ -69,7 +69,7 @@ fn features_are_hashed_as_they_come() {
         "aaa.jsonl",
         format!("{}\n", json!({ "id": "a", "tokens": ["aaa"] })),
     );
-    let ran = place.ok("fingerprint aaa.jsonl --features tokens --recipe 1e0ng --format decimal");
+    let ran = place.ok("fingerprint aaa.jsonl --features tokens --recipe 1e0ng --digits decimal");
     assert_eq!(table[2][1], rows(ran.text())[0][1]);
 }
 
@@ -237,8 +237,8 @@ fn what_a_scheme_decides_cannot_be_said_again() {
         &["simhash.bits is 12", "steps of 8"],
     );
     place.refused(
-        "fingerprint in.jsonl --recipe datasketch-legacy --format hex",
-        &["--format", "--method minhash"],
+        "fingerprint in.jsonl --recipe datasketch-legacy --digits hex",
+        &["--digits", "--method minhash"],
     );
     place.write("mine.toml", toml.replace("bits = 64", "bits = 128"));
     let ran = place.ok("fingerprint in.jsonl --recipe mine.toml");

@@ -184,7 +184,8 @@ fn bad_rows_are_told_counted_and_left_out() {
 #[test]
 fn a_thousand_bad_rows_are_told_and_the_rest_counted() {
     let place = Place::new();
-    place.write("in.jsonl", "{}\n".repeat(1015));
+    let good = row("a", "one two three");
+    place.write("in.jsonl", format!("{}{good}", "{}\n".repeat(1015)));
     let ran = place.run("dedup in.jsonl -o out.jsonl --quiet");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert_eq!(ran.err.matches("in.jsonl:").count(), 1000, "{}", ran.err);
@@ -475,7 +476,7 @@ fn outputs_that_cannot_be_written_are_refused_at_once() {
         &["a/x.jsonl and b/x.jsonl", "out/x.jsonl"],
     );
     at_once("data/in.jsonl -o data/", &["data/in.jsonl", "overwritten"]);
-    at_once("- --input-format jsonl -o out/", &["no file name"]);
+    at_once("- --format jsonl -o out/", &["no file name"]);
     at_once("in.jsonl -o out.jsonl.bz2", &["out.jsonl.bz2", ".zst"]);
     at_once("in.jsonl --removed r.xml", &["r.xml", ".parquet"]);
     at_once("in.jsonl --clusters c.tsv.xz", &["c.tsv.xz", ".gz"]);

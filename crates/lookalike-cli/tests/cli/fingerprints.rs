@@ -45,10 +45,10 @@ fn digits_are_one_number_in_three_notations_and_four_files() {
         column.collect()
     };
     let hex = digits("");
-    assert_eq!(digits("--format hex"), hex);
+    assert_eq!(digits("--digits hex"), hex);
     let number = |text: &str, radix| u64::from_str_radix(text, radix).unwrap();
     let values: Vec<u64> = hex.iter().map(|text| number(text, 16)).collect();
-    let decimal: Vec<_> = digits("--format decimal")
+    let decimal: Vec<_> = digits("--digits decimal")
         .iter()
         .map(|text| number(text, 10))
         .collect();
@@ -115,8 +115,8 @@ fn the_recipe_says_how_many_bits_and_slots() {
         20
     );
     place.refused(
-        &format!("{minhash} --format hex"),
-        &["--format", "--method minhash"],
+        &format!("{minhash} --digits hex"),
+        &["--digits", "--method minhash"],
     );
 }
 
@@ -170,7 +170,7 @@ fn bad_rows_are_told_and_left_out() {
 fn rows_stream_through() {
     // What is read first is printed while the input is still open.
     let place = Place::new();
-    let mut child = place.spawn("fingerprint - --input-format text --threads 2");
+    let mut child = place.spawn("fingerprint - --format text --threads 2");
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let line = format!("{}\n", Numbers::new(3).text(150));
@@ -212,7 +212,7 @@ fn summaries_and_refusals() {
         &["in.jsonl", "overwritten"],
     );
     place.refused("fingerprint", &["IN"]);
-    place.refused("fingerprint in.jsonl --format octal", &["octal", "decimal"]);
+    place.refused("fingerprint in.jsonl --digits octal", &["octal", "decimal"]);
     let empty = place.run_with("fingerprint -", b"");
     assert_eq!((empty.code, empty.text()), (Some(0), "id\tfingerprint\n"));
 }

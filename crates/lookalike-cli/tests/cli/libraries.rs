@@ -698,13 +698,11 @@ fn ids_differ() {
         &["row 2", "no id"],
     );
     place.write("empty.tsv", "\t7\n");
-    let ran = place.run("index build e empty.tsv --fingerprints");
-    assert_eq!(ran.code, Some(1));
-    assert!(
-        ran.err.contains("empty.tsv:1: the id is empty"),
-        "{}",
-        ran.err
+    place.refused(
+        "index build e empty.tsv --fingerprints",
+        &["empty.tsv:1: the id is empty"],
     );
+    assert!(!place.has("e"));
 }
 
 #[test]
@@ -755,21 +753,21 @@ fn bad_rows_are_told() {
     );
     place.write("ids", "\u{feff}a\n");
     place.ok("index remove lib --ids ids");
-    // Where no row is good, the option that may be the reason is named.
+    // Where no row is good, nothing is written.
     place.write("all.tsv", "xyz\n");
     place.write("all.jsonl", "{\"fingerprint\":\"xyz\"}\n");
-    for (line, option) in [
-        ("search lib all.tsv --fingerprints", "is --digits"),
-        (
-            "search lib all.jsonl --fingerprint fingerprint",
-            "is --fingerprint FIELD",
-        ),
-        ("index add lib all.tsv --fingerprints", "is --digits"),
+    place.write("all.csv", "before");
+    for line in [
+        "search lib all.tsv --fingerprints -o all.csv",
+        "search lib all.jsonl --fingerprint fingerprint",
+        "index add lib all.tsv --fingerprints",
     ] {
-        let ran = place.run(line);
-        assert_eq!(ran.code, Some(1));
-        assert!(ran.err.contains(option), "{line}: {}", ran.err);
+        place.refused(
+            line,
+            &["not one of the 1 rows", "'xyz' is not a fingerprint"],
+        );
     }
+    assert_eq!(place.read("all.csv"), "before");
 }
 
 /// Documents too poor for a fingerprint match what is equal after normalisation, or raw where that

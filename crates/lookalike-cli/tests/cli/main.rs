@@ -12,6 +12,7 @@ mod compat;
 mod evaluating;
 mod explaining;
 mod failures;
+mod fields;
 mod fingerprints;
 mod formats;
 mod garbled;

@@ -702,12 +702,14 @@ fn texts_are_compared_as_the_commands_do() {
         "",
         "--method minhash",
         "--method bottomk",
-        "--format binary",
+        "--digits binary",
     ] {
         let mut asked = json!({ "texts": [a, "!"] });
         let words: Vec<_> = options.split(' ').collect();
         if let [name, value] = words[..] {
-            asked[name.trim_start_matches('-')] = value.into();
+            // The service's own name of it.
+            let name = name.trim_start_matches('-').replace("digits", "format");
+            asked[name] = value.into();
         }
         let made = service.post("/v1/fingerprint", &asked).json();
         place.ok(&format!("fingerprint two.jsonl -o out.jsonl {options}"));

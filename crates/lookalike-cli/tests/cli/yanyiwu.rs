@@ -116,7 +116,7 @@ fn the_published_fingerprint() {
     let place = place();
     place.write("words", "你好 100 l\n世界 300 n\n");
     place.write("hello.txt", "你好世界\n");
-    let by = "fingerprint hello.txt --recipe y.toml --set simhash.top=3 --format decimal";
+    let by = "fingerprint hello.txt --recipe y.toml --set simhash.top=3 --digits decimal";
     for (idf, expected) in [
         ("你好 8\n世界 4\n", "17676873585679812141"),
         ("你好 4\n世界 8\n", "17364469107188678083"),

@@ -1,0 +1,170 @@
+//! What a file is that is not read: known by its extension, or by its first bytes.
+//!
+//! These only make messages better. Nothing that is text is refused for the way it begins, because every
+//! signature here holds control characters.
+
+use std::path::Path;
+
+use encoding_rs::Encoding;
+
+/// Extensions of files that are not read, what they are, and what to do with them.
+const FOREIGN: [(&[&str], &str); 12] = [
+    (
+        &["docx", "doc", "odt", "rtf"],
+        "a word processor document, which is not read: save its text as .txt first",
+    ),
+    (
+        &["pdf", "epub", "djvu", "ps"],
+        "a document with pages, which is not read: extract its text first, for example with \
+         `pdftotext`",
+    ),
+    (
+        &["xlsx", "xls", "ods"],
+        "a spreadsheet, which is not read: save it as .csv first",
+    ),
+    (
+        &["xz", "lzma"],
+        "compressed with xz, which is not read: unpack it first, for example with `xz -dc FILE | \
+         lookalike … -`, or compress it as .gz or .zst",
+    ),
+    (
+        &["bz2"],
+        "compressed with bzip2, which is not read: unpack it first, for example with `bzip2 -dc FILE | \
+         lookalike … -`, or compress it as .gz or .zst",
+    ),
+    (
+        &["lz4", "br", "snappy", "sz"],
+        "compressed in a way that is not read: unpack it first, or compress it as .gz or .zst",
+    ),
+    (
+        &["zip", "7z", "rar", "tar", "tgz"],
+        "an archive, which is not read: unpack it first and give the directory",
+    ),
+    (
+        &["arrow", "feather", "ipc"],
+        "an Arrow file, which is not read: write it as .parquet first",
+    ),
+    (
+        &["avro", "orc"],
+        "a table that is not read: write it as .parquet first",
+    ),
+    (
+        &["html", "htm", "xml"],
+        "marked-up text, which is not read: extract its text as .txt or .jsonl first",
+    ),
+    (
+        &["db", "sqlite", "sqlite3"],
+        "a database, which is not read: export the table as .csv first",
+    ),
+    (
+        &["toml", "yaml", "yml"],
+        "a file of settings, which is not read as documents",
+    ),
+];
+
+/// Signatures of files that are not read as text, and the extension of what they begin.
+const SIGNATURES: [(&[u8], &str); 7] = [
+    (b"PK\x03\x04", "zip"),
+    (b"\xFD7zXZ\0", "xz"),
+    (b"BZh91AY&SY", "bz2"),
+    (b"7z\xBC\xAF\x27\x1C", "7z"),
+    (b"ARROW1\0\0", "arrow"),
+    (b"\x04\x22\x4D\x18", "lz4"),
+    (b"SQLite format 3\0", "db"),
+];
+
+/// The extensions of files that are read.
+pub(super) fn known_extensions() -> &'static str {
+    ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz or .zst after them"
+}
+
+/// Returns what a file is by its extension, if it is known not to be read.
+pub(super) fn foreign_extension(path: &Path) -> Option<&'static str> {
+    described(&path.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// Returns what an input is by its first bytes, if it is known not to be text.
+pub(super) fn foreign_content(start: &[u8]) -> Option<&'static str> {
+    let found = SIGNATURES
+        .iter()
+        .find(|(bytes, _)| start.starts_with(bytes));
+    match found? {
+        (_, "zip") => Some(
+            "a ZIP archive, as .zip, .docx, .xlsx and .odt are, which is not read: unpack it, or save \
+             its text as .txt first",
+        ),
+        (_, extension) => described(extension),
+    }
+}
+
+fn described(extension: &str) -> Option<&'static str> {
+    let found = FOREIGN.iter().find(|(all, _)| all.contains(&extension));
+    found.map(|(_, what)| *what)
+}
+
+/// Returns the encoding that a malformed row looks like, as `--encoding` names it; none if there is too
+/// little to tell.
+///
+/// GB 2312, which is most of what there is in GB18030, has second bytes from A1 on only; of the second
+/// bytes of Big5 more than a third are below, and its common characters begin with A4 to C6.
+pub(super) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
+    let (mut pairs, mut high, mut common) = (0u32, 0u32, 0u32);
+    let mut at = 0;
+    while let Some(&lead) = bytes.get(at) {
+        at += 1;
+        if lead < 0x80 {
+            continue;
+        }
+        let trail = bytes.get(at).copied().unwrap_or(0);
+        at += 1;
+        pairs += 1;
+        high += u32::from(trail >= 0xA1);
+        common += u32::from((0xA4..=0xC6).contains(&lead));
+    }
+    let decodes = |encoding: &'static Encoding| {
+        encoding
+            .decode_without_bom_handling_and_without_replacement(bytes)
+            .is_some()
+    };
+    if pairs < 2 {
+        return None;
+    }
+    let is_gb2312 = high == pairs;
+    if !is_gb2312 && 4 * common >= 3 * pairs && decodes(encoding_rs::BIG5) {
+        return Some("big5");
+    }
+    decodes(encoding_rs::GB18030).then_some("gb18030")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encodings_are_told_from_rows() {
+        let simplified = "{\"id\": 1, \"text\": \"后来他们在发廊里头谈了很久\"}";
+        let traditional = "{\"id\": 1, \"text\": \"後來他們在髮廊裏頭談了很久\"}";
+        let encoded = |encoding: &'static Encoding, text| encoding.encode(text).0.into_owned();
+        let cases = [
+            (encoded(encoding_rs::GB18030, simplified), Some("gb18030")),
+            (encoded(encoding_rs::BIG5, traditional), Some("big5")),
+            (b"caf\xE9".to_vec(), None),
+            (b"a\xFF\xFF\xFF\xFFb".to_vec(), None),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(likely_encoding(&bytes), expected, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_read_are_named() {
+        let named = |name: &str| foreign_extension(Path::new(name)).unwrap_or("");
+        assert!(named("a.docx").contains("word processor"));
+        assert!(named("a.jsonl.XZ").contains("xz"));
+        assert!(named("a.arrow").contains("Arrow"));
+        assert_eq!(named("a.bin"), "");
+        assert!(foreign_content(b"PK\x03\x04rest").is_some_and(|it| it.contains(".docx")));
+        assert!(foreign_content(b"\xFD7zXZ\0rest").is_some_and(|it| it.contains("xz")));
+        assert_eq!(foreign_content(b"PK is text"), None);
+    }
+}

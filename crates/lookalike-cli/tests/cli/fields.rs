@@ -1,0 +1,487 @@
+//! Fields that no row has, lists of JSON, bytes and numbers as values, and what is said of inputs that
+//! cannot be read.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
+use parquet::arrow::ArrowWriter;
+use serde_json::Value;
+
+use crate::support::{Place, gzip, jsonl, read_parquet, row, rows, zstd};
+
+const NEWS: &str = r#"{"id":"a","title":"one","body":"one two three four"}
+{"id":"b","title":"two","body":"ONE two three four"}
+{"id":"c","title":"three","body":"something else entirely here"}
+"#;
+
+/// Whatever reads rows, however they come: nothing is written where not one of them has the field.
+#[test]
+fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
+    let place = Place::new();
+    place.write("news.jsonl", NEWS);
+    place.write("news.jsonl.gz", gzip(NEWS.as_bytes()));
+    place.write("old.jsonl", jsonl([("x", "known before")]));
+    place.ok("index build lib old.jsonl");
+    let files = ["precious.jsonl", "precious.tsv", "rejected"];
+    for name in files {
+        place.write(name, "precious");
+    }
+    let manifest = place.bytes("lib/manifest");
+    let cases = [
+        (
+            "dedup news.jsonl -o precious.jsonl --text content",
+            "content",
+            "body",
+        ),
+        (
+            "dedup news.jsonl.gz -o precious.jsonl --text content",
+            "content",
+            "body",
+        ),
+        (
+            "dedup news.jsonl --text body --id key -o precious.jsonl",
+            "key",
+            "id",
+        ),
+        (
+            "dedup news.jsonl --features words -o precious.jsonl",
+            "words",
+            "",
+        ),
+        (
+            "dedup news.jsonl --text body --window 2d --time at -o precious.jsonl",
+            "at",
+            "",
+        ),
+        (
+            "dedup news.jsonl --text body --within titles -o precious.jsonl",
+            "titles",
+            "title",
+        ),
+        (
+            "dedup news.jsonl --text body --keep max:titles -o precious.jsonl",
+            "titles",
+            "title",
+        ),
+        (
+            "dedup old.jsonl --against news.jsonl -o precious.jsonl",
+            "text",
+            "body",
+        ),
+        (
+            "dedup news.jsonl --removed precious.tsv --rejected rejected",
+            "text",
+            "body",
+        ),
+        ("pairs news.jsonl -o precious.tsv", "text", "body"),
+        ("pairs news.jsonl", "text", "body"),
+        ("fingerprint news.jsonl -o precious.tsv", "text", "body"),
+        ("fingerprint news.jsonl", "text", "body"),
+        (
+            "fingerprint news.jsonl --text body,content -o precious.tsv",
+            "content",
+            "",
+        ),
+        ("segment news.jsonl -o precious.tsv", "text", "body"),
+        ("idf news.jsonl -o precious.tsv", "text", "body"),
+        (
+            "plant news.jsonl -o precious.jsonl --labels precious.tsv",
+            "text",
+            "body",
+        ),
+        ("index build lib news.jsonl --force", "text", "body"),
+        ("index add lib news.jsonl", "text", "body"),
+        ("search lib news.jsonl -o precious.tsv", "text", "body"),
+        ("search lib news.jsonl --fingerprint code", "code", ""),
+        (
+            "eval news.jsonl --a title --b other --label id",
+            "other",
+            "",
+        ),
+    ];
+    for (line, field, likely) in cases {
+        let ran = place.refused(line, &[field, "`id`, `title`, `body`"]);
+        if !likely.is_empty() {
+            let said = format!("perhaps `{likely}` is meant");
+            assert!(ran.err.contains(&said), "{line}: {}", ran.err);
+        }
+    }
+    let ran = place.run_with("dedup - --text content -o precious.jsonl", NEWS.as_bytes());
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+    for name in files {
+        assert_eq!(place.read(name), "precious", "{name}");
+    }
+    assert_eq!(place.bytes("lib/manifest"), manifest);
+}
+
+/// The last row is as good as the first: no look at the beginning decides.
+#[test]
+fn a_field_of_the_last_row_alone_is_enough() {
+    let place = Place::new();
+    let mut all = "{\"id\":\"x\",\"body\":\"no text at all in this row\"}\n".repeat(40_000);
+    all.push_str(&row("last", "one two three"));
+    place.write("in.jsonl", &all);
+    let ran = place.run("dedup in.jsonl -o out.jsonl");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["last"]);
+    // Without it the run is refused, and a thousand warnings do not hide why.
+    place.write("in.jsonl", all.split_once("{\"id\":\"last\"").unwrap().0);
+    let ran = place.refused("dedup in.jsonl -o out.jsonl", &["40000 rows", "`text`"]);
+    assert_eq!(ran.err.matches("in.jsonl:").count(), 10, "{}", ran.err);
+    assert_eq!(place.ids("out.jsonl"), ["last"]);
+}
+
+#[test]
+fn rows_of_which_none_can_be_used_replace_nothing() {
+    let place = Place::new();
+    place.write("in.jsonl", "{\"id\":1,\"text\":null}\n{broken\n");
+    place.write("out.jsonl", "precious");
+    place.refused(
+        "dedup in.jsonl -o out.jsonl",
+        &[
+            "not one of the 2 rows",
+            "in.jsonl:1: the field `text` is null",
+        ],
+    );
+    assert_eq!(place.read("out.jsonl"), "precious");
+}
+
+#[test]
+fn a_json_list_is_an_input() {
+    let place = Place::new();
+    let list = "[\n  {\n    \"id\": \"a\",\n    \"text\": \"one two three four\"\n  },\n  \
+                {\"id\": \"b\", \"text\": \"One, two three four!\"},\n  {\"id\": \"c\", \"text\": \"else\"}\n]\n";
+    place.write("in.json", list);
+    place.write("in.json.zst", zstd(list.as_bytes()));
+    let kept =
+        "{\"id\": \"a\",\"text\": \"one two three four\"}\n{\"id\": \"c\", \"text\": \"else\"}\n";
+    for name in ["in.json", "in.json.zst"] {
+        place.ok(&format!("dedup {name} -o out.jsonl"));
+        assert_eq!(place.read("out.jsonl"), kept, "{name}");
+    }
+    let ran = place.run_with("dedup - --format json -o -", list.as_bytes());
+    assert_eq!((ran.code, ran.text()), (Some(0), kept));
+    // What is called .json is a list again, annotated or not.
+    for threads in [1, 2] {
+        place.ok(&format!("dedup in.json -o out.json --threads {threads}"));
+        let out: Value = serde_json::from_str(&place.read("out.json")).unwrap();
+        let ids: Vec<_> = out
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| &row["id"])
+            .collect();
+        assert_eq!(ids, ["a", "c"]);
+    }
+    place.ok("dedup out.json -o again.json --annotate");
+    let out: Value = serde_json::from_str(&place.read("again.json")).unwrap();
+    assert_eq!(out[1]["cluster"], "c");
+    place.write("none.json", " [ ]\n");
+    place.ok("dedup none.json -o none.out.json");
+    let none: Value = serde_json::from_str(&place.read("none.out.json")).unwrap();
+    assert_eq!(none, serde_json::json!([]));
+    // A file of lines is one of lines, whatever its name.
+    place.write("lines.json", kept);
+    place.ok("dedup lines.json -o lines.out.json");
+    assert_eq!(place.read("lines.out.json"), kept);
+
+    place.write("bad.json", "[{\"id\":1,\"text\":\"good\"},7,{\"id\":2}]");
+    let ran = place.run("dedup bad.json -o out.jsonl --rejected bad.out");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(
+        ran.err.contains("bad.json:2:") && ran.err.contains("bad.json:3:"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(place.read("bad.out"), "7\n{\"id\":2}\n");
+    place.write("cut.json", "[{\"id\":1,\"text\":\"good\"},{\"id\":2");
+    place.refused(
+        "dedup cut.json -o out.jsonl",
+        &["cut.json", "before it is closed"],
+    );
+}
+
+/// Writes a table with ids, times of which some are none, bytes and numbers.
+fn write_table(place: &Place) {
+    let times = vec!["2024-05-01", "yesterday", "2024-05-02", "2024-05-03"];
+    let texts: Vec<Option<&[u8]>> = vec![
+        Some(b"one two three"),
+        Some(b"four five six"),
+        Some(b"no \xFF text"),
+        Some("one two three, 青溪".as_bytes()),
+    ];
+    let columns: [(&str, ArrayRef); 4] = [
+        ("id", Arc::new(StringArray::from(vec!["a", "b", "c", "d"]))),
+        ("text", Arc::new(BinaryArray::from(texts))),
+        ("at", Arc::new(StringArray::from(times))),
+        (
+            "more",
+            Arc::new(Int64Array::from(vec![Some(1), Some(2), None, Some(4)])),
+        ),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(place.path("x.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn bytes_of_parquet_are_text_if_they_are_utf8() {
+    let place = Place::new();
+    write_table(&place);
+    let ran = place.run("dedup x.parquet -o out.parquet");
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(
+        ran.err.contains(
+            "x.parquet:3: the field `text` holds bytes that are not valid UTF-8 at byte 4"
+        ),
+        "{}",
+        ran.err
+    );
+    assert_eq!(
+        read_parquet(&place.path("out.parquet"), "id"),
+        ["a", "b", "d"]
+    );
+    let ran = place.ok("segment x.parquet --lossy");
+    assert_eq!(
+        rows(ran.text())[2][1],
+        "no \u{fffd} text".replace("\u{fffd} ", "")
+    );
+}
+
+/// Rows that are refused after they were read, and such that cannot be read: both keep their place and
+/// all their columns.
+#[test]
+fn rejected_rows_of_parquet_keep_their_number_and_content() {
+    let place = Place::new();
+    write_table(&place);
+    let line = "dedup x.parquet --window 2d --time at -o out.parquet --rejected bad.jsonl";
+    let ran = place.run(line);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("x.parquet:2: the time"), "{}", ran.err);
+    let bad: Vec<Value> = place
+        .read("bad.jsonl")
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(bad.len(), 2);
+    assert_eq!(
+        (&bad[0]["file"], &bad[0]["row"]),
+        (&"x.parquet".into(), &2.into())
+    );
+    let columns =
+        serde_json::json!({"id": "b", "text": "four five six", "at": "yesterday", "more": 2});
+    assert_eq!(bad[0]["columns"], columns);
+    assert_eq!(
+        (&bad[1]["row"], &bad[1]["columns"]["more"]),
+        (&3.into(), &Value::Null)
+    );
+    assert_eq!(bad[1]["columns"]["text"], "6e6f20ff2074657874");
+
+    let codes: ArrayRef = Arc::new(StringArray::from(vec!["12", "xyz", "13"]));
+    let ids: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "c"]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("code", codes)]).unwrap();
+    let file = std::fs::File::create(place.path("codes.parquet")).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    for line in [
+        "index build lib codes.parquet --fingerprint code --rejected bad.jsonl",
+        "search lib codes.parquet --fingerprint code --rejected bad.jsonl",
+    ] {
+        let ran = place.run(line);
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+        assert!(
+            ran.err.contains("codes.parquet:2: 'xyz'"),
+            "{line}: {}",
+            ran.err
+        );
+        let bad: Value = serde_json::from_str(&place.read("bad.jsonl")).unwrap();
+        assert_eq!(bad["row"], 2, "{line}");
+        assert_eq!(
+            bad["columns"],
+            serde_json::json!({"id": "b", "code": "xyz"}),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn numbers_are_one_value_however_they_are_written() {
+    let place = Place::new();
+    let rows = ["1", "1.0", "\"1\"", "1e0", "\"1.0\""]
+        .into_iter()
+        .enumerate();
+    let rows = rows
+        .map(|(at, part)| format!("{{\"id\":\"{at}\",\"part\":{part},\"text\":\"the same\"}}\n"));
+    place.write("in.jsonl", rows.collect::<String>());
+    place.ok("dedup in.jsonl --within part -o out.jsonl");
+    // A string is its characters.
+    assert_eq!(place.ids("out.jsonl"), ["0", "4"]);
+    place.write(
+        "ids.jsonl",
+        "{\"id\":7.0,\"text\":\"x\"}\n{\"id\":8,\"text\":\"x\"}\n{\"id\":2.50,\"text\":\"x\"}\n",
+    );
+    place.ok("dedup ids.jsonl --removed removed.tsv");
+    let removed: Vec<_> = place
+        .table("removed.tsv")
+        .iter()
+        .map(|row| row[..2].to_vec())
+        .collect();
+    assert_eq!(removed, [["8", "7"], ["2.5", "7"]]);
+}
+
+#[test]
+fn numbers_and_strings_of_one_field_are_told() {
+    let place = Place::new();
+    place.write(
+        "in.jsonl",
+        "{\"id\":\"a\",\"v\":9,\"text\":\"x\"}\n{\"id\":\"b\",\"v\":\"high\",\"text\":\"x\"}\n",
+    );
+    let ran = place.ok("dedup in.jsonl --keep max:v -o out.jsonl");
+    assert_eq!(place.ids("out.jsonl"), ["b"]);
+    let said = "1 have a number and 1 a string in the field of --keep";
+    let words = ran.err.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(said), "{words}");
+    let summary = place.summary("dedup in.jsonl --keep max:v --dry-run");
+    assert_eq!(
+        summary["mixed_values"],
+        serde_json::json!({"numbers": 1, "strings": 1})
+    );
+    let summary = place.summary("dedup in.jsonl --keep max:id --dry-run");
+    assert!(summary.get("mixed_values").is_none());
+}
+
+#[test]
+fn what_is_not_read_is_named_for_what_it_is() {
+    let place = Place::new();
+    for (name, bytes, said) in [
+        ("a.docx", &b"PK\x03\x04"[..], "word processor document"),
+        ("a.jsonl.xz", b"\xFD7zXZ\0", "compressed with xz"),
+        ("a.arrow", b"ARROW1\0\0", "Arrow file"),
+        ("renamed.txt", b"PK\x03\x04 and so on", ".docx"),
+        ("renamed.jsonl", b"\xFD7zXZ\0 and so on", "xz"),
+        (
+            "wide.jsonl",
+            b"{\0\"\0t\0e\0x\0t\0\"\0:\0\"\0a\0\"\0}\0",
+            "UTF-16",
+        ),
+    ] {
+        place.write(name, bytes);
+        place.refused(&format!("dedup {name} --dry-run"), &[name, said]);
+    }
+    let (big5, _, lost) = encoding_rs::BIG5.encode("後來他們在髮廊裡頭談了很久\n");
+    assert!(!lost);
+    place.write("big5.txt", &big5);
+    place.refused("dedup big5.txt -o out.txt", &["--encoding big5"]);
+}
+
+/// `--format` is the format of the input in every command that reads rows, and errors have one prefix.
+#[test]
+fn the_format_option_and_the_prefix_are_the_same_everywhere() {
+    let place = Place::new();
+    place.write(
+        "data",
+        jsonl([("a", "one two three"), ("b", "four five six")]),
+    );
+    for line in [
+        "dedup data -o out.jsonl",
+        "pairs data",
+        "fingerprint data",
+        "segment data",
+        "idf data -o idf.tsv",
+        "index build lib data",
+        "search lib data",
+    ] {
+        place.ok(&format!("{line} --format jsonl"));
+        let unnamed = line.replace("build lib", "build none");
+        let ran = place.refused(&unnamed, &["--format"]);
+        assert!(ran.err.starts_with("lookalike: "), "{}", ran.err);
+        assert!(!place.ok("reference").text().contains("--input-format"));
+    }
+    for line in ["dedup", "dedup data --nothing", "explode"] {
+        let ran = place.refused(line, &[]);
+        assert!(ran.err.starts_with("lookalike: "), "{line}: {}", ran.err);
+    }
+    place.ok("fingerprint data --format jsonl --digits binary");
+}
+
+#[test]
+fn replacing_an_output_is_told() {
+    let place = Place::new();
+    place.write("in.jsonl", row("a", "one two three"));
+    let ran = place.ok("dedup in.jsonl -o out.jsonl");
+    assert!(!ran.err.contains("replaced"), "{}", ran.err);
+    let ran = place.ok("dedup in.jsonl -o out.jsonl");
+    assert!(ran.err.contains("replaced out.jsonl"), "{}", ran.err);
+    assert_eq!(place.ok("dedup in.jsonl -o out.jsonl --quiet").err, "");
+    let ran = place.ok("dedup in.jsonl -o out.jsonl --dry-run");
+    assert!(!ran.err.contains("replaced"), "{}", ran.err);
+}
+
+/// A failure while a directory is being filled, and an interrupt, leave no directory behind.
+#[test]
+fn no_empty_directory_is_left() {
+    let place = Place::new();
+    place.write("in/deep/a.jsonl", row("a", "one two three"));
+    place.write(
+        "in/b.jsonl",
+        "{\"id\":\"b\",\"text\":\"four five six\",\"cluster\":1}\n",
+    );
+    place.refused("dedup in -o out/ --annotate", &["cluster"]);
+    assert_eq!(place.names(), ["in"]);
+    place.ok("dedup in -o out/");
+    assert!(place.has("out/deep/a.jsonl") && place.has("out/b.jsonl"));
+}
+
+#[test]
+fn a_lack_of_memory_is_told() {
+    let place = Place::new();
+    let script = format!(
+        "ulimit -v 700000; head -c 1200000000 /dev/zero | tr '\\0' x | \
+         '{}' dedup - --max-row 4G -o out.jsonl --threads 1",
+        env!("CARGO_BIN_EXE_lookalike")
+    );
+    let ran = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(ran.status.code(), Some(2), "{said}");
+    assert!(said.contains("lookalike: out of memory"), "{said}");
+    assert!(place.names().is_empty());
+}
+
+/// On a terminal, which `script` lends where there is such a program.
+#[test]
+fn an_interrupt_takes_the_bar_away() {
+    let place = Place::new();
+    let script = format!(
+        "(sleep 2.5; kill -INT $$) & exec '{}' dedup - -o out.jsonl",
+        env!("CARGO_BIN_EXE_lookalike")
+    );
+    place.write("run.sh", script);
+    let ran = Command::new("script")
+        .args([
+            "-qec",
+            "mkfifo pipe; (sleep 5 > pipe) & sh run.sh < pipe",
+            "/dev/null",
+        ])
+        .env("TERM", "xterm")
+        .current_dir(place.path(""))
+        .stdin(Stdio::null())
+        .output();
+    let Ok(ran) = ran else {
+        eprintln!("skipped: there is no program `script`");
+        return;
+    };
+    let shown = String::from_utf8_lossy(&ran.stdout);
+    assert!(!place.has("out.jsonl"));
+    assert!(shown.contains("reading"), "{shown:?}");
+    let last = shown.rsplit(['\r', '\n']).find(|line| !line.is_empty());
+    assert!(!last.unwrap_or_default().contains("reading"), "{shown:?}");
+}
