@@ -394,7 +394,7 @@ fn ids_are_decided_by_the_first_row() {
         .iter()
         .map(|row| row.id.as_deref().unwrap())
         .collect();
-    assert_eq!(ids, ["123456789012345678901234567890", "1.50"]);
+    assert_eq!(ids, ["123456789012345678901234567890", "1.5"]);
     let row_number = with_fields(Fields {
         id: IdField::RowNumber,
         ..Fields::default()
