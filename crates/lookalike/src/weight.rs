@@ -228,6 +228,8 @@ struct Lines<'t> {
     name: &'t str,
     lines: std::str::Lines<'t>,
     number: usize,
+    /// Whether spaces part terms from their weights, because the text has no tab.
+    parted_by_spaces: bool,
 }
 
 impl<'t> Lines<'t> {
@@ -237,6 +239,8 @@ impl<'t> Lines<'t> {
             name,
             lines,
             number: 0,
+            // jieba parts the words of its `idf.txt` from their weights by a space.
+            parted_by_spaces: !text.contains('\t'),
         }
     }
 
@@ -319,8 +323,11 @@ impl<'t> Lines<'t> {
 
     /// A term and its weight.
     fn weight(&self, line: &str) -> Result<(String, i64)> {
-        let (term, weight) = line
-            .split_once('\t')
+        let parts = match self.parted_by_spaces {
+            true => line.trim_end().rsplit_once(' '),
+            false => line.split_once('\t'),
+        };
+        let (term, weight) = parts
             .filter(|(term, weight)| !term.trim().is_empty() && !weight.contains('\t'))
             .ok_or_else(|| self.refusal("a line is a term, a tab, its weight"))?;
         Ok((unescaped(term), self.steps(weight.trim())?))
@@ -724,6 +731,8 @@ mod tests {
                 "a\t1\nroute 66",
                 "t.tsv:2: a line is a term, a tab, its weight",
             ),
+            ("route", "t.tsv:1: a line is a term, a tab, its weight"),
+            ("route 66\nroute high", "t.tsv:2: 'high' is no weight"),
             (
                 "a\t33112\t1.5",
                 "t.tsv:1: a line is a term, a tab, its weight",
@@ -736,6 +745,14 @@ mod tests {
                 assert!(error.to_string().contains(said), "{error}");
             }
         }
+        let of_jieba = Table::parse("idf.txt", "劳动防护 13.5\n生化学 0.25\n\n").unwrap();
+        let rows: Vec<_> = of_jieba
+            .rows
+            .iter()
+            .map(|(term, weight, _)| (&**term, *weight))
+            .collect();
+        let weights = [(27 * WEIGHT_STEPS) / 2, WEIGHT_STEPS / 4];
+        assert_eq!(rows, [("劳动防护", weights[0]), ("生化学", weights[1])]);
         let levels = Table::parse("t.tsv", "a\t5\nb\t6").unwrap();
         let error = levels.refuse_other_levels("t.tsv").unwrap_err();
         assert!(

@@ -205,13 +205,14 @@ impl Recipe {
         match (&table.kind, weights) {
             (TableKind::Frequencies(head), Weights::Tfidf | Weights::Levels) => {
                 let own = self.terms_id().to_string();
-                if head.recipe_id == own {
+                if head.recipe_id == own || self.restricts_terms_of(&head.recipe_id) {
                     return Ok(table);
                 }
                 Err(self.refusal(format!(
                     "simhash.table: {name} was learned under the recipe {} (terms {}), which makes \
                      other terms than this one (terms {own}): learn a table with `lookalike idf` \
-                     (in Python Idf.learn)",
+                     (in Python Idf.learn). Filters may be added to a recipe of single tokens \
+                     (ngram = 1) afterwards, nothing else",
                     head.recipe, head.recipe_id
                 )))
             }
@@ -228,6 +229,37 @@ impl Recipe {
             }
             (TableKind::Plain, _) => self.without_contradictions(name, table),
         }
+    }
+
+    /// Whether this recipe makes the terms of another one but for those that its filters leave out.
+    ///
+    /// That holds of single tokens alone: where one is left out, its neighbours make n-grams that the
+    /// other recipe does not have.
+    fn restricts_terms_of(&self, terms_id: &str) -> bool {
+        let filter = &self.filter;
+        let has = [
+            filter.least_characters > 1,
+            !filter.stopwords.is_empty(),
+            !filter.parts.is_empty(),
+        ];
+        // Every choice of filters that may have been added, by the bits of a number.
+        let without = |removed: usize| {
+            let is_removed = |at: usize| removed >> at & 1 == 1;
+            let mut wider = self.clone();
+            if is_removed(0) {
+                wider.filter.least_characters = 0;
+            }
+            if is_removed(1) {
+                wider.filter.stopwords.clear();
+            }
+            if is_removed(2) {
+                wider.filter.parts.clear();
+            }
+            wider
+        };
+        let are_there = |removed: &usize| (0..3).all(|at| removed >> at & 1 == 0 || has[at]);
+        let mut choices = (1..8).filter(are_there).map(without);
+        self.ngram == 1 && choices.any(|wider| wider.terms_id().to_string() == terms_id)
     }
 
     fn without_contradictions(&self, name: &str, table: Table) -> Result<Table> {

@@ -290,6 +290,50 @@ fn user_dictionaries_make_words() {
     }
 }
 
+/// A table learned without filters serves a recipe of single tokens to which filters were added, and no
+/// recipe of other terms.
+#[test]
+fn filters_may_be_added_after_a_table_was_learned() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("s.txt"), "船长\n").unwrap();
+    let read = |ngram: u32, (least, lists): (u32, &[&str]), table: Option<&str>| {
+        let mut recipe = Recipe::named("words-1").unwrap();
+        recipe.ngram = ngram;
+        recipe.filter.least_characters = least;
+        recipe.filter.stopwords = lists.iter().map(|&list| list.to_owned()).collect();
+        if let Some(table) = table {
+            std::fs::write(directory.path().join("t.tsv"), table).unwrap();
+            recipe.simhash.weights = crate::recipe::Weights::Tfidf;
+            recipe.simhash.table = Some("t.tsv".to_owned());
+        }
+        Recipe::read_in(&recipe.to_toml(), directory.path())
+    };
+    let table = |ngram: u32, filter: (u32, &[&str])| {
+        let head = crate::weight::Head::new(&read(ngram, filter, None).unwrap(), 9, 1);
+        head.to_text() + "船员\t3\t1.9163\n"
+    };
+    let (none, stopwords, both) = ((0, &[][..]), (0, &["s.txt"][..]), (2, &["s.txt"][..]));
+    for (learned, filter) in [
+        (none, stopwords),
+        (none, both),
+        (stopwords, both),
+        (both, both),
+    ] {
+        let read = read(1, filter, Some(&table(1, learned)));
+        assert!(read.is_ok(), "{learned:?} {filter:?}: {:?}", read.err());
+    }
+    for (learned, filter) in [(stopwords, none), (both, stopwords)] {
+        let error = read(1, filter, Some(&table(1, learned)))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("makes other terms"), "{error}");
+    }
+    let error = read(2, stopwords, Some(&table(2, none)))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("recipe of single tokens"), "{error}");
+}
+
 #[test]
 fn identity_covers_the_content_of_files_and_not_their_names() {
     let filter = |file: &str, content: &str| {
