@@ -756,6 +756,7 @@ mod tests {
             against: 7,
             repeated_ids: 0,
             shared_ids: 0,
+            mixed_values: None,
             kept: 1150,
             removed: 50,
             clusters: 30,

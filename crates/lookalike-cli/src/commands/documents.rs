@@ -240,7 +240,7 @@ pub(super) fn look_up(
         true
     })?;
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if found.iter().any(Option::is_none) {
+    if found.iter().any(|matches| matches.count == 0) {
         inputs.refuse_absent_fields()?;
     }
     Ok(found)
