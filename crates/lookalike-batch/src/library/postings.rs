@@ -54,7 +54,7 @@ pub(super) fn write_postings(
 ) -> Result<u64> {
     let bits = (count / BUCKET).checked_ilog2().unwrap_or(0).clamp(1, 28);
     let passes = count.div_ceil(MOST_SORTED).next_power_of_two().max(1);
-    let pass_of = |posting: u64| u128::from(posting) * u128::from(passes) >> 64;
+    let pass_of = |posting: u64| (u128::from(posting) * u128::from(passes)) >> 64;
     let mut file = PagedWriter::create(path, MAGIC)?;
     let mut directory = vec![0u64];
     let mut written = 0;

@@ -200,8 +200,9 @@ fn a_run_over_a_table_writes_what_one_over_a_file_does() {
         Arc::new(StringArray::from_iter_values(&texts)) as ArrayRef,
     )]);
     let batch = batch.unwrap();
+    // Tables of results name their source.
     let table = Table::new(
-        "data",
+        path.to_str().unwrap(),
         batch.schema(),
         vec![batch.slice(0, 33), batch.slice(33, 367)],
     );

@@ -25,10 +25,12 @@ fn identical_rows() {
     assert_eq!(place.read("out.jsonl").lines().count(), 1);
     let removed = place.read("r.tsv");
     assert_eq!(removed.lines().count(), count);
-    let last = format!("{count}\t1\t1\texact\t0.75\t1");
+    let last = format!("{count}\t1\t1\texact\t0.75\t1\tin.jsonl\t{count}\tin.jsonl\t1");
     assert_eq!(removed.lines().last(), Some(&last[..]));
-    let summary = place.summary("pairs in.jsonl -o p.tsv");
-    assert_eq!(summary["pairs"], 0);
+    for (copies, pairs) in [("", count - 1), ("--distinct", 0)] {
+        let summary = place.summary(&format!("pairs in.jsonl -o p.tsv {copies}"));
+        assert_eq!(summary["pairs"], pairs);
+    }
 }
 
 /// Returns a text of a little more than 100 MB, or 20 MB in the short form, made of all these pieces in turn.
