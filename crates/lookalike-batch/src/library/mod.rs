@@ -4,7 +4,7 @@
 //! What belongs to it is said by its [manifest](Manifest): its recipe, how far it can be asked, and
 //! its segments. A segment is some files that never change: an index of fingerprints (of
 //! [`lookalike::hamming`]), ids, texts if they are wanted, the rows that are gone, and of documents
-//! [records], postings and signatures, from which the candidates of any match plan follow. Adding makes a
+//! records, postings and signatures, from which the candidates of any match plan follow. Adding makes a
 //! new segment and merges it with those before that are not more than twice as large, so there are
 //! few and every row is written a few times; removing marks rows, which are dropped when their
 //! segment is written again.
