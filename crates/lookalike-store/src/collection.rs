@@ -314,7 +314,8 @@ impl Collection {
         let (found, last) = {
             let mut state = self.state_mut()?;
             let (known, now) = (find(&state, id)?, (self.options.clock)());
-            // What has left the window by the wall clock is not there, and goes from the disk all the same.
+            // A document that has left the window by the wall clock is not found, but is deleted from
+            // the disk all the same.
             let found = known
                 .as_ref()
                 .is_some_and(|known| !state.has_passed_by(known, now));
@@ -675,8 +676,8 @@ fn newest_member_before(state: &State, kept: &Known, number: u64) -> Result<u64>
     Ok(next)
 }
 
-/// What a row says of a cluster: the number of the member before, and the member itself if its document is
-/// there. None where the list ends.
+/// Reads a cluster member from a row: returns the number of the member before, and the member itself
+/// unless its document is erased. Returns `None` where the list ends.
 fn member(state: &State, number: u64) -> Result<Option<(u64, Option<Known>)>> {
     let row = state.row(number)?;
     if let Row::ErasedDuplicate { previous, .. } = row {

@@ -62,7 +62,7 @@ const BYTES_LEFT: u64 = 2 << 20;
 /// How often it is caught up with what has come meanwhile before the last step.
 const ROUNDS: usize = 8;
 
-/// What [`Collection::maintain`] has done.
+/// Work done by a call of [`Collection::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Partitions that were compacted.
@@ -398,7 +398,7 @@ struct ClusterTail {
     slot: Slot,
 }
 
-/// What has to be known of rows before they are copied.
+/// Facts about the rows of a partition that are collected before the rows are copied.
 struct RowSurvey {
     /// Units of the records that count.
     units: u64,
@@ -496,7 +496,7 @@ struct PartitionCopy<'a> {
     reading: Option<Reading>,
     sketches: Option<Sketches>,
     entries: Entries,
-    /// Whether the list of partitions may name the new files.
+    /// `true` if the list of partitions may name the new files.
     is_listed: bool,
 }
 
@@ -556,7 +556,8 @@ impl<'a> PartitionCopy<'a> {
         let blocks = self.from.blocks_from(self.next_block, PIECE / 4)?;
         let mut is_done = true;
         for (first, block) in &blocks {
-            // What is committed has all of its sketches once it is known to be on disk.
+            // Later blocks wait, because rows have all of their sketches only once their commit is
+            // known to be on disk.
             if *first > last {
                 return Ok(false);
             }
@@ -615,7 +616,8 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    /// What is left of a row that came before compaction began.
+    /// Returns the compacted form of a row that came before compaction began: a dead row is erased, and
+    /// the record of a live document is copied.
     fn without_dead(&mut self, number: u64, row: Row) -> Row {
         let is_gone = self.begun.is_gone(number);
         match row {

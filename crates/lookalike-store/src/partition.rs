@@ -54,7 +54,7 @@ pub(crate) struct About {
     pub(crate) compacted: Option<Compacted>,
 }
 
-/// What compaction has made of a partition.
+/// State of a compacted partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
     /// How often it was compacted.

@@ -113,7 +113,7 @@ impl RowSet {
     }
 }
 
-/// What is on the disk for documents of a partition that do not count any more.
+/// Space on disk of documents of a partition that do not count any more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dead {
     /// About.
@@ -153,13 +153,13 @@ impl Default for CompactionTrigger {
     }
 }
 
-/// What compaction needs to know of a partition when it begins.
+/// State of a partition when its compaction begins.
 #[derive(Debug)]
 pub(crate) struct ToCompact {
     pub(crate) number: u64,
     /// The number of its first row.
     pub(crate) first: u64,
-    /// What has happened before this row is taken into account.
+    /// Number of the first row whose deletions and moves are not taken into account.
     pub(crate) applied: u64,
     /// The place behind the records of rows before that, in units.
     pub(crate) end: u64,
@@ -180,7 +180,8 @@ impl ToCompact {
     pub(crate) fn is_needed(&self, number: u64, about: u64) -> bool {
         let behind = self.homes.partition_point(|&(first, _)| first <= about);
         let home = behind.checked_sub(1).map(|at| self.homes[at]);
-        // What has expired is not there, and this partition will have taken it into account.
+        // An expired row has no partition here, and the partition that is compacted takes its own
+        // deletions into account.
         home.is_some_and(|(first, applied)| first != self.first && applied <= number)
     }
 }
@@ -415,14 +416,15 @@ impl State {
         Err(Error::new(ErrorKind::Conflict, what))
     }
 
-    /// Whether a document is past the window by the wall clock, where that counts.
+    /// Returns `true` if a document is past the window by the wall clock, and the window follows the
+    /// wall clock.
     pub(crate) fn has_passed_by(&self, known: &Known, now: Time) -> bool {
         let follows = |window: &Window| window.follows_wall_clock();
         self.settings.window.as_ref().is_some_and(follows)
             && self.has_passed(known, &self.matcher.arrival(None, now))
     }
 
-    /// Whether a document is past the window at an arrival.
+    /// Returns `true` if a document is past the window at an arrival.
     fn has_passed(&self, known: &Known, arrival: &Arrival) -> bool {
         let time = self.time_of(known);
         let window = self.matcher.window();
@@ -852,7 +854,8 @@ impl State {
         with_dead.map(|home| home.number).collect()
     }
 
-    /// What compaction of a partition begins with. It [ends](Self::put_compacted) or is
+    /// Begins the compaction of a partition and returns its state, or `None` if there is no such
+    /// partition. The compaction [ends](Self::put_compacted) or is
     /// [given up](Self::give_up_compaction).
     pub(crate) fn begin_compaction(&mut self, number: u64) -> Option<ToCompact> {
         let homes = self.homes.iter().map(|home| (home.first, home.applied));
@@ -891,7 +894,7 @@ impl State {
             .binary_search_by_key(&about.number, of)
             .ok()?;
         let home = self.home_mut(about.number)?;
-        // Those that are not on disk yet keep theirs.
+        // Kept documents that are not on disk yet keep their places.
         for index in places.len()..home.places.len() {
             places.push(home.places.get(index).copied().unwrap_or(NOWHERE));
         }
@@ -1319,7 +1322,7 @@ fn home_of_row(homes: &VecDeque<Home>, number: u64) -> Option<&Home> {
     homes.get(behind.checked_sub(1)?)
 }
 
-/// Whether the row of a document does not count any more, or is before all that are there.
+/// Returns `true` if the row of a document does not count any more, or is before the first partition.
 fn is_gone(homes: &VecDeque<Home>, number: u64) -> bool {
     home_of_row(homes, number).is_none_or(|home| home.gone.contains(number - home.first))
 }

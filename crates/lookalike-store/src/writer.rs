@@ -88,7 +88,7 @@ impl Writer {
         Listed::of(&self.partitions).write(&*self.disk, self.seal)
     }
 
-    /// Whether a partition is on disk, as it is.
+    /// Returns `true` if a partition is on disk and was not replaced.
     pub(crate) fn has(&self, partition: &Arc<Partition>) -> bool {
         self.partitions.iter().any(|it| Arc::ptr_eq(it, partition))
     }

@@ -228,7 +228,7 @@ struct Lines<'t> {
     name: &'t str,
     lines: std::str::Lines<'t>,
     number: usize,
-    /// Whether spaces part terms from their weights, because the text has no tab.
+    /// `true` if spaces separate terms from their weights, because the text has no tab.
     parted_by_spaces: bool,
 }
 

@@ -41,7 +41,7 @@ struct SegmentBuckets {
     bands: Vec<u64>,
 }
 
-/// What a thread uses again from query to query.
+/// Buffers that a thread reuses from query to query.
 #[derive(Default)]
 pub(super) struct MatchScratch {
     keys: Vec<u64>,

@@ -262,7 +262,7 @@ impl Records {
         Ok(())
     }
 
-    /// What is wrong with a row.
+    /// Returns the error for a row whose record is not valid.
     pub(super) fn wrong(&self, row: u32) -> crate::Error {
         damaged(
             self.file.path(),

@@ -83,8 +83,8 @@ impl Fingerprinter {
         })
     }
 
-    /// What a row is; nothing if it is a header; what is wrong with it otherwise. Calls back with the
-    /// analysis of a document that has any text.
+    /// Returns the item of a row, or `None` if the row is a header. An error is the reason why the row
+    /// is not valid. Calls `visit` with the analysis of a document, unless its text is empty.
     pub(super) fn item<'a>(
         &self,
         inputs: &Inputs,

@@ -328,9 +328,9 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     }
 }
 
-/// What stands for a value of [`Settings::within`]: equal for equal values. A value is its text, as ids
-/// are: a number its shortest digits, so that `1`, `1.0` and the string `1` are one value, and a truth
-/// value its word. Missing and null are one value, different from every other.
+/// Returns the hash of a value of [`Settings::within`]; equal values have equal hashes. Values are
+/// compared as text, as ids are: a number by its shortest digits, so that `1`, `1.0` and the string `1`
+/// are equal, and a Boolean by its word. Missing and null are equal to each other and to nothing else.
 pub fn part_value(value: Scalar<'_>) -> u64 {
     let tagged = match value {
         Scalar::Missing | Scalar::Null => return 0,

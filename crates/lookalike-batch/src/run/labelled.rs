@@ -64,13 +64,13 @@ pub struct PairFields {
     pub grades: Option<Grades>,
     /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
     pub corpus: Source,
-    /// What becomes of pairs with contradictory labels.
+    /// Treatment of pairs with contradictory labels.
     pub contradictory: ContradictoryLabels,
     /// How messages spell what was asked for.
     pub spelling: Spelling,
 }
 
-/// What becomes of a pair that is labelled as similar in one row and as not similar in another.
+/// Treatment of a pair that is labelled as similar in one row and as not similar in another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ContradictoryLabels {
     /// The reading fails and names all such pairs.
@@ -116,9 +116,9 @@ pub struct Read {
 /// Reads labelled texts.
 ///
 /// # Errors
-/// What cannot be read; a row without a side or a label, or with a label that is none; another label
-/// for the same pair, in either order, unless [`PairFields::contradictory`] says what becomes of it; ids
-/// that the corpus does not have; labels that are all the same.
+/// Fails if an input cannot be read, if a row lacks a side or a label, if a label is not valid, if the
+/// corpus does not have an id, or if all labels are the same. Contradictory labels of a pair, in either
+/// order, are an error unless [`PairFields::contradictory`] permits them.
 pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result<Read> {
     match &inputs.rows {
         LabelledRows::Pairs(fields) => read_pairs(inputs, fields, progress),
@@ -456,7 +456,7 @@ fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
     }
 }
 
-/// Whether a name may be that of a source and a row there.
+/// Returns `true` if a name may be that of a row in a source, because it has the form `SOURCE:ROW`.
 fn is_place(name: &str) -> bool {
     let row = name.rsplit_once(':').map(|(_, row)| row);
     row.is_some_and(|row| !row.is_empty() && row.bytes().all(|byte| byte.is_ascii_digit()))

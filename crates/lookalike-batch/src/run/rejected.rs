@@ -114,7 +114,7 @@ impl State {
     }
 }
 
-/// What a reading found, to be asked when it is over.
+/// Counts of usable and bad rows, evaluated when all rows are read.
 #[derive(Debug, Default)]
 pub(crate) struct RowTally {
     used: u64,
@@ -137,13 +137,13 @@ impl RowTally {
     /// reason: what they would give is an empty result in the place of a good one.
     ///
     /// # Errors
-    /// Such inputs; those without any row are none of them.
+    /// Fails if the inputs have rows and not one of them can be used. Inputs without rows are accepted.
     pub(crate) fn refuse_useless(&self, inputs: &Inputs) -> Result<()> {
         let Some(first) = self.first.as_ref().filter(|_| self.used == 0) else {
             return Ok(());
         };
         inputs.refuse_absent_fields()?;
-        // What a table in memory gives is a value, and replaces nothing.
+        // A table in memory has its result returned as a value, which replaces no output.
         if inputs
             .files()
             .iter()
@@ -188,7 +188,7 @@ pub(crate) struct BadRows<'a> {
     pub(crate) progress: &'a dyn Progress,
     /// The first one is an error.
     pub(crate) strict: bool,
-    /// What was read so far.
+    /// Counts of the rows read so far.
     pub(crate) tally: Mutex<RowTally>,
 }
 

@@ -1,7 +1,8 @@
-//! What a file is that is not read: known by its extension, or by its first bytes.
+//! Recognition of files that are not read, by their extension or by their first bytes.
 //!
-//! These only make messages better. Nothing that is text is refused for the way it begins, because every
-//! signature here holds control characters.
+//! It only improves messages. Ordinary text is not refused for the way it begins, because every
+//! signature here contains control characters or, for bzip2, a sequence of 10 characters that no
+//! ordinary text begins with.
 
 use std::path::Path;
 

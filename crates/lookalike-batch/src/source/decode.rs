@@ -32,8 +32,9 @@ pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
 /// The least bytes from which UTF-16 is told without a byte order mark.
 const FEW: usize = 8;
 
-/// Whether an input starts with the byte order mark of UTF-16 (or of little-endian UTF-32), or, as text
-/// in Latin letters is in UTF-16, has a zero in every second byte and in no other.
+/// Returns `true` if an input that is to be read as UTF-8 is in UTF-16: it starts with the byte order
+/// mark of UTF-16 (or of little-endian UTF-32), or every second byte and no other is zero, as in UTF-16
+/// text in Latin letters.
 pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
     let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);

@@ -14,7 +14,7 @@ const INPUT_BYTES: usize = 64 << 10;
 pub(super) struct ListRows<R> {
     reader: R,
     input: Vec<u8>,
-    /// What of the input is not used yet.
+    /// Range of `input` that is not used yet.
     unused: std::ops::Range<usize>,
     output: Vec<u8>,
     /// Bytes of the output that were handed out.

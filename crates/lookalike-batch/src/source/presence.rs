@@ -27,7 +27,7 @@ const MOST_NAMES: usize = 40;
 /// How deep nested objects are looked into for names.
 const MOST_DEPTH: usize = 3;
 
-/// What wanted fields are called where they hold the text, and ids, in the order of preference.
+/// Usual names of fields with the text, and of those with ids, in the order of preference.
 const TEXT_NAMES: [&str; 13] = [
     "text",
     "content",

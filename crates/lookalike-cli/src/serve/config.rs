@@ -189,7 +189,8 @@ impl Limits {
                 bail!("--{name} is 0: give a length of time, such as 20s");
             }
         }
-        // What a single client may hold must take a whole document.
+        // The share of a single client must exceed the largest document, because otherwise the client could
+        // not queue it.
         if ByteBudget::share_of(limits.queue) as u64 <= limits.document {
             bail!(
                 "--max-queue is {} bytes, of which one client may hold 8/9, and a document may have {}: give a \

@@ -1,4 +1,4 @@
-//! What collections need while nobody asks: compaction, and letting time pass.
+//! Background maintenance of collections: compaction, and expiry by the wall clock.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -25,7 +25,7 @@ pub(super) fn start(service: &Arc<Service>) -> std::io::Result<()> {
 }
 
 fn run(service: &Weak<Service>) {
-    // What was last refused, by collection, so that it is told once.
+    // The last error of each collection, kept so that a repeated error is logged once.
     let mut told = BTreeMap::new();
     loop {
         std::thread::sleep(EVERY);

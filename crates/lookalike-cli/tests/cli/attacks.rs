@@ -124,7 +124,8 @@ fn small_bodies_that_expand_stall_nobody() {
     });
 }
 
-/// What compresses well as honest text does is taken: only beyond 4 MiB the ratio counts.
+/// A body of up to 4 MiB is accepted however well it compresses, because honest text can compress well
+/// too: the ratio counts only beyond 4 MiB.
 #[test]
 fn bodies_that_expand_a_little_are_taken() {
     let place = Place::new();

@@ -15,7 +15,7 @@ const NEWS: &str = r#"{"id":"a","title":"one","body":"one two three four"}
 {"id":"c","title":"three","body":"something else entirely here"}
 "#;
 
-/// Whatever reads rows, however they come: nothing is written where not one of them has the field.
+/// Every command that reads rows, in any format, writes nothing if not one row has the field.
 #[test]
 fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
     let place = Place::new();
@@ -162,7 +162,7 @@ fn a_json_list_is_an_input() {
     }
     let ran = place.run_with("dedup - --format json -o -", list.as_bytes());
     assert_eq!((ran.code, ran.text()), (Some(0), kept));
-    // What is called .json is a list again, annotated or not.
+    // An output with the extension `.json` is a JSON list again, annotated or not.
     for threads in [1, 2] {
         place.ok(&format!("dedup in.json -o out.json --threads {threads}"));
         let out: Value = serde_json::from_str(&place.read("out.json")).unwrap();

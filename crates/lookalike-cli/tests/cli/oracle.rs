@@ -65,7 +65,7 @@ fn the_exact_join_gives_the_verdicts_of_the_definition() {
     assert!(all > choose(600, 2000), "{all}");
 }
 
-/// Whether two texts are equal after normalisation.
+/// Returns `true` if two texts are equal after normalisation.
 fn is_copy(a: &str, b: &str) -> bool {
     match tokens(a).is_empty() && tokens(b).is_empty() {
         true => a.trim() == b.trim() && !a.trim().is_empty(),

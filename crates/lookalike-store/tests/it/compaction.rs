@@ -16,7 +16,7 @@ use crate::support::{Hand, S, document, prepare, settings};
 
 const DAY: i64 = 24 * 60 * 60 * S;
 
-/// Whether some bytes are in a file of a disk.
+/// Returns `true` if a file of a disk contains some bytes.
 fn has(disk: &Simulated, bytes: &str) -> bool {
     let names = disk.names().unwrap();
     let mut files = names.iter();
@@ -328,7 +328,7 @@ fn what_older_versions_deleted_is_erased() {
     assert_eq!(String::from_utf8(lines).unwrap(), held);
 }
 
-/// What is given up leaves no files, and is done at another time.
+/// A compaction that is given up leaves no files, and a later call does it.
 #[test]
 fn compaction_can_be_given_up() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -410,7 +410,8 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
         collection.maintain(&mut || true).unwrap(),
         lookalike_store::Upkeep::default()
     );
-    // What states an old time is late, whatever came before; by the clock of documents it is not.
+    // A document with an old time is late by the wall clock, whatever came before; by the clock of
+    // documents it is not.
     let late = document("b", "words of long ago", Some(1009 * S));
     assert_eq!(insert(&collection, late.clone()).seq, None);
     assert_eq!(insert(&by_documents, late).seq, Some(2));

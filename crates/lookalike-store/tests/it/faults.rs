@@ -62,8 +62,9 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
     assert!(stopped_at > 20, "{stopped_at}");
 }
 
-/// Whatever fails, once, while partitions are compacted: the collection goes on as it was, or, where the list of
-/// partitions may have been written or not, takes nothing any more; nothing is lost either way.
+/// One operation fails while partitions are compacted. The collection continues as before, or, if it is
+/// unknown whether the list of partitions was written, refuses every insertion. Nothing is lost either
+/// way.
 #[test]
 fn compaction_that_fails_loses_nothing() {
     let script = replacing_script(14, 40, true);
@@ -101,7 +102,7 @@ fn compaction_that_fails_loses_nothing() {
                 went_on += 1;
                 let answers = script.call(&collection, &hand, before).unwrap();
                 assert_eq!(answers, script.answers(before));
-                // What was left over goes now.
+                // The next compaction removes the files that were left over.
                 collection.compact(&mut || true).unwrap();
                 assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
             }

@@ -62,7 +62,7 @@ impl Shared {
     }
 }
 
-/// Whoever takes a turn writes alone, whether anything waits or not.
+/// A thread that takes a turn writes alone, even if no row waits.
 #[test]
 fn a_turn_is_had_alone() {
     let mut model = loom::model::Builder::new();

@@ -72,7 +72,7 @@ struct Model {
     /// The latest that the clock has been, and whether it was ever set back.
     peak: i64,
     was_set_back: bool,
-    /// Whether the wall clock counts too.
+    /// `true` if the window also follows the wall clock.
     by_wall: bool,
     kept: Vec<Remembered>,
     /// By id.
@@ -323,7 +323,8 @@ proptest! {
                     now += seconds * S;
                     hand.set(now);
                 }
-                // What is past the window by the wall clock would be there again.
+                // The clock is not set back, because documents past the window by the wall clock would
+                // be there again.
                 Step::SetBack(_) if by_wall => {}
                 Step::SetBack(seconds) => {
                     now -= seconds * S;

@@ -285,7 +285,7 @@ impl Run {
 
     // The model.
 
-    /// Whether part and window let two documents match.
+    /// Returns `true` if the part and the window let two documents match.
     fn may_meet(&self, a: usize, b: usize) -> bool {
         let of_one_part = self.parts.as_ref().is_none_or(|it| it[a] == it[b]);
         let window = self.window.as_ref();
@@ -469,7 +469,7 @@ impl Run {
             let both_given = a.max(b) < self.given;
             !both_given && self.may_meet(documents[a], documents[b])
         };
-        // Whether an earlier document of the same text stands for this one towards another.
+        // Returns `true` if an earlier document of the same text stands for this one towards another.
         let has_earlier = |rank: usize, other: usize| {
             (0..rank).any(|before| is_copy(before, rank) && is_within_reach(before, other))
         };

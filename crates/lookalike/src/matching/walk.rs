@@ -938,7 +938,7 @@ impl<'a> PairFinder<'a> {
         (rank as usize) < self.corpus.given
     }
 
-    /// Whether no document before this one, of the same text, is within reach of another document.
+    /// Returns `true` if no earlier document of the same text as `rank` is within reach of `other`.
     fn is_earliest_within_reach(&self, previous: &[Rank], rank: Rank, other: Rank) -> bool {
         let mut at = rank;
         loop {
@@ -958,7 +958,8 @@ impl<'a> PairFinder<'a> {
         }
     }
 
-    /// Whether the pair of a document and a later one is listed, by what is listed of copies.
+    /// Returns `true` if the pair of a document and a later one is listed, according to which pairs of
+    /// copies are listed.
     fn is_listed(&self, rank: Rank, other: Rank, route: Route) -> bool {
         let CopyChains::Previous { of, lists_copies } = &self.chains else {
             return true;

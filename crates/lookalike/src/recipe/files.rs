@@ -231,10 +231,11 @@ impl Recipe {
         }
     }
 
-    /// Whether this recipe makes the terms of another one but for those that its filters leave out.
+    /// Returns `true` if this recipe makes the terms of another one except those that its filters leave
+    /// out.
     ///
-    /// That holds of single tokens alone: where one is left out, its neighbours make n-grams that the
-    /// other recipe does not have.
+    /// This is possible for single tokens only, because the neighbours of a token that is left out make
+    /// n-grams that the other recipe does not have.
     fn restricts_terms_of(&self, terms_id: &str) -> bool {
         let filter = &self.filter;
         let has = [

@@ -332,7 +332,7 @@ impl Numbered {
 /// Shorter texts, and those that may differ by fewer edits, are not counted: their cells cost as little.
 const COUNTED: usize = 4 * ROWS;
 
-/// Whether the counts of symbols show that two sequences are more than `most` edits apart.
+/// Returns `true` if the counts of symbols show that two sequences are more than `most` edits apart.
 fn are_apart_by_counts<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> bool {
     less.len() >= COUNTED
         && most >= COUNTED
