@@ -18,7 +18,7 @@ use lookalike_batch::run::Keep;
 
 use crate::settings;
 
-pub(crate) use evaluation::{Contradictory, EvalArgs, Labels, Resampling, TuneArgs, Ways};
+pub(crate) use evaluation::{ContradictoryPolicy, EvalArgs, Labels, Resampling, TuneArgs, Ways};
 pub(crate) use serve::{LogFormat, LogLevel, Period, ServeArgs, Size};
 pub(crate) use store::{
     StoreArgs, StoreCommand, StoreExportArgs, StoreImportArgs, StoreRepairArgs, StoreRestoreArgs,

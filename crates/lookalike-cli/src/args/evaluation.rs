@@ -236,8 +236,8 @@ pub(crate) struct Labels {
     )]
     pub(crate) negative: Option<f64>,
 
-    /// What becomes of a pair that is labelled in both ways: all such pairs are reported and refused,
-    /// left out (drop), or have their first label (first)
+    /// Pairs that are labelled in both ways are all reported and refused, left out (drop), or count with
+    /// their first label (first)
     #[arg(
         long,
         value_enum,
@@ -245,7 +245,7 @@ pub(crate) struct Labels {
         default_value = "refuse",
         hide_possible_values = true
     )]
-    pub(crate) contradictory: Contradictory,
+    pub(crate) contradictory: ContradictoryPolicy,
 
     /// The texts that a and b name by their ids, or as SOURCE:ROW; --text and --id are about these.
     /// Stands after LABELLED, or before another option
@@ -277,9 +277,9 @@ pub(crate) struct Labels {
     pub(crate) texts: Option<String>,
 }
 
-/// What becomes of pairs with contradictory labels.
+/// Treatment of pairs that are labelled in both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Contradictory {
+pub(crate) enum ContradictoryPolicy {
     /// Report all of them and stop
     Refuse,
     /// Leave the pairs out

@@ -16,8 +16,8 @@ use lookalike_batch::sink::Output;
 
 use super::{check_apart, is_standard, of_sequences, output, read_options, threads};
 use crate::args::{
-    Contradictory, EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs, Verify,
-    Ways,
+    ContradictoryPolicy, EvalArgs, InputFormat, Labels, Method, Reading, Resampling, TuneArgs,
+    Verify, Ways,
 };
 use crate::settings::load_recipe;
 
@@ -212,9 +212,9 @@ fn labelled(
             grades: grades(labels)?,
             corpus: labels.corpus.clone().into(),
             contradictory: match labels.contradictory {
-                Contradictory::Refuse => ContradictoryLabels::Refuse,
-                Contradictory::Drop => ContradictoryLabels::Drop,
-                Contradictory::First => ContradictoryLabels::First,
+                ContradictoryPolicy::Refuse => ContradictoryLabels::Refuse,
+                ContradictoryPolicy::Drop => ContradictoryLabels::Drop,
+                ContradictoryPolicy::First => ContradictoryLabels::First,
             },
             spelling: Spelling::Options,
         })

@@ -54,6 +54,18 @@ fn send(
     service.connect().request(method, path, &all, body)
 }
 
+/// Inserts a document with the key that may write.
+fn insert(service: &Service, body: &serde_json::Value) -> Reply {
+    send(
+        service,
+        WRITE,
+        "POST",
+        INSERT,
+        &[],
+        body.to_string().as_bytes(),
+    )
+}
+
 /// Compresses as well as gzip can.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let best = flate2::Compression::best();
@@ -110,14 +122,7 @@ fn small_bodies_that_expand_stall_nobody() {
             let begun = Instant::now();
             assert_eq!(service.get("/livez").status, 200);
             let body = document(&at.to_string(), &format!("an honest text, number {at}"));
-            let inserted = send(
-                &service,
-                WRITE,
-                "POST",
-                INSERT,
-                &[],
-                body.to_string().as_bytes(),
-            );
+            let inserted = insert(&service, &body);
             assert_eq!(inserted.status, 200, "{}", inserted.text());
             assert!(begun.elapsed() < PROMPTLY, "{:?}", begun.elapsed());
         }
@@ -249,14 +254,7 @@ fn stalled_uploads_leave_room_for_others() {
     let begun = Instant::now();
     for at in 0..20 {
         let body = document(&at.to_string(), &format!("{at} {}", "b ".repeat(20_000)));
-        let inserted = send(
-            &service,
-            WRITE,
-            "POST",
-            INSERT,
-            &[],
-            body.to_string().as_bytes(),
-        );
+        let inserted = insert(&service, &body);
         assert_eq!(inserted.status, 200, "{}", inserted.text());
     }
     assert!(begun.elapsed() < crate::service::PATIENCE);
