@@ -2,23 +2,25 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use lookalike::online::{Preparer, Slot, Time};
 use lookalike::text::Scratch;
+use parking_lot::RwLockReadGuard;
 
 use crate::copying::{CopiedPartition, Copier, Ends, bytes_of, check_free};
 use crate::disk::Disk;
 use crate::document::{Answer, Cluster, Content, Document, Known, Prepared, Stored, shown};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fair_lock::{FairLock, WriteGuard};
 use crate::group::Group;
 use crate::ids::id_hash;
 use crate::inventory::{Inventory, Listed, names};
 use crate::partition::{self, FileNames, Partition, is_of_partition};
 use crate::rows::{Row, Verdict as RowVerdict};
 use crate::settings::{MANIFEST, Manifest, Settings};
-use crate::state::{CompactionTrigger, State};
+use crate::state::{CompactionTrigger, Looked, State};
 use crate::writer::Writer;
 
 /// Says what time it is.
@@ -34,6 +36,29 @@ pub struct Options {
     pub headroom: u64,
     /// When partitions are compacted by [`Collection::maintain`].
     pub compaction: CompactionTrigger,
+    /// Work of verification of a document, and of a turn.
+    pub verification: VerificationLimits,
+}
+
+/// How much verification may take, in steps of 64 cells of an edit distance, a few nanoseconds each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerificationLimits {
+    /// The most steps of a document, where documents are compared as sequences. One that takes more is refused
+    /// with [`ErrorKind::TooCostly`]. So is one that matches nothing and takes more than half of them, because
+    /// later ones like it, which are compared with it too, must still get their verdicts.
+    pub document_steps: u64,
+    /// Steps after which readers and other writers have their turn.
+    pub turn_steps: u64,
+}
+
+impl Default for VerificationLimits {
+    /// 2^24 steps, some 50 ms, and 2^21, some 6 ms.
+    fn default() -> Self {
+        Self {
+            document_steps: 1 << 24,
+            turn_steps: 1 << 21,
+        }
+    }
 }
 
 impl Default for Options {
@@ -43,6 +68,7 @@ impl Default for Options {
             clock: Arc::new(wall_clock),
             headroom: 256 << 20,
             compaction: CompactionTrigger::default(),
+            verification: VerificationLimits::default(),
         }
     }
 }
@@ -53,6 +79,7 @@ impl fmt::Debug for Options {
         shown
             .field("headroom", &self.headroom)
             .field("compaction", &self.compaction)
+            .field("verification", &self.verification)
             .finish_non_exhaustive()
     }
 }
@@ -71,7 +98,7 @@ pub struct Collection {
     pub(crate) options: Options,
     pub(crate) disk: Arc<dyn Disk>,
     preparer: Preparer,
-    state: RwLock<State>,
+    state: FairLock<State>,
     /// Held by whoever writes, and while the end of a snapshot is taken.
     writer: Mutex<Writer>,
     pub(crate) group: Group,
@@ -108,6 +135,13 @@ pub struct Admitted {
     answers: Vec<Result<Answer>>,
     /// The number of the last row that must be on disk.
     last: u64,
+}
+
+impl Admitted {
+    /// Returns for how many documents there is an answer.
+    pub fn count(&self) -> usize {
+        self.answers.len()
+    }
 }
 
 /// What a collection has and takes.
@@ -165,6 +199,8 @@ impl Collection {
         let named = whole_partitions(&*disk, &manifest)?;
         let sketches = state.replay_partitions(&*disk, &named)?;
         state.end_replay();
+        let limit = options.verification.document_steps;
+        state.matcher.set_step_limit(limit);
         let partitions: VecDeque<_> = state.partitions().cloned().collect();
         if !manifest.lists_partitions {
             // From now on what is lost is noticed here too.
@@ -179,7 +215,7 @@ impl Collection {
             preparer: state.matcher.preparer().clone(),
             writer: Mutex::new(Writer::new(disk.clone(), seal, partitions, texts, sketches)),
             disk,
-            state: RwLock::new(state),
+            state: FairLock::new(state),
             group: Group::new(durable),
             upkeep: Mutex::default(),
         })
@@ -207,8 +243,9 @@ impl Collection {
     /// window is answered and not stored.
     ///
     /// # Errors
-    /// For each document apart: other content under a known id, unless it replaces; for all: no
-    /// room on the disk, or a write that failed, now or before.
+    /// For each document apart: other content under a known id, unless it replaces; more work to verify it
+    /// than a document [may take](VerificationLimits). For all: no room on the disk, or a write that failed,
+    /// now or before.
     pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
         self.settle(self.admit(documents))
     }
@@ -217,6 +254,17 @@ impl Collection {
     /// by [`settle`](Self::settle), which another thread may call while this one admits what comes
     /// next. What is admitted counts from now on, and may be on disk whether it is settled or not.
     pub fn admit(&self, documents: &[Prepared]) -> Admitted {
+        self.admit_turns(documents, usize::MAX)
+    }
+
+    /// As [`admit`](Self::admit), for as many of the first documents as make a
+    /// [turn](VerificationLimits::turn_steps): all of them, unless they take much work to verify.
+    pub fn admit_turn(&self, documents: &[Prepared]) -> Admitted {
+        self.admit_turns(documents, 1)
+    }
+
+    /// Admits until so many turns have ended because of their work.
+    fn admit_turns(&self, documents: &[Prepared], turns: usize) -> Admitted {
         let refused = |error: Error| Admitted {
             answers: vec![Err(error); documents.len()],
             last: 0,
@@ -231,9 +279,12 @@ impl Collection {
             answers: Vec::with_capacity(documents.len()),
             last: 0,
         };
+        let mut turns_left = turns;
         for portion in documents.chunks(PORTION) {
-            if let Err(error) = self.admit_portion(portion, &mut admitted) {
-                return refused(error);
+            match self.admit_portion(portion, &mut admitted, &mut turns_left) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return refused(error),
             }
         }
         admitted
@@ -261,22 +312,61 @@ impl Collection {
     }
 
     /// Answers for a portion in memory. Most of the checking is done beside readers and others that do
-    /// the same.
-    fn admit_portion(&self, portion: &[Prepared], admitted: &mut Admitted) -> Result<()> {
+    /// the same; both have their turn whenever the work exceeds that of one. Returns `false` if it ended
+    /// before the portion did, because no turns are left.
+    fn admit_portion(
+        &self,
+        portion: &[Prepared],
+        admitted: &mut Admitted,
+        turns_left: &mut usize,
+    ) -> Result<bool> {
         let now = (self.options.clock)();
-        let looked = self.state()?.look_ahead(portion, now);
-        let mut state = self.state_mut()?;
-        let mut looked = looked.into_iter();
-        for (at, document) in portion.iter().enumerate() {
-            let soon = (portion.get(at + SOON), looked.as_slice().get(SOON));
-            if let (Some(document), Some(looked)) = soon {
-                state.prefetch(document, looked);
+        let turn_steps = self.options.verification.turn_steps;
+        let mut checks: Vec<_> = portion.iter().map(|_| None).collect();
+        let (mut rest, mut checks) = (portion, checks.as_mut_slice());
+        while !rest.is_empty() {
+            let checked = self.state()?.precheck(rest, checks, now, turn_steps);
+            let (documents, their_checks) = (&rest[..checked], &mut checks[..checked]);
+            let count = self.admit_checked(documents, their_checks, now, admitted)?;
+            (rest, checks) = (&rest[count..], &mut checks[count..]);
+            if !rest.is_empty() {
+                *turns_left -= 1;
+                if *turns_left == 0 {
+                    return Ok(false);
+                }
             }
-            let looked = looked.next().unwrap_or_else(|| Err(panicked()));
-            admitted.answers.push(state.admit(document, looked, now));
+        }
+        Ok(true)
+    }
+
+    /// Answers for documents that were checked, until what is left of checking exceeds a turn. Returns for
+    /// how many: at least one.
+    fn admit_checked(
+        &self,
+        documents: &[Prepared],
+        checks: &mut [Option<Result<Looked>>],
+        now: Time,
+        admitted: &mut Admitted,
+    ) -> Result<usize> {
+        let mut state = self.state_mut()?;
+        let most =
+            (state.matcher.steps_taken()).saturating_add(self.options.verification.turn_steps);
+        let mut count = 0;
+        for (at, document) in documents.iter().enumerate() {
+            if let (Some(document), Some(Some(check))) =
+                (documents.get(at + SOON), checks.get(at + SOON))
+            {
+                state.prefetch(document, check);
+            }
+            let check = checks[at].take().unwrap_or_else(|| Err(panicked()));
+            admitted.answers.push(state.admit(document, check, now));
+            count += 1;
+            if state.matcher.steps_taken() > most {
+                break;
+            }
         }
         admitted.last = state.last();
-        Ok(())
+        Ok(count)
     }
 
     /// Answers for a document as [`insert`](Self::insert) would and does not take it in: what is there
@@ -541,11 +631,11 @@ impl Collection {
     }
 
     pub(crate) fn state(&self) -> Result<RwLockReadGuard<'_, State>> {
-        self.state.read().map_err(|_| panicked())
+        self.state.read().ok_or_else(panicked)
     }
 
-    pub(crate) fn state_mut(&self) -> Result<RwLockWriteGuard<'_, State>> {
-        self.state.write().map_err(|_| panicked())
+    pub(crate) fn state_mut(&self) -> Result<WriteGuard<'_, State>> {
+        self.state.write().ok_or_else(panicked)
     }
 
     pub(crate) fn check_running(&self) -> Result<()> {

@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Conflict,
     /// The disk is nearly full: nothing was written.
     Full,
+    /// The document takes more work to verify than one may; nothing was written.
+    TooCostly,
     /// An earlier write failed: nothing is taken any more until the collection is opened again.
     Stopped,
     /// A file is not what was written.
@@ -80,6 +82,9 @@ impl From<lookalike::Error> for Error {
         let told = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
         match told {
             Some(told) => Self::clone(told),
+            None if error.kind() == lookalike::ErrorKind::TooCostly => {
+                Self::new(ErrorKind::TooCostly, error.to_string())
+            }
             None => Self::new(ErrorKind::Engine, error.to_string()),
         }
     }

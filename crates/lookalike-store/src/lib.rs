@@ -71,6 +71,7 @@ mod copying;
 mod disk;
 mod document;
 mod error;
+mod fair_lock;
 mod group;
 mod ids;
 mod inventory;
@@ -90,7 +91,9 @@ mod sync {
 }
 mod writer;
 
-pub use collection::{Admitted, Clock, ClusterPage, Collection, Options, Stats};
+pub use collection::{
+    Admitted, Clock, ClusterPage, Collection, Options, Stats, VerificationLimits,
+};
 pub use compact::Upkeep;
 pub use disk::{Disk, DiskFile, Folder, ReadFolder, make_directory};
 pub use document::{

@@ -7,6 +7,7 @@ mod replay;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use lookalike::online::{self, Ahead, Arrival, Found, Matcher, Slot, Texts, Time, Window};
@@ -327,17 +328,56 @@ impl State {
         self.partitions.iter()
     }
 
-    /// Checks documents that are about to be admitted together, as far as that can be done before their
-    /// turn, on all cores.
-    pub(crate) fn look_ahead(&self, documents: &[Prepared], now: Time) -> Vec<Result<Looked>> {
+    /// Checks documents that are about to be admitted together, on all cores and in their order, and brings
+    /// those up to date that were checked before. It begins no further one once the work exceeds
+    /// `turn_steps`. Returns how many of the first ones are up to date: at least one.
+    pub(crate) fn precheck(
+        &self,
+        documents: &[Prepared],
+        checks: &mut [Option<Result<Looked>>],
+        now: Time,
+        turn_steps: u64,
+    ) -> usize {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.arrivals(stated, now);
-        share::each(documents.len(), |at| {
+        let spent = AtomicU64::new(0);
+        let before = &*checks;
+        let made = share::each(documents.len(), |at| {
+            if at > 0 && spent.load(Ordering::Relaxed) > turn_steps {
+                return None;
+            }
             let document = &documents[at].online;
-            let ahead = self.matcher.look_ahead(document, &arrivals[at], self)?;
-            let verdict = self.verdict(ahead.found())?;
-            Ok(Looked { ahead, verdict })
-        })
+            let looked = self.look(document, &arrivals[at], before[at].as_ref());
+            let steps = looked.as_ref().map_or(turn_steps, |it| it.ahead.steps());
+            spent.fetch_add(steps, Ordering::Relaxed);
+            Some(looked)
+        });
+        let count = made.iter().take_while(|looked| looked.is_some()).count();
+        for (check, looked) in checks.iter_mut().zip(made) {
+            if looked.is_some() {
+                *check = looked;
+            }
+        }
+        count
+    }
+
+    /// Checks a document, or brings an earlier check up to date.
+    fn look(
+        &self,
+        document: &online::Prepared,
+        arrival: &Arrival,
+        before: Option<&Result<Looked>>,
+    ) -> Result<Looked> {
+        let ahead = match before {
+            Some(Ok(before)) => {
+                let before = before.ahead.clone();
+                self.matcher.check_again(before, document, arrival, self)?
+            }
+            Some(Err(error)) => return Err(error.clone()),
+            None => self.matcher.look_ahead(document, arrival, self)?,
+        };
+        let verdict = self.verdict(ahead.found())?;
+        Ok(Looked { ahead, verdict })
     }
 
     /// Whether a partition is past the window when these documents are taken in.
@@ -380,6 +420,9 @@ impl State {
         let known = known.filter(|known| !self.is_gone(known.number));
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         let (now, verdict) = self.check_without(replaced, looked?, &document.online, &arrival)?;
+        if now.found().is_none() {
+            self.matcher.check_keepable(&now)?;
+        }
         let moving = self.to_move(now.found())?;
         // All that can fail is done: what is replaced goes together with what comes.
         if let Some(known) = known {
@@ -1356,7 +1399,7 @@ mod tests {
             let text = format!("{id} is all that this says");
             let document = orders::prepare(state.matcher.preparer(), &settings, id, text);
             let now = Time(seconds * 1_000_000);
-            let looked = state.look_ahead(std::slice::from_ref(&document), now);
+            let looked = orders::check(&state, std::slice::from_ref(&document), now);
             state.admit(&document, looked.into_iter().next().unwrap(), now)
         };
         for (id, second) in [("one", 100), ("two", 101), ("three", 102)] {

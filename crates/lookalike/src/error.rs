@@ -16,6 +16,8 @@ pub enum ErrorKind {
     File,
     /// A document's text could not be had again when it was needed.
     Text,
+    /// Work beyond the budget for one document.
+    TooCostly,
 }
 
 /// An error whose text is a sentence that names the value, the limit and the place.

@@ -270,6 +270,20 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) headroom: Option<Size>,
 
+    /// How many steps the verification of a document may take where texts are compared by edit distance or
+    /// common substring; beyond, it is refused
+    ///
+    /// A step is 64 cells of the table of two texts, a few nanoseconds. The default is 16777216. A document
+    /// that would be kept may take half of them.
+    #[arg(
+        long,
+        value_name = "N",
+        env = "LOOKALIKE_MAX_VERIFICATION_STEPS",
+        hide_env = true,
+        help_heading = "Limits"
+    )]
+    pub(crate) max_verification_steps: Option<u64>,
+
     /// What is logged on standard error; never texts
     ///
     /// The default is info.
@@ -324,6 +338,7 @@ impl ServeArgs {
             body_timeout: self.body_timeout.or(other.body_timeout),
             drain: self.drain.or(other.drain),
             headroom: self.headroom.or(other.headroom),
+            max_verification_steps: self.max_verification_steps.or(other.max_verification_steps),
             log: self.log.or(other.log),
             log_format: self.log_format.or(other.log_format),
         }

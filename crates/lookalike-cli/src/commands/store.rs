@@ -10,6 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use lookalike_batch::sink::{ByteWriter, Output};
 use lookalike_store::{
     self as store, Collection, Disk, Folder, Imported, Options, ReadFolder, Report, Settings,
+    VerificationLimits,
 };
 use serde_json::{Value, json};
 
@@ -183,12 +184,20 @@ fn import(args: &StoreImportArgs) -> Result<Outcome> {
     let name = visible(&args.input.display().to_string()).into_owned();
     let mut lines = open_lines(&args.input).map_err(about(format!("cannot read {name}")))?;
     let was_there = args.directory.exists();
+    // An export holds documents that a service took, maybe with a higher limit.
+    let options = Options {
+        verification: VerificationLimits {
+            document_steps: u64::MAX,
+            ..VerificationLimits::default()
+        },
+        ..Options::default()
+    };
     let collection = match &args.settings {
-        None => Collection::open(Arc::new(existing(&args.directory)?), Options::default())?,
+        None => Collection::open(Arc::new(existing(&args.directory)?), options)?,
         Some(file) => {
             let settings = settings_in(file)?;
             let disk = Arc::new(fresh(&args.directory)?);
-            Collection::create(disk, &settings, Options::default())?
+            Collection::create(disk, &settings, options)?
         }
     };
     let imported = import_lines(&collection, &mut lines, &name, args.strict);

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use lookalike_store::VerificationLimits;
 
 use super::access::Keys;
 use super::byte_budget::ByteBudget;
@@ -48,6 +49,8 @@ pub(super) struct Limits {
     pub(super) body_timeout: Duration,
     pub(super) drain: Duration,
     pub(super) headroom: u64,
+    /// Steps of verification that a document may take.
+    pub(super) verification_steps: u64,
 }
 
 impl Config {
@@ -180,6 +183,9 @@ impl Limits {
             body_timeout: seconds(args.body_timeout, 30),
             drain: seconds(args.drain, 30),
             headroom: size("headroom", args.headroom, 256 * MIB, (1, u64::MAX))?,
+            verification_steps: args
+                .max_verification_steps
+                .unwrap_or(VerificationLimits::default().document_steps),
         };
         for (name, period) in [
             ("header-timeout", limits.header_timeout),

@@ -4,6 +4,9 @@
 //! disk. Another hands out the answers: while it waits for a sync, more is admitted, and all of it is
 //! written by the next, so the cost of a sync is shared by all connections and nobody waits for more than
 //! the one that goes on and its own.
+//!
+//! Documents that take much work to verify are admitted in turns. Between two turns those that have come are
+//! taken in too, one of each client, so that nobody waits for all that another client has sent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +18,8 @@ use lookalike_store::{Admitted, Answer, Collection, Content, Document, Error, Pr
 use rayon::prelude::*;
 use tokio::sync::{oneshot, watch};
 
-use super::byte_budget::HeldBytes;
+use super::byte_budget::{ClientId, HeldBytes};
+use super::fair_queue::FairQueue;
 use super::problem::{Code, Problem};
 use super::wire;
 
@@ -57,7 +61,7 @@ pub(super) struct Counts {
 
 #[derive(Default)]
 struct Desk {
-    waiting: Vec<Waiting>,
+    waiting: FairQueue<Waiting>,
     /// Whether somebody admits them.
     admitting: bool,
     taken: Vec<(Taken, Vec<Receiver>)>,
@@ -66,8 +70,23 @@ struct Desk {
 }
 
 struct Waiting {
-    document: Bytes,
+    document: WaitingDocument,
     answer: Receiver,
+}
+
+enum WaitingDocument {
+    /// As it was sent.
+    Sent(Bytes),
+    Prepared(Box<Result<Prepared, Refused>>),
+}
+
+impl WaitingDocument {
+    fn bytes_to_prepare(&self) -> usize {
+        match self {
+            Self::Sent(document) => document.len(),
+            Self::Prepared(_) => 0,
+        }
+    }
 }
 
 /// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
@@ -88,6 +107,22 @@ pub(super) struct Taken {
     /// A place for each that was offered; nothing where it is among the documents.
     places: Vec<Option<Refused>>,
     admitted: Admitted,
+}
+
+/// Separates documents from refusals, which keep their places among them.
+fn separate(prepared: Vec<Result<Prepared, Refused>>) -> (Vec<Prepared>, Vec<Option<Refused>>) {
+    let mut documents = Vec::with_capacity(prepared.len());
+    let mut places = Vec::with_capacity(prepared.len());
+    for one in prepared {
+        match one {
+            Ok(document) => {
+                documents.push(document);
+                places.push(None);
+            }
+            Err(refused) => places.push(Some(refused)),
+        }
+    }
+    (documents, places)
 }
 
 impl From<Problem> for Refused {
@@ -112,6 +147,15 @@ impl Open {
     /// Bits of a fingerprint.
     pub(super) fn bits(&self) -> u32 {
         self.collection.settings().recipe.simhash.bits
+    }
+
+    /// Returns `true` if texts are compared as sequences, in time that grows with the product of their lengths.
+    pub(super) fn compares_sequences(&self) -> bool {
+        let measure = self.collection.settings().matching.measure;
+        matches!(
+            measure,
+            Measure::Levenshtein | Measure::Indel | Measure::Substring
+        )
     }
 
     /// From now on portions are refused, so that whoever uses the collection comes to an end.
@@ -228,22 +272,40 @@ impl Open {
     /// Checks documents in their order, so that they count for those that come next; those that were
     /// refused keep their places.
     pub(super) fn admit(&self, prepared: Vec<Result<Prepared, Refused>>) -> Taken {
-        let mut documents = Vec::with_capacity(prepared.len());
-        let mut places = Vec::with_capacity(prepared.len());
-        for one in prepared {
-            match one {
-                Ok(document) => {
-                    documents.push(document);
-                    places.push(None);
-                }
-                Err(refused) => places.push(Some(refused)),
-            }
-        }
+        let (documents, places) = separate(prepared);
         Taken {
             admitted: self.collection.admit(&documents),
             documents,
             places,
         }
+    }
+
+    /// As [`admit`](Self::admit), until a turn ends; also returns those that were not admitted.
+    fn admit_turn(
+        &self,
+        prepared: Vec<Result<Prepared, Refused>>,
+    ) -> (Taken, Vec<Result<Prepared, Refused>>) {
+        let (mut documents, mut places) = separate(prepared);
+        let admitted = self.collection.admit_turn(&documents);
+        let mut left = documents.split_off(admitted.count()).into_iter();
+        let mut admitted_places = 0;
+        let is_left = |place: &Option<Refused>| {
+            admitted_places += usize::from(place.is_none());
+            admitted_places > documents.len()
+        };
+        let end = places.iter().position(is_left).unwrap_or(places.len());
+        let left_places = places.split_off(end).into_iter();
+        let rest = left_places.filter_map(|place| match place {
+            Some(refused) => Some(Err(refused)),
+            None => left.next().map(Ok),
+        });
+        let rest = rest.collect();
+        let taken = Taken {
+            documents,
+            places,
+            admitted,
+        };
+        (taken, rest)
     }
 
     /// The answers to documents that were admitted, once these are on disk.
@@ -329,6 +391,7 @@ impl Open {
     /// If it is refused.
     pub(super) async fn take(
         self: &Arc<Self>,
+        client: ClientId,
         document: Bytes,
         room: HeldBytes,
     ) -> Result<Answer, Problem> {
@@ -336,7 +399,8 @@ impl Open {
         let answer = Receiver { answer, room };
         let begins = {
             let mut desk = self.desk();
-            desk.waiting.push(Waiting { document, answer });
+            let document = WaitingDocument::Sent(document);
+            desk.waiting.push(client, Waiting { document, answer });
             !std::mem::replace(&mut desk.admitting, true)
         };
         if begins {
@@ -360,13 +424,20 @@ impl Open {
                     desk.admitting = false;
                     return;
                 }
-                let count = desk.waiting.len().min(TOGETHER);
-                desk.waiting.drain(..count).collect()
+                desk.waiting.take(TOGETHER)
             };
-            let taken = self.admit(self.prepare_all(&waiting, &mut scratch));
-            let answers = waiting.into_iter().map(|one| one.answer).collect();
+            let (prepared, mut receivers) = self.prepare_all(waiting, &mut scratch);
+            let (taken, rest) = self.admit_turn(prepared);
+            let receivers_of_rest = receivers.split_off(receivers.len() - rest.len());
+            let rest = rest.into_iter().zip(receivers_of_rest);
+            let rest = rest.map(|(prepared, (client, answer))| {
+                let document = WaitingDocument::Prepared(Box::new(prepared));
+                (client, Waiting { document, answer })
+            });
+            let answers = receivers.into_iter().map(|(_, answer)| answer).collect();
             let begins = {
                 let mut desk = self.desk();
+                desk.waiting.put_back(rest.collect());
                 desk.taken.push((taken, answers));
                 !std::mem::replace(&mut desk.settling, true)
             };
@@ -401,24 +472,34 @@ impl Open {
         }
     }
 
+    /// Prepares documents that are not prepared yet; also returns where their answers go.
     fn prepare_all(
         &self,
-        waiting: &[Waiting],
+        waiting: Vec<(ClientId, Waiting)>,
         scratch: &mut Scratch,
-    ) -> Vec<Result<Prepared, Refused>> {
-        let bytes: usize = waiting.iter().map(|one| one.document.len()).sum();
-        if waiting.len() > 1 && bytes >= MANY_BYTES {
-            return waiting
-                .par_iter()
-                .map_init(Scratch::default, |scratch, one| {
-                    self.prepare(&one.document, scratch)
-                })
-                .collect();
-        }
-        let prepared = waiting
+    ) -> (Vec<Result<Prepared, Refused>>, Vec<(ClientId, Receiver)>) {
+        let (documents, receivers): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .map(|(client, one)| (one.document, (client, one.answer)))
+            .unzip();
+        let bytes: usize = documents
             .iter()
-            .map(|one| self.prepare(&one.document, scratch));
-        prepared.collect()
+            .map(WaitingDocument::bytes_to_prepare)
+            .sum();
+        let prepare = |scratch: &mut Scratch, document| match document {
+            WaitingDocument::Sent(sent) => self.prepare(&sent, scratch),
+            WaitingDocument::Prepared(prepared) => *prepared,
+        };
+        let prepared = if documents.len() > 1 && bytes >= MANY_BYTES {
+            let documents = documents.into_par_iter();
+            documents.map_init(Scratch::default, prepare).collect()
+        } else {
+            let documents = documents.into_iter();
+            documents
+                .map(|document| prepare(scratch, document))
+                .collect()
+        };
+        (prepared, receivers)
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {

@@ -70,7 +70,7 @@ async fn check(asked: Asked, task: Task) -> Answered {
     let (document, room) = reply::whole(reader, queue, asked.client).await?;
     let open = asked.service.collections.get(&collection)?;
     let answer = match task {
-        Task::Insert => open.take(document, room).await?,
+        Task::Insert => open.take(asked.client, document, room).await?,
         Task::Query => {
             let is_short = document.len() <= SHORT;
             let ask = move || {

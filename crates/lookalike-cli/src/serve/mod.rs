@@ -33,6 +33,7 @@ mod config;
 mod connections;
 mod desk;
 mod documents;
+mod fair_queue;
 mod held;
 mod itself;
 mod manage;
@@ -50,7 +51,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use lookalike_store::{Options, Settings};
+use lookalike_store::{Options, Settings, VerificationLimits};
 use rustix::fs::Mode;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -95,6 +96,10 @@ impl Service {
         let snapshots = snapshots.map(|place| Snapshots::open(place, Handle::current()));
         let options = Options {
             headroom: config.limits.headroom,
+            verification: VerificationLimits {
+                document_steps: config.limits.verification_steps,
+                ..VerificationLimits::default()
+            },
             ..Options::default()
         };
         Ok(Self {

@@ -30,6 +30,7 @@ pub(super) enum Code {
     BadName,
     BadSettings,
     BadDocument,
+    TooCostly,
     Busy,
     TooManyRequests,
     Damaged,
@@ -43,7 +44,7 @@ pub(super) enum Code {
 }
 
 impl Code {
-    pub(super) const ALL: [Self; 31] = [
+    pub(super) const ALL: [Self; 32] = [
         Self::BadRequest,
         Self::BadJson,
         Self::BadBody,
@@ -65,6 +66,7 @@ impl Code {
         Self::BadName,
         Self::BadSettings,
         Self::BadDocument,
+        Self::TooCostly,
         Self::Busy,
         Self::TooManyRequests,
         Self::Damaged,
@@ -117,6 +119,11 @@ impl Code {
             Self::BadName => ("bad_name", 422, "This cannot be a name"),
             Self::BadSettings => ("bad_settings", 422, "The settings cannot be"),
             Self::BadDocument => ("bad_document", 422, "The document cannot be taken"),
+            Self::TooCostly => (
+                "too_costly",
+                422,
+                "Verifying the document takes too much work",
+            ),
             Self::HeadTooLarge => (
                 "head_too_large",
                 431,
@@ -222,6 +229,7 @@ impl From<Error> for Problem {
             ErrorKind::Setting => Code::BadSettings,
             ErrorKind::Document | ErrorKind::Engine => Code::BadDocument,
             ErrorKind::Conflict => Code::IdConflict,
+            ErrorKind::TooCostly => Code::TooCostly,
             ErrorKind::Full => Code::DiskFull,
             ErrorKind::Stopped => Code::Stopped,
             ErrorKind::Damaged => Code::Damaged,

@@ -124,7 +124,8 @@ impl Stream {
             unended_since: None,
         };
         let reading = source.read(&open, portions, &out);
-        let preparing = prepare(&open, task, to_prepare, prepared);
+        let sender = out.sender.clone();
+        let preparing = prepare(&open, task, sender, to_prepare, prepared);
         let admitting = admit(&open, to_admit, admitted);
         let answering = answer(&open, to_answer, &out);
         let (broken, (), (), ()) = tokio::join!(reading, preparing, admitting, answering);
@@ -477,18 +478,30 @@ enum Checked {
 async fn prepare(
     open: &Arc<Open>,
     task: Task,
+    answers: mpsc::UnboundedSender<Held>,
     mut portions: mpsc::Receiver<Portion>,
     ready: mpsc::Sender<Step<Ready>>,
 ) {
     while let Some(portion) = portions.recv().await {
-        let open = Arc::clone(open);
+        let (open, sender) = (Arc::clone(open), answers.clone());
         let made = in_background(move || {
             let work = match task {
                 Task::Insert => {
                     Ready::Insert(each(&portion, |sent, scratch| open.prepare(sent, scratch)))
                 }
                 Task::Query => {
-                    let answers = each(&portion, |sent, scratch| open.query(sent, scratch));
+                    let answer = |sent: &[u8], scratch: &mut Scratch| {
+                        // Nobody would read the answer.
+                        if sender.is_closed() {
+                            return Err(gone().into());
+                        }
+                        open.query(sent, scratch)
+                    };
+                    // Costly queries must not keep the shared pool from preparing the documents of others.
+                    let answers = match open.compares_sequences() {
+                        true => each_in_order(&portion, answer),
+                        false => each(&portion, answer),
+                    };
                     answers.iter().for_each(|answer| open.count_query(answer));
                     Ready::Answered(answers)
                 }
@@ -511,6 +524,18 @@ fn each<T: Send>(
         .map_init(Scratch::default, |scratch, line| {
             work(portion.line(line)?, scratch)
         })
+        .collect()
+}
+
+/// Works on every line, on this thread.
+fn each_in_order<T>(
+    portion: &Portion,
+    work: impl Fn(&[u8], &mut Scratch) -> Result<T, Refused>,
+) -> Vec<Result<T, Refused>> {
+    let mut scratch = Scratch::default();
+    let lines = portion.lines.iter();
+    lines
+        .map(|line| work(portion.line(line)?, &mut scratch))
         .collect()
 }
 

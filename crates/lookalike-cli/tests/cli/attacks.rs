@@ -241,6 +241,89 @@ fn probes_have_places_in_reserve() {
     }
 }
 
+/// Returns a text of the same blocks as the others, in another order: 64,000 bytes.
+fn permute_blocks(seed: usize) -> String {
+    let mut blocks: Vec<usize> = (0..16).collect();
+    let mut state = seed as u64 + 1;
+    for at in (1..blocks.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        blocks.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    let block = |block: usize| {
+        let word = move |word: usize| (16 * word + block).wrapping_mul(0x9e37_79b9) & 0xfff_ffff;
+        (0..500).map(move |at| format!("{:07x} ", word(at)))
+    };
+    blocks.into_iter().flat_map(block).collect()
+}
+
+/// Texts that share their blocks are candidates of one another, and far apart: those that would take too long
+/// to verify are refused, and other clients are served meanwhile.
+#[test]
+fn texts_that_are_costly_to_compare_stall_nobody() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let settings = json!({ "measure": "levenshtein" }).to_string();
+    let path = "/v1/collections/edits";
+    let made = send(&service, ADMIN, "PUT", path, &[], settings.as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+    let (insert, query) = (format!("{path}/documents"), format!("{path}/query"));
+    let honest = |at: usize| {
+        let text: String = (0..300).map(|word| format!("{at}w{word} ")).collect();
+        document(&format!("honest-{at}"), &text).to_string()
+    };
+    let attack: String = (0..choose(60, 150))
+        .map(|at| {
+            format!(
+                "{}\n",
+                document(&format!("attack-{at}"), &permute_blocks(at))
+            )
+        })
+        .collect();
+    let lines = std::thread::scope(|scope| {
+        let attacker = scope.spawn(|| {
+            let headers = [("Content-Type", NDJSON)];
+            send(
+                &service,
+                WRITE,
+                "POST",
+                &insert,
+                &headers,
+                attack.as_bytes(),
+            )
+            .lines()
+        });
+        let mut at = 0;
+        while !attacker.is_finished() {
+            for path in [&query, &insert] {
+                let begun = Instant::now();
+                let reply = send(&service, ADMIN, "POST", path, &[], honest(at).as_bytes());
+                assert_eq!(reply.json()["verdict"], "kept", "{}", reply.text());
+                assert!(begun.elapsed() < PROMPTLY, "{path}: {:?}", begun.elapsed());
+            }
+            at += 1;
+        }
+        assert!(at > 3, "{at} honest documents");
+        attacker.join().unwrap()
+    });
+    let refused = lines
+        .iter()
+        .filter(|line| line["problem"]["code"] == "too_costly");
+    let (refused, taken) = (refused.count(), lines.len());
+    assert!(
+        refused > taken / 2 && refused < taken - 1,
+        "{refused} of {taken}"
+    );
+    let near = honest(0)
+        .replace("0w299 ", "other ")
+        .replace("honest-0", "near");
+    let begun = Instant::now();
+    let reply = send(&service, ADMIN, "POST", &insert, &[], near.as_bytes()).json();
+    assert_eq!(reply["of"], "honest-0", "{reply}");
+    assert!(begun.elapsed() < PROMPTLY);
+}
+
 /// Uploads that stall leave room for the documents of others, and do not last.
 #[test]
 fn stalled_uploads_leave_room_for_others() {

@@ -13,7 +13,7 @@ use lookalike::online::{Preparer, Time, Window};
 use lookalike::plan::{self, Method};
 use lookalike::text::Scratch;
 
-use super::State;
+use super::{Looked, State};
 use crate::document::{Answer, Content, Document, Prepared};
 use crate::error::{ErrorKind, Result};
 use crate::ids::id_hash;
@@ -67,6 +67,14 @@ fn orders(callers: &[Caller]) -> Vec<Vec<usize>> {
     orders
 }
 
+/// Checks all documents before their turn.
+pub(super) fn check(state: &State, documents: &[Prepared], now: Time) -> Vec<Result<Looked>> {
+    let mut checks: Vec<_> = documents.iter().map(|_| None).collect();
+    let count = state.precheck(documents, &mut checks, now, u64::MAX);
+    assert_eq!(count, documents.len());
+    checks.into_iter().flatten().collect()
+}
+
 /// Lets callers have their turns; with `at_once`, each looks in its last turn only.
 fn run(mut state: State, callers: &[Caller], order: &[usize], at_once: bool) -> Outcome {
     let mut ahead: Vec<_> = callers.iter().map(|_| None).collect();
@@ -76,7 +84,7 @@ fn run(mut state: State, callers: &[Caller], order: &[usize], at_once: bool) -> 
         match &callers[caller] {
             Caller::Insert(documents, now) => {
                 if at_once == is_last {
-                    ahead[caller] = Some(state.look_ahead(documents, *now));
+                    ahead[caller] = Some(check(&state, documents, *now));
                 }
                 if is_last {
                     let looked = ahead[caller].take().unwrap();
@@ -163,7 +171,7 @@ impl Case {
         for caller in &self.before {
             if let Caller::Insert(documents, now) = caller {
                 for document in documents {
-                    let ahead = state.look_ahead(std::slice::from_ref(document), *now);
+                    let ahead = check(&state, std::slice::from_ref(document), *now);
                     let ahead = ahead.into_iter().next().unwrap();
                     state.admit(document, ahead, *now).unwrap();
                 }

@@ -4,6 +4,7 @@
 
 mod clients;
 mod compaction;
+mod costly;
 mod disk;
 mod faults;
 mod fingerprints;

@@ -12,7 +12,7 @@ use crate::plan::{Blocks, Measure, Plan, Smallest, Unit};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::sketches::{Brief, Sketches};
 use crate::types::{DocId, Similarity};
-use crate::verify::{self, OfSequences, Outline, Weighted};
+use crate::verify::{self, OfSequences, Outline, StepBudget, Weighted};
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,17 +217,48 @@ impl<'p> Rule<'p> {
     pub(crate) fn check(
         &self,
         route: Route,
+        a: (Sketched<'_>, &impl Compared),
+        b: (Sketched<'_>, &impl Compared),
+    ) -> Result<Option<Similarity>> {
+        self.check_within(route, a, b, &mut StepBudget::unlimited())
+    }
+
+    /// As [`check`](Self::check), by taking the steps of sequences from a budget.
+    pub(crate) fn check_within(
+        &self,
+        route: Route,
         (a, in_a): (Sketched<'_>, &impl Compared),
         (b, in_b): (Sketched<'_>, &impl Compared),
+        budget: &mut StepBudget,
     ) -> Result<Option<Similarity>> {
-        let by_sketch = self.plan.settings().measure == Measure::Sketch;
-        match route {
-            Route::Exact => Ok(Some(Similarity::ONE)),
-            Route::SimHash | Route::MinHash | Route::Sentences | Route::BottomK if by_sketch => {
-                Ok(self.by_sketch(a, b, route))
-            }
-            _ => self.compared(in_a, in_b),
+        if route == Route::Exact {
+            Ok(Some(Similarity::ONE))
+        } else if self.is_decided_by_sketches(route) {
+            Ok(self.by_sketch(a, b, route))
+        } else {
+            self.compared(in_a, in_b, budget)
         }
+    }
+
+    /// Returns `true` if candidates that were found so are compared by their sketches alone.
+    fn is_decided_by_sketches(&self, route: Route) -> bool {
+        self.plan.settings().measure == Measure::Sketch && route != Route::Join
+    }
+
+    /// Returns the steps that it takes about to read a candidate's text and to make what it is compared by.
+    pub(crate) fn count_reading_steps(&self, route: Route, candidate: Sketched<'_>) -> u64 {
+        /// Steps for a symbol or a feature.
+        const STEPS: u64 = 4;
+        /// Symbols or features of a document of which the number is not known.
+        const USUAL: u64 = 1000;
+        if route == Route::Exact || self.is_decided_by_sketches(route) {
+            return 0;
+        }
+        let length = match self.of_sequences {
+            Some(_) => candidate.outline().length().map_or(USUAL, |it| it as u64),
+            None => USUAL,
+        };
+        STEPS * length
     }
 
     fn by_sketch(&self, a: Sketched<'_>, b: Sketched<'_>, route: Route) -> Option<Similarity> {
@@ -250,7 +281,12 @@ impl<'p> Rule<'p> {
     }
 
     /// The similarity of the documents themselves, if it passes the check.
-    fn compared(&self, a: &impl Compared, b: &impl Compared) -> Result<Option<Similarity>> {
+    fn compared(
+        &self,
+        a: &impl Compared,
+        b: &impl Compared,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let settings = self.plan.settings();
         let measure = settings.measure;
         if matches!(
@@ -270,9 +306,11 @@ impl<'p> Rule<'p> {
                 Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
             }
             (Some(of), Unit::Characters) => {
-                of.similarity(&a.characters()?, &b.characters()?, threshold)
+                of.similarity_within(&a.characters()?, &b.characters()?, threshold, budget)
             }
-            (Some(of), Unit::Words) => of.similarity(&a.words()?, &b.words()?, threshold),
+            (Some(of), Unit::Words) => {
+                of.similarity_within(&a.words()?, &b.words()?, threshold, budget)
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use super::keys::{Keyed, Keyer};
 use super::material::Texts;
 use super::rarity::Asked;
 use super::{Arrival, Found, Matcher, Prepared, Slot, Time, better};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::matching::Side;
 use crate::text::State;
 
@@ -16,6 +16,8 @@ use crate::text::State;
 #[derive(Clone, Debug)]
 pub struct Ahead {
     found: Option<Found>,
+    /// Steps of verification.
+    steps: u64,
     arrival: Arrival,
     /// An equal text was found that nothing can beat which is added later; keys were not made.
     settled: bool,
@@ -35,6 +37,12 @@ impl Ahead {
     pub fn found(&self) -> Option<Found> {
         self.found
     }
+
+    /// Steps that verification took, those of checks before included; see
+    /// [`set_step_limit`](Matcher::set_step_limit).
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
 }
 
 impl Matcher {
@@ -42,7 +50,8 @@ impl Matcher {
     /// takes little.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be had.
+    /// If the text of a candidate cannot be had, or verification takes more steps than are
+    /// [allowed](Self::set_step_limit).
     pub fn look_ahead(
         &self,
         document: &Prepared,
@@ -61,6 +70,7 @@ impl Matcher {
     ) -> Result<Ahead> {
         let mut ahead = Ahead {
             found: None,
+            steps: 0,
             arrival: *arrival,
             settled: false,
             asked: Vec::new(),
@@ -78,7 +88,7 @@ impl Matcher {
             ahead.asked = self.keys.to_ask(document);
             let mut candidates = self.candidates(document, arrival, &ahead.asked)?;
             candidates.retain(|candidate| Some(candidate.slot) != without);
-            ahead.found = self.best(document, candidates, texts)?;
+            (ahead.found, ahead.steps) = self.best(document, candidates, texts, 0)?;
             if ahead.found.is_none() {
                 ahead.added = self.keys.to_add(document);
             }
@@ -110,7 +120,9 @@ impl Matcher {
         added.dedup();
         let candidate = |number: u64| self.candidate(document, arrival, number);
         let candidates: Vec<_> = added.into_iter().filter_map(candidate).collect();
-        ahead.found = better(ahead.found, self.best(document, candidates, texts)?);
+        let (added, steps) = self.best(document, candidates, texts, ahead.steps)?;
+        ahead.found = better(ahead.found, added);
+        ahead.steps = steps;
         ahead.arrival = *arrival;
         ahead.since = self.sections.next();
         Ok(ahead)
@@ -144,6 +156,25 @@ impl Matcher {
                 }
             });
         }
+    }
+
+    /// Checks that a document may be kept after its check: one that takes more than half of the
+    /// [allowed](Self::set_step_limit) steps may not, because it makes the checks of all later ones like it
+    /// more costly.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TooCostly`] if it may not.
+    pub fn check_keepable(&self, ahead: &Ahead) -> Result<()> {
+        if self.plan.of_sequences().is_none() || ahead.steps <= self.step_limit / 2 {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::TooCostly,
+            format!(
+                "comparing the text with the kept texts that it may match took {} steps of 64 cells, and it                  matches none: it is not kept, because that may take at most half of the limit for one                  document, which is {}. Send a shorter text, or use a collection with a higher threshold or                  a measure of features, such as jaccard",
+                ahead.steps, self.step_limit
+            ),
+        ))
     }
 
     /// As [`keep`](Self::keep), for a document that was just checked: the keys are those of the check.

@@ -26,6 +26,9 @@
 //! one that adds. A kept short document takes about 50 bytes and 23 for each of its keys; signatures of
 //! long ones take 4 bytes a slot. [`Matcher::memory`] says it by part.
 //!
+//! Verification by edit distances takes time in proportion to the product of the lengths. What a check may
+//! spend on it can be [bounded](Matcher::set_step_limit).
+//!
 //! # What it does not do
 //!
 //! It is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no clock: the
@@ -51,6 +54,8 @@ pub use prepared::{Prepared, Preparer};
 pub use sections::Slot;
 pub use window::{Arrival, Time, Window};
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::error::Result;
 use crate::hamming::live::{Live, Seq};
 use crate::matching::{Route, Rule, Side, Sketched};
@@ -58,6 +63,7 @@ use crate::plan::Plan;
 use crate::recipe::Recipe;
 use crate::text::Scratch;
 use crate::types::{Distance, DocId, Similarity};
+use crate::verify::StepBudget;
 use buckets::Buckets;
 use glance::Glances;
 use keys::Keys;
@@ -141,6 +147,10 @@ pub struct Matcher {
     recent: Recent,
     /// Goes up with every change but an addition: what was found before may not hold any more.
     changes: u64,
+    /// Steps of verification that a check may take where documents are compared as sequences.
+    step_limit: u64,
+    /// Steps of verification of all checks so far.
+    steps_taken: AtomicU64,
     /// Stands in the places that are skipped.
     blank: Prepared,
 }
@@ -241,9 +251,25 @@ impl Matcher {
             material: Material::new(preparer.clone()),
             recent: Recent::default(),
             changes: 0,
+            step_limit: u64::MAX,
+            steps_taken: AtomicU64::new(0),
             blank: preparer.text("", &mut Scratch::default()),
             preparer,
         })
+    }
+
+    /// Bounds the steps of verification of a document, where documents are compared as sequences. A check
+    /// that takes more fails; a check [again](Self::check_again) counts the steps of the check before.
+    /// The steps of a pair follow from its two texts, so the same check always fails or never does.
+    ///
+    /// Measures of features are not bounded, because their cost is linear in the lengths.
+    pub fn set_step_limit(&mut self, limit: u64) {
+        self.step_limit = limit;
+    }
+
+    /// Returns the steps of verification of all checks so far, including reading candidates.
+    pub fn steps_taken(&self) -> u64 {
+        self.steps_taken.load(Ordering::Relaxed)
     }
 
     /// Makes documents ready to be checked, on any thread.
@@ -358,7 +384,8 @@ impl Matcher {
     /// The most similar kept document that matches, of equals the earliest.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be had.
+    /// If the text of a candidate cannot be had, or verification takes more steps than are
+    /// [allowed](Self::set_step_limit).
     pub fn check(
         &self,
         document: &Prepared,
@@ -382,22 +409,44 @@ impl Matcher {
         Ok(self.look(document, arrival, without, texts)?.found())
     }
 
-    /// The best of candidates that match.
+    /// The best of candidates that match, and the steps of verification, to which those of the check before
+    /// are added.
     fn best(
         &self,
         document: &Prepared,
         candidates: Vec<Candidate>,
         texts: &dyn Texts,
+        steps_before: u64,
+    ) -> Result<(Option<Found>, u64)> {
+        let mut budget = StepBudget::new(match self.plan.of_sequences() {
+            Some(_) => self.step_limit.saturating_sub(steps_before),
+            None => u64::MAX,
+        });
+        let best = self.find_best(document, candidates, texts, &mut budget);
+        let steps = budget.taken();
+        self.steps_taken.fetch_add(steps, Ordering::Relaxed);
+        Ok((best?, steps_before.saturating_add(steps)))
+    }
+
+    fn find_best(
+        &self,
+        document: &Prepared,
+        candidates: Vec<Candidate>,
+        texts: &dyn Texts,
+        budget: &mut StepBudget,
     ) -> Result<Option<Found>> {
         let new = self.material.of_new(document);
         let mut best: Option<Found> = None;
         for candidate in candidates {
             let (section, at) = self.sections.at(candidate.number);
+            let in_kept = section.sketched(at);
             let kept = self.material.of_kept(&candidate, section.key(at), texts);
-            let similarity = self.rule().check(
+            budget.take(self.rule().count_reading_steps(candidate.route, in_kept))?;
+            let similarity = self.rule().check_within(
                 candidate.route,
                 (document.sketched(), &new),
-                (section.sketched(at), &kept),
+                (in_kept, &kept),
+                budget,
             )?;
             let found = similarity.map(|similarity| Found {
                 slot: candidate.slot,

@@ -767,3 +767,70 @@ fn a_skipped_place_is_found_by_nobody() {
         assert_eq!((found.slot, found.order), (slot, 2));
     }
 }
+
+/// Texts of the same blocks in other orders: candidates of one another that are many edits apart.
+fn permuted_blocks(count: usize, random: &mut Random) -> Vec<String> {
+    let mut blocks: Vec<String> = (0..12)
+        .map(|block| {
+            (0..40)
+                .map(|word| format!("b{block}w{} ", word * block))
+                .collect()
+        })
+        .collect();
+    let mut permute = || {
+        for at in (1..blocks.len()).rev() {
+            blocks.swap(at, random.below(at + 1));
+        }
+        blocks.concat()
+    };
+    (0..count).map(|_| permute()).collect()
+}
+
+#[test]
+fn steps_of_verification_are_bounded() {
+    let settings = Settings {
+        measure: Measure::Levenshtein,
+        ..Settings::default()
+    };
+    let texts = permuted_blocks(6, &mut Random(5));
+    let (last, texts) = texts.split_last().unwrap();
+    let mut stream = Stream::new(settings, None);
+    let (document, arrival) = (stream.prepare(last), stream.matcher.arrival(None, Time(0)));
+    let mut early = None;
+    for (at, text) in texts.iter().enumerate() {
+        if at == 3 {
+            early = Some(stream.look_ahead(&document, &arrival));
+        }
+        let answer = stream.offer(text, None, Time(0));
+        assert!(matches!(answer, (Some(_), None)), "{answer:?}");
+    }
+    let matcher = &stream.matcher;
+    let (early, whole) = (early.unwrap(), stream.look_ahead(&document, &arrival));
+    let (before, steps) = (early.steps(), whole.steps());
+    assert!(0 < before && before < steps, "{before} {steps}");
+    let taken = matcher.steps_taken();
+    let again = matcher.check_again(early.clone(), &document, &arrival, &stream.kept);
+    assert_eq!(again.unwrap().steps(), steps);
+    assert_eq!(matcher.steps_taken() - taken, steps - before);
+
+    for (limit, fits) in [(steps - 1, false), (steps, true), (steps + 1, true)] {
+        stream.matcher.set_step_limit(limit);
+        let (matcher, kept) = (&stream.matcher, &stream.kept);
+        for checked in [
+            matcher.look_ahead(&document, &arrival, kept),
+            matcher.check_again(early.clone(), &document, &arrival, kept),
+        ] {
+            let refused = checked.err().map(|error| error.kind());
+            assert_eq!(refused, (!fits).then_some(ErrorKind::TooCostly), "{limit}");
+        }
+    }
+    for (limit, may_be_kept) in [(2 * steps - 1, false), (2 * steps, true)] {
+        stream.matcher.set_step_limit(limit);
+        assert_eq!(stream.matcher.check_keepable(&whole).is_ok(), may_be_kept);
+    }
+    // A measure of features takes what it takes.
+    let mut stream = Stream::new(Settings::default(), None);
+    stream.matcher.set_step_limit(0);
+    let found = texts.iter().map(|text| stream.offer(text, None, Time(0)).1);
+    assert!(found.skip(1).all(|found| found.is_some()));
+}

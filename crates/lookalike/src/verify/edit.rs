@@ -20,6 +20,7 @@
 //! four nanoseconds; memory of one byte a symbol of the longer one, and up to 72 more for texts of up to
 //! 2^18 symbols. More than [`MOST_STEPS`] are refused.
 
+use super::budget::StepBudget;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The most steps of 64 cells that a comparison may take: some minutes.
@@ -60,7 +61,17 @@ impl Symbol for u64 {
 /// # Errors
 /// If it takes more than [`MOST_STEPS`].
 pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
-    distance::<Levenshtein, S>(a, b, most)
+    levenshtein_within(a, b, most, &mut StepBudget::unlimited())
+}
+
+/// As [`levenshtein`], by taking the steps from a budget.
+pub(super) fn levenshtein_within<S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
+    distance::<Levenshtein, S>(a, b, most, budget)
 }
 
 /// The fewest insertions and deletions of symbols that turn one sequence into the other, if they are
@@ -69,7 +80,17 @@ pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<us
 /// # Errors
 /// If it takes more than [`MOST_STEPS`].
 pub fn indel<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
-    distance::<Indel, S>(a, b, most)
+    indel_within(a, b, most, &mut StepBudget::unlimited())
+}
+
+/// As [`indel`], by taking the steps from a budget.
+pub(super) fn indel_within<S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
+    distance::<Indel, S>(a, b, most, budget)
 }
 
 /// What decides most pairs at a glance: 16 bytes.
@@ -143,7 +164,7 @@ trait Cells: Copy {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>>;
 }
 
@@ -166,7 +187,7 @@ impl Cells for Levenshtein {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
@@ -215,7 +236,7 @@ impl Cells for Indel {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
@@ -362,7 +383,12 @@ fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     (&a[..a.len() - tail], &b[..b.len() - tail])
 }
 
-fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+fn distance<C: Cells, S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
     if a.len().abs_diff(b.len()) > most {
         return Ok(None);
     }
@@ -375,14 +401,14 @@ fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option
         return Ok((more.len() <= most).then_some(more.len()));
     }
     if less.len() <= ROWS {
-        let mut steps = Steps::of::<C>(less.len(), more.len());
+        let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
         steps.take(more.len())?;
         return Ok(in_one_strip::<C, S>(less, more, most));
     }
     if are_apart_by_counts::<C, S>(less, more, most) {
         return Ok(None);
     }
-    let mut steps = Steps::of::<C>(less.len(), more.len());
+    let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
     let most = most.min(C::farthest(less.len(), more.len()));
     let mut limit = more.len() - less.len() + ROWS;
     let mut numbered = None;
@@ -410,24 +436,27 @@ fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option
 }
 
 /// Counts the steps of a comparison.
-struct Steps {
+struct Steps<'b> {
     taken: u64,
     most: u64,
+    budget: &'b mut StepBudget,
     what: &'static str,
     lengths: [usize; 2],
 }
 
-impl Steps {
-    fn of<C: Cells>(less: usize, more: usize) -> Self {
+impl<'b> Steps<'b> {
+    fn of<C: Cells>(less: usize, more: usize, budget: &'b mut StepBudget) -> Self {
         Self {
             taken: 0,
             most: MOST_STEPS,
+            budget,
             what: C::NAME,
             lengths: [less, more],
         }
     }
 
     fn take(&mut self, steps: usize) -> Result<()> {
+        self.budget.take(steps as u64)?;
         self.taken += steps as u64;
         if self.taken <= self.most {
             return Ok(());
@@ -471,7 +500,7 @@ fn in_strips<C: Cells, S: Symbol>(
     less: &[S],
     more: &[S],
     most: usize,
-    steps: &mut Steps,
+    steps: &mut Steps<'_>,
 ) -> Result<Option<usize>> {
     let longer = more.len() - less.len();
     let aside = (most - longer) / 2;
@@ -521,7 +550,7 @@ fn in_tall_strips<C: Cells, const W: usize>(
     numbered: &Numbered,
     most: usize,
     table: &mut [u64],
-    steps: &mut Steps,
+    steps: &mut Steps<'_>,
 ) -> Result<Option<usize>> {
     let Numbered { less, more, .. } = numbered;
     let longer = more.len() - less.len();
@@ -711,7 +740,8 @@ mod tests {
 
     #[test]
     fn what_would_take_too_long_is_refused() {
-        let mut steps = Steps::of::<Levenshtein>(300, 400);
+        let mut unlimited = StepBudget::unlimited();
+        let mut steps = Steps::of::<Levenshtein>(300, 400, &mut unlimited);
         steps.most = 300;
         let (a, b) = (random(300, 9, 1), random(400, 9, 2));
         let error = in_strips::<Levenshtein, _>(&a, &b, 400, &mut steps).unwrap_err();
@@ -732,7 +762,8 @@ mod tests {
         } else {
             (more, less)
         };
-        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len());
+        let mut unlimited = StepBudget::unlimited();
+        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len(), &mut unlimited);
         let within = more.len() - less.len() + ROWS;
         let found = in_strips::<Levenshtein, _>(less, more, within, &mut steps).unwrap();
         assert!(
@@ -796,7 +827,8 @@ mod tests {
                     if most < more.len() - less.len() {
                         continue;
                     }
-                    let mut steps = Steps::of::<Indel>(less.len(), more.len());
+                    let mut unlimited = StepBudget::unlimited();
+                    let mut steps = Steps::of::<Indel>(less.len(), more.len(), &mut unlimited);
                     let mut table = vec![0; numbered.symbols * words];
                     let found = match at {
                         0 => Levenshtein::in_tall_strips(&numbered, most, &mut table, &mut steps),

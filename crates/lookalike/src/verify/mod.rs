@@ -15,11 +15,13 @@
 //! by the length of both. Divided by the shorter length instead, it would say 1 of every text that
 //! stands in another.
 
+mod budget;
 mod cosine;
 mod edit;
 mod jaccard;
 mod substring;
 
+pub use budget::StepBudget;
 pub use cosine::{Weighted, cosine, euclidean};
 pub use edit::{MOST_STEPS, Symbol, indel, levenshtein};
 pub use jaccard::{containment, intersection, jaccard};
@@ -30,6 +32,9 @@ pub(crate) use edit::Outline;
 use crate::error::Result;
 use crate::plan::{Measure, Plan};
 use crate::types::{Similarity, Threshold};
+
+/// Symbols that are read in the time of one step.
+const SYMBOLS_READ_IN_A_STEP: u64 = 4;
 
 /// A similarity of two sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +58,39 @@ impl OfSequences {
         b: &[S],
         threshold: Threshold,
     ) -> Result<Option<Similarity>> {
+        self.similarity_within(a, b, threshold, &mut StepBudget::unlimited())
+    }
+
+    /// As [`similarity`](Self::similarity), by taking the steps from a budget.
+    ///
+    /// # Errors
+    /// Also if the budget does not have them: [`ErrorKind::TooCostly`](crate::ErrorKind::TooCostly).
+    pub fn similarity_within<S: Symbol>(
+        self,
+        a: &[S],
+        b: &[S],
+        threshold: Threshold,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let whole = self.whole(a.len(), b.len());
         if whole == 0 {
             return Ok(None);
         }
+        // Trimming and counting read every symbol.
+        budget.take((a.len() + b.len()) as u64 / SYMBOLS_READ_IN_A_STEP)?;
         let least = threshold.least_part(whole);
         let part = match self {
-            Self::Levenshtein => levenshtein(a, b, whole - least)?.map(|edits| whole - edits),
-            Self::Indel => indel(a, b, whole - least)?.map(|edits| whole - edits),
+            Self::Levenshtein => {
+                let edits = edit::levenshtein_within(a, b, whole - least, budget)?;
+                edits.map(|edits| whole - edits)
+            }
+            Self::Indel => {
+                let edits = edit::indel_within(a, b, whole - least, budget)?;
+                edits.map(|edits| whole - edits)
+            }
             Self::Substring => {
-                substring::longest_of_at_least(a, b, least.div_ceil(2))?.map(|length| 2 * length)
+                let least = least.div_ceil(2);
+                substring::longest_of_at_least(a, b, least, budget)?.map(|length| 2 * length)
             }
         };
         Ok(part.map(|part| Similarity::ratio(part, whole)))

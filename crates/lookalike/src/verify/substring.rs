@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use super::budget::StepBudget;
 use super::edit::{MOST_STEPS, Symbol};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::mix;
@@ -26,6 +27,7 @@ pub(super) fn longest_of_at_least<S: Symbol>(
     a: &[S],
     b: &[S],
     least: usize,
+    budget: &mut StepBudget,
 ) -> Result<Option<usize>> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let least = least.max(1);
@@ -45,6 +47,7 @@ pub(super) fn longest_of_at_least<S: Symbol>(
             ),
         ));
     }
+    budget.take(steps)?;
     let (less_reversed, more_reversed) = (reversed(less), reversed(more));
     let (mut behind, mut before) = (Agreement::default(), Agreement::default());
     let mut longest = 0;
@@ -319,6 +322,10 @@ mod tests {
         longest
     }
 
+    fn longest_from<S: Symbol>(a: &[S], b: &[S], least: usize) -> Result<Option<usize>> {
+        longest_of_at_least(a, b, least, &mut StepBudget::unlimited())
+    }
+
     fn check(a: &[u64], b: &[u64]) {
         let expected = plain(a, b);
         assert_eq!(longest(a, b).unwrap(), expected);
@@ -333,12 +340,12 @@ mod tests {
         ] {
             let found = (expected >= least.max(1)).then_some(expected);
             assert_eq!(
-                longest_of_at_least(a, b, least).unwrap(),
+                longest_from(a, b, least).unwrap(),
                 found,
                 "{a:?} {b:?} {least}"
             );
             assert_eq!(
-                longest_of_at_least(b, a, least).unwrap(),
+                longest_from(b, a, least).unwrap(),
                 found,
                 "{b:?} {a:?} {least}"
             );
@@ -372,15 +379,15 @@ mod tests {
         let a = vec![7u32; 300_000];
         let mut b = vec![7u32; 300_000];
         b[150_000] = 8;
-        assert_eq!(longest_of_at_least(&a, &b, 100_000).unwrap(), Some(150_000));
+        assert_eq!(longest_from(&a, &b, 100_000).unwrap(), Some(150_000));
         assert_eq!(longest(&a, &b).unwrap(), 150_000);
-        assert_eq!(longest_of_at_least(&a, &b, 150_001).unwrap(), None);
+        assert_eq!(longest_from(&a, &b, 150_001).unwrap(), None);
     }
 
     #[test]
     fn what_would_take_too_long_is_refused() {
         let text = vec![1u32; 400_000];
-        let error = longest_of_at_least(&text, &text, 1).unwrap_err();
+        let error = longest_from(&text, &text, 1).unwrap_err();
         assert!(error.to_string().contains("400000"), "{error}");
         let text = vec![1u32; MOST_SYMBOLS + 1];
         let error = longest(&text, &text).unwrap_err();

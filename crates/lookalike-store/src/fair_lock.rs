@@ -1,0 +1,117 @@
+//! A lock for readers and writers that nobody is kept from by others who come again and again.
+//!
+//! The lock of the standard library lets whoever releases it take it again before a thread that waits is
+//! awake. A thread that verifies costly documents, turn after turn, kept others waiting for seconds so. The
+//! lock of `parking_lot` hands itself over to the threads that wait, in their order.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// A value that is not used any more after a thread has panicked while it changed it.
+#[derive(Debug)]
+pub(crate) struct FairLock<T> {
+    lock: RwLock<T>,
+    is_poisoned: AtomicBool,
+}
+
+impl<T> FairLock<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self {
+            lock: RwLock::new(value),
+            is_poisoned: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits for a turn to read. Returns `None` if a thread has panicked while it changed the value.
+    pub(crate) fn read(&self) -> Option<RwLockReadGuard<'_, T>> {
+        let guard = self.lock.read();
+        (!self.is_poisoned.load(Ordering::Relaxed)).then_some(guard)
+    }
+
+    /// Waits for a turn to change the value. Returns `None` if a thread has panicked while it changed it.
+    pub(crate) fn write(&self) -> Option<WriteGuard<'_, T>> {
+        let guard = WriteGuard {
+            guard: self.lock.write(),
+            is_poisoned: &self.is_poisoned,
+        };
+        (!self.is_poisoned.load(Ordering::Relaxed)).then_some(guard)
+    }
+}
+
+/// Access to change the value of a [`FairLock`].
+pub(crate) struct WriteGuard<'a, T> {
+    guard: RwLockWriteGuard<'a, T>,
+    is_poisoned: &'a AtomicBool,
+}
+
+impl<T> Deref for WriteGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for WriteGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+impl<T> Drop for WriteGuard<'_, T> {
+    fn drop(&mut self) {
+        // The lock is released after this, which publishes it.
+        if std::thread::panicking() {
+            self.is_poisoned.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_not_used_after_a_panic() {
+        let lock = FairLock::new(1);
+        *lock.write().unwrap() += 1;
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let _guard = lock.read();
+                panic!("a reader changes nothing");
+            });
+            assert!(reader.join().is_err());
+            assert_eq!(lock.read().as_deref(), Some(&2));
+            let writer = scope.spawn(|| {
+                let mut guard = lock.write().unwrap();
+                *guard = 3;
+                panic!("this change may not be complete");
+            });
+            assert!(writer.join().is_err());
+        });
+        assert!(lock.read().is_none() && lock.write().is_none());
+    }
+
+    /// A thread that holds the lock for long and takes it again at once lets another one in every time.
+    #[test]
+    fn a_thread_that_comes_again_lets_others_in() {
+        let (lock, turns) = (FairLock::new(()), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| {
+                for _ in 0..5 {
+                    let _guard = lock.write();
+                }
+            });
+            while !waits.is_finished() {
+                let _guard = lock.write();
+                turns.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        });
+        assert!(turns.load(Ordering::Relaxed) < 50, "{turns:?}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Documents that take much work to verify.
+
+use std::sync::Arc;
+
+use lookalike::Threshold;
+use lookalike::plan::{self, Measure};
+use lookalike_store::{
+    Answer, Collection, ErrorKind, Options, Result, Settings, Verdict, VerificationLimits,
+};
+
+use crate::disk::Simulated;
+use crate::support::{Hand, Random, document, prepare};
+
+fn by_edits() -> Settings {
+    Settings {
+        matching: plan::Settings {
+            measure: Measure::Levenshtein,
+            threshold: Threshold::new(0.75).unwrap(),
+            ..plan::Settings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+fn collection(document_steps: u64, turn_steps: u64) -> Collection {
+    let options = Options {
+        verification: VerificationLimits {
+            document_steps,
+            turn_steps,
+        },
+        ..Hand::default().options()
+    };
+    Collection::create(Arc::new(Simulated::new()), &by_edits(), options).unwrap()
+}
+
+/// Texts of the same blocks in other orders, every fourth with a near-duplicate of itself behind it.
+fn texts(count: usize) -> Vec<String> {
+    let mut random = Random(11);
+    let mut blocks: Vec<String> = (0..10)
+        .map(|block| {
+            (0..30)
+                .map(|word| format!("b{block}w{} ", word * block))
+                .collect()
+        })
+        .collect();
+    let mut texts = Vec::new();
+    while texts.len() < count {
+        for at in (1..blocks.len()).rev() {
+            blocks.swap(at, random.below(at + 1));
+        }
+        texts.push(blocks.concat());
+        if texts.len() % 4 == 0 {
+            texts.push(format!("{} edited", blocks.concat()));
+        }
+    }
+    texts
+}
+
+/// Answers as far as they can be compared: the id of the kept document, or why there is none.
+fn summarise(answers: Vec<Result<Answer>>) -> Vec<Result<Option<String>, ErrorKind>> {
+    let one = |answer: Result<Answer>| match answer {
+        Ok(answer) => Ok(match answer.verdict {
+            Verdict::Kept => None,
+            Verdict::Duplicate(evidence) => Some(evidence.of),
+        }),
+        Err(error) => Err(error.kind()),
+    };
+    answers.into_iter().map(one).collect()
+}
+
+/// The work of a turn decides when others have theirs, and no answer.
+#[test]
+fn turns_change_no_answer() {
+    let texts = texts(50);
+    let documents = || {
+        let numbered = texts.iter().enumerate();
+        numbered
+            .map(|(id, text)| document(&id.to_string(), text, None))
+            .collect()
+    };
+    let plain = collection(u64::MAX, u64::MAX);
+    let expected = summarise(plain.insert(&prepare(&plain, documents())));
+    let duplicates = expected.iter().filter(|it| matches!(it, Ok(Some(_))));
+    assert!(duplicates.count() >= 5, "{expected:?}");
+    for turn_steps in [0, 300_000, u64::MAX] {
+        let whole = collection(u64::MAX, turn_steps);
+        let answers = summarise(whole.insert(&prepare(&whole, documents())));
+        assert_eq!(answers, expected, "{turn_steps}");
+
+        let by_turns = collection(u64::MAX, turn_steps);
+        let prepared = prepare(&by_turns, documents());
+        let (mut answers, mut turns) = (Vec::new(), 0);
+        while answers.len() < prepared.len() {
+            let admitted = by_turns.admit_turn(&prepared[answers.len()..]);
+            assert!(admitted.count() > 0);
+            answers.extend(by_turns.settle(admitted));
+            turns += 1;
+        }
+        assert_eq!(summarise(answers), expected, "{turn_steps}");
+        assert_eq!(
+            turns > 1,
+            turn_steps < u64::MAX,
+            "{turn_steps}: {turns} turns"
+        );
+    }
+}
+
+/// Beyond the limit nothing is stored, and beyond half of it only what matches. Others keep their verdicts.
+#[test]
+fn costly_documents_are_refused_and_take_no_verdict_away() {
+    let texts = texts(60);
+    let limited = collection(400_000, 1 << 21);
+    let mut refused = 0;
+    for (id, text) in texts.iter().enumerate() {
+        let before = limited.stats().unwrap().rows;
+        let offered = prepare(&limited, vec![document(&id.to_string(), text, None)]);
+        let answer = limited.insert(&offered).pop().unwrap();
+        if let Err(error) = answer {
+            assert_eq!(error.kind(), ErrorKind::TooCostly);
+            assert!(error.to_string().contains("400000"), "{error}");
+            assert_eq!(limited.stats().unwrap().rows, before);
+            refused += 1;
+        }
+    }
+    let kept = limited.stats().unwrap().kept;
+    assert!(kept > 3 && refused > 10, "{kept} kept, {refused} refused");
+    // One that is near a kept document is told so, with what is left of the limit.
+    let edited = format!("edited {}", texts[0]);
+    let again = prepare(&limited, vec![document("edited", &edited, None)]);
+    let answer = summarise(limited.insert(&again));
+    assert_eq!(answer, [Ok(Some("0".to_owned()))]);
+    // The limit is of the verification, not of the document.
+    let other = "an honest text ".repeat(200);
+    let honest = prepare(&limited, vec![document("honest", &other, None)]);
+    assert_eq!(summarise(limited.insert(&honest)), [Ok(None)]);
+    let query = prepare(
+        &limited,
+        vec![document("like it", &format!("{other}!"), None)],
+    );
+    let answer = limited.query(&query[0]).unwrap().verdict;
+    assert!(matches!(answer, Verdict::Duplicate(it) if it.of == "honest"));
+}
