@@ -11,7 +11,7 @@ pub(super) fn run_neon<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Neon(()))
 }
 
-/// The instructions of NEON. What they do to registers is safe, since they are always there.
+/// The instructions of NEON. Operations on registers are safe, because every 64-bit ARM CPU has NEON.
 #[derive(Clone, Copy)]
 pub(super) struct Neon(());
 
@@ -135,7 +135,7 @@ fn load(block: &[u8; BLOCK], quarter: usize) -> uint8x16_t {
     unsafe { vld1q_u8(bytes.as_ptr()) }
 }
 
-/// Bit i says whether byte i of 64 is all ones; every byte is that or 0.
+/// Returns a mask in which bit i is set if byte i of 64 is all ones. Every byte must be all ones or 0.
 #[inline(always)]
 fn bits(bytes: [uint8x16_t; 4]) -> u64 {
     static PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
@@ -148,10 +148,10 @@ fn bits(bytes: [uint8x16_t; 4]) -> u64 {
     }
 }
 
-/// Asks for the cache line of a value.
+/// Prefetches the cache line of a value.
 #[inline(always)]
 pub(super) fn prefetch<T>(value: &T) {
-    // SAFETY: a prefetch reads nothing that the program could see, and the address is that of a value.
+    // SAFETY: a prefetch has no visible effect, and the address is that of a value.
     unsafe {
         asm!(
             "prfm pldl1keep, [{at}]",
