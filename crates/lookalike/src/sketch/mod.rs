@@ -1,4 +1,4 @@
-//! Fixed-size stand-ins for sets of features.
+//! Sketches: small stand-ins of sets of features, with a fixed size.
 
 mod bottomk;
 pub(crate) mod compat;
