@@ -8,8 +8,8 @@ use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 /// Largest number of bytes that [`find_either`] searches.
 pub const MOST: usize = 4096;
 
-/// Returns the positions in `bytes` of both `wanted` bytes, ascending. `room` is a buffer that is reused from
-/// call to call.
+/// Returns the positions of all bytes in `bytes` that equal one of `wanted`, ascending. `room` is a buffer
+/// that is reused from call to call.
 ///
 /// ```
 /// let mut room = Vec::new();

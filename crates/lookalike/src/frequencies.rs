@@ -224,7 +224,7 @@ impl Learned {
         self.len() == 0
     }
 
-    /// Calls back with a range of terms and their numbers of documents, most frequent first.
+    /// Calls `visit` with a range of terms and their numbers of documents, most frequent first.
     pub fn terms(&self, range: Range<usize>, mut visit: impl FnMut(&str, u64)) {
         match &self.terms {
             Terms::Spelled(terms) => terms[range]

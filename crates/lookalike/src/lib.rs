@@ -9,7 +9,7 @@
 //! The same texts, recipe and settings give the same result on every CPU, with any number of threads and any
 //! batch sizes.
 //!
-//! # An example
+//! # Example
 //!
 //! ```
 //! use lookalike::matching::{Corpus, Texts, find_verdicts};
@@ -26,12 +26,12 @@
 //!     "Something else entirely.",
 //! ];
 //!
-//! // The recipe says what a text's features are; the plan, how candidates are found and checked.
+//! // The recipe defines the features of a text; the plan, how candidates are found and verified.
 //! let recipe = Recipe::named("default")?;
 //! let threshold = Threshold::new(0.75)?;
 //! let plan = Plan::new(&recipe, Settings { threshold, ..Settings::default() })?;
 //!
-//! // Every text is analysed once. Of each, only its sketches are remembered.
+//! // Every text is analysed once, and only its sketches are stored.
 //! let analyzer = Analyzer::new(&recipe);
 //! let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
 //! let mut sketches = sketcher.sketches(1 << 20);
@@ -76,7 +76,7 @@
 //!         // Normalisation removes differences of case, punctuation and Chinese script.
 //!         (2, 0, 1.0, "exact"),
 //!         (3, 1, 1.0, "exact"),
-//!         // The texts have 11 and 12 word pairs, of which 10 are shared: 10 / (11 + 12 − 10).
+//!         // The texts have 11 and 12 pairs of adjacent words, of which 10 are shared: 10 / (11 + 12 − 10).
 //!         (4, 0, 10.0 / 13.0, "join"),
 //!     ]
 //! );

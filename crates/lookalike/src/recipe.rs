@@ -73,7 +73,7 @@ pub enum Tokens {
 }
 
 impl Tokens {
-    /// The name, as in recipes.
+    /// Returns the name in recipes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Words => "words",

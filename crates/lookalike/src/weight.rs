@@ -112,7 +112,7 @@ fn idf(all: u64, with: u64) -> f64 {
     ((1 + all) as f64 / (1 + with) as f64).ln() + 1.0
 }
 
-/// Reads a table of document frequencies. It calls back with every term and its number of documents, and
+/// Reads a table of document frequencies. It calls `visit` with every term and its number of documents, and
 /// returns the header.
 ///
 /// # Errors

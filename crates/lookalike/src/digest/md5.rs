@@ -71,7 +71,7 @@ impl Digest for Md5 {
     }
 }
 
-/// Bits of `one` where `by` is 1, of `other` where it is 0.
+/// Returns the bits of `one` where `by` is 1, and those of `other` where it is 0.
 #[inline(always)]
 fn choose(by: u32, one: u32, other: u32) -> u32 {
     by & one | !by & other

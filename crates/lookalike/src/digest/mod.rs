@@ -92,7 +92,7 @@ fn words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
     std::array::from_fn(|at| D::word(words[at]))
 }
 
-/// Calls back with the index and the digest of the message in each of the `chosen` ranges of `bytes`.
+/// Calls `emit` with the index and the digest of the message in each of the `chosen` ranges of `bytes`.
 /// Messages of more than [`ONE_BLOCK`] bytes may come before earlier ones.
 pub(crate) fn digests<D: Digest>(
     cpu: Cpu,

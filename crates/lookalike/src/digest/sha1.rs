@@ -69,7 +69,8 @@ impl Digest for Sha1 {
     }
 }
 
-/// The word of step `AT`; from the seventeenth on made from four earlier ones, in place.
+/// Returns the word of step `AT`. From the seventeenth step on it is computed from four earlier words, in
+/// place.
 #[inline(always)]
 fn scheduled<const AT: usize>(words: &mut [u32; BLOCK_WORDS]) -> u32 {
     let slot = AT % BLOCK_WORDS;

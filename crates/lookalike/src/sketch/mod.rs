@@ -1,4 +1,4 @@
-//! Sketches: small stand-ins of sets of features, with a fixed size.
+//! Sketches: small replacements of fixed size for sets of features.
 
 mod bottomk;
 pub(crate) mod compat;

@@ -249,7 +249,7 @@ impl Analyzer {
             .terms(rules, plain, terms, false, |term| tokens.push(term.value));
     }
 
-    /// Calls back with the spelling of every token of a text, in the order of the text. With `tags` it
+    /// Calls `visit` with the spelling of every token of a text, in the order of the text. With `tags` it
     /// includes parts of speech, if the recipe can tell them.
     ///
     /// Cost: some nanoseconds per byte, and the time of jieba if the recipe uses it.
@@ -634,7 +634,7 @@ impl Analysis<'_> {
         distinct > limit
     }
 
-    /// Calls back with the features in the order of the text, one chunk at a time.
+    /// Calls `visit` with the features in the order of the text, one chunk at a time.
     #[inline(always)]
     pub(crate) fn chunks(&self, mut visit: impl FnMut(&[u64])) {
         self.chunks_while(CHUNK, |features| {

@@ -155,7 +155,7 @@ impl CharMap {
         &self.expansions[at as usize]
     }
 
-    /// Calls back with every entry of a character beyond the Basic Multilingual Plane.
+    /// Calls `visit` with every entry of a character beyond the Basic Multilingual Plane.
     #[cold]
     pub(super) fn beyond(&self, point: char, mut visit: impl FnMut(Entry)) {
         match self.becomes(point) {

@@ -69,7 +69,7 @@ impl Segmenter {
         }
     }
 
-    /// Calls back with every token of a layout, in the order of the text. With `tags` it includes parts of
+    /// Calls `visit` with every token of a layout, in the order of the text. With `tags` it includes parts of
     /// speech, in the precise mode only.
     pub(super) fn tokens<'l>(
         &self,
@@ -179,10 +179,10 @@ impl Mixed {
     }
 }
 
-/// Calls back with every word of the dictionary, as jieba's full mode does. From each position it visits the
-/// words of more than one character. A position that is not inside an earlier word and has at most one word
-/// yields that word, or else its single character. Letters and digits that are in no word are joined to one
-/// word.
+/// Calls `visit` with every word of the dictionary, as jieba's full mode does. From each position it visits
+/// the words of more than one character. A position that is not inside an earlier word and has at most one
+/// word yields that word, or else its single character. Letters and digits that are in no word are joined to
+/// one word.
 fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(&str, usize)) {
     let mut words = words.iter().peekable();
     let (mut at, mut end) = (0, 0);

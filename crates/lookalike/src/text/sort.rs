@@ -1,8 +1,8 @@
 //! Sorting of hashes without repetitions.
 //!
 //! Hashes are evenly distributed, so they can be sorted while they are inserted into a table of twice their
-//! number. The upper bits of a value give its position, and a larger value in its way moves on. Repeated
-//! values meet and are dropped, so their number does not matter. Values that are not evenly distributed, and
+//! number. The upper bits of a value give its position, and larger values in its way move up. A value that is
+//! already in the table is dropped, so repetitions cost little. Values that are not evenly distributed, and
 //! lists so long that the table would take more memory than anything else, are sorted in place.
 
 /// Largest number of values that are sorted by counting the smaller ones of each.

@@ -56,8 +56,8 @@ impl Speller {
         }
     }
 
-    /// Calls back with every term of a text without markup that passes the filters. With `tags` it includes
-    /// parts of speech.
+    /// Calls `visit` with every term of a text without markup that passes the filters. With `tags` it
+    /// includes parts of speech.
     pub(super) fn terms(
         &self,
         (recipe, map): (&Recipe, &CharMap),

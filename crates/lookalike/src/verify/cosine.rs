@@ -43,7 +43,7 @@ fn square_norm(list: &[Weighted]) -> u128 {
     list.iter().map(square).sum()
 }
 
-/// Calls back with both weights of every feature that is in both lists.
+/// Calls `visit` with both weights of every feature that is in both lists.
 fn in_both(a: &[Weighted], b: &[Weighted], mut visit: impl FnMut(i64, i64)) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {

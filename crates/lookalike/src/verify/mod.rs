@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(containment(79, 21, 21), None);
         assert_eq!(containment(80, 20, 20), Some(0.8));
         assert_eq!(containment(81, 19, 19), Some(0.81));
-        // A small set within a large one is near enough up to a Jaccard index of 0.8 / 1.2.
+        // A small set within a large one is a candidate up to a Jaccard index of 0.8 / 1.2.
         assert_eq!(containment(80, 0, 40), Some(1.0));
         assert_eq!(containment(80, 0, 41), None);
         // With fingerprints, the Hamming distance alone decides which pairs are candidates.

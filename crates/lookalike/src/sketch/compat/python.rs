@@ -93,8 +93,8 @@ impl Lower {
         (lower, entry & NO_WORD == 0)
     }
 
-    /// Calls back with the lower case of the character at byte `at` of `text`, which may be two characters,
-    /// and whether `\w` matches each. Returns the start of the next character.
+    /// Calls `visit` with the lower case of the character at byte `at` of `text`, which may be two
+    /// characters, and whether `\w` matches each. Returns the start of the next character.
     #[inline(always)]
     pub(super) fn visit(
         &self,
@@ -117,7 +117,7 @@ impl Lower {
     }
 }
 
-/// Calls back with the characters of a text in lower case, and whether `\w` matches each.
+/// Calls `visit` with the characters of a text in lower case, and whether `\w` matches each.
 pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
     let (lower, mut at) = (lower(), 0);
     while let Some(character) = text[at..].chars().next() {

@@ -53,7 +53,7 @@ pub(super) fn features(text: &str) -> Vec<String> {
     words.windows(WINDOW).map(|words| words.join(" ")).collect()
 }
 
-/// Calls back with the characters of the words of a text, in lower case, with a blank between words.
+/// Calls `visit` with the characters of the words of a text, in lower case, with a blank between words.
 pub(super) fn join_words(text: &str, mut visit: impl FnMut(char)) {
     let (mut begun, mut parted) = (false, false);
     python::each_lowered(text, |character, is_word| {

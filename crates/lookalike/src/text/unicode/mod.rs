@@ -20,26 +20,25 @@
 //!
 //! These scripts are written without spaces:
 //!
-//! - the scripts in whose text Unicode's line breaking finds breaks between letters without a
-//!   space, because most of their letters have Line_Break ID, CJ, SA, AK or AS: Han, Hiragana,
-//!   Katakana, Bopomofo, Yi, Nushu, Tangut, Jurchen, Seal; Thai, Lao, Khmer, Myanmar, Tai Le, New
-//!   Tai Lue, Tai Tham, Tai Viet, Ahom; Balinese, Batak, Brahmi, Cham, Dives Akuru, Grantha,
-//!   Gurung Khema, Javanese, Kawi, Makasar, Tulu-Tigalari. Bopomofo is among them: it spells
-//!   Chinese sounds, syllable by syllable, between Han characters. Hangul, which also breaks
-//!   anywhere, is not: Korean has spaces;
-//! - the ancient scripts of word and syllable signs: Egyptian and Anatolian hieroglyphs, cuneiform
-//!   and proto-cuneiform.
+//! - The scripts in whose text Unicode's line breaking finds breaks between letters without a space, because
+//!   most of their letters have Line_Break ID, CJ, SA, AK or AS: Han, Hiragana, Katakana, Bopomofo, Yi,
+//!   Nushu, Tangut, Jurchen, Seal; Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham, Tai Viet, Ahom;
+//!   Balinese, Batak, Brahmi, Cham, Dives Akuru, Grantha, Gurung Khema, Javanese, Kawi, Makasar,
+//!   Tulu-Tigalari. Bopomofo is included because it spells Chinese sounds, syllable by syllable, between Han
+//!   characters. Hangul also breaks anywhere, but is not included because Korean has spaces.
+//! - The ancient scripts of word and syllable signs: Egyptian and Anatolian hieroglyphs, cuneiform and
+//!   proto-cuneiform.
 //!
-//! Tibetan is not among them: a mark between its syllables (tsheg, a separator) makes each a word.
+//! Tibetan is not included, because a mark between its syllables (tsheg, a separator) makes each syllable a
+//! word.
 //!
-//! A character shared by scripts (Script Common or Inherited) is of a script without spaces if all
-//! of its Script_Extensions are: ー and 〱 and the kana voicing marks are, `◌́` is not. 々 and 〇 are
-//! Han.
+//! A character that several scripts share (Script Common or Inherited) belongs to a script without spaces if
+//! all of its Script_Extensions are such scripts. For example, ー and 〱 and the kana voicing marks do, and
+//! `◌́` does not. 々 and 〇 are Han.
 //!
-//! A *mark* of a script without spaces (Thai vowels and tones, Myanmar medials, kana voicing that
-//! did not compose) is a token of its own like the letters, so that the class of one code point
-//! decides and n-grams see the marks in order. All other marks continue the word before them, or
-//! start one.
+//! A *mark* of a script without spaces (Thai vowels and tones, Myanmar medials, kana voicing that did not
+//! compose) is a token of its own like the letters, so that the class depends on one code point alone and
+//! n-grams contain the marks in order. All other marks continue the word before them, or start one.
 //!
 //! # Limits
 //!
@@ -109,7 +108,7 @@ pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Cla
         .map(|(&(first, class), end)| ((first..end).filter_map(char::from_u32), class))
 }
 
-/// Calls back with every character that a step of normalisation may change, alone or because of its
+/// Calls `visit` with every character that a step of normalisation may change, alone or because of its
 /// neighbours, possibly more than once. All other characters stay unchanged under every recipe.
 pub(crate) fn changing(visit: impl FnMut(char)) {
     let ignorable = classes().filter(|(_, class)| *class == Class::Ignorable);

@@ -181,7 +181,7 @@ impl Model {
         place.map_or([IMPOSSIBLE; STATES], |place| self.weights[place as usize])
     }
 
-    /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls back with the range of
+    /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls `visit` with the range of
     /// each word.
     fn cut(
         &self,
@@ -235,7 +235,7 @@ impl Model {
 }
 
 impl Cutter {
-    /// Calls back with the range of every word of more than one character, in the order of the text.
+    /// Calls `visit` with the range of every word of more than one character, in the order of the text.
     pub(super) fn words(
         &self,
         text: &str,

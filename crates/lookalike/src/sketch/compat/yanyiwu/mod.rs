@@ -62,7 +62,7 @@ impl Extractor {
         })
     }
 
-    /// Calls back with the range and hash of every word that is not a stopword, in the order of the text.
+    /// Calls `visit` with the range and hash of every word that is not a stopword, in the order of the text.
     fn words(&self, text: &str, cut: &mut cut::Buffers, mut visit: impl FnMut(Range<usize>, u64)) {
         self.tables.cutter.words(text, cut, |place| {
             let hash = hash(&text.as_bytes()[place.clone()]);
