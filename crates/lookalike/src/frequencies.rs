@@ -23,8 +23,8 @@ const SHARDS: usize = 256;
 /// Number of terms that a tally collects for a shard before it counts them.
 const COLLECTED: usize = 4096;
 
-/// Number of terms by which a shard is prefetched ahead of counting, because the shards of a large vocabulary
-/// do not fit into the cache.
+/// Prefetch distance in terms. The memory of later terms is requested in advance, because the shards of a
+/// large vocabulary do not fit into the cache.
 const AHEAD: usize = 16;
 
 /// Number of features that a tally recognises without a look-up in the set of all: 256 KiB.

@@ -7,7 +7,7 @@
 //!
 //! Cost: two loads, two masks and one multiplication for a word of at most 16 bytes.
 
-/// Each contains a byte that never occurs in UTF-8, so that no word cancels them to zero.
+/// Two constants, each with a byte that never occurs in UTF-8, so that no word cancels them to zero.
 const SECRET: [u64; 2] = [0xfa35_8ff0_9b5a_2d17, 0x3c6e_f372_fe94_f82b];
 
 /// Odd multipliers for the positions of an n-gram (digits of the golden ratio, mixed).
@@ -65,8 +65,8 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     word_in(&padded, 0, bytes.len())
 }
 
-/// Returns the hash of a value that belongs to a document beside its text, for example a metadata field.
-/// Equal values have equal hashes.
+/// Returns the frozen 64-bit hash of a byte string, for example of a document's id or as a checksum. Equal
+/// byte strings have equal hashes.
 pub fn value_hash(bytes: &[u8]) -> u64 {
     mix(word(bytes))
 }

@@ -219,7 +219,8 @@ pub enum Weights {
     /// Always 1.
     Binary,
     /// A level from 1 to 5. A table `term<TAB>level` gives the level, and a term that is not in it has level
-    /// 1. With a table of document frequencies, the level is the fifth of tf·idf within the document.
+    /// 1. With a table of document frequencies, the level is the quintile of the term's tf·idf among the
+    /// terms of the document.
     Levels,
     /// The number of its occurrences times its inverse document frequency from the table. A term that is not
     /// in the table is taken to be as rare as the rarest term in it.
@@ -668,8 +669,8 @@ impl Recipe {
     /// Checks all values and puts the recipe into its canonical form.
     ///
     /// # Errors
-    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if a value is out of range, with value and range, or
-    /// if values contradict one another.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if a value is out of range, or if values contradict
+    /// one another. The message names the value and its range.
     pub fn validated(mut self) -> Result<Self> {
         self.check_numbers()?;
         self.check_scheme()?;

@@ -377,7 +377,7 @@ fn unescaped(line: &str) -> String {
     term
 }
 
-/// Number of features by which the table is prefetched ahead of weighing.
+/// Prefetch distance of the table, in features.
 const AHEAD: usize = 8;
 
 /// The number of levels.
@@ -530,7 +530,7 @@ pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
     }
 }
 
-/// Returns the level of a weight: 1 plus the number of fifths of all weights that are lighter.
+/// Returns the level of a weight: 1 plus the number of whole fifths of all weights that are lighter.
 fn level(sorted: &[i64], weight: i64) -> i64 {
     let lighter = sorted.partition_point(|&other| other < weight);
     1 + LEVELS * lighter as i64 / sorted.len() as i64

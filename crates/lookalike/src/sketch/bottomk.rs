@@ -38,7 +38,7 @@ pub fn smallest_features(analysis: &Analysis<'_>, kept: usize, into: &mut Vec<u6
     settle(into, start, kept);
 }
 
-/// Features are sorted once the list has this many times `kept` entries.
+/// The list of features is sorted once it has this many times `kept` entries.
 const ROOM: usize = 4;
 
 fn settle(into: &mut Vec<u64>, start: usize, kept: usize) {

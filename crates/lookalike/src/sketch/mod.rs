@@ -1,4 +1,4 @@
-//! Sketches: small replacements of fixed size for sets of features.
+//! Sketches: a few numbers of fixed size that stand for a set of features.
 
 mod bottomk;
 pub(crate) mod compat;

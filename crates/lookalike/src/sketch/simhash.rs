@@ -152,8 +152,8 @@ fn rehash(feature: u64, half: u64) -> u64 {
 
 const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 
-/// Returns the position of a feature in the order that decides ties. The features themselves would not do as
-/// positions, because the highest bits of the smallest one are nearly always 0.
+/// Returns the position of a feature in the order that decides ties. This is not the feature itself, because
+/// the highest bits of the smallest feature are nearly always 0.
 #[inline(always)]
 pub(crate) const fn shuffle(feature: u64) -> u64 {
     feature.wrapping_mul(SHUFFLE)
@@ -221,7 +221,7 @@ impl Kernel for Half<'_, '_> {
                     .for_each(|feature| *feature = rehash(*feature, half));
                 ones.add(&features);
             }
-            // Predetermined features are not in the tables of other weights.
+            // Given features are not in the tables of other weights, so they count as often as they occur.
             _ if half == 0 => analysis.chunks(|features| {
                 see(features);
                 ones.add(features);

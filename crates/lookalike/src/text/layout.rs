@@ -111,7 +111,7 @@ impl Layout {
         self.joins = recipe.tokens == Tokens::Jieba;
     }
 
-    /// Adds a text by the table. Returns `false` if it has to be composed as a whole.
+    /// Adds a text with the table of its recipe. Returns `false` if it has to be composed as a whole.
     fn all_mapped(&mut self, map: &CharMap, text: &str) -> bool {
         let mut rest = text;
         loop {
@@ -139,7 +139,8 @@ impl Layout {
         }
     }
 
-    /// Adds a character by the table. Returns `false` if the text has to be composed as a whole.
+    /// Adds a character with the table of its recipe. Returns `false` if the text has to be composed as a
+    /// whole.
     #[inline]
     fn mapped(&mut self, map: &CharMap, point: char) -> bool {
         if point as u32 > 0xffff {

@@ -104,9 +104,9 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
 /// Length of an ideograph in bytes.
 const IDEOGRAPH: usize = 3;
 
-/// Copies the ideographs of the main block at the start of `from`, because they are word characters without
-/// case, and returns the number of bytes copied. It does not copy one at the very end, because it reads four
-/// bytes at a time.
+/// Copies the leading ideographs of the main block, and returns the number of bytes copied. They need no
+/// look-up, because they are word characters without case. An ideograph at the very end is not copied,
+/// because four bytes are read at a time.
 #[inline(always)]
 fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
     /// U+4E00 to U+9FCC, the range that the package's own expression lists beside `\w`.

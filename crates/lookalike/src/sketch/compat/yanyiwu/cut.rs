@@ -1,15 +1,16 @@
 //! Word segmentation as in cppjieba 5.6.7, in its mixed mode.
 //!
-//! Separators split a text into stretches. The likeliest path through the words of the dictionary cuts a
-//! stretch. Characters that are left as single words, as many as are adjacent, go through a hidden Markov
-//! model of word boundaries. ASCII characters do not; of these, letters and digits stay together. The result
-//! differs from jieba's in which characters belong to words (all but five separators) and in the effect of an
-//! unseen character on the model. `jieba-rs` can therefore not compute it.
+//! Separators split a text into stretches. A stretch is cut by the likeliest path through the words of the
+//! dictionary. Adjacent characters that remain single words go together through a hidden Markov model of word
+//! boundaries, except ASCII characters, of which letters and digits stay together. The result differs from
+//! jieba's in two points: all characters but five separators belong to words, and a character that the model
+//! has not seen has another effect. `jieba-rs` can therefore not compute it.
 //!
 //! Sums and comparisons are the tool's, in its order, in doubles. Of equally likely paths, the one with the
 //! shorter first word is taken. Logarithms are those of the platform.
 //!
-//! Cost: one look-up per character and per beginning of a word at it, some tens of nanoseconds.
+//! Cost: for every character, one look-up for each prefix of a word that starts there; some tens of
+//! nanoseconds.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -25,7 +26,8 @@ const LONGEST: usize = 512;
 /// Logarithm that stands for a probability of 0.
 const IMPOSSIBLE: f64 = -3.14e100;
 
-/// Number of states of the model: a character begins a word, ends it, is within it, or is a word itself.
+/// Number of states of the model. In this order, a character begins a word, ends it, is within it, or is a
+/// word itself.
 pub(super) const STATES: usize = 4;
 const END: usize = 1;
 const SINGLE: usize = 3;
