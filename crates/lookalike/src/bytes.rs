@@ -1,15 +1,15 @@
-//! Where certain bytes stand.
+//! Search for bytes of a block, with the fastest instructions of the CPU.
 //!
-//! Readers of text formats need this of every block they take, and the engine has the instructions
-//! for it. Cost: some tens of picoseconds a byte, and less than a nanosecond for every byte found.
+//! Readers of text formats run it on every block they read. Cost: some tens of picoseconds per byte, and less
+//! than a nanosecond for every byte found.
 
 use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 
-/// The most bytes that [`find_either`] looks at.
+/// Largest number of bytes that [`find_either`] searches.
 pub const MOST: usize = 4096;
 
-/// The places of all bytes of `bytes` that are one of two, ascending, in `room`, which is used again
-/// from call to call.
+/// Returns the positions of all bytes in `bytes` that equal one of `wanted`, ascending. `room` is a buffer
+/// that is reused from call to call.
 ///
 /// ```
 /// let mut room = Vec::new();
@@ -18,7 +18,7 @@ pub const MOST: usize = 4096;
 /// ```
 ///
 /// # Panics
-/// If there are more than [`MOST`] bytes.
+/// If `bytes` is longer than [`MOST`].
 pub fn find_either<'r>(bytes: &[u8], wanted: [u8; 2], room: &'r mut Vec<u32>) -> &'r [u32] {
     assert!(bytes.len() <= MOST, "at most {MOST} bytes at a time");
     if room.len() < MOST + BLOCK {
@@ -65,7 +65,7 @@ impl Kernel for FindEither<'_> {
     }
 }
 
-/// The room behind the first places.
+/// Returns the buffer behind the first `count` positions.
 #[inline(always)]
 fn behind(places: &mut [u32], count: usize) -> &mut [u32; BLOCK] {
     let room = places[count..].first_chunk_mut();

@@ -1,8 +1,8 @@
-//! The one error type of the engine.
+//! The error type of the engine.
 
 use std::fmt;
 
-/// What sort of thing went wrong; stable, so callers may match on it.
+/// The category of an error. The categories are stable, so callers may match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -10,11 +10,11 @@ pub enum ErrorKind {
     Setting,
     /// A recipe that cannot be read, or that asks for something impossible.
     Recipe,
-    /// More than the engine can address or was allowed to hold.
+    /// More data than the engine can address or is allowed to hold.
     Limit,
-    /// A file that cannot be read, or is not what it should be.
+    /// A file that cannot be read, or that has the wrong content.
     File,
-    /// A document's text could not be had again when it was needed.
+    /// The text of a document could not be read again when it was needed.
     Text,
     /// Work beyond the budget for one document.
     TooCostly,
@@ -48,7 +48,7 @@ impl Error {
         Self::new(ErrorKind::Recipe, message)
     }
 
-    /// Wraps what kept a caller's text source from giving a document again.
+    /// Wraps the error with which a caller's text source failed to return a document again.
     pub fn text(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         let source = source.into();
         Self {
@@ -58,7 +58,7 @@ impl Error {
         }
     }
 
-    /// What sort of thing went wrong.
+    /// Returns the category of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -1,10 +1,10 @@
-//! In how many documents every term of a corpus occurs.
+//! Document frequencies: in how many documents each term of a corpus occurs.
 //!
-//! Any number of threads count, each with a [`Tally`] of its own, into shards by hash; the sums do
-//! not depend on who counted what. Memory is the vocabulary: 24 to 48 bytes a distinct term, its
-//! spelling on top unless terms are at most three characters, whose code points are the key
-//! themselves; and some 20 MB a thread. A document costs a look-up in a small table for each
-//! feature, and a term new to it one in a shard.
+//! Any number of threads count, each with its own [`Tally`], into shards by hash. The sums do not depend on
+//! which thread counted a document. Memory is proportional to the vocabulary: 24 to 48 bytes per distinct
+//! term, plus its spelling. Terms of at most three characters need no spelling, because their code points are
+//! the key. Each thread takes about 20 MB more. A document costs one look-up in a small table for each
+//! feature, and one in a shard for each distinct term.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,28 +20,28 @@ use crate::text::{Analyzer, Scratch, join_tokens, shingle};
 
 const SHARDS: usize = 256;
 
-/// Terms that a tally collects for a shard before it counts them.
+/// Number of terms that a tally collects for a shard before it counts them.
 const COLLECTED: usize = 4096;
 
-/// How many terms ahead of the one that is counted the memory is asked for: a shard of a large
-/// vocabulary is not in the cache.
+/// Prefetch distance in terms. The memory of later terms is requested in advance, because the shards of a
+/// large vocabulary do not fit into the cache.
 const AHEAD: usize = 16;
 
-/// Features that a tally finds again without a look into the set of all: 256 KiB.
+/// Number of features that a tally recognises without a look-up in the set of all: 256 KiB.
 const RECENT: usize = 32 << 10;
 
-/// Bits of a code point.
+/// Number of bits of a code point.
 const POINT: u32 = 21;
 
-/// Tells a packed term from an empty slot.
+/// Flag that distinguishes a packed term from an empty slot.
 const PACKED: u64 = 1 << 63;
 
-/// Document frequencies of a corpus, while it is read.
+/// Document frequencies of a corpus while it is read.
 #[derive(Debug)]
 pub struct Frequencies {
     shards: Vec<Mutex<Shard>>,
-    /// Spellings, where keys are hashes. Two terms of one hash would be counted as one, the
-    /// smaller.
+    /// Spellings of terms whose keys are hashes. Two terms with the same hash are counted as one, with the
+    /// smaller spelling.
     spellings: Mutex<HashMap<u64, Box<str>>>,
     documents: Mutex<u64>,
     ngram: usize,
@@ -55,7 +55,7 @@ pub struct Tally {
     waiting: Vec<Vec<u64>>,
     distinct: Distinct,
     known: HashSet<u64, BuildHasherDefault<AsItIs>>,
-    /// Some of the known ones, each where its last bits say.
+    /// Some of the known features, each at the index given by its lowest bits.
     recent: Vec<u64>,
     spelled: Vec<(u64, Box<str>)>,
     text: String,
@@ -65,11 +65,11 @@ pub struct Tally {
     documents: u64,
 }
 
-/// A term and the number of documents that have it.
+/// A term and the number of documents that contain it.
 pub type Counted = (String, u64);
 
 impl Frequencies {
-    /// Nothing counted yet, for the terms of a recipe.
+    /// Creates empty counts for the terms of a recipe.
     pub fn new(recipe: &Recipe) -> Self {
         let characters = recipe.tokens == Tokens::Characters;
         Self {
@@ -82,8 +82,7 @@ impl Frequencies {
         }
     }
 
-    /// A tally for a thread. What it has counted is in the sum once it is [given
-    /// back](Self::add_up).
+    /// Creates a tally for a thread. Its counts are added to the sums by [`add_up`](Self::add_up).
     pub fn tally(&self) -> Tally {
         Tally {
             waiting: (0..SHARDS).map(|_| Vec::new()).collect(),
@@ -99,7 +98,7 @@ impl Frequencies {
         }
     }
 
-    /// Counts a document. One without terms does not count.
+    /// Counts a document. A document without terms is not counted.
     pub fn count(&self, analyzer: &Analyzer, text: &str, scratch: &mut Scratch, tally: &mut Tally) {
         if self.packed {
             let analysis = analyzer.analyze(text, scratch);
@@ -136,7 +135,7 @@ impl Frequencies {
         tally.features = features;
     }
 
-    /// Takes what a tally has counted.
+    /// Adds the counts of a tally.
     pub fn add_up(&self, tally: Tally) {
         for (shard, waiting) in self.shards.iter().zip(&tally.waiting) {
             lock(shard).count(waiting);
@@ -151,8 +150,9 @@ impl Frequencies {
         *lock(&self.documents) += tally.documents;
     }
 
-    /// The terms in at least `least` documents, the most frequent first and
-    /// equally frequent ones by their bytes; `top` keeps so many. `before` are counts to add.
+    /// Returns the terms that occur in at least `least` documents, most frequent first, and equally frequent
+    /// ones ordered by their bytes. `top` limits their number. `before` contains earlier counts, which are
+    /// added.
     pub fn finish(
         self,
         (before_documents, before): (u64, HashMap<String, u64>),
@@ -161,7 +161,7 @@ impl Frequencies {
     ) -> Learned {
         let documents = before_documents + unlocked(self.documents);
         let shards: Vec<_> = self.shards.into_iter().map(unlocked).collect();
-        // Where counts are to be added, none is too small yet.
+        // If earlier counts are added, a term that is rare here may still reach `least`.
         let enough = if before.is_empty() { least } else { 1 };
         let mut counted: Vec<(u64, u64)> = shards
             .into_par_iter()
@@ -187,7 +187,7 @@ impl Frequencies {
             let terms = Terms::Spelled(sorted(rows, top));
             return Learned { documents, terms };
         }
-        // Packed terms of one length are ordered as their bytes are.
+        // The order of packed terms of one length equals the order of their bytes.
         counted
             .par_sort_unstable_by_key(|&(key, count)| u128::from(!count) << 64 | u128::from(key));
         counted.truncate(top.unwrap_or(usize::MAX));
@@ -196,10 +196,10 @@ impl Frequencies {
     }
 }
 
-/// What a corpus has taught.
+/// The terms of a corpus with their document frequencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// Documents with terms.
+    /// Number of documents that have terms.
     pub documents: u64,
     terms: Terms,
 }
@@ -211,7 +211,7 @@ enum Terms {
 }
 
 impl Learned {
-    /// The number of terms.
+    /// Returns the number of terms.
     pub fn len(&self) -> usize {
         match &self.terms {
             Terms::Spelled(terms) => terms.len(),
@@ -219,12 +219,12 @@ impl Learned {
         }
     }
 
-    /// Whether there are no terms.
+    /// Returns `true` if there are no terms.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls back with terms and their documents, the most frequent first.
+    /// Calls `visit` with a range of terms and their numbers of documents, most frequent first.
     pub fn terms(&self, range: Range<usize>, mut visit: impl FnMut(&str, u64)) {
         match &self.terms {
             Terms::Spelled(terms) => terms[range]
@@ -260,7 +260,7 @@ impl Tally {
         });
     }
 
-    /// Whether the thread has not met the feature in any document.
+    /// Returns `true` if this thread has not seen the feature in any document.
     #[inline]
     fn is_new(&mut self, feature: u64) -> bool {
         let recent = &mut self.recent[feature as usize % RECENT];
@@ -271,7 +271,7 @@ impl Tally {
         self.known.insert(feature)
     }
 
-    /// Remembers how the term of the window at `at` is spelled.
+    /// Stores the spelling of the term of the window at `at`.
     #[cold]
     fn remember(&mut self, feature: u64, at: usize, ngram: usize, characters: bool) {
         let start = |token: usize| token.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -281,7 +281,7 @@ impl Tally {
     }
 }
 
-/// The packed term of every window of `n` characters.
+/// Writes the packed term of every window of `n` characters.
 fn pack(tokens: &[u64], n: usize, into: &mut Vec<u64>) {
     into.clear();
     let mask = (1 << (n as u32 * POINT)) - 1;
@@ -312,7 +312,7 @@ fn shard_of(key: u64) -> usize {
     (mix(key) >> 56) as usize
 }
 
-/// Features are hashes already.
+/// A hasher that leaves features unchanged, because they are hashes already.
 #[derive(Debug, Default)]
 struct AsItIs(u64);
 
@@ -332,7 +332,7 @@ impl Hasher for AsItIs {
     }
 }
 
-/// Tells the features of a document apart.
+/// The set of distinct features of a document.
 #[derive(Debug, Default)]
 struct Distinct {
     slots: Vec<(u64, u32)>,
@@ -341,7 +341,7 @@ struct Distinct {
 }
 
 impl Distinct {
-    /// Makes room for so many features of a new document.
+    /// Makes room for at most `most` features of a new document.
     fn begin(&mut self, most: usize) {
         let size = (2 * most).next_power_of_two().max(16);
         self.document = self.document.wrapping_add(1);
@@ -353,7 +353,7 @@ impl Distinct {
         self.mask = size - 1;
     }
 
-    /// Whether the feature is new to the document.
+    /// Adds a feature. Returns `true` if it is new to the document.
     #[inline]
     fn insert(&mut self, feature: u64) -> bool {
         let mut at = mix(feature) as usize & self.mask;
@@ -371,7 +371,8 @@ impl Distinct {
     }
 }
 
-/// Counts by key, in open addressing at most three quarters full. A count of 0 is an empty slot.
+/// Counts by key, in a hash table with open addressing, at most three quarters full. A count of 0 marks an
+/// empty slot.
 #[derive(Debug, Default)]
 struct Shard {
     keys: Vec<u64>,
@@ -383,7 +384,7 @@ impl Shard {
     fn count(&mut self, keys: &[u64]) {
         let room = (self.used + keys.len()) * 4 / 3 + 16;
         if room > self.keys.len() {
-            // Most of what comes is there already; at least double, and never fill up.
+            // Most keys are in the table already, but there must be room even if all are new.
             self.grow(room.next_power_of_two());
         }
         for (at, &key) in keys.iter().enumerate() {
@@ -409,7 +410,7 @@ impl Shard {
         }
     }
 
-    /// Where a key is unless others were in its way.
+    /// Returns the preferred position of a key.
     #[inline]
     fn home(&self, key: u64) -> usize {
         mix(key) as usize & (self.keys.len() - 1)
@@ -434,7 +435,7 @@ impl Shard {
 }
 
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic in another thread propagates at the end of the run anyway.
+    // A panic in another thread is propagated at the end of the run.
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -470,7 +471,7 @@ mod tests {
         (0..700).map(text).collect()
     }
 
-    /// The same by the plainest means.
+    /// Returns the same counts by the simplest method.
     fn plain(recipe: &Recipe, texts: &[String]) -> (u64, Vec<Counted>) {
         let analyzer = Analyzer::new(recipe);
         let mut counts = BTreeMap::new();

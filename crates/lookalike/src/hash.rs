@@ -1,14 +1,13 @@
 //! The frozen hashes of the engine.
 //!
-//! Every fingerprint depends on these functions, so their output never changes: the golden vectors
-//! hold them. They are portable (bytes are read little-endian, nothing depends on the CPU) and
-//! built from two steps: the folded 64 × 64 → 128 bit multiplication known from wyhash and
-//! rapidhash, and a bijective finaliser. They are not keyed and do not withstand somebody who sets
-//! out to construct collisions.
+//! Every fingerprint depends on these functions, so their output never changes: the golden vectors pin it.
+//! They are portable, because bytes are read little-endian and nothing depends on the CPU. They are built
+//! from two steps: the folded 64 × 64 → 128 bit multiplication known from wyhash and rapidhash, and a
+//! bijective finaliser. They have no key and do not resist an adversary who constructs collisions.
 //!
-//! Cost: a word of at most 16 bytes is two loads, two masks and one multiplication.
+//! Cost: two loads, two masks and one multiplication for a word of at most 16 bytes.
 
-/// Each contains a byte that no UTF-8 text has, so that a word never cancels them to zero.
+/// Two constants, each with a byte that never occurs in UTF-8, so that no word cancels them to zero.
 const SECRET: [u64; 2] = [0xfa35_8ff0_9b5a_2d17, 0x3c6e_f372_fe94_f82b];
 
 /// Odd multipliers for the positions of an n-gram (digits of the golden ratio, mixed).
@@ -22,7 +21,7 @@ pub(crate) const POSITION: [u64; 32] = {
     multipliers
 };
 
-/// High and low half of the 128-bit product, xored.
+/// Returns the high and low half of the 128-bit product, xored.
 #[inline(always)]
 pub(crate) const fn fold(a: u64, b: u64) -> u64 {
     let product = a as u128 * b as u128;
@@ -38,11 +37,11 @@ pub(crate) const fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Bytes that must follow the start of a word given to [`word_in`].
+/// Bytes that a buffer given to [`word_in`] must hold from the start of the word on.
 pub(crate) const WORD_PADDING: usize = 16;
 
-/// The hash of the word of `length` bytes at `at` in `buffer`, which must hold at least
-/// [`WORD_PADDING`] bytes from `at` on; what stands behind the word does not matter.
+/// Returns the hash of the word of `length` bytes at `at` in `buffer`. The buffer must hold at least
+/// [`WORD_PADDING`] bytes from `at` on; the bytes behind the word do not affect the hash.
 #[inline(always)]
 pub(crate) fn word_in(buffer: &[u8], at: usize, length: usize) -> u64 {
     if length > WORD_PADDING {
@@ -56,7 +55,7 @@ pub(crate) fn word_in(buffer: &[u8], at: usize, length: usize) -> u64 {
     )
 }
 
-/// The hash of a word.
+/// Returns the hash of a word.
 pub(crate) fn word(bytes: &[u8]) -> u64 {
     if bytes.len() > WORD_PADDING {
         return long_word(bytes);
@@ -66,7 +65,8 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     word_in(&padded, 0, bytes.len())
 }
 
-/// The hash of any value that takes part in a run beside its text: equal values have equal hashes.
+/// Returns the frozen 64-bit hash of a byte string, for example of a document's id or as a checksum. Equal
+/// byte strings have equal hashes.
 pub fn value_hash(bytes: &[u8]) -> u64 {
     mix(word(bytes))
 }
@@ -90,7 +90,7 @@ fn halves(bytes: &[u8]) -> (u64, u64) {
     (read(low), read(high))
 }
 
-/// Sixteen bytes at a time; the last step takes the last sixteen, overlapping.
+/// Hashes 16 bytes at a time. The last step takes the last 16 bytes, which overlap the previous ones.
 #[cold]
 fn long_word(bytes: &[u8]) -> u64 {
     let mut state = mix(bytes.len() as u64);
@@ -106,9 +106,11 @@ fn long_word(bytes: &[u8]) -> u64 {
     state
 }
 
-/// The 128-bit name of a sequence of values of up to 64 bits, in `domain`.
+/// Returns the 128-bit hash of a sequence of values of up to 64 bits. `domain` separates uses: the same
+/// values have unrelated hashes in two domains.
 ///
-/// Four independent chains, so that the cost is one multiplication a value and not its latency.
+/// Four chains are independent, so that the multiplications overlap and the cost is their throughput, not
+/// their latency.
 pub(crate) fn sequence<T: Copy + Into<u64>>(domain: u64, values: &[T]) -> u128 {
     let mut chains = POSITION_SEEDS;
     let mut blocks = values.chunks_exact(4);
@@ -133,7 +135,7 @@ pub(crate) fn sequence<T: Copy + Into<u64>>(domain: u64, values: &[T]) -> u128 {
 
 const POSITION_SEEDS: [u64; 4] = [POSITION[4], POSITION[5], POSITION[6], POSITION[7]];
 
-/// The 128-bit name of a byte string, in `domain`.
+/// Returns the 128-bit hash of a byte string in `domain`.
 pub(crate) fn bytes(domain: u64, bytes: &[u8]) -> u128 {
     let mut values = Vec::with_capacity(bytes.len() / 8 + 2);
     let mut chunks = bytes.chunks_exact(8);

@@ -1,15 +1,15 @@
-//! Near-duplicate text: who repeats whom, by how much, and on what evidence.
+//! Near-duplicate text: which documents repeat one another, how similar they are, and by what evidence.
 //!
-//! This is the engine of lookalike. It takes texts, in any language and any number, and says which
-//! pairs of them are similar enough, and which to keep so that none is left that repeats a kept
-//! one. Similar means something exact: the Jaccard index of the sets of features that a [`Recipe`]
-//! makes of two texts, at or above a [`Threshold`]. Sketches only find candidates; every reported
-//! pair was compared, unless sketches alone are asked for.
+//! This is the engine of lookalike. It takes texts in any language and finds the pairs that are similar
+//! enough. It also decides which documents to keep, so that no kept document repeats another kept one.
+//! Similarity is defined exactly: the Jaccard index of the sets of features that a [`Recipe`] makes of two
+//! texts, compared with a [`Threshold`] (≥). Sketches only find candidate pairs. Every reported pair is
+//! verified on its features, unless the caller asks for sketches alone.
 //!
-//! The same texts, recipe and settings give the same result on every CPU, with every number of
-//! threads and in whatever portions the work is done.
+//! The same texts, recipe and settings give the same result on every CPU, with any number of threads and any
+//! batch sizes.
 //!
-//! # An example
+//! # Example
 //!
 //! ```
 //! use lookalike::matching::{Corpus, Texts, find_verdicts};
@@ -26,12 +26,12 @@
 //!     "Something else entirely.",
 //! ];
 //!
-//! // The recipe says what a text's features are; the plan, how candidates are found and checked.
+//! // The recipe defines the features of a text; the plan, how candidates are found and verified.
 //! let recipe = Recipe::named("default")?;
 //! let threshold = Threshold::new(0.75)?;
 //! let plan = Plan::new(&recipe, Settings { threshold, ..Settings::default() })?;
 //!
-//! // Every text is analysed once. Of each, only its sketches are remembered.
+//! // Every text is analysed once, and only its sketches are stored.
 //! let analyzer = Analyzer::new(&recipe);
 //! let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
 //! let mut sketches = sketcher.sketches(1 << 20);
@@ -40,7 +40,7 @@
 //!     sketcher.add(&analyzer.analyze(text, &mut scratch), &mut sketches);
 //! }
 //!
-//! // Candidates are compared feature by feature, for which a text may be asked for again.
+//! // Candidate pairs are verified on their features, so the engine asks for some texts again.
 //! struct Again<'a>(&'a Analyzer, &'a [&'a str]);
 //!
 //! impl Texts for Again<'_> {
@@ -73,43 +73,42 @@
 //! assert_eq!(
 //!     found,
 //!     [
-//!         // Case and punctuation, and the two Chinese scripts, are cancelled by normalisation.
+//!         // Normalisation removes differences of case, punctuation and Chinese script.
 //!         (2, 0, 1.0, "exact"),
 //!         (3, 1, 1.0, "exact"),
-//!         // 11 pairs of neighbouring words and 12, of which 10 are the same.
+//!         // The texts have 11 and 12 pairs of adjacent words, of which 10 are shared: 10 / (11 + 12 − 10).
 //!         (4, 0, 10.0 / 13.0, "join"),
 //!     ]
 //! );
 //! # Ok::<_, lookalike::Error>(())
 //! ```
 //!
-//! # How the modules follow one another
+//! # Modules, in the order in which a document passes through them
 //!
 //! 1. [`recipe`]: everything that determines a fingerprint, as one value with an identity.
-//! 2. [`text`]: a text becomes tokens, and n-grams of tokens become features, 64 bits each. Texts
-//!    with too little in them for a feature have a [`State`](text::State) of their own and match
-//!    only what is equal.
-//!    [`weight`] says what a feature weighs, [`frequencies`] learns it from a corpus.
-//! 3. [`sketch`]: many features become a few numbers, SimHash or MinHash. [`Sketcher`] and
-//!    [`Sketches`] make and remember what a plan asks for.
-//! 4. [`plan`]: from recipe, threshold and method alone, never from the corpus, which pairs are
-//!    candidates and with what recall.
-//! 5. [`matching`]: candidates are found by shared keys, [verified](verify) and decided upon:
+//! 2. [`text`]: normalises a text, cuts it into tokens, and hashes n-grams of tokens to 64-bit features. A
+//!    text that is too short to have a feature has its own [`State`](text::State) and matches only equal
+//!    texts. [`weight`] computes the weights of features; [`frequencies`] learns them from a corpus.
+//! 3. [`sketch`]: reduces many features to a few numbers (SimHash, MinHash, bottom-k). [`Sketcher`] computes
+//!    the sketches that a plan needs, and [`Sketches`] stores them.
+//! 4. [`plan`]: derives from recipe, threshold and method which pairs are candidates, and with what recall. A
+//!    plan never depends on the corpus.
+//! 5. [`matching`]: finds candidate pairs by shared bucket keys, [verifies](verify) them and decides:
 //!    [`find_verdicts`](matching::find_verdicts), [`find_pairs`](matching::find_pairs),
-//!    [`find_components`](matching::find_components). [`online`] does the same for one document after
-//!    another, and forgets old ones; [`distributed`] where the documents lie on many machines.
+//!    [`find_components`](matching::find_components). [`online`] does the same for a stream of documents with
+//!    a window, and [`distributed`] for documents on many machines.
 //!
-//! [`plant`] makes edits of known kind and strength, by which a recipe and a plan can be measured;
-//! [`evaluate`] measures how well they do on texts with labels, and [`audit`] estimates what a run has
-//! missed. [`compare`] shows all of it for two texts, and [`hamming`] finds fingerprints within a
+//! [`plant`] makes edits of known kind and strength, with which a recipe and a plan can be measured.
+//! [`evaluate`] measures quality on labelled pairs, and [`audit`] estimates how many matches a run has
+//! missed. [`compare`] shows every step for two texts, and [`hamming`] finds the fingerprints within a
 //! distance.
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! It reads no documents from files, decodes no encodings and prints nothing: that is for the crates
-//! that build on it. It works in the `rayon` pool in which it is called. It knows no synonyms
-//! and no translations: two texts are similar by the words they share. Its hashes withstand chance,
-//! not somebody who constructs collisions. A run numbers up to 2³² − 1 documents.
+//! The engine reads no documents from files, decodes no encodings and prints nothing; the crates that build
+//! on it do that. It runs in the `rayon` pool in which it is called. It knows no synonyms and no
+//! translations: two texts are similar if they share words. Its hashes resist chance collisions, but not an
+//! adversary who constructs collisions. A run has at most 2³² − 1 documents.
 
 mod arch;
 pub mod audit;

@@ -1,12 +1,11 @@
-//! Everything that determines a fingerprint.
+//! Recipes: everything that determines a fingerprint.
 //!
-//! A recipe says how a text becomes tokens, features and sketches. It reads and writes as TOML, has
-//! a name when it is built in, and is identified by a hash of all that it says: two recipes with
-//! different identities never compare.
+//! A recipe defines how a text becomes tokens, features and sketches. It is read from and written to TOML.
+//! Built-in recipes have a name. The identity of a recipe is a hash of everything in it except its name, and
+//! fingerprints of recipes with different identities are never compared.
 //!
-//! A recipe may name files: a user dictionary, stopwords, a table of weights. Their content is part
-//! of what it says, so it records a digest of each; where the files are, and what they are called,
-//! is not.
+//! A recipe may name files: a user dictionary, stopwords, a table of weights. The recipe records a digest of
+//! each file, because the content belongs to its identity. The names and places of the files do not.
 
 mod files;
 
@@ -22,8 +21,8 @@ use crate::hash;
 pub use files::Files;
 pub(crate) use files::{Loaded, UserWord};
 
-/// One step of normalisation. The order in which a recipe names them does not matter: they act in
-/// the order of this list, on one character after the other, and composition comes last.
+/// One step of normalisation. The order in which a recipe lists the steps does not matter. The steps apply in
+/// the order of this list, character by character, and composition comes last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
@@ -34,19 +33,19 @@ pub enum Step {
     Fold,
     /// Full-width ASCII, half-width katakana and the ideographic space only (part of `nfkc`).
     Width,
-    /// Zero-width characters and other default ignorables vanish.
+    /// Removes zero-width characters and other default ignorables.
     ZeroWidth,
     /// Traditional to simplified Chinese, character by character.
     Simplified,
-    /// Punctuation and symbols vanish (between words they part them).
+    /// Removes punctuation and symbols; between two words they still separate.
     Punctuation,
-    /// Runs of white space count as one space, at the ends as none.
+    /// Collapses a run of white space to one space, and removes it at both ends.
     Whitespace,
-    /// White space vanishes (for character tokens; words are always parted by it).
+    /// Removes white space. This is for character tokens, because words are always separated by white space.
     NoWhitespace,
 }
 
-/// Markup that is taken off before anything else.
+/// Markup that is removed before any other step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Markup {
@@ -59,7 +58,7 @@ pub enum Markup {
     Html,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tokens {
@@ -67,14 +66,14 @@ pub enum Tokens {
     Words,
     /// Every character.
     Characters,
-    /// What stands between white space.
+    /// Everything between white space.
     Whitespace,
-    /// Words as `words` has them, and Chinese cut into words by jieba. How: [`SegmentRecipe`].
+    /// Words as in `words`, with Chinese cut into words by jieba as [`SegmentRecipe`] says.
     Jieba,
 }
 
 impl Tokens {
-    /// The name, as in recipes.
+    /// Returns the name in recipes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Words => "words",
@@ -85,7 +84,7 @@ impl Tokens {
     }
 }
 
-/// Which words jieba makes of a text.
+/// The words that jieba cuts a text into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -98,21 +97,21 @@ pub enum Mode {
     Search,
 }
 
-/// How Chinese is cut into words.
+/// Segmentation of Chinese into words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentRecipe {
-    /// The dictionary and its version; there is one.
+    /// Dictionary and its version. Only one exists.
     #[serde(default = "dictionary")]
     pub dictionary: String,
-    /// Which words are made.
+    /// Words to cut the text into.
     #[serde(default)]
     pub mode: Mode,
-    /// Whether a hidden Markov model finds words that the dictionary does not have. Not for the
-    /// full mode, which knows the dictionary alone.
+    /// `true` if a hidden Markov model finds words that are not in the dictionary. Must be `false` in the
+    /// full mode, which uses the dictionary alone.
     #[serde(default = "yes")]
     pub hmm: bool,
-    /// A file with words of one's own: `word [frequency] [part of speech]` a line.
+    /// Name of a file with the user's own words: `word [frequency] [part of speech]` on a line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }
@@ -139,23 +138,23 @@ impl Default for SegmentRecipe {
     }
 }
 
-/// Which tokens count. One that does not is as if it were not in the text.
+/// Filters of tokens. A token that is filtered out has the same effect as if it were not in the text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterRecipe {
-    /// Tokens with fewer characters do not count; 0 and 1 keep all, 100 at most.
+    /// Smallest number of characters of a token, at most 100; 0 and 1 keep all tokens.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub least_characters: u32,
-    /// Tokens on these lists do not count: `zh` and `en` are built in, all else is a file with a
-    /// word a line.
+    /// Lists of stopwords, which are filtered out. `zh` and `en` are built in; any other name is a file with
+    /// one word per line.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "one_or_many"
     )]
     pub stopwords: Vec<String>,
-    /// Only tokens with these parts of speech count: beginnings of jieba's tags, such as `n` for all
-    /// nouns; `content` stands for [`CONTENT`].
+    /// Parts of speech to keep; if empty, all are kept. Each is the beginning of one of jieba's tags, for
+    /// example `n` for all nouns; `content` stands for [`CONTENT`].
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -168,7 +167,7 @@ pub struct FilterRecipe {
 /// abbreviations, words of state, foreign words.
 pub const CONTENT: [&str; 8] = ["n", "v", "a", "i", "l", "j", "z", "eng"];
 
-/// The parts of speech in jieba's dictionary and of what it cuts without one.
+/// Parts of speech in jieba's dictionary, and of the words that jieba cuts without it.
 const TAGS: [&str; 56] = [
     "a", "ad", "ag", "an", "b", "c", "d", "df", "dg", "e", "eng", "f", "g", "h", "i", "j", "k",
     "l", "m", "mg", "mq", "n", "ng", "nr", "nrfg", "nrt", "ns", "nt", "nz", "o", "p", "q", "r",
@@ -176,14 +175,14 @@ const TAGS: [&str; 56] = [
     "vi", "vn", "vq", "x", "y", "z", "zg",
 ];
 
-/// The lists of stopwords that are built in.
+/// The built-in lists of stopwords.
 pub const STOPWORD_LISTS: [&str; 2] = ["zh", "en"];
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A list, or a string that stands for a list of one.
+/// Deserializes a list, or a single string as a list of one.
 fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -198,45 +197,47 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>,
 }
 
 impl FilterRecipe {
-    /// Whether every token counts.
+    /// Returns `true` if nothing is filtered out.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The stopword files.
+    /// Returns the names of the stopword files.
     fn files(&self) -> impl Iterator<Item = &str> {
         let names = self.stopwords.iter().map(String::as_str);
         names.filter(|name| !STOPWORD_LISTS.contains(name))
     }
 }
 
-/// How often a feature counts in a weighted sketch.
+/// Weight of a feature in a weighted sketch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weights {
-    /// As often as it occurs.
+    /// The number of its occurrences.
     #[default]
     Frequency,
-    /// Once.
+    /// Always 1.
     Binary,
-    /// By five levels, 1–5: those of a table `term<TAB>level` (1 where it has none), or, with a
-    /// table of document frequencies, the fifths of tf·idf within the document.
+    /// A level from 1 to 5. A table `term<TAB>level` gives the level, and a term that is not in it has level
+    /// 1. With a table of document frequencies, the level is the quintile of the term's tf·idf among the
+    /// terms of the document.
     Levels,
-    /// As often as it occurs, times its inverse document frequency in the table; a term that is not
-    /// in the table counts as the rarest that is.
+    /// The number of its occurrences times its inverse document frequency from the table. A term that is not
+    /// in the table is taken to be as rare as the rarest term in it.
     Tfidf,
-    /// As often as it occurs, times its weight in a table `term<TAB>weight` (1 where it has none).
+    /// The number of its occurrences times its weight from a table `term<TAB>weight` (1 if it is not in the
+    /// table).
     Given,
 }
 
 impl Weights {
-    /// Whether weights come from a table.
+    /// Returns `true` if the weights come from a table.
     pub fn needs_table(self) -> bool {
         matches!(self, Self::Levels | Self::Tfidf | Self::Given)
     }
 }
 
-/// Another tool whose fingerprints a recipe makes, bit for bit: it replaces all that stands between a
+/// Another tool whose fingerprints a recipe reproduces bit for bit. A scheme replaces every step between a
 /// text and its features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -255,12 +256,12 @@ pub enum Scheme {
     /// The Python package `datasketch` since 2.0.
     #[serde(rename = "datasketch-affine32")]
     DatasketchAffine32,
-    /// The C++ library `simhash` with cppjieba, given its tables: [`YanyiwuRecipe`].
+    /// The C++ library `simhash` with cppjieba, with the tables of a [`YanyiwuRecipe`].
     Yanyiwu,
 }
 
 impl Scheme {
-    /// Those that are built-in recipes: all that need no tables.
+    /// The schemes that are built-in recipes: all that need no tables.
     pub const BUILT_IN: [Self; 6] = [
         Self::E0ng,
         Self::Seomoz,
@@ -270,7 +271,7 @@ impl Scheme {
         Self::DatasketchAffine32,
     ];
 
-    /// The name, in recipes and of the built-in recipe.
+    /// Returns the name in recipes, which is also the name of the built-in recipe.
     pub fn name(self) -> &'static str {
         match self {
             Self::E0ng => "1e0ng",
@@ -283,7 +284,7 @@ impl Scheme {
         }
     }
 
-    /// The MinHash family of the tool; none if its fingerprints are SimHashes.
+    /// Returns the MinHash family of the tool, or `None` if its fingerprints are SimHashes.
     pub fn family(self) -> Option<MinHashFamily> {
         match self {
             Self::DatasketchLegacy => Some(MinHashFamily::DatasketchLegacy),
@@ -292,7 +293,7 @@ impl Scheme {
         }
     }
 
-    /// The least and the most bits of a fingerprint, and what divides their number.
+    /// Returns the range of fingerprint sizes in bits, and a number that the size must be a multiple of.
     fn bits(self) -> (std::ops::RangeInclusive<u32>, u32) {
         match self {
             Self::E0ng => (8..=128, 8),
@@ -303,27 +304,28 @@ impl Scheme {
     }
 }
 
-/// The tables of the scheme `yanyiwu`: files in the form of cppjieba, with a line for each word and
-/// spaces between its fields.
+/// The tables of the scheme `yanyiwu`: files in the format of cppjieba, with one word per line and spaces
+/// between the fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct YanyiwuRecipe {
     /// The dictionary: `word frequency tag`.
     pub dictionary: String,
-    /// Words of one's own: `word`, `word tag` or `word frequency tag`.
+    /// The user's own words: `word`, `word tag` or `word frequency tag`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// The hidden Markov model: logarithms of the probabilities of four states at the start, of those
-    /// behind each, and of characters in each, `character:weight` with commas between.
+    /// The hidden Markov model, in logarithms of probabilities: those of the four states at the start, those
+    /// of the four states after each state, and those of the characters in each state, as `character:weight`
+    /// with commas between.
     pub hmm: String,
     /// The inverse document frequencies: `word idf`.
     pub idf: String,
-    /// The words that do not count.
+    /// The words that are filtered out.
     pub stopwords: String,
 }
 
 impl YanyiwuRecipe {
-    /// The files, each with the key that names it.
+    /// Returns the names of the files, each with the recipe key that contains it.
     fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let user = self.user.as_deref();
         [("yanyiwu.dictionary", &*self.dictionary)]
@@ -349,7 +351,7 @@ impl YanyiwuRecipe {
 }
 
 impl Default for YanyiwuRecipe {
-    /// The names that the files have in cppjieba.
+    /// Returns the names that the files have in cppjieba.
     fn default() -> Self {
         Self {
             dictionary: "jieba.dict.utf8".into(),
@@ -361,52 +363,53 @@ impl Default for YanyiwuRecipe {
     }
 }
 
-/// A family of MinHash sketches; sketches of two families never compare.
+/// A family of MinHash functions. Signatures of different families are never compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinHashFamily {
-    /// FastSimilaritySketch (Dahlgaard, Knudsen, Thorup 2017): about half the variance on small
-    /// sets, and a cost that hardly grows with the number of slots.
+    /// FastSimilaritySketch (Dahlgaard, Knudsen, Thorup 2017). It has about half the variance of independent
+    /// functions on small sets, and its cost hardly grows with the number of slots.
     FastSimilarity,
     /// k affine functions over 32-bit hashes: the textbook sketch, vectorised.
     Affine32,
-    /// The functions of the Python package `datasketch` before 2.0; with its scheme only.
+    /// The functions of the Python package `datasketch` before 2.0, allowed only with the scheme of this
+    /// name.
     DatasketchLegacy,
-    /// The functions of the Python package `datasketch` since 2.0; with its scheme only.
+    /// The functions of the Python package `datasketch` since 2.0, allowed only with the scheme of this name.
     #[serde(rename = "datasketch-affine32")]
     DatasketchAffine32,
 }
 
 impl MinHashFamily {
-    /// The most slots of a signature.
+    /// Returns the largest number of slots of a signature.
     pub fn most_slots(self) -> u32 {
         match self {
-            // A round has eight bits of a slot, and that of the last slot must fit.
+            // A slot stores the number of its round in eight bits, and the rounds go up to 127 + slots.
             Self::FastSimilarity => 128,
             Self::Affine32 | Self::DatasketchLegacy | Self::DatasketchAffine32 => 1024,
         }
     }
 
-    /// Whether a recipe may seed the functions.
+    /// Returns `true` if the recipe contains the seed of the functions.
     fn is_seeded(self) -> bool {
         matches!(self, Self::DatasketchLegacy | Self::DatasketchAffine32)
     }
 }
 
-/// The bits of SimHash, and the weights of features.
+/// Settings of SimHash: size and weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimHashRecipe {
-    /// Bits of the fingerprint, 8–128.
+    /// Size of the fingerprint in bits, 8–128.
     pub bits: u32,
-    /// How often a feature votes.
+    /// Weights of the features in the vote.
     #[serde(default)]
     pub weights: Weights,
-    /// The file with the weights, where they come from one.
+    /// Name of the file with the weights, if they come from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// Only so many features vote, the heaviest, from 1 on; of equal ones those that come first in
-    /// a fixed order of hashes.
+    /// Number of features that vote, at least 1: the heaviest ones, and among equal weights the first ones in
+    /// a fixed order of hashes. `None` if all vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top: Option<u32>,
 }
@@ -422,16 +425,16 @@ impl Default for SimHashRecipe {
     }
 }
 
-/// The slots of MinHash.
+/// Settings of MinHash: functions and slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MinHashRecipe {
-    /// The family.
+    /// The family of functions.
     pub family: MinHashFamily,
-    /// Slots of the signature, 16–128; to 1,024 for the affine families.
+    /// Number of slots of a signature, 16–128, for the affine families up to 1,024.
     pub slots: u32,
-    /// What the functions of the `datasketch` families are drawn from, as in that package; 1 if a
-    /// recipe of theirs does not say. None for the other families, whose functions are fixed.
+    /// Seed from which the functions of the `datasketch` families are drawn, as in that package; 1 by
+    /// default. `None` for the other families, because their functions are fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u32>,
 }
@@ -440,43 +443,42 @@ pub struct MinHashRecipe {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// A name for people; not part of the identity.
+    /// Name for people. It is not part of the identity.
     pub name: String,
     /// Version of the engine's tables and rules (Unicode, Chinese, tokeniser, hashes): 1.
     pub version: u32,
-    /// Another tool that decides over all from the text to its features; the fields from markup to
-    /// n-gram then say nothing, and are not in the TOML.
+    /// Another tool, which determines every step from the text to its features. The fields from `markup` to
+    /// `filter` then have no effect and are not in the TOML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<Scheme>,
-    /// The tables of that scheme, if it has some.
+    /// Tables of the scheme `yanyiwu`.
     #[serde(skip)]
     pub yanyiwu: Option<YanyiwuRecipe>,
-    /// Markup to take off.
+    /// Markup to remove.
     #[serde(default)]
     pub markup: Markup,
     /// Normalisation steps.
     pub normalize: Vec<Step>,
-    /// What a token is.
+    /// Kind of the tokens.
     pub tokens: Tokens,
-    /// Tokens in a feature, 1–32.
+    /// Number of tokens in a feature, 1–32.
     pub ngram: u32,
-    /// How Chinese is cut into words, with [`Tokens::Jieba`]; the default is
-    /// [`SegmentRecipe::default`].
+    /// Segmentation of Chinese, only with [`Tokens::Jieba`]; by default [`SegmentRecipe::default`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<SegmentRecipe>,
-    /// Which tokens count.
+    /// Filters of tokens.
     #[serde(default, skip_serializing_if = "FilterRecipe::is_empty")]
     pub filter: FilterRecipe,
-    /// SimHash.
+    /// Settings of SimHash.
     pub simhash: SimHashRecipe,
-    /// MinHash.
+    /// Settings of MinHash.
     pub minhash: MinHashRecipe,
-    /// The files that the recipe names, with digests of their content.
+    /// The files that the recipe names, with digests of their contents.
     #[serde(default, skip_serializing_if = "Files::is_empty")]
     pub files: Files,
 }
 
-/// What a recipe with a scheme says.
+/// The TOML form of a recipe with a scheme.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemeRecipe {
@@ -518,7 +520,7 @@ impl From<SchemeRecipe> for Recipe {
     }
 }
 
-/// The identity of a recipe: 64 bits of a hash of all that it says except its name.
+/// The identity of a recipe: a 64-bit hash of everything in it except its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecipeId(pub u64);
 
@@ -528,10 +530,10 @@ impl fmt::Display for RecipeId {
     }
 }
 
-/// The seed of `datasketch` where nobody gives one.
+/// The default seed of the `datasketch` families.
 const DEFAULT_SEED: u32 = 1;
 
-/// The version of tables and rules that this engine implements.
+/// Version of the tables and rules that this engine implements.
 const VERSION: u32 = 1;
 
 impl Default for Recipe {
@@ -560,7 +562,7 @@ impl Default for Recipe {
 }
 
 impl Recipe {
-    /// The names under which [`named`](Self::named) knows a recipe.
+    /// The names that [`named`](Self::named) accepts.
     pub const NAMES: [&str; 15] = [
         "default-1",
         "default",
@@ -579,10 +581,10 @@ impl Recipe {
         "jieba-search",
     ];
 
-    /// A built-in recipe; `default` is another name for `default-1`.
+    /// Returns a built-in recipe; `default` is another name for `default-1`.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if no built-in recipe has this name.
     pub fn named(name: &str) -> Result<Self> {
         let mut schemes = Scheme::BUILT_IN.into_iter();
         if let Some(scheme) = schemes.find(|scheme| scheme.name() == name) {
@@ -622,7 +624,7 @@ impl Recipe {
         }
     }
 
-    /// Why there is no recipe named `yanyiwu`, with one that can be had.
+    /// Returns the error for the name `yanyiwu`, with an example of a recipe that works.
     fn needs_tables() -> Error {
         let example = Self {
             name: "mine".into(),
@@ -664,10 +666,11 @@ impl Recipe {
         .into()
     }
 
-    /// Refuses what no engine could do.
+    /// Checks all values and puts the recipe into its canonical form.
     ///
     /// # Errors
-    /// Names the value and its range.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if a value is out of range, or if values contradict
+    /// one another. The message names the value and its range.
     pub fn validated(mut self) -> Result<Self> {
         self.check_numbers()?;
         self.check_scheme()?;
@@ -746,7 +749,7 @@ impl Recipe {
         if filter.parts.iter().any(String::is_empty) {
             return Err(self.refusal("filter.parts has an empty part of speech"));
         }
-        // Those of a user dictionary may be any.
+        // A user dictionary may contain any part of speech.
         let has_own = self.segment.as_ref().is_some_and(|it| it.user.is_some());
         let is_known =
             |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
@@ -780,7 +783,7 @@ impl Recipe {
         }
     }
 
-    /// Refuses other weights than those of the scheme with tables.
+    /// Checks that the weights are those of the scheme `yanyiwu`.
     fn check_tables(&self) -> Result<()> {
         let SimHashRecipe { weights, table, .. } = &self.simhash;
         if *weights != Weights::Tfidf {
@@ -802,13 +805,13 @@ impl Recipe {
         Error::recipe(format!("recipe '{}': {what}", self.name))
     }
 
-    /// How Chinese is cut, if jieba does it.
+    /// Returns the mode of jieba, or `None` if the tokens are not jieba's.
     pub fn mode(&self) -> Option<Mode> {
         let segment = self.segment.as_ref();
         (self.tokens == Tokens::Jieba).then(|| segment.map_or(Mode::default(), |it| it.mode))
     }
 
-    /// Refuses what the recipe's scheme, or the lack of one, forbids.
+    /// Refuses values that the scheme forbids, and values that need a scheme where there is none.
     fn check_scheme(&self) -> Result<()> {
         let refuse = |what: String| Err(self.refusal(what));
         let Self {
@@ -864,12 +867,12 @@ impl Recipe {
         Ok(())
     }
 
-    /// Whether the recipe has a step.
+    /// Returns `true` if the recipe contains a step.
     pub fn has(&self, step: Step) -> bool {
         self.normalize.contains(&step)
     }
 
-    /// The recipe as a TOML document.
+    /// Returns the recipe as a TOML document.
     pub fn to_toml(&self) -> String {
         let toml = match self.scheme {
             None => toml::to_string(self),
@@ -886,7 +889,7 @@ impl Recipe {
         toml.expect("a recipe has only tables, strings and small numbers")
     }
 
-    /// The identity. Files count by what is in them.
+    /// Returns the identity. Files count by their contents, not by their names.
     pub fn id(&self) -> RecipeId {
         let mut bare = Self {
             name: String::new(),
@@ -896,8 +899,8 @@ impl Recipe {
         bare.hashed()
     }
 
-    /// The identity of what makes terms of a text: everything but sketches and weights. Tables of
-    /// document frequencies carry it.
+    /// Returns the identity of the part that makes terms of a text: everything except sketches and weights.
+    /// Tables of document frequencies carry it.
     pub fn terms_id(&self) -> RecipeId {
         let standard = Self::default();
         let mut bare = Self {
@@ -914,22 +917,22 @@ impl Recipe {
         RecipeId(hash::bytes(u64::from(VERSION), self.to_toml().as_bytes()) as u64)
     }
 
-    /// Reads a TOML document and the files that it names; `locate` says where a file is, by the key
-    /// that names it (such as `simhash.table`) and its name.
+    /// Reads a TOML document and the files that it names. `locate` returns the path of a file, given the key
+    /// that contains its name (for example `simhash.table`) and the name.
     ///
     /// # Errors
-    /// What is no recipe; a file that cannot be read, is not what it should be (with the line), or
-    /// has another digest than the recipe says.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe) if the document is not a recipe, or if a file cannot
+    /// be read, has invalid content (with the line), or has a digest other than the one in the recipe.
     pub fn read(text: &str, locate: &dyn Fn(&str, &str) -> std::path::PathBuf) -> Result<Self> {
         let mut recipe = Self::parse(text)?.without_stray_files()?;
         recipe.load(locate)?;
         Ok(recipe)
     }
 
-    /// [`read`](Self::read), where the names of files are relative to `directory`.
+    /// Reads a recipe like [`read`](Self::read), with file names relative to `directory`.
     ///
     /// # Errors
-    /// As `read`.
+    /// As for [`read`](Self::read).
     pub fn read_in(text: &str, directory: &Path) -> Result<Self> {
         Self::read(text, &|_, name| directory.join(name))
     }
@@ -940,7 +943,7 @@ impl Recipe {
             refuse_replaced(scheme, &table)?;
             toml::from_str(text).map(SchemeRecipe::into)
         } else {
-            // What is no TOML at all is told here too.
+            // This also reports text that is not TOML at all.
             toml::from_str(text)
         };
         let recipe: Self =
@@ -949,7 +952,7 @@ impl Recipe {
     }
 }
 
-/// The keys of a recipe that a scheme takes the place of.
+/// The keys of a recipe that a scheme replaces.
 const REPLACED: [&str; 6] = [
     "markup",
     "normalize",
@@ -959,7 +962,7 @@ const REPLACED: [&str; 6] = [
     "filter",
 ];
 
-/// What is allowed of a number.
+/// Formats the range of a number for a message.
 fn in_words(range: std::ops::RangeInclusive<u32>) -> String {
     match range.into_inner() {
         (least, most) if least == most => least.to_string(),
@@ -967,7 +970,7 @@ fn in_words(range: std::ops::RangeInclusive<u32>) -> String {
     }
 }
 
-/// Refuses a recipe that says what its scheme decides.
+/// Refuses a recipe that contains keys that its scheme replaces.
 fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
     let said: Vec<_> = (REPLACED.into_iter())
         .filter(|key| table.contains_key(*key))
@@ -984,7 +987,7 @@ fn refuse_replaced(scheme: &toml::Value, table: &toml::Table) -> Result<()> {
 }
 
 impl Weights {
-    /// The name in a recipe.
+    /// Returns the name in a recipe.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frequency => "frequency",
@@ -999,7 +1002,7 @@ impl Weights {
 impl FromStr for Recipe {
     type Err = Error;
 
-    /// Reads a TOML document that names no files; [`Recipe::read`] is for those that do.
+    /// Reads a TOML document that names no files. For one that names files, use [`Recipe::read`].
     fn from_str(text: &str) -> Result<Self> {
         let recipe = Self::parse(text)?;
         if let Some((key, name)) = recipe.file_names().first() {

@@ -1,12 +1,12 @@
-//! The weights of features: how often they occur, and what a table says of them.
+//! Weights of features: their numbers of occurrences, and weights from a table.
 //!
-//! Weights are integers, in steps of 1/65,536, so that sums are exact and neither the order of
-//! features nor the platform matters. A table is read once, when its recipe is; a document then
-//! costs a sort of its features and a look-up for each distinct one.
+//! Weights are integers in steps of 1/65,536, so that sums are exact and depend neither on the order of
+//! features nor on the platform. A table is read once, with its recipe. A document then costs a sort of its
+//! features and one look-up for each distinct feature.
 //!
-//! A table of document frequencies holds its idf as decimal digits: the file decides, not the
-//! logarithm of the machine that reads it. It is ln((1 + documents) / (1 + documents with the
-//! term)) + 1, so that a term of every document still counts.
+//! A table of document frequencies stores idf as decimal digits, so that weights depend on the file and not
+//! on the logarithm function of the machine that reads it. The idf is ln((1 + documents) / (1 + documents
+//! with the term)) + 1, so that a term that occurs in every document still counts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,11 +18,10 @@ use crate::frequencies::Learned;
 use crate::recipe::{Recipe, Weights};
 use crate::sketch::shuffle;
 
-/// Steps of a weight of 1.
+/// Number of steps in a weight of 1.
 pub const WEIGHT_STEPS: i64 = 65_536;
 
-/// The weight of a feature that came with it in whole steps: at least one for whatever weighs
-/// something.
+/// Returns a given weight in whole steps. A weight other than 0 is at least one step, with its sign.
 pub(crate) fn in_steps(weight: f64) -> i64 {
     match (weight * WEIGHT_STEPS as f64).round() as i64 {
         0 if weight > 0.0 => 1,
@@ -31,17 +30,17 @@ pub(crate) fn in_steps(weight: f64) -> i64 {
     }
 }
 
-/// The largest weight of a table, and of a feature that comes with one: as often as the longest text
-/// can have it, it does not overflow.
+/// Largest weight in a table, and largest given weight. A sum of such weights does not overflow even in the
+/// longest text.
 pub const MOST_WEIGHT: f64 = 1_000_000.0;
 
-/// The first line of a table of document frequencies.
+/// First line of a table of document frequencies, without its version.
 const MAGIC: &str = "# lookalike idf ";
 
-/// The version of such tables that is written, and the only one that is read.
+/// Version of such tables that is written, and the only one that is read.
 const VERSION: &str = "1";
 
-/// What a table holds.
+/// The kind of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TableKind {
     /// Document frequencies, learned from a corpus.
@@ -50,16 +49,16 @@ pub(crate) enum TableKind {
     Plain,
 }
 
-/// What a table of document frequencies says of itself.
+/// The header of a table of document frequencies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The name of the recipe under which it was learned.
+    /// Name of the recipe under which the table was learned.
     pub recipe: String,
-    /// What makes its terms: [`Recipe::terms_id`].
+    /// Identity of the part of the recipe that makes terms: [`Recipe::terms_id`].
     pub recipe_id: String,
-    /// Documents of the corpus that have a term.
+    /// Number of documents of the corpus that have a term.
     pub documents: u64,
-    /// Terms in the table.
+    /// Number of terms in the table.
     pub rows: u64,
 }
 
@@ -67,12 +66,12 @@ pub struct Head {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) kind: TableKind,
-    /// Terms with their weights, and the number of the line.
+    /// Terms with their weights and line numbers.
     pub(crate) rows: Vec<(Box<str>, i64, usize)>,
 }
 
 impl Head {
-    /// The head of a table of so many terms, learned from so many documents under a recipe.
+    /// Creates the header of a table with `rows` terms, learned from `documents` documents under a recipe.
     pub fn new(recipe: &Recipe, documents: u64, rows: usize) -> Self {
         Self {
             recipe: recipe.name.clone(),
@@ -82,7 +81,7 @@ impl Head {
         }
     }
 
-    /// The lines in front of the rows.
+    /// Returns the lines before the rows.
     pub fn to_text(&self) -> String {
         format!(
             "{MAGIC}{VERSION}\n# recipe {}\n# terms {}\n# documents {}\n# rows {}\nterm\tdocuments\tidf\n",
@@ -93,7 +92,7 @@ impl Head {
         )
     }
 
-    /// Appends the lines of some terms of what was learned.
+    /// Appends the lines of a range of learned terms.
     pub fn rows(&self, learned: &Learned, range: Range<usize>, into: &mut String) {
         let (mut before, mut tail) = (0, String::new());
         learned.terms(range, |term, documents| {
@@ -108,15 +107,17 @@ impl Head {
     }
 }
 
-/// The inverse document frequency of a term.
+/// Returns the inverse document frequency of a term.
 fn idf(all: u64, with: u64) -> f64 {
     ((1 + all) as f64 / (1 + with) as f64).ln() + 1.0
 }
 
-/// Reads a table of document frequencies: its head, and a call for every term with its documents.
+/// Reads a table of document frequencies. It calls `visit` with every term and its number of documents, and
+/// returns the header.
 ///
 /// # Errors
-/// What is no such table, with the line; `name` is for messages.
+/// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe), with the line, if the text is not such a table. `name` is
+/// for messages.
 pub fn read_frequencies(
     name: &str,
     text: &str,
@@ -142,7 +143,7 @@ pub fn read_frequencies(
 }
 
 impl Table {
-    /// Reads a table; `name` is for messages.
+    /// Parses a table; `name` is for messages.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self> {
         let mut lines = Lines::new(name, text);
         let learned = text.starts_with(MAGIC);
@@ -173,7 +174,7 @@ impl Table {
         Ok(Self { kind, rows })
     }
 
-    /// The table, if all its weights are levels.
+    /// Returns the table, or an error if one of its weights is not a level.
     pub(crate) fn refuse_other_levels(self, name: &str) -> Result<Self> {
         let is_level = |weight: i64| {
             weight % WEIGHT_STEPS == 0 && (1..=LEVELS).contains(&(weight / WEIGHT_STEPS))
@@ -187,8 +188,8 @@ impl Table {
         }
     }
 
-    /// The table, if terms that are one to the recipe weigh the same; `features` are what the terms
-    /// stand for.
+    /// Returns the table, or an error if terms that are the same to the recipe have different weights.
+    /// `features` are the features of the terms.
     pub(crate) fn refuse_contradictions(
         self,
         name: &str,
@@ -212,7 +213,7 @@ impl Table {
         Ok(self)
     }
 
-    /// The weight of a term that is not in the table.
+    /// Returns the weight of a term that is not in the table.
     fn absent(&self) -> i64 {
         match self.kind {
             TableKind::Plain => WEIGHT_STEPS,
@@ -239,7 +240,7 @@ impl<'t> Lines<'t> {
             name,
             lines,
             number: 0,
-            // jieba parts the words of its `idf.txt` from their weights by a space.
+            // jieba separates the words of its `idf.txt` from their weights by a space.
             parted_by_spaces: !text.contains('\t'),
         }
     }
@@ -279,7 +280,7 @@ impl<'t> Lines<'t> {
         })
     }
 
-    /// Refuses a table that was cut short or lengthened.
+    /// Refuses a table that was truncated or extended.
     fn check_rows(&self, head: &Head, rows: usize) -> Result<()> {
         if head.rows == rows as u64 {
             return Ok(());
@@ -296,7 +297,7 @@ impl<'t> Lines<'t> {
             .ok_or_else(|| self.refusal(format!("here should be '{}'", what.trim_end())))
     }
 
-    /// A term, its documents, its idf.
+    /// Parses a term, its number of documents, and its idf.
     fn frequency(&self, line: &str, most: u64) -> Result<(String, u64, i64)> {
         let mut fields = line.split('\t');
         let (Some(term), Some(documents), Some(idf), None) =
@@ -321,7 +322,7 @@ impl<'t> Lines<'t> {
         Ok((plain, number, self.steps(idf)?))
     }
 
-    /// A term and its weight.
+    /// Parses a term and its weight.
     fn weight(&self, line: &str) -> Result<(String, i64)> {
         let parts = match self.parted_by_spaces {
             true => line.trim_end().rsplit_once(' '),
@@ -345,7 +346,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// A term on a line: tab, line feed, carriage return and backslash as `\t`, `\n`, `\r`, `\\`.
+/// Escapes a term for a line: tab, line feed, carriage return and backslash become `\t`, `\n`, `\r`, `\\`.
 fn escaped(term: &str) -> Cow<'_, str> {
     if !term.contains(['\\', '\t', '\n', '\r']) {
         return term.into();
@@ -356,7 +357,7 @@ fn escaped(term: &str) -> Cow<'_, str> {
     escaped.into()
 }
 
-/// The term of a line.
+/// Restores an escaped term.
 fn unescaped(line: &str) -> String {
     let mut term = String::with_capacity(line.len());
     let mut points = line.chars();
@@ -376,19 +377,19 @@ fn unescaped(line: &str) -> String {
     term
 }
 
-/// How many features ahead of the one that is weighed the table is asked for.
+/// Prefetch distance of the table, in features.
 const AHEAD: usize = 8;
 
 /// The number of levels.
 const LEVELS: i64 = 5;
 
-/// How the features of a text are weighted, where counting alone does not say it.
+/// Weighting of the features of a text, for recipes in which their counts alone are not the weights.
 #[derive(Debug)]
 pub(crate) struct Weighting {
     weights: Weights,
     table: Option<Lookup>,
     absent: i64,
-    /// Whether the table holds levels, and not what they are made of.
+    /// `true` if the table holds the levels themselves, and not the weights from which levels are computed.
     levels_given: bool,
     top: Option<usize>,
 }
@@ -398,15 +399,15 @@ pub(crate) struct Weighting {
 pub(crate) struct Weighed {
     /// Distinct features with their weights.
     pub(crate) features: Vec<(u64, i64)>,
-    /// Where a feature is in `features`, by a few bits of it: the number of the text, and the
-    /// index.
+    /// Hash table of the features by a few of their bits. An entry holds the number of its text, and an index
+    /// into `features`.
     places: Vec<(u32, u32)>,
     text: u32,
     sorted: Vec<i64>,
 }
 
 impl Weighed {
-    /// Counts features.
+    /// Counts the features of a text.
     fn count(&mut self, features: &[u64]) {
         self.features.clear();
         let size = (2 * features.len()).next_power_of_two().max(16);
@@ -438,8 +439,9 @@ impl Weighed {
 }
 
 impl Weighting {
-    /// The weighting of a recipe, if it has one; `feature` is what a term is to the recipe, given
-    /// whether the term was made by a recipe of the same terms.
+    /// Creates the weighting of a recipe, or returns `None` if counts are the weights. `feature` maps a term
+    /// to the recipe's feature; its second argument is `true` if the term was made by a recipe with the same
+    /// terms.
     pub(crate) fn new(
         recipe: &Recipe,
         mut feature: impl FnMut(&str, bool) -> Option<u64>,
@@ -466,8 +468,8 @@ impl Weighting {
         })
     }
 
-    /// Makes of the features of a text, each as often as it occurs, the distinct ones with their
-    /// weights, in the order in which they first occur or, with `top`, in none.
+    /// Converts the features of a text, with repetitions, to the distinct ones with their weights. They are
+    /// in the order of their first occurrence; with `top`, the order is unspecified.
     pub(crate) fn weigh(&self, features: &[u64], weighed: &mut Weighed) {
         weighed.count(features);
         let counted = &mut weighed.features;
@@ -492,7 +494,7 @@ impl Weighting {
         weight.saturating_mul(times)
     }
 
-    /// Levels and the heaviest, of features with their weights.
+    /// Reduces weighted features to the heaviest, and computes levels.
     fn finish(&self, weighed: &mut Weighed) {
         let Weighed {
             features, sorted, ..
@@ -511,14 +513,14 @@ impl Weighting {
                 *weight = level(sorted, *weight) * WEIGHT_STEPS;
             }
         } else {
-            // What weighs nothing does not vote, and so decides no tie.
+            // A feature of weight 0 does not vote, so it must not decide ties either.
             features.retain(|&(_, weight)| weight != 0);
         }
     }
 }
 
-/// Keeps the heaviest features. Of equal ones those stay that come first in an order of hashes that
-/// no single bit decides.
+/// Keeps the heaviest features. Among equal weights, the first ones stay in an order of hashes in which all
+/// bits take part.
 pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
     if features.len() > top {
         features.select_nth_unstable_by(top, |(a, heavy), (b, light)| {
@@ -528,24 +530,24 @@ pub(crate) fn keep_heaviest(features: &mut Vec<(u64, i64)>, top: usize) {
     }
 }
 
-/// Level 1 + the fifths of all weights that are lighter.
+/// Returns the level of a weight: 1 plus the number of whole fifths of all weights that are lighter.
 fn level(sorted: &[i64], weight: i64) -> i64 {
     let lighter = sorted.partition_point(|&other| other < weight);
     1 + LEVELS * lighter as i64 / sorted.len() as i64
 }
 
-/// Values by 64-bit hashes, in open addressing at most two thirds full.
+/// A hash table from 64-bit hashes to values, with open addressing, at most two thirds full.
 #[derive(Debug)]
 pub(crate) struct Lookup {
-    /// Keys, of which 0 is none, and values.
+    /// Keys and values; key 0 marks an empty slot.
     slots: Numbers<[u64; 2]>,
     shift: u32,
     zero: Option<i64>,
 }
 
 impl Lookup {
-    /// A key that is there twice has the same value both times, or one that no table has by itself
-    /// (a collision of hashes): the first stays.
+    /// Creates a table. A key that occurs twice has the same value both times, or is a collision of two
+    /// hashes; the first value is kept.
     pub(crate) fn new(entries: Vec<(u64, i64)>) -> Self {
         let size = (entries.len() * 3 / 2 + 2).next_power_of_two();
         let mut lookup = Self {
@@ -566,14 +568,14 @@ impl Lookup {
         lookup
     }
 
-    /// Brings the place of a key nearer, which will be looked up soon: a table of a million terms is
-    /// not in the cache.
+    /// Prefetches the slot of a key that will be looked up soon, because a table of a million terms does not
+    /// fit into the cache.
     #[inline]
     fn expect(&self, key: u64) {
         prefetch(&self.slots[self.home(key)]);
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<i64> {
         if key == 0 {
@@ -583,13 +585,13 @@ impl Lookup {
         (found != 0).then_some(value as i64)
     }
 
-    /// Where a key is unless others were in its way.
+    /// Returns the preferred position of a key.
     #[inline]
     fn home(&self, key: u64) -> usize {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// Where a key is, or would be.
+    /// Returns the position at which a key is, or would be inserted.
     #[inline]
     fn place(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;

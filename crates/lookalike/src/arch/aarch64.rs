@@ -11,7 +11,7 @@ pub(super) fn run_neon<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Neon(()))
 }
 
-/// The instructions of NEON. What they do to registers is safe, since they are always there.
+/// The instructions of NEON. Operations on registers are safe, because every 64-bit ARM CPU has NEON.
 #[derive(Clone, Copy)]
 pub(super) struct Neon(());
 
@@ -25,7 +25,7 @@ impl Arch for Neon {
         let [mut word, mut space, mut non_ascii] = [[none(); 4]; 3];
         for (quarter, copy) in copy.as_chunks_mut::<16>().0.iter_mut().enumerate() {
             let bytes = load(block, quarter);
-            // SAFETY: NEON is there; the copy takes 16 bytes, unaligned.
+            // SAFETY: NEON is always available; the copy takes 16 bytes, unaligned.
             unsafe {
                 let from = |first: u8, length: u8| {
                     vcltq_u8(vsubq_u8(bytes, vdupq_n_u8(first)), vdupq_n_u8(length))
@@ -53,7 +53,7 @@ impl Arch for Neon {
     fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
         bits(std::array::from_fn(|quarter| {
             let bytes = load(block, quarter);
-            // SAFETY: NEON is there.
+            // SAFETY: NEON is always available.
             unsafe {
                 let is = |byte: u8| vceqq_u8(bytes, vdupq_n_u8(byte));
                 vorrq_u8(is(wanted[0]), is(wanted[1]))
@@ -68,7 +68,7 @@ impl Arch for Neon {
 
     #[inline(always)]
     fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
-        // SAFETY: NEON is there; the four quarters of the line's 64 bytes are read.
+        // SAFETY: NEON is always available; the four quarters of the line's 64 bytes are read.
         unsafe {
             let [a, b, c, d]: [uint16x4_t; 4] = std::array::from_fn(|quarter| {
                 let words = vld1q_u32(line.0.as_ptr().add(LINE / 4 * quarter));
@@ -84,7 +84,7 @@ impl Arch for Neon {
 
     #[inline(always)]
     fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
-        // SAFETY: NEON is there; the four quarters of the 64 bytes are read.
+        // SAFETY: NEON is always available; the four quarters of the 64 bytes are read.
         unsafe {
             let [a, b, c, d]: [uint32x2_t; 4] = std::array::from_fn(|quarter| {
                 let numbers = vld1q_u64(numbers.as_ptr().add(2 * quarter));
@@ -105,7 +105,7 @@ impl Arch for Neon {
         let numbers = numbers.iter().enumerate();
         numbers.fold(0, |mask, (at, number)| {
             let differing = (number ^ query).to_ne_bytes();
-            // SAFETY: NEON is there; 16 bytes are read.
+            // SAFETY: NEON is always available; 16 bytes are read.
             let ones = unsafe { vaddvq_u8(vcntq_u8(vld1q_u8(differing.as_ptr()))) };
             mask | u32::from(u32::from(ones) <= limit) << at
         })
@@ -124,22 +124,22 @@ impl Arch for Neon {
 
 #[inline(always)]
 fn none() -> uint8x16_t {
-    // SAFETY: NEON is there.
+    // SAFETY: NEON is always available.
     unsafe { vdupq_n_u8(0) }
 }
 
 #[inline(always)]
 fn load(block: &[u8; BLOCK], quarter: usize) -> uint8x16_t {
     let bytes = &block.as_chunks::<16>().0[quarter];
-    // SAFETY: NEON is there; 16 bytes are read.
+    // SAFETY: NEON is always available; 16 bytes are read.
     unsafe { vld1q_u8(bytes.as_ptr()) }
 }
 
-/// Bit i says whether byte i of 64 is all ones; every byte is that or 0.
+/// Returns a mask in which bit i is set if byte i of 64 is all ones. Every byte must be all ones or 0.
 #[inline(always)]
 fn bits(bytes: [uint8x16_t; 4]) -> u64 {
     static PLACES: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
-    // SAFETY: NEON is there; 16 bytes are read.
+    // SAFETY: NEON is always available; 16 bytes are read.
     unsafe {
         let places = vld1q_u8(PLACES.as_ptr());
         let [a, b, c, d] = bytes.map(|bytes| vandq_u8(bytes, places));
@@ -148,10 +148,10 @@ fn bits(bytes: [uint8x16_t; 4]) -> u64 {
     }
 }
 
-/// Asks for the cache line of a value.
+/// Prefetches the cache line of a value.
 #[inline(always)]
 pub(super) fn prefetch<T>(value: &T) {
-    // SAFETY: a prefetch reads nothing that the program could see, and the address is that of a value.
+    // SAFETY: a prefetch has no visible effect, and the address is that of a value.
     unsafe {
         asm!(
             "prfm pldl1keep, [{at}]",

@@ -1,8 +1,7 @@
-//! Large memory: anonymous with large pages, or a file mapped for reading.
+//! Large memory: anonymous memory in large pages, or a file mapped for reading.
 //!
-//! Structures that are read at random want large pages: with small ones every access also misses the
-//! table that translates addresses. Anonymous memory is zero and takes room only where it was
-//! touched.
+//! Structures with random access need large pages, because with small pages every access also misses the TLB,
+//! which translates addresses. Anonymous memory is zero at first and takes RAM only where it was touched.
 
 use std::fs::File;
 use std::io;
@@ -14,25 +13,25 @@ use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
 use super::Line;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Bytes that are only read, aligned to at least 64.
+/// Read-only bytes, aligned to at least 64.
 #[derive(Debug)]
 pub(crate) struct Memory(Option<Mmap>);
 
-/// Bytes of one's own, zero at first, aligned to at least 64.
+/// Writable bytes, zero at first, aligned to at least 64.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryMut(Option<MmapMut>);
 
 impl Memory {
     /// Maps a whole file.
     ///
-    /// A file that somebody else cuts short while it is mapped ends the process when the missing
-    /// part is read: files handed in must be ones that are only ever replaced.
+    /// If another process truncates the file while it is mapped, reading the missing part ends this process.
+    /// Files given here must therefore be replaced as a whole and never changed in place.
     pub(crate) fn map(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Self(None));
         }
-        // SAFETY: the bytes are only read, and have no invalid values; that they do not change
-        // underneath is the caller's contract, stated above.
+        // SAFETY: the bytes are only read, and every value is valid; the caller guarantees, as stated above,
+        // that they do not change while they are mapped.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(Some(map)))
     }
@@ -47,19 +46,19 @@ impl Deref for Memory {
 }
 
 impl MemoryMut {
-    /// This many zero bytes.
+    /// Allocates `bytes` zero bytes.
     pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
         if bytes == 0 {
             return Ok(Self(None));
         }
         let map = MmapOptions::new().len(bytes).no_reserve_swap().map_anon()?;
-        // Without large pages everything still works.
+        // A failure is ignored, because large pages only make access faster.
         #[cfg(target_os = "linux")]
         let _ = map.advise(Advice::HugePage);
         Ok(Self(Some(map)))
     }
 
-    /// From now on only to be read.
+    /// Makes the memory read-only.
     pub(crate) fn freeze(self) -> io::Result<Memory> {
         Ok(Memory(self.0.map(MmapMut::make_read_only).transpose()?))
     }
@@ -79,7 +78,7 @@ impl DerefMut for MemoryMut {
     }
 }
 
-/// An array in large pages, whose parts cost nothing until they are touched.
+/// An array in large pages; a page takes RAM only once it is touched.
 #[derive(Debug)]
 pub(crate) struct Numbers<T> {
     memory: MemoryMut,
@@ -88,10 +87,10 @@ pub(crate) struct Numbers<T> {
 }
 
 impl<T: bytemuck::Pod> Numbers<T> {
-    /// So many zeros.
+    /// Allocates an array of `length` zeros.
     ///
     /// # Errors
-    /// If there is not so much memory.
+    /// [`ErrorKind::Limit`] if the memory cannot be allocated.
     pub(crate) fn zeroed(length: usize) -> Result<Self> {
         let bytes = length * size_of::<T>();
         let memory = MemoryMut::zeroed(bytes).map_err(|error| {
@@ -126,25 +125,25 @@ impl<T: bytemuck::Pod> DerefMut for Numbers<T> {
     }
 }
 
-/// Lines by number, in large chunks: adding some moves nothing. They are zero at first.
+/// A chunked vector of cache lines: growth never moves a line. Lines are zero at first.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// Where each chunk begins.
+    /// Start of each chunk.
     chunks: Vec<NonNull<Line>>,
-    /// What keeps them.
+    /// Owners of the chunks.
     memory: Vec<MemoryMut>,
-    /// A chunk has 2 to the power of this many lines.
+    /// Base-2 logarithm of the number of lines in a chunk.
     chunk_bits: u32,
 }
 
-// SAFETY: the pointers lead to memory of its own, to which it gives references only as a slice of
-// lines would.
+// SAFETY: the pointers lead to memory that `Lines` owns; it hands out references by the same rules as a slice
+// of lines would.
 unsafe impl Send for Lines {}
 // SAFETY: as above.
 unsafe impl Sync for Lines {}
 
 impl Lines {
-    /// None, with chunks of 2 to the power of `chunk_bits` lines.
+    /// Creates an empty vector with chunks of 2 to the power of `chunk_bits` lines.
     pub(crate) fn new(chunk_bits: u32) -> Self {
         Self {
             chunks: Vec::new(),
@@ -153,8 +152,8 @@ impl Lines {
         }
     }
 
-    /// Makes room for this many lines in all. A chunk takes address space at once, memory where it
-    /// is touched.
+    /// Makes room for `lines` lines in total. A chunk takes address space at once, but RAM only where it is
+    /// touched.
     pub(crate) fn reserve(&mut self, lines: u64) -> io::Result<()> {
         while (self.chunks.len() as u64) << self.chunk_bits < lines {
             let mut memory = MemoryMut::zeroed(size_of::<Line>() << self.chunk_bits)?;
@@ -165,16 +164,16 @@ impl Lines {
         Ok(())
     }
 
-    /// A line for which there is room.
+    /// Returns a line for which room was reserved.
     #[inline(always)]
     pub(crate) fn get(&self, at: u32) -> &Line {
         let chunk = self.chunks[(at >> self.chunk_bits) as usize];
-        // SAFETY: the number within the chunk is below its number of lines, all of which are
-        // initialised; `self` is borrowed, and so is the line.
+        // SAFETY: the index within the chunk is below the chunk's number of lines, all of which are
+        // initialised; the returned reference borrows `self`.
         unsafe { chunk.add(self.within(at)).as_ref() }
     }
 
-    /// A line for which there is room.
+    /// Returns a line for which room was reserved.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, at: u32) -> &mut Line {
         let chunk = self.chunks[(at >> self.chunk_bits) as usize];
@@ -182,7 +181,7 @@ impl Lines {
         unsafe { chunk.add(self.within(at)).as_mut() }
     }
 
-    /// Takes the memory of a line to which nothing was written yet, before it is needed.
+    /// Makes the system allocate the page of an unwritten line now, before the line is needed.
     pub(crate) fn touch(&mut self, at: u32) {
         self.get_mut(at).0[0] = std::hint::black_box(0);
     }

@@ -1,9 +1,9 @@
-//! Choosing the fastest instructions that this CPU has, at run time. The only unsafe code.
+//! Run-time choice of the fastest instructions that this CPU has. This is the only unsafe code.
 //!
-//! A kernel is written once, in plain Rust, generic over an [`Arch`] that offers the few operations
-//! which the compiler does not find by itself. [`Cpu::run`] compiles it once per instruction set and
-//! calls the best one. The plain version is the definition: every other is the same source code
-//! with other instructions, so results never depend on the CPU, and tests compare them anyway.
+//! A kernel is written once, in plain Rust, generic over an [`Arch`] that offers the few operations which the
+//! compiler does not find by itself. [`Cpu::run`] compiles the kernel once per instruction set and calls the
+//! best version. The plain version is the definition: every other version is the same source code with other
+//! instructions. Results therefore never depend on the CPU, and tests compare all versions.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;
@@ -17,15 +17,15 @@ use std::sync::OnceLock;
 pub(crate) use memory::{Lines, Memory, MemoryMut, Numbers};
 pub(crate) use plain::Plain;
 
-/// Bytes that [`Arch::ascii_block`] looks at.
+/// Bytes of a block, for example of [`Arch::ascii_block`].
 pub(crate) const BLOCK: usize = 64;
 
-/// What stands in a block of 64 bytes; bit i speaks of byte i.
+/// Classes of the bytes of a block of 64; bit i describes byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockMasks {
     /// ASCII letters and digits.
     pub(crate) word: u64,
-    /// The space, and ASCII control characters.
+    /// Spaces and ASCII control characters.
     pub(crate) space: u64,
     /// Bytes of 128 and above.
     pub(crate) non_ascii: u64,
@@ -33,46 +33,45 @@ pub(crate) struct BlockMasks {
 
 /// The operations that are written by hand for an instruction set.
 pub(crate) trait Arch: Copy {
-    /// Copies a block with `A`–`Z` in lower case if `FOLD`, and says what stands in it.
+    /// Copies a block, with `A`–`Z` in lower case if `FOLD`, and classifies its bytes.
     fn ascii_block<const FOLD: bool>(
         self,
         block: &[u8; BLOCK],
         copy: &mut [u8; BLOCK],
     ) -> BlockMasks;
 
-    /// Which bytes of a block are one of two; bit i speaks of byte i.
+    /// Returns the bytes of a block that equal one of `wanted`; bit i stands for byte i.
     fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64;
 
-    /// Writes `base + i` for every set bit i of `bits`, ascending, and returns how many there are.
-    /// What is written behind them does not matter.
+    /// Writes `base + i` for every set bit i of `bits`, ascending, and returns the number of set bits. The
+    /// contents of `positions` behind them are unspecified.
     fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize;
 
-    /// Which of the words of a line differ from `query` in at most `limit` bits; bit i speaks of
-    /// word i.
+    /// Returns the words of a line that differ from `query` in at most `limit` bits; bit i stands for word i.
     fn near(self, line: &Line, query: u32, limit: u32) -> u32;
 
-    /// Which of eight numbers differ from `query` in at most `limit` bits; bit i speaks of number i.
+    /// Returns the numbers that differ from `query` in at most `limit` bits; bit i stands for number i.
     fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32;
 
-    /// Which of four numbers differ from `query` in at most `limit` bits; bit i speaks of number i.
+    /// Returns the numbers that differ from `query` in at most `limit` bits; bit i stands for number i.
     fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32;
 
-    /// In how many bits blocks of eight numbers differ from others, as many as both have.
+    /// Returns the number of differing bits between two lists of blocks, up to the end of the shorter one.
     fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64;
 
-    /// The bits of `word` where `mask` has ones, side by side at the lower end.
+    /// Packs the bits of `word` at the positions where `mask` has ones into the lowest bits.
     fn gather(self, word: u64, mask: u64) -> u64;
 }
 
-/// One cache line of words.
+/// One cache line of 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [u32; LINE]);
 
-/// Words of a [`Line`].
+/// Number of words in a [`Line`].
 pub(crate) const LINE: usize = 16;
 
-/// Asks the CPU to bring the cache line of a value nearer, without waiting for it.
+/// Asks the CPU to load the cache line of a value, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -108,14 +107,14 @@ enum Level {
 }
 
 impl Cpu {
-    /// The best that this CPU has.
+    /// Returns the best instruction set that this CPU has.
     pub fn best() -> Self {
         static BEST: OnceLock<Cpu> = OnceLock::new();
         *BEST.get_or_init(|| *Self::all().last().expect("the plain one is always there"))
     }
 
-    /// All that this CPU has, the plain one first and the best one last. Results are the same with
-    /// every one of them; benchmarks and tests choose.
+    /// Returns every instruction set that this CPU has, the plain one first and the best one last. All give
+    /// the same results; benchmarks and tests choose between them.
     pub fn all() -> Vec<Self> {
         #[allow(unused_mut)]
         let mut all = vec![Self(Level::Plain)];
@@ -133,7 +132,7 @@ impl Cpu {
         all
     }
 
-    /// A name for reports: `plain`, `avx2`, `avx512` or `neon`.
+    /// Returns the name for reports: `plain`, `avx2`, `avx512` or `neon`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Plain => "plain",
@@ -146,12 +145,12 @@ impl Cpu {
         }
     }
 
-    /// Runs a kernel.
+    /// Runs a kernel with this instruction set.
     #[inline]
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Level::Plain => kernel.run(Plain),
-            // SAFETY: the levels are only made by `all`, which asks the CPU first.
+            // SAFETY: `all` is the only constructor of levels, and it asks the CPU first.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => unsafe { x86_64::run_avx2(kernel) },
             // SAFETY: as above.

@@ -1,8 +1,8 @@
-//! The definition, for every CPU.
+//! The reference version of all operations, for every CPU.
 
 use super::{Arch, BLOCK, BlockMasks, Line};
 
-/// Plain Rust.
+/// Plain Rust without special instructions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain;
 

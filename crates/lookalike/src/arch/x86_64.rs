@@ -1,11 +1,11 @@
-//! AVX2 and AVX-512.
+//! AVX2 and AVX-512 for x86-64.
 
 use std::arch::is_x86_feature_detected;
 use std::arch::x86_64::*;
 
 use super::{Arch, BLOCK, BlockMasks, Kernel, LINE, Line, Plain};
 
-/// Whether the CPU and the operating system have all that [`run_avx2`] uses.
+/// Returns `true` if the CPU and the operating system support everything that [`run_avx2`] uses.
 pub(super) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
@@ -14,7 +14,8 @@ pub(super) fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Whether the CPU and the operating system have what [`run_avx512`] uses beyond AVX2.
+/// Returns `true` if the CPU and the operating system support everything that [`run_avx512`] uses beyond
+/// AVX2.
 pub(super) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
@@ -43,11 +44,11 @@ pub(super) unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
     kernel.run(Avx512(()))
 }
 
-/// Proof that [`has_avx2`] was true: only [`run_avx2`] makes it.
+/// Proof that [`has_avx2`] was true, because only [`run_avx2`] makes it.
 #[derive(Clone, Copy)]
 pub(super) struct Avx2(());
 
-/// Proof that [`has_avx512`] was true: only [`run_avx512`] makes it.
+/// Proof that [`has_avx512`] was true, because only [`run_avx512`] makes it.
 #[derive(Clone, Copy)]
 pub(super) struct Avx512(());
 
@@ -64,8 +65,8 @@ impl Arch for Avx2 {
             non_ascii: 0,
         };
         for half in 0..2 {
-            // SAFETY: `self` proves that AVX2 is there; 32 · half + 32 ≤ 64 bytes are read and
-            // written, unaligned.
+            // SAFETY: `self` proves that the CPU has AVX2; 32 · half + 32 ≤ 64 bytes are read and written,
+            // unaligned.
             unsafe {
                 let bytes = _mm256_loadu_si256(block.as_ptr().add(32 * half).cast());
                 let from = |first: u8, length: u8| {
@@ -95,7 +96,7 @@ impl Arch for Avx2 {
     fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
         let mut found = 0;
         for half in 0..2 {
-            // SAFETY: `self` proves that AVX2 is there; 32 · half + 32 ≤ 64 bytes are read, unaligned.
+            // SAFETY: `self` proves that the CPU has AVX2; 32 · half + 32 ≤ 64 bytes are read, unaligned.
             unsafe {
                 let bytes = _mm256_loadu_si256(block.as_ptr().add(32 * half).cast());
                 let is = |byte: u8| _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(byte as i8));
@@ -109,7 +110,7 @@ impl Arch for Avx2 {
     #[inline(always)]
     fn positions(self, mut bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
         let count = bits.count_ones() as usize;
-        // Eight at a time without asking whether there are so many: the count is hard to predict.
+        // Eight at a time without testing the count for each, because the count is hard to predict.
         for group in positions.chunks_exact_mut(8) {
             for position in group {
                 *position = base.wrapping_add(bits.trailing_zeros());
@@ -126,7 +127,7 @@ impl Arch for Avx2 {
     fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
         let mut mask = 0;
         for half in 0..2 {
-            // SAFETY: `self` proves that AVX2 is there; half of the line's 64 bytes are read, aligned.
+            // SAFETY: `self` proves that the CPU has AVX2; half of the line's 64 bytes are read, aligned.
             unsafe {
                 let words = _mm256_load_si256(line.0.as_ptr().add(LINE / 2 * half).cast());
                 let differing = _mm256_xor_si256(words, _mm256_set1_epi32(query as i32));
@@ -149,7 +150,7 @@ impl Arch for Avx2 {
     fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
         let mut mask = 0;
         for half in 0..2 {
-            // SAFETY: `self` proves that AVX2 is there; half of the 64 bytes are read, unaligned.
+            // SAFETY: `self` proves that the CPU has AVX2; half of the 64 bytes are read, unaligned.
             unsafe {
                 let numbers = _mm256_loadu_si256(numbers.as_ptr().add(4 * half).cast());
                 let ones = ones_64(_mm256_xor_si256(numbers, _mm256_set1_epi64x(query as i64)));
@@ -165,8 +166,8 @@ impl Arch for Avx2 {
     fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32 {
         let mut mask = 0;
         for half in 0..2 {
-            // SAFETY: `self` proves that AVX2 is there; half of the 64 bytes are read, unaligned,
-            // and the 16 of the query.
+            // SAFETY: `self` proves that the CPU has AVX2; half of the 64 bytes and the 16 bytes of the query
+            // are read, unaligned.
             unsafe {
                 let numbers = _mm256_loadu_si256(numbers.as_ptr().add(2 * half).cast());
                 let query = _mm_loadu_si128(std::ptr::from_ref(&query).cast());
@@ -188,21 +189,21 @@ impl Arch for Avx2 {
 
     #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
-        // SAFETY: `self` proves that BMI2 is there.
+        // SAFETY: `self` proves that the CPU has BMI2.
         unsafe { _pext_u64(word, mask) }
     }
 }
 
-/// The order of 32-bit words that exchanges the halves of 128 bits.
+/// Shuffle order of 32-bit words that swaps the two halves of 128 bits.
 const SWAPPED: i32 = 0b01_00_11_10;
 
-/// The number of ones in each 64 bits.
+/// Returns the number of ones in each 64 bits.
 ///
 /// # Safety
 /// [`has_avx2`] must be true.
 #[inline(always)]
 unsafe fn ones_64(bits: __m256i) -> __m256i {
-    // SAFETY: AVX2 is there, by contract; the table's 32 bytes are read, aligned.
+    // SAFETY: the caller guarantees AVX2; the table's 32 bytes are read, aligned.
     unsafe {
         let nibbles = _mm256_set1_epi8(0x0f);
         let table = _mm256_load_si256(NIBBLE_ONES.0.as_ptr().cast());
@@ -216,7 +217,7 @@ unsafe fn ones_64(bits: __m256i) -> __m256i {
 #[repr(align(64))]
 struct Nibbles([u8; 32]);
 
-/// The number of ones in the numbers below 16, twice.
+/// Number of ones in each number below 16, in two copies, one per 128-bit lane.
 static NIBBLE_ONES: Nibbles = Nibbles({
     let mut ones = [0; 32];
     let mut at = 0;
@@ -227,11 +228,10 @@ static NIBBLE_ONES: Nibbles = Nibbles({
     ones
 });
 
-/// Asks for the cache line of a value.
+/// Prefetches the cache line of a value.
 #[inline(always)]
 pub(super) fn prefetch<T>(value: &T) {
-    // SAFETY: every x86-64 CPU has SSE; a prefetch reads nothing that the program could see, and
-    // the address is that of a value.
+    // SAFETY: every x86-64 CPU has SSE; a prefetch has no visible effect, and the address is that of a value.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) }
 }
 
@@ -242,7 +242,7 @@ impl Arch for Avx512 {
         block: &[u8; BLOCK],
         copy: &mut [u8; BLOCK],
     ) -> BlockMasks {
-        // SAFETY: `self` proves that AVX-512 BW is there; 64 bytes are read and written, unaligned.
+        // SAFETY: `self` proves that the CPU has AVX-512 BW; 64 bytes are read and written, unaligned.
         unsafe {
             let bytes = _mm512_loadu_si512(block.as_ptr().cast());
             let from = |first: u8, length: u8| {
@@ -266,7 +266,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn either(self, block: &[u8; BLOCK], wanted: [u8; 2]) -> u64 {
-        // SAFETY: `self` proves that AVX-512 BW is there; 64 bytes are read, unaligned.
+        // SAFETY: `self` proves that the CPU has AVX-512 BW; 64 bytes are read, unaligned.
         unsafe {
             let bytes = _mm512_loadu_si512(block.as_ptr().cast());
             let is = |byte: u8| _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(byte as i8));
@@ -277,7 +277,7 @@ impl Arch for Avx512 {
     #[inline(always)]
     fn positions(self, bits: u64, base: u32, positions: &mut [u32; BLOCK]) -> usize {
         let count = bits.count_ones() as usize;
-        // SAFETY: `self` proves that AVX-512 VBMI2 is there; each store writes 16 of the 64 slots.
+        // SAFETY: `self` proves that the CPU has AVX-512 VBMI2; each store writes 16 of the 64 slots.
         unsafe {
             let all = _mm512_loadu_si512(ASCENDING.0.as_ptr().cast());
             let packed = _mm512_maskz_compress_epi8(bits, all);
@@ -298,8 +298,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn near(self, line: &Line, query: u32, limit: u32) -> u32 {
-        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; the line's 64 bytes are read,
-        // aligned.
+        // SAFETY: `self` proves that the CPU has AVX-512 VPOPCNTDQ; the line's 64 bytes are read, aligned.
         unsafe {
             let words = _mm512_load_si512(line.0.as_ptr().cast());
             let differing = _mm512_xor_si512(words, _mm512_set1_epi32(query as i32));
@@ -310,7 +309,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn near_64(self, numbers: &[u64; 8], query: u64, limit: u32) -> u32 {
-        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; 64 bytes are read, unaligned.
+        // SAFETY: `self` proves that the CPU has AVX-512 VPOPCNTDQ; 64 bytes are read, unaligned.
         unsafe {
             let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
             let differing = _mm512_xor_si512(numbers, _mm512_set1_epi64(query as i64));
@@ -321,8 +320,8 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn near_128(self, numbers: &[u128; 4], query: u128, limit: u32) -> u32 {
-        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ and BMI2 are there; 64 bytes are read,
-        // unaligned, and the 16 of the query.
+        // SAFETY: `self` proves that the CPU has AVX-512 VPOPCNTDQ and BMI2; 64 bytes and the 16 bytes of the
+        // query are read, unaligned.
         unsafe {
             let numbers = _mm512_loadu_si512(numbers.as_ptr().cast());
             let query = _mm512_broadcast_i32x4(_mm_loadu_si128(std::ptr::from_ref(&query).cast()));
@@ -335,7 +334,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn differing(self, a: &[[u64; 8]], b: &[[u64; 8]]) -> u64 {
-        // SAFETY: `self` proves that AVX-512 VPOPCNTDQ is there; 64 bytes of each block are read,
+        // SAFETY: `self` proves that the CPU has AVX-512 VPOPCNTDQ; 64 bytes of each block are read,
         // unaligned.
         unsafe {
             let mut counts = _mm512_setzero_si512();
@@ -351,7 +350,7 @@ impl Arch for Avx512 {
 
     #[inline(always)]
     fn gather(self, word: u64, mask: u64) -> u64 {
-        // SAFETY: `self` proves that BMI2 is there.
+        // SAFETY: `self` proves that the CPU has BMI2.
         unsafe { _pext_u64(word, mask) }
     }
 }

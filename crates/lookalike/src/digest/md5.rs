@@ -5,7 +5,7 @@ use super::{BLOCK_WORDS, Digest, State};
 /// MD5.
 pub(crate) struct Md5;
 
-/// The whole part of 2^32 |sin(i + 1)|.
+/// The integer part of 2^32 |sin(i + 1)|.
 #[rustfmt::skip]
 const SINES: [u32; 64] = [
     0xd76aa478, 0xe8c7b756, 0x242070db, 0xc1bdceee, 0xf57c0faf, 0x4787c62a, 0xa8304613, 0xfd469501,
@@ -18,7 +18,7 @@ const SINES: [u32; 64] = [
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391,
 ];
 
-/// By how much each of four steps in turn rotates, in every round.
+/// Rotations of the steps, which repeat after four steps in every round.
 const ROTATIONS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
@@ -42,8 +42,8 @@ impl Digest for Md5 {
     #[inline(always)]
     fn block(state: State, words: [u32; BLOCK_WORDS]) -> State {
         let [mut a, mut b, mut c, mut d, _] = state;
-        // Every step is written out: a loop over lanes becomes vectors only if there is no other
-        // loop in it.
+        // Every step is written out, because compilers vectorise a loop over lanes only if it contains no
+        // other loop.
         macro_rules! steps {
             ($mixed:expr, $factor:literal * at + $summand:literal; $($at:literal)*) => { $(
                 let word = words[($factor * $at + $summand) % BLOCK_WORDS];
@@ -71,7 +71,7 @@ impl Digest for Md5 {
     }
 }
 
-/// Bits of `one` where `by` is 1, of `other` where it is 0.
+/// Returns the bits of `one` where `by` is 1, and those of `other` where it is 0.
 #[inline(always)]
 fn choose(by: u32, one: u32, other: u32) -> u32 {
     by & one | !by & other

@@ -1,13 +1,13 @@
 //! MD5 and SHA-1, for fingerprints that are defined by them.
 //!
-//! Neither withstands an attacker; they are here because other tools' fingerprints are made of them
-//! (RFC 1321 and RFC 3174). What a text is cut into is short, and a
-//! message of up to [`ONE_BLOCK`] bytes is one block of MD5 or SHA-1, so [`digests`] takes [`LANES`]
-//! messages side by side, one in each lane of a vector. Longer ones go a block after the other: of SHA-1 in
-//! the `sha1` crate, which has the instructions that processors have for it.
+//! Neither resists an attacker. They are here because other tools' fingerprints use them (RFC 1321 and RFC
+//! 3174). Most features of a text are short, and a message of up to [`ONE_BLOCK`] bytes is one block of MD5
+//! or SHA-1. [`digests`] therefore processes [`LANES`] messages side by side, one in each lane of a vector.
+//! Longer messages are processed block by block. For SHA-1 this is done by the crate `sha1`, because it uses
+//! the CPU's own instructions.
 //!
-//! Cost: the 64 steps of MD5 or the 80 of SHA-1 for every sixteen messages, however few of them there
-//! are, and copying each into its lane.
+//! Cost: the 64 steps of MD5 or the 80 of SHA-1 for every sixteen messages, even if there are fewer, and a
+//! copy of each message into its lane.
 
 mod md5;
 mod seen;
@@ -22,24 +22,24 @@ pub(crate) use sha1::Sha1;
 
 use crate::arch::{Arch, Cpu, Kernel};
 
-/// The state of a digest: its words in order. MD5 has four and leaves the last at zero.
+/// State of a digest: its words in order. MD5 has four words and leaves the last one at 0.
 pub(crate) type State = [u32; 5];
 
-/// A hash that takes blocks of sixteen words and a padding of a one bit, zeros and the length.
+/// A hash that processes blocks of sixteen words, with a padding of a one bit, zeros and the length.
 pub(crate) trait Digest {
-    /// The state before the first block.
+    /// State before the first block.
     const START: State;
 
-    /// A word of a message from its bytes.
+    /// Converts four bytes of a message to a word.
     fn word(bytes: [u8; 4]) -> u32;
 
-    /// The last two words of the last block, from the length of the message in bits.
+    /// Returns the last two words of the last block, for the length of the message in bits.
     fn length(bits: u64) -> [u32; 2];
 
-    /// The state after a block.
+    /// Returns the state after a block.
     fn block(state: State, words: [u32; BLOCK_WORDS]) -> State;
 
-    /// The digest of a message of any length.
+    /// Returns the digest of a message of any length.
     fn digest(message: &[u8]) -> State
     where
         Self: Sized,
@@ -51,19 +51,20 @@ pub(crate) trait Digest {
 const BLOCK_WORDS: usize = 16;
 const BLOCK_BYTES: usize = 4 * BLOCK_WORDS;
 
-/// The most bytes of a message that fit into one block with their padding.
+/// Largest number of bytes of a message that fits into one block with its padding.
 pub(crate) const ONE_BLOCK: usize = BLOCK_BYTES - 9;
 
-/// Messages side by side: several vectors of lanes, so that one works while another waits.
+/// Number of messages side by side. It is several vectors, so that the CPU can work on one while another
+/// waits.
 pub(crate) const LANES: usize = 64;
 
-/// Lanes that are computed together: the widest vector. Few messages cost no more than they need.
+/// Number of lanes that are computed together: those of the widest vector. Few messages thus cost little.
 const VECTOR: usize = 16;
 
-/// Words of many messages or states, one message in a lane.
+/// Words of many messages or states, with one message per lane.
 pub(crate) type Columns<const WORDS: usize> = [[u32; LANES]; WORDS];
 
-/// The digest of a message of any length, a block after the other.
+/// Returns the digest of a message of any length, block by block.
 fn by_blocks<D: Digest>(message: &[u8]) -> State {
     let (blocks, rest) = message.as_chunks::<BLOCK_BYTES>();
     let state = blocks
@@ -91,8 +92,8 @@ fn words<D: Digest>(block: &[u8; BLOCK_BYTES]) -> [u32; BLOCK_WORDS] {
     std::array::from_fn(|at| D::word(words[at]))
 }
 
-/// Calls back with the number and the digest of the message in every chosen one of `ranges` of
-/// `bytes`, those of more than [`ONE_BLOCK`] bytes first.
+/// Calls `emit` with the index and the digest of the message in each of the `chosen` ranges of `bytes`.
+/// Messages of more than [`ONE_BLOCK`] bytes may come before earlier ones.
 pub(crate) fn digests<D: Digest>(
     cpu: Cpu,
     bytes: &[u8],
@@ -116,7 +117,7 @@ pub(crate) fn digests<D: Digest>(
     side_by_side::<D>(cpu, bytes, ranges, &short, &mut emit);
 }
 
-/// The same for at most [`LANES`] chosen messages of one block.
+/// Does the same for at most [`LANES`] chosen messages of one block.
 fn side_by_side<D: Digest>(
     cpu: Cpu,
     bytes: &[u8],
@@ -164,11 +165,11 @@ impl<D: Digest> Kernel for OneBlock<'_, D> {
     }
 }
 
-/// The states after one block in the first `count` lanes, of at most [`LANES`]; `word` gives a word of
-/// the block of a lane. Words that are the same in every lane cost nothing if the compiler knows them.
+/// Returns the states after one block in the first `count` lanes, of at most [`LANES`]. `word` returns a word
+/// of the block of a lane. Words that are the same in every lane cost nothing if they are constants.
 ///
-/// The loop over lanes holds a whole block in one straight line, which is what compilers turn into
-/// vectors.
+/// The body of the loop over lanes is one whole block without inner loops, because compilers turn such loops
+/// into vector instructions.
 #[inline(always)]
 pub(crate) fn one_block<D: Digest>(count: usize, word: impl Fn(usize, usize) -> u32) -> Columns<5> {
     let mut states = [[0; LANES]; 5];
@@ -206,7 +207,7 @@ mod tests {
         state.iter().flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Messages of every length from 0 to 200, with those that are too long for a lane among them.
+    /// Returns messages of every length from 0 to 200, some of them too long for a lane.
     fn messages() -> (Vec<u8>, Vec<Range<usize>>) {
         let (mut bytes, mut ranges) = (Vec::new(), Vec::new());
         for number in 0..=400 {

@@ -1,25 +1,26 @@
-//! Hashes of short messages that came before: most words of a text, and most windows of four letters,
-//! occur again and again, and looking one up costs less than hashing it.
+//! A cache of the hashes of short messages. Most words of a text, and most windows of four letters, are
+//! repeated, and looking one up costs less than hashing it.
 //!
-//! A message has one place. What comes later to a place takes it, so memory is bounded and no result
-//! depends on what came before: the message itself is compared.
+//! The cache is direct-mapped: a message has one slot, and a later message in the same slot replaces it.
+//! Memory is therefore bounded. The messages themselves are compared, so results never depend on earlier
+//! messages.
 //!
 //! Cost: [`PLACES`] times 32 bytes, from the first message on.
 
 use std::ops::Range;
 
-/// How many messages are remembered: as many as fit into a second-level cache.
+/// Number of slots, chosen to fit into a second-level cache.
 const PLACES: usize = 1 << 15;
 
-/// Bytes of the longest message that is remembered.
+/// Length in bytes of the longest message that is cached.
 const LONGEST: usize = 15;
 
-/// A message of at most [`LONGEST`] bytes: its bytes, zeros, and its length in the uppermost byte.
+/// A message of at most [`LONGEST`] bytes, padded with zeros, with its length in the highest byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Short(u128);
 
 impl Short {
-    /// The message in a range of `bytes`, unless it is empty or too long.
+    /// Returns the message in a range of `bytes`, or `None` if it is empty or too long.
     #[inline(always)]
     pub(crate) fn new(bytes: &[u8], range: &Range<usize>) -> Option<Self> {
         let length = range.len();
@@ -38,7 +39,7 @@ impl Short {
         Some(Self(message | (length as u128) << 120))
     }
 
-    /// A message of four bytes.
+    /// Creates a message of four bytes.
     #[inline(always)]
     pub(crate) fn of_word(word: u32) -> Self {
         Self(u128::from(word) | 4 << 120)
@@ -52,42 +53,42 @@ impl Short {
     }
 }
 
-/// A place that nothing has taken. No message is like it, because no length is 0.
+/// An empty slot. It differs from every message, because no message has length 0.
 const EMPTY: (Short, u128) = (Short(0), 0);
 
-/// Messages with their hashes, all by one function.
+/// Messages with their hashes, all by the same function.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     places: Vec<(Short, u128)>,
 }
 
 impl Seen {
-    /// Makes room, if there is none yet. Nothing is remembered without.
+    /// Allocates the slots if necessary. Without slots nothing is cached.
     pub(crate) fn prepare(&mut self) {
         self.places.resize(PLACES, EMPTY);
     }
 
-    /// Forgets everything.
+    /// Removes all messages.
     pub(crate) fn clear(&mut self) {
         self.places.clear();
     }
 
-    /// The hash of a message, if it is remembered.
+    /// Returns the hash of a message if it is cached.
     #[inline(always)]
     pub(crate) fn get(&self, message: Short) -> Option<u128> {
         let (hash, is_known) = self.look_up(message);
         is_known.then_some(hash)
     }
 
-    /// The hash in the place of a message, and whether it is that of the message: without a branch, so
-    /// that many places can be on their way from memory at once.
+    /// Returns the hash in the slot of a message, and whether it belongs to the message. There is no branch,
+    /// so that many slots can be loaded from memory at the same time.
     #[inline(always)]
     pub(crate) fn look_up(&self, message: Short) -> (u128, bool) {
         let &(known, hash) = self.places.get(message.place()).unwrap_or(&EMPTY);
         (hash, known == message && message != Short::default())
     }
 
-    /// Remembers the hash of a message.
+    /// Caches the hash of a message.
     #[inline(always)]
     pub(crate) fn put(&mut self, message: Short, hash: u128) {
         if let Some(place) = self.places.get_mut(message.place()) {

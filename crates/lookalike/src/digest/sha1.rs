@@ -7,7 +7,7 @@ use super::{BLOCK_WORDS, Digest, State};
 /// SHA-1.
 pub(crate) struct Sha1;
 
-/// The constants of the four rounds: the square roots of 2, 3, 5 and 10 in steps of 2^-30.
+/// The constants of the four rounds: the square roots of 2, 3, 5 and 10 in units of 2^-30.
 const ROOTS: [u32; 4] = [0x5a82_7999, 0x6ed9_eba1, 0x8f1b_bcdc, 0xca62_c1d6];
 
 impl Digest for Sha1 {
@@ -38,8 +38,8 @@ impl Digest for Sha1 {
     #[inline(always)]
     fn block(state: State, mut words: [u32; BLOCK_WORDS]) -> State {
         let [mut a, mut b, mut c, mut d, mut e] = state;
-        // Every step is written out: a loop over lanes becomes vectors only if there is no other
-        // loop in it.
+        // Every step is written out, because compilers vectorise a loop over lanes only if it contains no
+        // other loop.
         macro_rules! steps {
             ($mixed:expr; $($at:literal)*) => { $(
                 let word = scheduled::<$at>(&mut words);
@@ -69,7 +69,8 @@ impl Digest for Sha1 {
     }
 }
 
-/// The word of step `AT`; from the seventeenth on made from four earlier ones, in place.
+/// Returns the word of step `AT`. From the seventeenth step on it is computed from four earlier words, in
+/// place.
 #[inline(always)]
 fn scheduled<const AT: usize>(words: &mut [u32; BLOCK_WORDS]) -> u32 {
     let slot = AT % BLOCK_WORDS;

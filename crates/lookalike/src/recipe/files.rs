@@ -1,4 +1,4 @@
-//! The files that a recipe names: read, digested, checked line by line.
+//! The files that a recipe names: reading, digests, and checks line by line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::sketch::compat::{File, Sources, Tables};
 use crate::text::features_of_terms;
 use crate::weight::{Table, TableKind};
 
-/// The domain of digests.
+/// Hash domain of the digests.
 const DIGEST_DOMAIN: u64 = 3;
 
-/// The names of the files of a recipe with the digests of their content; after
-/// [`Recipe::read`] with the content itself, shared between clones.
+/// The names of a recipe's files with the digests of their contents. After [`Recipe::read`] it also holds the
+/// contents themselves, shared between clones.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Files {
@@ -29,13 +29,13 @@ pub struct Files {
     loaded: Option<Arc<Loaded>>,
 }
 
-/// What the files of a recipe say.
+/// The parsed contents of a recipe's files.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub(crate) words: Vec<UserWord>,
     pub(crate) stopwords: Vec<String>,
     pub(crate) table: Option<Table>,
-    /// Those of the scheme `yanyiwu`.
+    /// Tables of the scheme `yanyiwu`.
     pub(crate) tables: Option<Arc<Tables>>,
 }
 
@@ -43,15 +43,15 @@ pub(crate) struct Loaded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UserWord {
     pub(crate) word: String,
-    /// How often it counts; as often as it takes to be kept whole, if none is given.
+    /// Frequency of the word. If it is `None`, the word gets the frequency that it needs to stay whole.
     pub(crate) frequency: Option<usize>,
     pub(crate) part: Option<String>,
 }
 
-/// A word of a user dictionary counts at most so often.
+/// Largest frequency of a word in a user dictionary.
 const MOST_FREQUENT: usize = 1_000_000_000;
 
-/// Two recipes name the same files if digests and names are the same.
+/// Two values are equal if they have the same names with the same digests.
 impl PartialEq for Files {
     fn eq(&self, other: &Self) -> bool {
         self.digests == other.digests
@@ -67,12 +67,12 @@ impl fmt::Debug for Files {
 }
 
 impl Files {
-    /// Whether the recipe names none.
+    /// Returns `true` if the recipe names no files.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
 
-    /// Name and content of every file that has been read, ordered by name.
+    /// Returns the name and content of every file that has been read, ordered by name.
     pub fn contents(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.contents
             .iter()
@@ -81,7 +81,7 @@ impl Files {
 }
 
 impl Recipe {
-    /// The names of its files, each with the key that names it.
+    /// Returns the names of the recipe's files, each with the key that contains it.
     pub fn file_names(&self) -> Vec<(&'static str, &str)> {
         let user = self.segment.as_ref().and_then(|it| it.user.as_deref());
         let stopwords = self.filter.files().map(|name| ("filter.stopwords", name));
@@ -93,7 +93,7 @@ impl Recipe {
             .collect()
     }
 
-    /// What its files say.
+    /// Returns the parsed contents of the recipe's files.
     pub(crate) fn loaded(&self) -> Arc<Loaded> {
         if self.file_names().is_empty() {
             return Arc::default();
@@ -102,14 +102,14 @@ impl Recipe {
         loaded.expect("a recipe that names files is made by Recipe::read, which reads them")
     }
 
-    /// Whether its weights come from a table of document frequencies.
+    /// Returns `true` if the weights come from a table of document frequencies.
     pub(crate) fn has_frequencies(&self) -> bool {
         let loaded = self.loaded();
         let table = loaded.table.as_ref();
         table.is_some_and(|table| table.kind != TableKind::Plain)
     }
 
-    /// The recipe, unless it has digests of files that it does not name.
+    /// Returns the recipe, or an error if it has the digest of a file that it does not name.
     pub(super) fn without_stray_files(self) -> Result<Self> {
         let named = self.file_names();
         let is_named = |name: &String| named.iter().any(|(_, named)| named == name);
@@ -163,7 +163,7 @@ impl Recipe {
                 "segment.user" => loaded.words = user_words(name, text)?,
                 "filter.stopwords" => loaded.stopwords.extend(stopwords(text)),
                 "simhash.table" => loaded.table = Some(self.table(name, text)?),
-                // The tables of a scheme are read together.
+                // The tables of a scheme are parsed together, below.
                 _ => {}
             }
         }
@@ -243,7 +243,7 @@ impl Recipe {
             !filter.stopwords.is_empty(),
             !filter.parts.is_empty(),
         ];
-        // Every choice of filters that may have been added, by the bits of a number.
+        // Bit i of `removed` is set to remove filter i; every combination is tried.
         let without = |removed: usize| {
             let is_removed = |at: usize| removed >> at & 1 == 1;
             let mut wider = self.clone();
@@ -269,8 +269,8 @@ impl Recipe {
         table.refuse_contradictions(name, &features)
     }
 
-    /// The same recipe, where its files have other names: what `name` makes of the key that names
-    /// one, and the name.
+    /// Returns the same recipe with other names for its files. `name` maps the key that contains a name, and
+    /// the name, to the new name.
     #[must_use]
     pub fn with_file_names(mut self, name: impl Fn(&str, &str) -> String) -> Self {
         let files = self.file_names().into_iter();
@@ -293,7 +293,7 @@ impl Recipe {
         self
     }
 
-    /// Forgets the files that nothing in the recipe names any more, and reads the others anew.
+    /// Removes the files that the recipe no longer names, and parses the others again.
     pub(crate) fn without_forgotten_files(mut self) -> Result<Self> {
         let named = self.file_names();
         let named: BTreeSet<String> = named.iter().map(|(_, name)| (*name).to_owned()).collect();
@@ -306,7 +306,7 @@ impl Recipe {
         Ok(self)
     }
 
-    /// Puts digests where the names of files are, for the identity.
+    /// Replaces the names of files by their digests, for the identity.
     pub(super) fn name_files_by_content(&mut self) {
         let digests = std::mem::take(&mut self.files).digests;
         self.rename_files(|name| {
@@ -328,7 +328,7 @@ impl Recipe {
     }
 }
 
-/// The words of a list, one a line.
+/// Returns the words of a list with one word per line.
 fn stopwords(text: &str) -> impl Iterator<Item = String> {
     let words = text.lines().map(str::trim);
     words.filter(|word| !word.is_empty()).map(str::to_owned)

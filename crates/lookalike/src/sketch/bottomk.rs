@@ -1,15 +1,15 @@
 //! Bottom-k: the k smallest hashes of a set, under a single hash (Broder 1997).
 //!
-//! The k smallest hashes of a union are a random sample of it, and can be had from those of its
-//! parts. The share of the sample that both sets have estimates their Jaccard index without bias; a
-//! union of at most k features is sampled whole, and the estimate is exact. A feature is a 64-bit hash
-//! already, so the sketch is the k smallest features.
+//! The k smallest hashes of a union are a random sample of it, and can be computed from the k smallest hashes
+//! of its parts. The share of the sample that both sets have is an unbiased estimate of their Jaccard index.
+//! A union of at most k features is sampled completely, so the estimate is then exact. The sketch is the k
+//! smallest features, because a feature is already a 64-bit hash.
 //!
-//! The ratios that textbooks give, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)| over the minima of k hash
-//! functions or over the k smallest values of one, are biased; they have functions of their own, to be
-//! shown beside the estimates.
+//! The ratios of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)| over the minima of k hash functions or over
+//! the k smallest values of one, are biased. They have functions of their own, so that they can be shown
+//! beside the estimates.
 //!
-//! Cost: a comparison a feature, and sorting of a few hundred now and then.
+//! Cost: one comparison per feature, and occasionally a sort of a few hundred features.
 
 use crate::text::Analysis;
 use crate::types::Similarity;
@@ -18,7 +18,7 @@ use crate::verify;
 /// Appends the `kept` smallest distinct features of a text, ascending, or all if it has fewer.
 pub fn smallest_features(analysis: &Analysis<'_>, kept: usize, into: &mut Vec<u64>) {
     let start = into.len();
-    // Features from this one on have no chance any more.
+    // Once the sketch is full, features from this one on cannot enter it.
     let mut limit = u64::MAX;
     let mut full = false;
     analysis.chunks(|features| {
@@ -38,7 +38,7 @@ pub fn smallest_features(analysis: &Analysis<'_>, kept: usize, into: &mut Vec<u6
     settle(into, start, kept);
 }
 
-/// Features are sorted when so many times as many as are kept have come together.
+/// The list of features is sorted once it has this many times `kept` entries.
 const ROOM: usize = 4;
 
 fn settle(into: &mut Vec<u64>, start: usize, kept: usize) {
@@ -53,8 +53,9 @@ fn settle(into: &mut Vec<u64>, start: usize, kept: usize) {
     into.truncate(distinct.min(start + kept));
 }
 
-/// How many of the `kept` smallest hashes of the union both sketches have, and how many hashes that
-/// are: fewer than `kept` if these are all. Their quotient estimates the Jaccard index without bias.
+/// Returns how many of the `kept` smallest hashes of the union both sketches have, and the number of these
+/// hashes, which is below `kept` if the union is smaller. The quotient of the two is an unbiased estimate of
+/// the Jaccard index.
 pub fn shared_smallest(a: &[u64], b: &[u64], kept: usize) -> (usize, usize) {
     let (mut i, mut j, mut shared, mut all) = (0, 0, 0, 0);
     while all < kept && (i < a.len() || j < b.len()) {
@@ -69,16 +70,16 @@ pub fn shared_smallest(a: &[u64], b: &[u64], kept: usize) -> (usize, usize) {
     (shared, all)
 }
 
-/// The estimate of the Jaccard index of two sets from their `kept` smallest hashes: without bias, and
+/// Returns an unbiased estimate of the Jaccard index of two sets from their `kept` smallest hashes. It is
 /// exact while the union has at most `kept` features.
 pub fn bottom_k_jaccard(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let (shared, all) = shared_smallest(a, b, kept);
     Similarity::ratio(shared, all)
 }
 
-/// The estimate of |A ∩ B| / |A| from the `kept` smallest hashes of both: the share of those of A,
-/// as far as both sketches reach, that B has too. Exact while neither set has more than `kept`
-/// features; 0 if A is empty.
+/// Returns an estimate of |A ∩ B| / |A| from the `kept` smallest hashes of both sets: among the hashes of A
+/// in the range that both sketches cover, the share that B has too. It is exact while neither set has more
+/// than `kept` features, and 0 if A is empty.
 pub fn bottom_k_containment(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let reach = |hashes: &[u64]| match hashes.last() {
         Some(&last) if hashes.len() >= kept => last,
@@ -90,14 +91,15 @@ pub fn bottom_k_containment(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     Similarity::ratio(verify::intersection(a, b), a.len())
 }
 
-/// |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)| over the k smallest values of one hash, as textbooks have it.
-/// It is biased: values of one sketch beyond the reach of the other count as if they were missing.
+/// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the k smallest values of one
+/// hash. It is biased, because values of one sketch beyond the range of the other count as missing.
 pub fn textbook_bottom_k(a: &[u64], b: &[u64]) -> Similarity {
     verify::jaccard(a, b)
 }
 
-/// |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)| over the sets of minima of k hash functions, as textbooks
-/// have it, from two signatures. It is biased: J of k slots equal make about J / (2 − J).
+/// Returns the ratio of textbooks, |Min(A) ∩ Min(B)| / |Min(A) ∪ Min(B)|, over the sets of minima of k hash
+/// functions, from two signatures. It is biased: if the share J of the slots is equal, the ratio is about J /
+/// (2 − J).
 pub fn textbook_k_minima(a: &[u32], b: &[u32]) -> Similarity {
     let set = |signature: &[u32]| {
         let mut values: Vec<u64> = signature.iter().map(|&value| value.into()).collect();
@@ -131,7 +133,8 @@ mod tests {
         assert_eq!(["ad", "c", "bde", "acd"].map(least), ['a', 'c', 'b', 'a']);
     }
 
-    /// Hashes of two sets with `shared` features in common and `a` and `b` of their own.
+    /// Returns the hashes of two sets that share `shared` features and have `a` and `b` features of their
+    /// own.
     fn sets(shared: u64, a: u64, b: u64, seed: u64) -> [Vec<u64>; 2] {
         let hash = move |at: u64| mix(mix(seed) ^ at);
         let own = |from: u64, count: u64| {
@@ -195,7 +198,7 @@ mod tests {
             let error = |p: f64, of: f64| 4.0 * (p * (1.0 - p) / of / ROUNDS as f64).sqrt();
             let off = (mean(sum_j) - jaccard).abs();
             assert!(off < error(jaccard, kept as f64), "Jaccard: {off}");
-            // Of A so many hashes are within the reach of both, as a rule, at the least.
+            // As a rule, at least this many hashes of A are in the range that both sketches cover.
             let sample = kept as f64 * (shared + a).min(shared + b) as f64
                 / (shared + b).max(shared + a) as f64;
             let off = (mean(sum_c) - containment).abs();

@@ -1,14 +1,17 @@
-//! MinHash in two families, and in the two of the Python package `datasketch`.
+//! MinHash in two families of its own, and in the two of the Python package `datasketch`.
 //!
-//! The share of equal slots of two signatures estimates the Jaccard index of the two sets without
-//! bias. [`MinHashFamily::FastSimilarity`] follows Dahlgaard, Knudsen and Thorup, "Fast Similarity
-//! Sketching" (2017): in round i every feature goes to one slot with a value in [i, i + 1), and the
-//! rounds end when every slot is filled, so a large set costs one round and a small one has about
-//! half the variance of independent functions. [`MinHashFamily::Affine32`] is the textbook: slot j
-//! is the least of `a_j · h + b_j` over 32-bit hashes h. The families of `datasketch` are that with its
-//! numbers and its arithmetic; they need the hashes of its scheme.
+//! The share of equal slots of two signatures is an unbiased estimate of the Jaccard index of the two sets.
 //!
-//! A slot is 32 bits. Repeated features change nothing.
+//! - [`MinHashFamily::FastSimilarity`] follows Dahlgaard, Knudsen and Thorup, "Fast Similarity Sketching"
+//!   (2017). In round i every feature goes to one slot with a value in [i, i + 1), and the rounds end when
+//!   every slot is filled. A large set therefore costs one round, and a small set has about half the variance
+//!   of independent functions.
+//! - [`MinHashFamily::Affine32`] is the textbook version: slot j is the minimum of `a_j · h + b_j` over
+//!   32-bit hashes h.
+//! - The families of `datasketch` are the textbook version with that package's numbers and arithmetic. They
+//!   need the hashes of its scheme.
+//!
+//! A slot has 32 bits. Repeated features do not change a signature.
 
 use super::compat::{Permutations, finalized, legacy};
 use crate::arch::{Arch, Cpu, Kernel};
@@ -16,7 +19,7 @@ use crate::hash::mix;
 use crate::recipe::{MinHashFamily, MinHashRecipe};
 use crate::text::{Analysis, CHUNK};
 
-/// Makes signatures of a family and a number of slots.
+/// Computes signatures of one family and number of slots.
 #[derive(Clone, Debug)]
 pub struct MinHasher {
     slots: usize,
@@ -24,10 +27,10 @@ pub struct MinHasher {
     cpu: Cpu,
 }
 
-/// The usual number of slots, the most of FastSimilaritySketch.
+/// The usual number of slots, which is also the largest for FastSimilaritySketch.
 const MOST: usize = 128;
 
-/// What a family needs to know of every slot.
+/// The functions of the slots.
 #[derive(Clone, Debug)]
 enum Functions {
     FastSimilarity,
@@ -35,12 +38,12 @@ enum Functions {
     Legacy(Affine<u64>),
 }
 
-/// Multiplier and summand of every slot, filled up to whole groups of slots.
+/// Multiplier and summand of every slot, padded to whole groups of slots.
 #[derive(Clone, Debug)]
 struct Affine<T> {
     factors: Vec<T>,
     summands: Vec<T>,
-    /// Whether hashes are those of `datasketch`, the lower half of a token.
+    /// `true` if the functions take the hashes of `datasketch`, which are the lower halves of the tokens.
     foreign: bool,
 }
 
@@ -74,7 +77,8 @@ impl Functions {
             return Self::FastSimilarity;
         }
         let number = |at: usize| mix(0x6d69_6e68_6173_6800 ^ at as u64) as u32;
-        // The numbers of the first 128 slots stand before those of all others.
+        // Slots below 128 use the numbers 0 to 255: all factors, then all summands. Every later slot uses two
+        // numbers in a row.
         let place = |slot: usize, half: usize| match slot {
             ..MOST => slot + half * MOST,
             _ => 2 * slot + half,
@@ -85,15 +89,15 @@ impl Functions {
     }
 }
 
-/// A slot that no feature has reached.
+/// Value of a slot that no feature has reached.
 const UNFILLED: u32 = u32::MAX;
 
-/// After so many rounds of random slots, each slot still empty gets a round of its own. Every
-/// text's fallback begins at the same round, so that the tags of any two signatures agree.
+/// Number of rounds that assign features to random slots. After them, each slot that is still empty gets a
+/// round of its own. The number is the same for all texts, so that the tags of any two signatures agree.
 const RANDOM_ROUNDS: u32 = 128;
 
 impl MinHasher {
-    /// A hasher for a recipe.
+    /// Creates a hasher for a recipe.
     pub fn new(recipe: &MinHashRecipe, cpu: Cpu) -> Self {
         Self {
             slots: recipe.slots as usize,
@@ -102,20 +106,20 @@ impl MinHasher {
         }
     }
 
-    /// Slots of a signature.
+    /// Returns the number of slots of a signature.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Writes the signature of a rich text to `signature`, which has [`slots`](Self::slots) slots.
-    /// Returns false, and writes nothing of use, for any other text.
+    /// Writes the signature of a text to `signature`, which must have [`slots`](Self::slots) slots. Returns
+    /// `false` for a text without features; the contents of `signature` are then meaningless.
     pub fn sign(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
         self.sign_seen(analysis, signature, &mut |_| ())
     }
 
-    /// The same for somebody who wants the features too and would make them again otherwise: `see`
-    /// is called with all of them in the order of the text, repetitions included, some at a time,
-    /// if the family is one that [works on features](Self::works_on_features).
+    /// Writes the same signature and also passes the features on, so that the caller need not compute them
+    /// again. If the family [works on features](Self::works_on_features), `see` is called with all of them in
+    /// the order of the text, with repetitions, one chunk at a time.
     pub(crate) fn sign_seen(
         &self,
         analysis: &Analysis<'_>,
@@ -153,15 +157,15 @@ impl MinHasher {
         true
     }
 
-    /// The signature that the tool whose scheme the recipe names gives to any text: also to one
-    /// without features, whose slots are all empty (2³² − 1). Without a scheme, and for tools
-    /// without signatures, the same as [`sign`](Self::sign).
+    /// Writes the signature that the tool of the recipe's scheme gives to a text. It also exists for a text
+    /// without features: all its slots are empty (2³² − 1). Without a scheme, and for tools without
+    /// signatures, this is the same as [`sign`](Self::sign).
     pub fn original(&self, analysis: &Analysis<'_>, signature: &mut [u32]) -> bool {
         self.sign(analysis, signature) || !self.works_on_features()
     }
 
-    /// Whether signatures are made of the features of the recipe, and not of the hashes of another
-    /// tool.
+    /// Returns `true` if signatures are computed from the recipe's features, and not from the hashes of
+    /// another tool.
     pub(crate) fn works_on_features(&self) -> bool {
         match &self.functions {
             Functions::FastSimilarity => true,
@@ -171,7 +175,7 @@ impl MinHasher {
     }
 }
 
-/// Is called with features as they are made.
+/// A callback that receives features as they are computed.
 pub(crate) type See<'a> = &'a mut dyn FnMut(&[u64]);
 
 struct FastSimilarity<'a, 't> {
@@ -208,8 +212,8 @@ impl Kernel for FastSimilarity<'_, '_> {
     }
 }
 
-/// The rounds after the first, until every slot is filled: few if the set is large beside the
-/// number of slots. `apply` applies a round to all features.
+/// Runs the rounds after the first, until every slot is filled. These are few if the set is large compared
+/// with the number of slots. `apply` applies a round to all features.
 #[inline(always)]
 fn more_rounds(signature: &mut [u32], mut apply: impl FnMut(Round, &mut [u32])) {
     for round in 1..RANDOM_ROUNDS {
@@ -238,7 +242,7 @@ impl Round {
     #[inline(always)]
     fn apply(self, features: &[u64], signature: &mut [u32]) {
         match (self, <&mut [u32; MOST]>::try_from(&mut *signature)) {
-            // The usual number of slots is known to the compiler.
+            // The number of slots is a constant here, so that the compiler can optimise for it.
             (Self::Random(0), Ok(signature)) => first_round(features, signature),
             (Self::Random(round), _) => random_round(round, features, signature),
             (Self::Own(slot), _) => {
@@ -252,12 +256,12 @@ impl Round {
     }
 }
 
-/// Signatures that are filled in turn.
+/// Number of signatures that take consecutive features in turn.
 const LANES: usize = 4;
 
-/// The first round of a signature of the usual length. A CPU guesses that reading a slot need not
-/// wait for what was written just before, and pays when both are the same slot; so features that
-/// follow one another go to signatures of their own, which are joined at the end.
+/// Runs the first round for a signature of the usual length. A CPU predicts that reading a slot need not wait
+/// for the previous write, and pays a penalty if both are the same slot. Consecutive features therefore go to
+/// separate signatures, which are merged at the end.
 #[inline(always)]
 fn first_round(features: &[u64], signature: &mut [u32; MOST]) {
     if features.len() < MOST {
@@ -279,7 +283,7 @@ fn first_round(features: &[u64], signature: &mut [u32; MOST]) {
     }
 }
 
-/// Every feature goes to one slot.
+/// Runs a round in which every feature goes to one slot.
 #[inline(always)]
 fn random_round(round: u32, features: &[u64], signature: &mut (impl AsMut<[u32]> + ?Sized)) {
     let signature = signature.as_mut();
@@ -292,7 +296,8 @@ fn random_round(round: u32, features: &[u64], signature: &mut (impl AsMut<[u32]>
     }
 }
 
-/// The first round takes the feature itself: it is mixed already.
+/// Returns the hash of a feature in a round. The first round uses the feature itself, because it is already
+/// mixed.
 #[inline(always)]
 fn round_hash(round: u32, feature: u64) -> u64 {
     if round == 0 {
@@ -302,7 +307,8 @@ fn round_hash(round: u32, feature: u64) -> u64 {
     }
 }
 
-/// The round in the upper byte, a rank of 24 bits below; never [`UNFILLED`].
+/// Returns the value of a slot: the round in the upper byte and a rank of 24 bits below it. It is never
+/// [`UNFILLED`].
 #[inline(always)]
 fn tagged(round: u32, hash: u64) -> u32 {
     round << 24 | (hash as u32 & 0x00ff_ffff).min(0x00ff_fffe)
@@ -315,12 +321,12 @@ struct Least<'a, 't, T> {
     see: See<'a>,
 }
 
-/// Slots that fit into the registers of a CPU at once.
+/// Number of slots that fit into the registers of a CPU together.
 const SLOTS_AT_ONCE: usize = 64;
 
-/// A number of which affine functions are made.
+/// A number type of affine functions.
 trait Number: Copy + Default {
-    /// What the function with this factor and summand makes of a hash.
+    /// Returns the value of the function with this factor and summand for a hash.
     fn apply(factor: Self, summand: Self, hash: u32) -> u32;
 }
 
@@ -354,7 +360,7 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
         let groups = || factors.iter().zip(summands);
         let foreign = |hash: &u64| {
             let hash = *hash as u32;
-            // The older family takes hashes as they are.
+            // `datasketch` before 2.0 does not finalise hashes.
             if size_of::<T>() == size_of::<u32>() {
                 finalized(hash)
             } else {
@@ -380,8 +386,8 @@ impl<T: Number> Kernel for Least<'_, '_, T> {
     }
 }
 
-/// Lowers a group of slots, or the part of it that the signature has, to the least values of their
-/// functions.
+/// Lowers a group of slots to the minima of their functions. The last group of a signature may have fewer
+/// slots.
 #[inline(always)]
 fn least<T: Number>(
     (factors, summands): (&[T; SLOTS_AT_ONCE], &[T; SLOTS_AT_ONCE]),
@@ -399,8 +405,8 @@ fn least<T: Number>(
     slots.copy_from_slice(&least[..slots.len()]);
 }
 
-/// How many slots two signatures share. Divided by the number of slots, an unbiased estimate of
-/// the Jaccard index with a standard error of at most √(J(1−J)/slots).
+/// Returns the number of slots that two signatures share. Divided by the number of slots, it is an unbiased
+/// estimate of the Jaccard index with a standard error of at most √(J(1−J)/slots).
 pub fn equal_slots(a: &[u32], b: &[u32]) -> usize {
     struct Equal<'a>(&'a [u32], &'a [u32]);
 

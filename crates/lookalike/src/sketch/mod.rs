@@ -1,4 +1,4 @@
-//! Fixed-size stand-ins for sets of features.
+//! Sketches: a few numbers of fixed size that stand for a set of features.
 
 mod bottomk;
 pub(crate) mod compat;

@@ -1,22 +1,22 @@
-//! The MinHash of the Python package `datasketch`, for callers who bring one hash after another.
+//! The MinHash of the Python package `datasketch`, for callers that supply hashes one after another.
 //!
-//! [`MinHasher`](super::MinHasher) signs a text at once, under a recipe. Here the hashes come in any
-//! portions and with any parameters, as that package has it, and the result is its own bit for bit: of
-//! its three schemes, [`PermutedScheme`], whose values are of 32 bits (affine32) or of 64. `legacy`
-//! values fit into 32 bits, but the package keeps them in 64.
+//! [`MinHasher`](super::MinHasher) signs a whole text under a recipe. Here hashes come in batches of any size
+//! and with any parameters, as in that package, and the result equals the package's bit for bit. The package
+//! has three schemes ([`PermutedScheme`]), with values of 32 bits (affine32) or 64 bits. `legacy` values fit
+//! into 32 bits, but the package stores them in 64.
 
 use super::compat::{Buffers, Permutations, datasketch_hashes, finalized, finalized_64, legacy};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 
-/// How a hash becomes the value of a slot.
+/// The arithmetic that turns a hash into the value of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PermutedScheme {
-    /// `factor · hash + summand` in 32 bits, of finalised hashes; factors are odd.
+    /// `factor · hash + summand` in 32 bits, on finalised hashes; factors are odd.
     Affine32,
-    /// The same in 64 bits.
+    /// `factor · hash + summand` in 64 bits, on finalised hashes; factors are odd.
     Affine64,
-    /// `(factor · hash + summand) mod (2⁶¹ − 1)`, the lower 32 bits; product and sum wrap at 2⁶⁴.
+    /// The lower 32 bits of `(factor · hash + summand) mod (2⁶¹ − 1)`; product and sum wrap at 2⁶⁴.
     Legacy,
 }
 
@@ -26,23 +26,23 @@ pub struct Permuted {
     scheme: PermutedScheme,
     factors: Vec<u64>,
     summands: Vec<u64>,
-    /// The same in 32 bits.
+    /// Factors and summands in 32 bits; empty except for [`PermutedScheme::Affine32`].
     narrow: (Vec<u32>, Vec<u32>),
     cpu: Cpu,
 }
 
 impl Permuted {
-    /// The functions that the package draws for a seed.
+    /// Returns the functions that the package draws for a seed.
     pub fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
         let Permutations { factors, summands } = Permutations::drawn(scheme, slots, seed);
         Self::of_numbers(scheme, factors, summands)
     }
 
-    /// Functions that somebody else has drawn.
+    /// Creates functions from numbers that the caller has drawn.
     ///
     /// # Errors
-    /// If there are not as many factors as summands, or an affine scheme has a number that its width
-    /// does not hold or a factor that is even.
+    /// [`ErrorKind::Setting`](crate::ErrorKind::Setting) if there are not as many factors as summands, if a
+    /// number of affine32 has more than 32 bits, or if a factor of an affine scheme is even.
     pub fn new(scheme: PermutedScheme, factors: Vec<u64>, summands: Vec<u64>) -> Result<Self> {
         if factors.len() != summands.len() {
             return Err(Error::setting(format!(
@@ -81,30 +81,30 @@ impl Permuted {
         }
     }
 
-    /// The scheme.
+    /// Returns the scheme.
     pub fn scheme(&self) -> PermutedScheme {
         self.scheme
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     pub fn slots(&self) -> usize {
         self.factors.len()
     }
 
-    /// The factor of every slot.
+    /// Returns the factor of every slot.
     pub fn factors(&self) -> &[u64] {
         &self.factors
     }
 
-    /// The summand of every slot.
+    /// Returns the summand of every slot.
     pub fn summands(&self) -> &[u64] {
         &self.summands
     }
 
-    /// Lowers slots of 32 bits to the least of what they are and their functions of the hashes.
+    /// Lowers each 32-bit slot to the minimum of its value and its function's values for the hashes.
     ///
     /// # Panics
-    /// Unless the scheme is [`PermutedScheme::Affine32`] and every slot is there.
+    /// If the scheme is not [`PermutedScheme::Affine32`], or the number of slots is wrong.
     pub fn lower_narrow(&self, hashes: &[u32], slots: &mut [u32]) {
         assert_eq!(
             self.scheme,
@@ -118,10 +118,10 @@ impl Permuted {
         });
     }
 
-    /// The same for slots of 64 bits.
+    /// Lowers each 64-bit slot to the minimum of its value and its function's values for the hashes.
     ///
     /// # Panics
-    /// If the scheme is [`PermutedScheme::Affine32`], or a slot is missing.
+    /// If the scheme is [`PermutedScheme::Affine32`], or the number of slots is wrong.
     pub fn lower_wide(&self, hashes: &[u64], slots: &mut [u64]) {
         let functions = (&self.factors[..], &self.summands[..]);
         match self.scheme {
@@ -157,7 +157,7 @@ impl Permuted {
     }
 }
 
-/// Slots that are lowered together; those of 32 bits fit into the registers of a CPU.
+/// Number of slots that are lowered together. Those of 32 bits fit into the registers of a CPU.
 const SLOTS_AT_ONCE: usize = 64;
 
 struct Lower<'a, T, F> {
@@ -199,18 +199,18 @@ impl<T: Copy + Ord, F: Fn(T, T, T) -> T> Kernel for Lower<'_, T, F> {
     }
 }
 
-/// Hashes messages as the package does unless it is told otherwise: the first eight bytes of SHA-1,
-/// little-endian, of which the narrow scheme and the older one take the lower half.
+/// Hashes messages as the package does by default: the first eight bytes of SHA-1, little-endian. The scheme
+/// affine32 and the older one use the lower half.
 ///
-/// Remembers short messages that came before: 1 MiB.
+/// It caches the hashes of short messages, in 1 MiB.
 #[derive(Debug, Default)]
 pub struct MessageHasher(Buffers);
 
 impl MessageHasher {
-    /// The hashes of messages that lie one after another, each up to one of `ends`.
+    /// Returns the hashes of messages that are stored one after another; message i ends at `ends[i]`.
     ///
     /// # Panics
-    /// If the ends are not ascending or beyond the bytes.
+    /// If the ends are not ascending, or beyond the bytes.
     pub fn hashes(&mut self, messages: &[u8], ends: &[usize]) -> &[u64] {
         datasketch_hashes(Cpu::best(), messages, ends, &mut self.0)
     }

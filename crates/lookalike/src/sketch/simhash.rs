@@ -1,13 +1,13 @@
-//! SimHash: the weighted vote of Charikar (2002).
+//! SimHash: fingerprints by weighted vote (Charikar 2002).
 //!
-//! Every feature's hash adds its weight to counter i where its bit i is 1 and takes it away where
-//! the bit is 0; bit i of the fingerprint says whether counter i is above 0. A counter of exactly 0,
-//! frequent in short texts, would bias a strict comparison toward 0 bits and so make unrelated
-//! short texts alike: such a bit is taken from one feature of the text, the first in an order that
-//! no single bit decides. Similar texts are likely to share it.
+//! Every feature adds its weight to counter i if bit i of its hash is 1, and subtracts it if the bit is 0.
+//! Bit i of the fingerprint is 1 if counter i is above 0. A counter of exactly 0 is frequent in short texts.
+//! Setting its bit to 0 would bias fingerprints toward 0 bits and so make unrelated short texts alike. The
+//! bit is therefore taken from one feature of the text: the first in an order in which all bits of a feature
+//! take part. Similar texts are likely to share that feature.
 //!
-//! Cost: counting is by carry-save adders on whole vectors of hashes, about 0.1 ns a feature.
-//! Integer counts: the order of features never matters.
+//! Counts are integers, so the order of the features never matters. Cost: about 0.1 ns per feature, because
+//! counting uses carry-save adders on whole vectors of hashes.
 
 use std::cmp::Ordering;
 use std::ops::{AddAssign, Neg};
@@ -19,7 +19,7 @@ use crate::hash::mix;
 use crate::recipe::{SimHashRecipe, Weights};
 use crate::text::Analysis;
 
-/// Makes fingerprints of 8–128 bits.
+/// Computes fingerprints of 8–128 bits.
 #[derive(Clone, Copy, Debug)]
 pub struct SimHasher {
     bits: u32,
@@ -27,14 +27,14 @@ pub struct SimHasher {
     cpu: Cpu,
 }
 
-/// Hashes that are added side by side.
+/// Number of hashes that are added side by side.
 const LANES: usize = 8;
 
-/// Hashes that one round of carry-save addition takes.
+/// Number of hashes in one round of carry-save addition.
 const ROUND: usize = 16 * LANES;
 
 impl SimHasher {
-    /// A hasher for a recipe.
+    /// Creates a hasher for a recipe.
     pub fn new(recipe: &SimHashRecipe, cpu: Cpu) -> Self {
         Self {
             bits: recipe.bits,
@@ -43,14 +43,15 @@ impl SimHasher {
         }
     }
 
-    /// The fingerprint of a rich text, in the lowest bits; None for any other text, and for one of
-    /// whose features none has a weight.
+    /// Returns the fingerprint of a text in the lowest bits, or `None` if the text has no features or none of
+    /// its features has a weight.
     pub fn fingerprint(&self, analysis: &Analysis<'_>) -> Option<u128> {
         self.fingerprint_seen(analysis, &mut |_| ())
     }
 
-    /// The same for somebody who wants the features too: `see` is called with all of them, some at a
-    /// time, if the fingerprint of this text [is made of them](Self::works_on_features) as they come.
+    /// Returns the same fingerprint and also passes the features on. If the fingerprint [is made of the
+    /// features](Self::works_on_features) as they come, `see` is called with all of them, one chunk at a
+    /// time.
     pub(crate) fn fingerprint_seen(&self, analysis: &Analysis<'_>, see: See<'_>) -> Option<u128> {
         let nothing_votes = analysis.weighted().is_some_and(|it| it.len() == 0);
         if analysis.feature_count() == 0 || nothing_votes {
@@ -65,7 +66,7 @@ impl SimHasher {
         Some(self.cut(u128::from(low) | u128::from(high) << 64))
     }
 
-    /// Whether the features of a text vote as they come, all alike.
+    /// Returns `true` if the features of a text vote as they come, all with weight 1.
     pub(crate) fn works_on_features(&self, analysis: &Analysis<'_>) -> bool {
         let foreign = analysis
             .original()
@@ -73,9 +74,9 @@ impl SimHasher {
         !foreign && analysis.weighted().is_none() && self.weights != Weights::Binary
     }
 
-    /// The fingerprint that the tool whose scheme the recipe names gives to any text: also to one
-    /// without features, to which [`fingerprint`](Self::fingerprint) gives none because it would
-    /// make such texts alike. Without a scheme both are the same.
+    /// Returns the fingerprint that the tool of the recipe's scheme gives to a text. It also exists for a
+    /// text without features, for which [`fingerprint`](Self::fingerprint) returns `None` because such texts
+    /// would all match. Without a scheme both functions return the same.
     pub fn original(&self, analysis: &Analysis<'_>) -> Option<u128> {
         let of_nothing = || Some(self.cut(analysis.original()?.of_nothing()?));
         self.fingerprint(analysis).or_else(of_nothing)
@@ -95,7 +96,7 @@ impl SimHasher {
     }
 }
 
-/// The hash of every feature of a text as it votes, in the order of the text: 64 bits, and 64 more
+/// Returns the hash of every feature with which it votes, in the order of the text: 64 bits, and 64 more
 /// above them for wider fingerprints.
 pub fn ballots(analysis: &Analysis<'_>) -> Vec<u128> {
     let joined = |low: u64, high: u64| u128::from(low) | u128::from(high) << 64;
@@ -112,17 +113,17 @@ pub fn ballots(analysis: &Analysis<'_>) -> Vec<u128> {
     hashes
 }
 
-/// What the bits are in which the votes are even.
+/// The values of the bits whose votes are even.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// The same in all places.
+    /// The same bit in all positions.
     Bit(bool),
-    /// Those of this feature's hash: of all that vote, the one whose product with a fixed odd number is
-    /// least.
+    /// The bits of the hash of this feature. Among the features that vote, it is the one whose product with a
+    /// fixed odd number is smallest.
     Feature(u64),
 }
 
-/// What decides the ties of a text; none if it has no feature.
+/// Returns the rule that decides the ties of a text, or `None` if the text has no features.
 pub fn tie(analysis: &Analysis<'_>) -> Option<Tie> {
     if let Some(tie) = analysis.original().and_then(|it| it.tie()) {
         return Some(Tie::Bit(tie != 0));
@@ -139,7 +140,7 @@ pub fn tie(analysis: &Analysis<'_>) -> Option<Tie> {
     first.map(|place| Tie::Feature(unshuffle(place)))
 }
 
-/// The second 64 bits come from the features mixed once more.
+/// Returns the hash of a feature for one half of a fingerprint. The second half mixes the feature once more.
 #[inline(always)]
 fn rehash(feature: u64, half: u64) -> u64 {
     if half == 0 {
@@ -151,8 +152,8 @@ fn rehash(feature: u64, half: u64) -> u64 {
 
 const SECOND_HALF: u64 = 0x6a09_e667_f3bc_c909;
 
-/// Where a feature stands in the order by which ties are decided. The smallest feature itself would
-/// not do: its highest bits are nearly always 0.
+/// Returns the position of a feature in the order that decides ties. This is not the feature itself, because
+/// the highest bits of the smallest feature are nearly always 0.
 #[inline(always)]
 pub(crate) const fn shuffle(feature: u64) -> u64 {
     feature.wrapping_mul(SHUFFLE)
@@ -164,7 +165,8 @@ const fn unshuffle(place: u64) -> u64 {
 
 const SHUFFLE: u64 = 0xd129_42f0_4efb_2c4d;
 
-/// The inverse modulo 2^64, by Newton's iteration: every round doubles the bits that are right.
+/// The inverse of [`SHUFFLE`] modulo 2⁶⁴ by Newton's iteration, in which every round doubles the number of
+/// correct bits.
 const UNSHUFFLE: u64 = {
     let mut inverse = SHUFFLE;
     let mut round = 0;
@@ -219,7 +221,7 @@ impl Kernel for Half<'_, '_> {
                     .for_each(|feature| *feature = rehash(*feature, half));
                 ones.add(&features);
             }
-            // Features that came ready-made are not in the tables of other weights.
+            // Given features are not in the tables of other weights, so they count as often as they occur.
             _ if half == 0 => analysis.chunks(|features| {
                 see(features);
                 ones.add(features);
@@ -248,7 +250,7 @@ impl Kernel for Half<'_, '_> {
     }
 }
 
-/// The vote of hashes as they are, with the bits of `tie` where it is even.
+/// Returns the vote of hashes that are used as they are, with the bits of `tie` where the vote is even.
 #[inline(always)]
 fn original_vote(
     hashes: &[u64],
@@ -270,7 +272,7 @@ fn original_vote(
     decided(&counters, tie)
 }
 
-/// The bits of the counters above 0, and those of `tie` where one is 0.
+/// Returns a bit for each counter: 1 if the counter is above 0, and the bit of `tie` if it is 0.
 fn decided<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
     let bit = |(bit, counter): (usize, &T)| match counter.cmp(&T::default()) {
         Ordering::Greater => 1 << bit,
@@ -280,7 +282,7 @@ fn decided<T: Default + Ord>(counters: &[T; 64], tie: u64) -> u64 {
     counters.iter().enumerate().map(bit).sum()
 }
 
-/// The vote with weights. Sums are exact: where 64 bits might not hold them, 128 do.
+/// Returns the weighted vote. Sums are exact, because they have 128 bits if 64 might overflow.
 fn weighted_vote(features: impl Iterator<Item = (u64, i64)> + Clone, half: u64) -> u64 {
     let total: i128 = features
         .clone()
@@ -312,15 +314,15 @@ where
     decided(&counters, rehash(unshuffle(first), half))
 }
 
-/// For every bit, how many hashes had it, as digits: bit i of a word of power p says whether 2^p is part
-/// of the count of bit i (Harley and Seal). So 64 counts are added to and compared by a few operations
-/// on whole words, and hashes by the vector.
+/// For every bit, the number of hashes that have it, stored as binary digits across words (Harley and Seal):
+/// bit i of the word of power p is set if 2^p is part of the count of bit i. A few operations on whole words
+/// then add to and compare 64 counts at once.
 struct OneCounts {
-    /// Digits of eight counts apart, one a lane.
+    /// Digits of eight separate counts, one per lane.
     planes: [Lanes; PLANES],
-    /// Rounds that the planes hold.
+    /// Number of rounds in the planes.
     rounds: u32,
-    /// The digits of all that the planes do not hold.
+    /// Digits of everything that is not in the planes.
     digits: [u64; 64],
     total: u64,
 }
@@ -340,7 +342,7 @@ type Lanes = [u64; LANES];
 
 const PLANES: usize = 10;
 
-/// Rounds that the planes can hold: each adds at most 16 to a count.
+/// Number of rounds that the planes can hold, because each round adds at most 16 to a count.
 const MOST_ROUNDS: u32 = (1 << (PLANES - 4)) - 1;
 
 impl OneCounts {
@@ -352,7 +354,7 @@ impl OneCounts {
             self.add_round(round);
         }
         if rest.len() > LANES {
-            // Zeros change no count of ones.
+            // Padding with zeros is safe, because it changes no count of ones.
             let mut padded = [0; ROUND];
             padded[..rest.len()].copy_from_slice(rest);
             self.add_round(&padded);
@@ -361,7 +363,8 @@ impl OneCounts {
         }
     }
 
-    /// Sixteen vectors of hashes become one carry into the plane of 16, and it into those above.
+    /// Adds sixteen vectors of hashes. They become one carry into the plane of 16, which then carries into
+    /// the planes above.
     #[inline(always)]
     fn add_round(&mut self, round: &[u64; ROUND]) {
         if self.rounds == MOST_ROUNDS {
@@ -387,8 +390,9 @@ impl OneCounts {
         }
     }
 
-    /// Adds what the planes hold to the digits. The eight words of a plane and the carries of the plane
-    /// below become one word, and seven carries: above the highest plane, eight lanes are three digits.
+    /// Moves the contents of the planes to the digits. For each power, the eight lanes of a plane and the
+    /// seven carries of the plane below are added up to one word and seven carries. Three more powers follow
+    /// the highest plane, because the sum of eight lanes has up to three more digits.
     #[inline(always)]
     fn settle(&mut self) {
         let mut carries = [0; LANES - 1];
@@ -408,7 +412,7 @@ impl OneCounts {
         self.rounds = 0;
     }
 
-    /// Adds two to the power of `power` for every bit of a word.
+    /// Adds 2 to the power of `power` to the count of every bit that `word` has.
     #[inline(always)]
     fn add_word(&mut self, word: u64, power: usize) {
         let mut carry = word;
@@ -420,7 +424,8 @@ impl OneCounts {
         }
     }
 
-    /// Bit i is set iff more than half of the hashes had it; at exactly half, `tie` decides.
+    /// Returns the bits that more than half of the hashes have. `tie` decides the bits that exactly half of
+    /// them have.
     #[inline(always)]
     fn majority(mut self, tie: impl FnOnce() -> u64) -> u64 {
         if self.rounds > 0 {
@@ -442,7 +447,7 @@ impl OneCounts {
     }
 }
 
-/// The highest plane that is not all 0 after so many rounds.
+/// Returns the highest plane that can be nonzero after `rounds` rounds.
 #[inline(always)]
 fn highest_plane(rounds: u32) -> usize {
     (16 * rounds).ilog2() as usize
@@ -459,8 +464,8 @@ fn full_add<const N: usize>(sum: &mut [u64; N], a: [u64; N], b: [u64; N]) -> [u6
     })
 }
 
-/// The weighted vote itself, step by step, for hashes of any width: the signed counters, highest
-/// bit first. This is the definition that [`SimHasher`] counts by.
+/// Computes the weighted vote one hash at a time, for hashes of any width, and returns the signed counters
+/// with the highest bit first. This is the definition that [`SimHasher`] follows.
 ///
 /// ```
 /// let counters = lookalike::sketch::vote(6, [(0b100101, 4), (0b101011, 5)]);

@@ -1,4 +1,4 @@
-//! Worked examples, the plain loops that the sketches are defined by, and their statistics.
+//! Worked examples, the plain loops that define the sketches, and statistics of the sketches.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::hash::mix;
 use crate::recipe::{MinHashFamily, MinHashRecipe, Recipe, SimHashRecipe, Weights};
 use crate::text::{Analysis, Analyzer, Scratch, Token};
 
-/// Hands out features as texts do: as an analysis of strings that stand for `numbers`.
+/// Makes analyses whose features stand for given numbers.
 struct Features {
     analyzer: Analyzer,
     scratch: Scratch,
@@ -39,7 +39,7 @@ fn all_features(analysis: &Analysis<'_>) -> Vec<u64> {
     all
 }
 
-/// The signs of counters as bits, highest first.
+/// Returns the signs of counters as bits, highest first.
 fn bits_of(counters: &[i64]) -> u128 {
     counters
         .iter()
@@ -113,7 +113,7 @@ fn bigrams_by_worked_example() {
     assert_eq!(distinct.len(), 15);
 }
 
-/// The feature whose bits decide ties: the first by the product with an odd constant.
+/// Returns the feature whose bits decide ties: the one whose product with an odd constant is smallest.
 fn tie_feature(features: &[u64]) -> u64 {
     *features
         .iter()
@@ -121,7 +121,7 @@ fn tie_feature(features: &[u64]) -> u64 {
         .unwrap()
 }
 
-/// The 128-bit hash of a feature: the feature itself, and the feature mixed once more.
+/// Returns the 128-bit hash of a feature: the feature itself, and above it the feature mixed once more.
 fn wide(feature: u64) -> u128 {
     u128::from(feature) | u128::from(mix(feature ^ 0x6a09_e667_f3bc_c909)) << 64
 }
@@ -147,7 +147,7 @@ fn plain_simhash(bits: u32, weights: Weights, features: &[u64]) -> u128 {
 #[test]
 fn fingerprints_are_the_vote() {
     let mut made = Features::new();
-    // Around the sizes of a round of carry-save addition and of a buffer of features.
+    // Counts around the size of a round of carry-save addition and of a chunk of features.
     let counts = (1u64..=40).chain([126, 127, 128, 129, 130, 144, 145, 255, 256, 257, 272, 273]);
     for count in counts.chain([1000, 1023, 1024, 1025, 1200, 4000]) {
         for distinct in [count, count.div_ceil(2), 3] {
@@ -180,7 +180,7 @@ fn fingerprints_are_the_vote() {
     }
 }
 
-/// More than the counts of one lane hold before they are added up, and bits that all features have.
+/// The text has more features than the planes of one lane can hold, and bits that all features have.
 #[test]
 fn many_features_are_the_vote() {
     let mut made = Features::new();
@@ -243,7 +243,7 @@ fn weights_that_came_with_features_vote() {
             assert_eq!(hasher.fingerprint(&analysis), Some(bits_of(&counters)));
         }
     }
-    // A weight is as good as so many occurrences, ties included.
+    // A weight has the same effect as that number of occurrences, also on ties.
     let recipe = SimHashRecipe {
         bits: 128,
         weights: Weights::Frequency,
@@ -296,7 +296,7 @@ fn ties_lean_to_neither_side() {
             let fingerprint = hasher.fingerprint(&made.of(numbers)).unwrap();
             (0..128).for_each(|bit| ones[bit] += (fingerprint >> bit & 1) as u32);
         }
-        // Of 128 binomial counts, each is within five standard deviations (√4000/2 = 31.6).
+        // Each of the 128 binomial counts is within five standard deviations (√4000/2 = 31.6).
         for (bit, &ones) in ones.iter().enumerate() {
             let off = ones.abs_diff(TEXTS as u32 / 2);
             assert!(
@@ -324,7 +324,7 @@ fn the_distance_is_the_angle() {
             ..SimHashRecipe::default()
         };
         let hasher = SimHasher::new(&recipe, Cpu::best());
-        // Two sets of `size` features that share `shared`: the cosine is shared / size.
+        // Two sets of `size` features share `shared` of them, so their cosine is shared / size.
         for (size, shared) in [
             (400, 396),
             (400, 380),
@@ -345,7 +345,7 @@ fn the_distance_is_the_angle() {
             let angle = (shared as f64 / size as f64).acos() / std::f64::consts::PI;
             let expected = f64::from(bits) * angle;
             let error = (f64::from(bits) * angle * (1.0 - angle) / PAIRS as f64).sqrt();
-            // Five standard errors, and 3 % for sets that are finite.
+            // Five standard errors, and 3 % because the sets are finite.
             let tolerance = 5.0 * error + 0.03 * expected;
             assert!(
                 (mean - expected).abs() < tolerance,
@@ -355,8 +355,8 @@ fn the_distance_is_the_angle() {
     }
 }
 
-/// The rounds of fast similarity sketching, all of them, without an early end: in each of the
-/// first 128 every feature goes to one slot; in the rest every feature goes to the same.
+/// Runs all rounds of fast similarity sketching, without an early end. In each of the first 128, every
+/// feature goes to one slot; in each of the others, all features go to the same slot.
 fn plain_fast_similarity(slots: usize, features: &[u64]) -> Vec<u32> {
     let mut least = vec![u32::MAX; slots];
     for round in 0..128 + slots {
@@ -435,8 +435,8 @@ fn equal_slots_are_counted() {
     }
 }
 
-/// Mean error, and root mean square error as a share of √(J(1−J)/k), over random pairs of sets
-/// with a union of `union` features of which they share `shared`.
+/// Returns the mean error, and the root mean square error relative to √(J(1−J)/k), over random pairs of sets
+/// that share `shared` of the `union` features in their union.
 fn errors(family: MinHashFamily, slots: usize, union: u64, shared: u64, pairs: u64) -> (f64, f64) {
     let recipe = MinHashRecipe {
         family,
@@ -472,8 +472,8 @@ fn errors(family: MinHashFamily, slots: usize, union: u64, shared: u64, pairs: u
 
 #[test]
 fn the_estimate_is_unbiased_and_as_exact_as_the_theory_says() {
-    // Unions, pairs of each, and the error of the sketch of fast similarity as a share of that of
-    // independent functions: half the variance while features are fewer than slots.
+    // Size of the union, number of pairs, and error of fast similarity sketching relative to that of
+    // independent functions. The variance is half as large while there are fewer features than slots.
     for (union, pairs, fast) in [
         (5, 1500, 0.71),
         (20, 1500, 0.71),
@@ -490,7 +490,8 @@ fn the_estimate_is_unbiased_and_as_exact_as_the_theory_says() {
                 let deviation = expected * (jaccard * (1.0 - jaccard) / slots as f64).sqrt();
                 let what =
                     format!("{family:?}, {slots} slots, {shared} of {union}: {bias} {ratio}");
-                // Five standard errors of the mean, and of the deviation of normal errors.
+                // Five standard errors of the mean, and of the standard deviation of normally distributed
+                // errors.
                 let pairs = pairs as f64;
                 assert!(bias.abs() < 5.0 * deviation / pairs.sqrt(), "{what}");
                 let tolerance = 5.0 / (2.0 * pairs).sqrt();
@@ -524,7 +525,7 @@ fn equal_and_disjoint_sets_are_told_exactly() {
                 let shuffled_and_repeated = (base..base + size).rev().chain(base..base + 1);
                 assert_eq!(sign(shuffled_and_repeated.collect()), a);
                 let apart = sign((base + size..base + 2 * size).collect());
-                // By chance a slot is equal with a probability of less than 1/10,000.
+                // The probability that a slot is equal by chance is below 1/10,000.
                 assert!(equal_slots(&a, &apart) <= 1);
             }
         }

@@ -1,4 +1,4 @@
-//! A text as its recipe sees it.
+//! Analysis of a text under a recipe: tokens, text state, key and weights.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,20 +17,21 @@ use crate::recipe::{Markup, Recipe, Scheme, Tokens, Weights};
 use crate::sketch::compat::{self, Original, Rest, Tool};
 use crate::weight::{WEIGHT_STEPS, Weighed, Weighting, in_steps, keep_heaviest};
 
-/// How much a text offers for comparison.
+/// The state of a text: how much of it can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// At least one feature: it has fingerprints.
+    /// At least one feature, so the text has fingerprints.
     Rich,
-    /// Tokens, but fewer than an n-gram needs: it matches only what has the same tokens.
+    /// Tokens, but fewer than an n-gram needs. The text matches only texts with the same tokens.
     Poor,
-    /// No tokens, but some text: it matches only what has the same trimmed raw text.
+    /// Some text, but no tokens. The text matches only texts that are equal as they are, except for white
+    /// space at the ends.
     Blank,
-    /// Nothing but white space: it matches nothing.
+    /// Nothing but white space. The text matches nothing.
     Empty,
 }
 
-/// Buffers for [`Analyzer::analyze`], used again from text to text.
+/// Buffers for [`Analyzer::analyze`], which are reused from text to text.
 #[derive(Debug, Default)]
 pub struct Scratch {
     buffers: Buffers,
@@ -42,14 +43,14 @@ pub struct Scratch {
     symbols: Vec<u32>,
 }
 
-/// Turns texts into tokens under one recipe. Cheap to share between threads.
+/// Analyses texts under one recipe. It is cheap to share between threads.
 #[derive(Clone, Debug)]
 pub struct Analyzer {
     recipe: Arc<Recipe>,
     map: Arc<CharMap>,
     ascii: Option<Ascii>,
     speller: Arc<Speller>,
-    /// Whether tokens depend on their spelling, so that the fast path cannot make them.
+    /// `true` if tokens depend on their spelling, so that the fast path cannot compute them.
     spelled: bool,
     weighting: Option<Arc<Weighting>>,
     tool: Option<Tool>,
@@ -57,44 +58,44 @@ pub struct Analyzer {
     extras: Extras,
 }
 
-/// What an analysis holds besides tokens, if it is asked for.
+/// Optional parts of an analysis, besides tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// The normalised characters.
+    /// `true` to include the normalised characters.
     pub characters: bool,
-    /// A signature of so many of the longest sentences.
+    /// Number of longest sentences of which to include a signature.
     pub sentences: Option<usize>,
 }
 
-/// The tokens of a text and what follows from them.
+/// The tokens of a text and the values derived from them.
 #[derive(Clone, Copy, Debug)]
 pub struct Analysis<'a> {
-    /// How much the text offers.
+    /// The state of the text.
     pub state: State,
-    /// Names the text: equal for texts that are equal after normalisation. Of 128 bits about 64
-    /// protect against chance.
+    /// Hash of the text, equal for texts that are equal after normalisation. About 64 of its 128 bits protect
+    /// against accidental collisions.
     pub key: u128,
     tokens: &'a [u64],
-    /// Features with their weights, where these are not just how often they occur.
+    /// Features with their weights, unless the weights are just the numbers of occurrences.
     weighted: Option<&'a [(u64, i64)]>,
-    /// Whether a feature without a weight of its own weighs 1, however often it occurs.
+    /// `true` if a feature without a weight of its own weighs 1, however often it occurs.
     binary: bool,
     ngram: usize,
-    /// Another tool's rule, under which the tokens are the hashes that vote.
+    /// The voting rule of another tool. With it, the tokens are the hashes that vote.
     original: Option<Original<'a>>,
     characters: &'a [u32],
     sentences: Option<u64>,
 }
 
-/// Texts with the same key in different domains are not the same.
+/// Domains of keys: keys of different domains never match.
 const TOKEN_DOMAIN: u64 = 1;
 const RAW_DOMAIN: u64 = 2;
 const WEIGHT_DOMAIN: u64 = 5;
 
 impl Analyzer {
-    /// An analyzer with the fastest instructions of this CPU.
+    /// Creates an analyzer that uses the fastest instructions of this CPU.
     ///
-    /// The first analyzer with words cut by jieba loads the dictionary, some 100 ms.
+    /// The first analyzer with words cut by jieba loads the dictionary, which takes about 100 ms.
     ///
     /// # Panics
     /// If the recipe names files and was not made by [`Recipe::read`], which reads them.
@@ -102,10 +103,10 @@ impl Analyzer {
         Self::with_cpu(recipe, Cpu::best())
     }
 
-    /// An analyzer with chosen instructions; the results are the same.
+    /// Creates an analyzer that uses the given instructions. The results are the same.
     ///
     /// # Panics
-    /// As [`new`](Self::new).
+    /// As for [`new`](Self::new).
     pub fn with_cpu(recipe: &Recipe, cpu: Cpu) -> Self {
         let map = CharMap::shared(recipe);
         let ascii = map.ascii();
@@ -123,12 +124,12 @@ impl Analyzer {
         }
     }
 
-    /// The same analyzer, whose analyses of texts hold more than tokens.
+    /// Returns the same analyzer with optional parts in its analyses of texts.
     pub fn with_extras(self, extras: Extras) -> Self {
         Self { extras, ..self }
     }
 
-    /// The same analyzer, its tables shared, with chosen instructions.
+    /// Returns the same analyzer, with the same tables, for other instructions.
     #[cfg(test)]
     pub(super) fn on(&self, cpu: Cpu) -> Self {
         Self {
@@ -137,21 +138,21 @@ impl Analyzer {
         }
     }
 
-    /// The recipe.
+    /// Returns the recipe.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
-    /// The instructions in use.
+    /// Returns the instruction set in use.
     pub fn cpu(&self) -> Cpu {
         self.cpu
     }
 
-    /// Tokens, state and key of a text.
+    /// Analyses a text.
     ///
-    /// Cost: about a nanosecond a byte for text whose characters do not depend on one another, some
-    /// tens of nanoseconds a byte otherwise and for words cut by jieba. Weights from a table, or
-    /// the heaviest features alone, cost a sort of the features.
+    /// Cost: about one nanosecond per byte if no character depends on its neighbours; some tens of
+    /// nanoseconds per byte otherwise, and for words cut by jieba. Weights from a table, and a limit on the
+    /// number of features that vote, cost a sort of the features.
     pub fn analyze<'a>(&self, text: &str, scratch: &'a mut Scratch) -> Analysis<'a> {
         let plain = self.without_markup(text);
         self.read_extras(&plain, scratch);
@@ -210,8 +211,8 @@ impl Analyzer {
         sentences::signature(&self.recipe, &self.map, plain, count)
     }
 
-    /// The longest sentences of a text, the longest first: those that
-    /// [`sentences`](Analysis::sentences) names it by, or all it has.
+    /// Returns the longest sentences of a text, longest first: `count` of them, or fewer if the text has
+    /// fewer. [`sentences`](Analysis::sentences) is the signature of the same ones.
     pub fn longest_sentences(&self, text: &str, count: usize) -> Vec<Sentence> {
         sentences::longest(&self.recipe, &self.map, &self.without_markup(text), count)
     }
@@ -248,10 +249,10 @@ impl Analyzer {
             .terms(rules, plain, terms, false, |term| tokens.push(term.value));
     }
 
-    /// Calls back with every token of a text as it is spelled, in the order of the text, with parts
-    /// of speech if `tags` asks for them and the recipe knows them.
+    /// Calls `visit` with the spelling of every token of a text, in the order of the text. With `tags` it
+    /// includes parts of speech, if the recipe can tell them.
     ///
-    /// Cost: some nanoseconds a byte, and what jieba takes.
+    /// Cost: some nanoseconds per byte, and the time of jieba if the recipe uses it.
     pub fn terms(
         &self,
         text: &str,
@@ -273,10 +274,10 @@ impl Analyzer {
             .terms(rules, &plain, &mut scratch.terms, tags, visit);
     }
 
-    /// The same for text that somebody else has cut into features: every string is one feature,
-    /// whatever the n-gram of the recipe. Weights count in SimHash and the cosine; they are above 0
-    /// and at most [`MOST_WEIGHT`](crate::weight::MOST_WEIGHT), and rounded to steps of 1/65,536.
-    /// Tables of the recipe are about its own terms and say nothing of these.
+    /// Analyses a text that the caller has cut into features. Every string is one feature, whatever the
+    /// n-gram of the recipe. Weights count in SimHash and the cosine. They must be above 0 and at most
+    /// [`MOST_WEIGHT`](crate::weight::MOST_WEIGHT), and are rounded to steps of 1/65,536. Tables of the
+    /// recipe do not apply, because they are about the recipe's own terms.
     pub fn analyze_features<'a, 'f>(
         &self,
         features: impl IntoIterator<Item = (&'f str, f64)>,
@@ -308,7 +309,7 @@ impl Analyzer {
             }
         };
         let mut weighted = weighed.iter().any(|&(_, weight)| weight != WEIGHT_STEPS);
-        // Features are equal only with equal weights.
+        // Two such texts are equal only if their weights are equal too.
         let weights_key = if weighted {
             let weights: Vec<u64> = weighed.iter().map(|&(_, weight)| weight as u64).collect();
             hash::sequence(WEIGHT_DOMAIN, &weights)
@@ -318,7 +319,7 @@ impl Analyzer {
         for ((feature, _), token) in weighed.iter_mut().zip(tokens) {
             *feature = shingle::single(*token);
         }
-        // Under a scheme it is about the words of texts.
+        // Under a scheme, `top` is about the words of texts, not about given features.
         if let Some(top) = self.recipe.simhash.top
             && self.tool.is_none()
         {
@@ -342,7 +343,7 @@ impl Analyzer {
         }
     }
 
-    /// The analysis under another tool's scheme: what the tool calls features are the tokens.
+    /// Analyses a text under another tool's scheme. The tool's features become the tokens.
     fn analyze_by<'a>(
         &self,
         tool: &Tool,
@@ -370,8 +371,8 @@ impl Analyzer {
         }
     }
 
-    /// The tokens as text, by the definition. Under a scheme these are its features, whose hashes
-    /// are not [`Token::value`] but the scheme's.
+    /// Returns the tokens as text, by the definition. Under a scheme these are its features, and their hashes
+    /// are the scheme's, not [`Token::value`].
     pub fn tokens(&self, text: &str) -> Vec<Token> {
         if let Some(tool) = &self.tool {
             let features = tool.features(text);
@@ -427,8 +428,7 @@ impl Analyzer {
     }
 }
 
-/// Sorts what stands from `start` on by feature, with one weight for each: what `sum` makes of those
-/// it has.
+/// Sorts the entries from `start` on by feature, and merges the weights of equal features with `sum`.
 fn sum_of_equal(weighed: &mut Vec<(u64, i64)>, start: usize, sum: impl Fn(i64, i64) -> i64) {
     weighed[start..].sort_unstable_by_key(|&(feature, _)| feature);
     let mut kept = start;
@@ -444,7 +444,8 @@ fn sum_of_equal(weighed: &mut Vec<(u64, i64)>, start: usize, sum: impl Fn(i64, i
     weighed.truncate(kept);
 }
 
-/// The features that terms of a table which was not learned stand for under a recipe.
+/// Returns the features of terms of a table that was not learned by lookalike; `None` for a term that the
+/// recipe never produces.
 pub(crate) fn features_of_terms<'t>(
     recipe: &Recipe,
     terms: impl Iterator<Item = &'t str>,
@@ -454,9 +455,9 @@ pub(crate) fn features_of_terms<'t>(
     terms.map(|term| feature(term, false)).collect()
 }
 
-/// The feature that a term of a table stands for. Terms of a table that was learned under the recipe
-/// are tokens as they stand, parted by spaces; all others are normalised first. A term that the
-/// recipe never makes stands for none.
+/// Returns a function that maps a term of a table to its feature. Terms of a table that was learned under the
+/// recipe are tokens separated by spaces and are used unchanged; all others are normalised first. A term that
+/// the recipe never produces has no feature.
 fn term_to_feature<'r>(
     recipe: &'r Recipe,
     map: &'r CharMap,
@@ -489,7 +490,7 @@ fn term_to_feature<'r>(
                 Kind::Run => terms::value(text, segment::kind_of(text)),
                 kind => terms::value(text, kind),
             }));
-            // Normalised, a text has no blanks at its edges, but its features may have.
+            // A normalised text has no blanks at its ends, but a feature within a text may have them.
             if recipe.tokens == Tokens::Characters && tokens.len() < recipe.ngram as usize {
                 let blank = u64::from(' ');
                 if term.starts_with(' ') {
@@ -510,25 +511,27 @@ fn term_to_feature<'r>(
 }
 
 impl Analysis<'_> {
-    /// The value of every token, in the order of the text.
+    /// Returns the value of every token, in the order of the text.
     pub fn tokens(&self) -> &[u64] {
         self.tokens
     }
 
-    /// The normalised characters as code points, if the analyzer was asked for them: those of the
-    /// tokens, with one space between two words; under another tool's scheme those that the tool makes
-    /// features of. Empty where features were given.
+    /// Returns the normalised characters as code points if the analyzer was asked for them: the characters of
+    /// the tokens with one space between two words. Under another tool's scheme they are the characters from
+    /// which the tool makes features. Empty if features were given.
     pub fn characters(&self) -> &[u32] {
         self.characters
     }
 
-    /// The signature of the longest sentences, if the analyzer was asked for it and there is one.
+    /// Returns the signature of the longest sentences if the analyzer was asked for it and the text has
+    /// sentences.
     pub fn sentences(&self) -> Option<u64> {
         self.sentences
     }
 
-    /// Appends the distinct features with their weights, ascending by feature: the sum of the weights
-    /// that were given, in steps of 1/65,536, or else the number of occurrences; 1 with binary weights.
+    /// Appends the distinct features with their weights, ascending by feature. The weight is the sum of the
+    /// given weights, in steps of 1/65,536, or otherwise the number of occurrences; with binary weights it is
+    /// 1.
     pub fn weighted_features(&self, into: &mut Vec<(u64, i64)>) {
         let start = into.len();
         if let Some(weighted) = self.weighted() {
@@ -551,18 +554,19 @@ impl Analysis<'_> {
         sum_of_equal(into, start, sum);
     }
 
-    /// The number of features, each counted as often as it occurs; 0 unless the text is rich.
+    /// Returns the number of features with repetitions; 0 if the text is too short to have any.
     pub fn feature_count(&self) -> usize {
         (self.tokens.len() + 1).saturating_sub(self.ngram)
     }
 
-    /// The rule of the tool whose scheme the recipe names.
+    /// Returns the voting rule of the tool whose scheme the recipe names.
     pub(crate) fn original(&self) -> Option<Original<'_>> {
         self.original
     }
 
-    /// The features with their weights in steps of 1/65,536, unless a feature weighs as often as it
-    /// occurs (or 1, with binary weights). A feature that came with several weights has several.
+    /// Returns the features with their weights in steps of 1/65,536, or `None` if the weights are just the
+    /// numbers of occurrences, or 1 with binary weights. A feature that was given with several weights
+    /// appears several times.
     pub fn weighted(&self) -> Option<impl ExactSizeIterator<Item = (u64, i64)> + Clone> {
         Some(self.weighted?.iter().copied())
     }
@@ -572,7 +576,8 @@ impl Analysis<'_> {
         let start = into.len();
         let count = self.feature_count();
         let mut at = 0;
-        // Of a very long text no more stand there at a time than twice as many as are distinct.
+        // Repeated features are removed after every batch. The buffer therefore grows to at most twice the
+        // number of distinct features, or to [`AT_ONCE`] more than it.
         while at < count {
             let some = (count - at).min(AT_ONCE.max(into.len() - start));
             let end = into.len();
@@ -584,8 +589,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether there are more than `limit` distinct features. Cost: proportional to the limit, or
-    /// to the text if it has fewer.
+    /// Returns `true` if there are more than `limit` distinct features. The cost is proportional to the
+    /// limit, or to the text if it has fewer features.
     pub(crate) fn has_more_features_than(&self, limit: usize) -> bool {
         if self.feature_count() <= limit {
             return false;
@@ -614,8 +619,8 @@ impl Analysis<'_> {
         distinct > limit
     }
 
-    /// Whether so many of the first features have different hashes of a few bits that there must be
-    /// more than `limit`: true of nearly every text that is long beside the limit.
+    /// Returns `true` if the upper 10 bits of the first features alone have more than `limit` different
+    /// values. This holds for nearly every text that is long compared with the limit.
     fn surely_has_more_features_than(&self, limit: usize) -> bool {
         let mut bits = [0u64; 16];
         let mut distinct = 0;
@@ -629,7 +634,7 @@ impl Analysis<'_> {
         distinct > limit
     }
 
-    /// Calls back with the features in the order of the text, a buffer at a time.
+    /// Calls `visit` with the features in the order of the text, one chunk at a time.
     #[inline(always)]
     pub(crate) fn chunks(&self, mut visit: impl FnMut(&[u64])) {
         self.chunks_while(CHUNK, |features| {
@@ -640,7 +645,7 @@ impl Analysis<'_> {
 
     #[inline(always)]
     fn chunks_while(&self, most: usize, mut visit: impl FnMut(&[u64]) -> bool) {
-        // Clearing a buffer takes longer than a title.
+        // Clearing a full buffer would take longer than analysing a title.
         if self.feature_count() <= SHORT_CHUNK {
             self.chunks_in(&mut [0; SHORT_CHUNK], most, &mut visit);
         } else {
@@ -664,11 +669,11 @@ impl Analysis<'_> {
     }
 }
 
-/// Features of which equal ones are left out before more are made.
+/// Number of features after which repeated ones are removed.
 const AT_ONCE: usize = 1 << 21;
 
-/// Features that are made at a time: they stay in the first-level cache.
+/// Number of features in a chunk, which fits into the first-level cache.
 pub(crate) const CHUNK: usize = 1024;
 
-/// The same of a short text.
+/// Number of features in a chunk of a short text.
 const SHORT_CHUNK: usize = 64;

@@ -1,10 +1,10 @@
 //! Normalised text as characters, for measures of sequences.
 //!
-//! It says what the tokens say and nothing else: their characters in turn, with one space between two
-//! words that follow one another and none beside a character that is a token of its own. So texts are
-//! equal in it just where they are equal after normalisation.
+//! The characters are those of the tokens, with one space between two words that follow one another and none
+//! beside a character that is a token of its own. Two texts are therefore equal in this form exactly if they
+//! are equal after normalisation.
 //!
-//! Cost: some nanoseconds a character; some tens for text whose characters depend on one another.
+//! Cost: some nanoseconds per character; some tens for text whose characters depend on one another.
 
 use super::charmap::{CharMap, Entry};
 use super::normalize::{self, Token};
@@ -12,8 +12,7 @@ use crate::recipe::Recipe;
 
 const SPACE: u32 = ' ' as u32;
 
-/// Appends the normalised characters of a text by its recipe, as code points. `map` must be the table
-/// of the recipe.
+/// Appends the normalised characters of a text as code points. `map` must be the table of the recipe.
 pub(super) fn append(recipe: &Recipe, map: &CharMap, text: &str, into: &mut Vec<u32>) {
     let start = into.len();
     let mut run = Run {
@@ -31,7 +30,7 @@ pub(super) fn append(recipe: &Recipe, map: &CharMap, text: &str, into: &mut Vec<
     }
 }
 
-/// The same by the definition.
+/// Appends the same characters by the definition.
 pub(super) fn by_definition(recipe: &Recipe, text: &str, into: &mut Vec<u32>) {
     let mut characters = Vec::new();
     normalize::characters(recipe, text, &mut characters);
@@ -53,15 +52,15 @@ pub(super) fn by_definition(recipe: &Recipe, text: &str, into: &mut Vec<u32>) {
 struct Run<'a> {
     into: &'a mut Vec<u32>,
     start: usize,
-    /// Whether the last character belongs to a word.
+    /// `true` if the last character belongs to a word.
     in_word: bool,
-    /// Whether something has parted that word from what follows.
+    /// `true` if a separator followed that word.
     parted: bool,
     space_due: bool,
 }
 
 impl Run<'_> {
-    /// False if the text has to be composed as a whole.
+    /// Appends a character. Returns `false` if the text has to be composed as a whole.
     #[inline]
     fn character(&mut self, map: &CharMap, point: char) -> bool {
         let value = u32::from(point);

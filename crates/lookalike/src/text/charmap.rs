@@ -1,9 +1,9 @@
-//! What a recipe makes of every character, as one table.
+//! A table of the actions of all characters under a recipe.
 //!
-//! An entry holds the action in its upper byte and a code point (or the place of an expansion) in
-//! the rest. The table of the Basic Multilingual Plane is filled when a recipe is first used (about two
-//! milliseconds, 256 KiB): first by runs of one class, then anew where normalisation may change a
-//! character. Characters beyond it are looked up in the base tables each time.
+//! An entry holds an action in its upper byte, and in the rest a code point or the index of an expansion. The
+//! table of the Basic Multilingual Plane is built when a recipe is first used, which takes about two
+//! milliseconds and 256 KiB. It is first filled by runs of one class, and then corrected where normalisation
+//! may change a character. Characters beyond this plane are looked up in the base tables each time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,22 +11,22 @@ use super::normalize::{self, Role};
 use super::unicode;
 use crate::recipe::{Recipe, Step, Tokens};
 
-/// What to do with a character.
+/// The action of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// It parts words and is no token.
+    /// Separates words and is not a token.
     Break,
-    /// It belongs to a word, as this character.
+    /// Belongs to a word, as this character.
     Word(char),
-    /// It is a token of its own, as this character.
+    /// Is a token of its own, as this character.
     Character(char),
-    /// It vanishes and parts nothing.
+    /// Is removed without separating its neighbours.
     Ignore,
-    /// White space that counts once, between tokens only.
+    /// White space: one space per run, and only between tokens.
     Space,
-    /// It becomes several characters.
+    /// Becomes several characters, whose entries are the expansion with this index.
     Expand(u32),
-    /// What it becomes depends on its neighbours: the text must be composed as a whole.
+    /// Depends on its neighbours, so the text must be composed as a whole.
     Compose,
 }
 
@@ -62,14 +62,14 @@ impl Entry {
         self.0 >> 24
     }
 
-    /// The code point of a word character or a character token, or the place of an expansion.
+    /// Returns the code point of a word character or a character token, or the index of an expansion.
     #[inline(always)]
     pub(super) fn value(self) -> u32 {
         self.0 & 0x00ff_ffff
     }
 }
 
-/// The table of a recipe.
+/// The table of one recipe.
 #[derive(Debug)]
 pub(super) struct CharMap {
     basic: Box<[Entry; 0x1_0000]>,
@@ -77,18 +77,18 @@ pub(super) struct CharMap {
     recipe: Recipe,
 }
 
-/// Identifies a table: the normalisation steps, sorted and without repeats, and the kind of token.
+/// Identity of a table: the normalisation steps, sorted and without repetitions, and the kind of token.
 type TableKey = (Vec<Step>, Tokens);
 
-/// The tables that [`CharMap::shared`] made last, the newest first.
+/// The latest tables that [`CharMap::shared`] returned, most recently used first.
 static SHARED: Mutex<Vec<(TableKey, Arc<CharMap>)>> = Mutex::new(Vec::new());
 
-/// The most tables that are kept, which is 4 MiB.
+/// Largest number of tables that are kept, which take 4 MiB.
 const MAX_SHARED: usize = 16;
 
 impl CharMap {
-    /// Returns the table of a recipe. Recipes with the same steps and tokens share one, because making
-    /// it takes longer than analysing a short text.
+    /// Returns the table of a recipe. Recipes with the same steps and tokens share one, because building it
+    /// takes longer than analysing a short text.
     pub(super) fn shared(recipe: &Recipe) -> Arc<Self> {
         let mut steps = recipe.normalize.clone();
         steps.sort_unstable();
@@ -104,7 +104,7 @@ impl CharMap {
         table
     }
 
-    /// Makes the table of a recipe.
+    /// Builds the table of a recipe.
     pub(super) fn new(recipe: &Recipe) -> Self {
         let basic = vec![Entry::new(Action::Break); 0x1_0000];
         let mut map = Self {
@@ -126,7 +126,7 @@ impl CharMap {
         map
     }
 
-    /// Fills the entry of a character that may become another.
+    /// Computes the entry of a character that normalisation may change.
     fn fill(&mut self, point: char) {
         let action = match self.becomes(point) {
             Becomes::One(action) => action,
@@ -138,24 +138,24 @@ impl CharMap {
         self.basic[point as usize] = Entry::new(action);
     }
 
-    /// The entry of a character of the Basic Multilingual Plane.
+    /// Returns the entry of a character of the Basic Multilingual Plane.
     #[inline(always)]
     pub(super) fn basic(&self, point: u32) -> Entry {
         self.basic[(point & 0xffff) as usize]
     }
 
-    /// The entries of all characters of the Basic Multilingual Plane.
+    /// Returns the entries of all characters of the Basic Multilingual Plane.
     #[inline(always)]
     pub(super) fn entries(&self) -> &[Entry; 0x1_0000] {
         &self.basic
     }
 
-    /// What an [`Entry::EXPAND`] stands for.
+    /// Returns the entries that an [`Entry::EXPAND`] stands for.
     pub(super) fn expansion(&self, at: u32) -> &[Entry] {
         &self.expansions[at as usize]
     }
 
-    /// Calls back for every entry that a character beyond the Basic Multilingual Plane becomes.
+    /// Calls `visit` with every entry of a character beyond the Basic Multilingual Plane.
     #[cold]
     pub(super) fn beyond(&self, point: char, mut visit: impl FnMut(Entry)) {
         match self.becomes(point) {
@@ -164,7 +164,8 @@ impl CharMap {
         }
     }
 
-    /// How ASCII can be read many bytes at a time, if it means no more than what [`Ascii`] can say.
+    /// Returns how ASCII can be read many bytes at a time, or `None` if [`Ascii`] cannot express the entries
+    /// of ASCII.
     pub(super) fn ascii(&self) -> Option<Ascii> {
         let folds = self.basic(u32::from(b'A')).value() == u32::from(b'a');
         let words = Ascii {
@@ -209,7 +210,7 @@ impl CharMap {
     }
 }
 
-/// The action of a normalised character.
+/// Returns the action of a normalised character.
 fn action(role: Role, point: char) -> Action {
     match role {
         Role::Break => Action::Break,
@@ -225,22 +226,22 @@ enum Becomes {
     Several(Vec<Entry>),
 }
 
-/// What ASCII means, where that is simple: letters and digits are words or tokens; the space and
-/// control characters, and all others, part them or are nothing.
+/// The meaning of ASCII under a simple recipe: letters and digits are words or tokens; all other characters
+/// separate them or are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ascii {
-    /// Whether capitals become small letters.
+    /// `true` if capital letters become small letters.
     pub(super) folds: bool,
     pub(super) tokens: AsciiTokens,
 }
 
-/// What tokens ASCII has.
+/// The tokens of ASCII.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AsciiTokens {
     /// Runs of letters and digits.
     Words,
-    /// Each letter and digit; where a space or a control character stands between two, one space if
-    /// `spaces`.
+    /// Each letter and digit. If `spaces`, one space is a token too where spaces or control characters are
+    /// between two of them.
     Characters { spaces: bool },
 }
 

@@ -1,25 +1,25 @@
-//! A text as normalised strings: what is a token as it stands, and what jieba still has to cut.
+//! Normalised text as strings: the pieces that are tokens already, and the runs that jieba has to cut.
 //!
-//! The fast path of `tokenize` makes values and forgets the strings. This one keeps them, for
-//! everything that asks how a token is spelled: segmentation, filters, tables of terms. It reads a
-//! character at a time by the same table, some hundreds of MB/s, and texts in which a character
-//! depends on its neighbours go through the definition.
+//! The fast path in `tokenize` computes values and drops the strings. This module keeps them for everything
+//! that needs the spelling of tokens: segmentation, filters, tables of terms. It reads character by character
+//! with the same table, at some hundreds of MB/s. Texts in which a character depends on its neighbours go
+//! through the definition.
 //!
-//! For jieba, ideographs and the ASCII words that touch them stand together in one *run*, because
-//! words such as `4s店` are in its dictionary. Everything else is what it is for `words`: a word of
-//! a script with spaces, or a character that stands for itself. Punctuation and white space part
-//! runs, so no word reaches across them.
+//! For jieba, ideographs and the ASCII words that touch them form one *run*, because its dictionary has words
+//! such as `4s店`. Everything else is as with the tokens `words`: a word of a script with spaces, or a
+//! character that is a token of its own. Punctuation and white space end a run, so no word reaches across
+//! them.
 
 use super::charmap::{CharMap, Entry};
 use super::normalize::{self, Role};
 use crate::recipe::{Recipe, Tokens};
 
-/// What a piece of normalised text is.
+/// The kind of a piece of normalised text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A word.
     Word,
-    /// A character that stands for itself.
+    /// A character that is a token of its own.
     Character,
     /// Ideographs and the ASCII words among them, for jieba to cut.
     Run,
@@ -29,20 +29,21 @@ pub(super) enum Kind {
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     text: String,
-    /// Where every piece begins and ends in `text`, and what it is.
+    /// Start and end of every piece in `text`, and its kind.
     pieces: Vec<(usize, usize, Kind)>,
-    /// Where the open run began.
+    /// Start of the open run.
     run: Option<usize>,
-    /// Whether the open run has an ideograph.
+    /// `true` if the open run contains an ideograph.
     run_is_chinese: bool,
-    /// Where the open word began.
+    /// Start of the open word.
     word: Option<usize>,
     word_is_ascii: bool,
     space_due: bool,
     joins: bool,
 }
 
-/// The ideographs that jieba cuts: those of the blocks that it knows. Others stand for themselves.
+/// Returns `true` for an ideograph of the blocks that jieba knows and cuts. All others are tokens of their
+/// own.
 pub(super) fn is_ideograph(point: char) -> bool {
     matches!(
         point,
@@ -55,7 +56,7 @@ pub(super) fn is_ideograph(point: char) -> bool {
     )
 }
 
-/// How many bytes at the head are ideographs of the main block that the table leaves as they are.
+/// Returns the length in bytes of the leading ideographs of the main block that the table leaves unchanged.
 #[inline]
 fn settled(map: &CharMap, text: &str) -> usize {
     let stays = |&&[first, second, third]: &&[u8; 3]| {
@@ -78,7 +79,7 @@ fn settled(map: &CharMap, text: &str) -> usize {
 }
 
 impl Layout {
-    /// Lays out a text without markup.
+    /// Fills the layout with a text without markup.
     pub(super) fn fill(&mut self, recipe: &Recipe, map: &CharMap, text: &str) {
         self.clear(recipe);
         if !self.all_mapped(map, text) {
@@ -92,7 +93,7 @@ impl Layout {
         self.part();
     }
 
-    /// The pieces in the order of the text.
+    /// Returns the pieces in the order of the text.
     pub(super) fn pieces(&self) -> impl ExactSizeIterator<Item = (&str, Kind)> {
         let piece = |&(start, end, kind): &(usize, usize, Kind)| (&self.text[start..end], kind);
         self.pieces.iter().map(piece)
@@ -110,7 +111,7 @@ impl Layout {
         self.joins = recipe.tokens == Tokens::Jieba;
     }
 
-    /// Takes a text by the table; false if it has to be composed as a whole.
+    /// Adds a text with the table of its recipe. Returns `false` if it has to be composed as a whole.
     fn all_mapped(&mut self, map: &CharMap, text: &str) -> bool {
         let mut rest = text;
         loop {
@@ -128,7 +129,7 @@ impl Layout {
         }
     }
 
-    /// Takes ideographs that stay as they are.
+    /// Adds ideographs that stay unchanged.
     fn ideographs(&mut self, stretch: &str) {
         if !stretch.is_empty() {
             self.close_word();
@@ -138,7 +139,8 @@ impl Layout {
         }
     }
 
-    /// Takes a character by the table; false if the text has to be composed as a whole.
+    /// Adds a character with the table of its recipe. Returns `false` if the text has to be composed as a
+    /// whole.
     #[inline]
     fn mapped(&mut self, map: &CharMap, point: char) -> bool {
         if point as u32 > 0xffff {
@@ -164,7 +166,7 @@ impl Layout {
         true
     }
 
-    /// Apart from [`entry`](Self::entry), which can then stand where it is called.
+    /// Adds an expansion. This is not inlined, so that [`entry`](Self::entry), which calls it, can be.
     #[inline(never)]
     fn expand(&mut self, map: &CharMap, entry: Entry) -> bool {
         let mut all = map.expansion(entry.value()).iter();
@@ -233,7 +235,8 @@ impl Layout {
         }
     }
 
-    /// A run without an ideograph is a single word: what parts two words ends the run, too.
+    /// Ends the open run at `end`. A run without an ideograph is a single word, because everything that
+    /// separates two words also ends the run.
     #[inline]
     fn close_run(&mut self, end: usize) {
         if let Some(start) = self.run.take() {

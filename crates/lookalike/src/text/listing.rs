@@ -1,4 +1,4 @@
-//! The terms of one text, to be looked at.
+//! The terms of one text in readable form.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use super::shingle;
 use crate::recipe::{Tokens, Weights};
 use crate::weight::WEIGHT_STEPS;
 
-/// A feature of a text as it is spelled.
+/// A distinct feature of a text, with its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedTerm {
-    /// Its tokens: single characters one behind the other, all else parted by spaces.
+    /// Its tokens, separated by spaces; without spaces if the tokens are characters.
     pub text: String,
-    /// How often it occurs.
+    /// Number of occurrences.
     pub count: u64,
-    /// What it weighs in SimHash, in steps of 1/65,536.
+    /// Weight in SimHash, in steps of 1/65,536.
     pub weight: i64,
-    /// The part of speech of a single token, where the recipe knows it.
+    /// Part of speech of a single token, if the recipe can tell it.
     pub part: Option<String>,
 }
 
-/// The spelling of a feature.
+/// Returns the spelling of a feature.
 pub(crate) fn join_tokens<'t>(tokens: impl Iterator<Item = &'t str>, characters: bool) -> String {
     let mut term = String::new();
     for token in tokens {
@@ -33,8 +33,9 @@ pub(crate) fn join_tokens<'t>(tokens: impl Iterator<Item = &'t str>, characters:
 }
 
 impl Analyzer {
-    /// The distinct features of a text that count in SimHash, the heaviest first and equally heavy
-    /// ones as they first occur. For people: it makes strings of everything.
+    /// Returns the distinct features of a text that count in SimHash, heaviest first, and equally heavy ones
+    /// in the order of their first occurrence. It is meant for people, because it builds strings of
+    /// everything.
     pub fn list(&self, text: &str, scratch: &mut Scratch) -> Vec<ListedTerm> {
         let recipe = self.recipe();
         let (mut texts, mut values) = (Vec::new(), Vec::new());
@@ -60,7 +61,7 @@ impl Analyzer {
             listed.push(ListedTerm {
                 text: join_tokens(tokens.iter().map(|(text, _)| text.as_str()), characters),
                 count: 1,
-                // The heaviest alone count: the others have no weight.
+                // A feature without an entry does not vote; −1 marks it for removal.
                 weight: weights
                     .as_ref()
                     .map_or(0, |all| all.get(&feature).copied().unwrap_or(-1)),

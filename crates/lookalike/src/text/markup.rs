@@ -1,4 +1,4 @@
-//! Markup taken off: the text that a reader would see.
+//! Removal of markup: the text that a reader would see.
 
 use std::cell::{Cell, RefCell};
 
@@ -9,8 +9,8 @@ use html5ever::tokenizer::{
 };
 use pulldown_cmark::{Event, Options, Parser, TagEnd};
 
-/// The text of a CommonMark document with tables, strikethrough and footnotes: markers, link
-/// targets and inline HTML gone, code kept.
+/// Returns the text of a CommonMark document with tables, strikethrough and footnotes. Markers, link targets
+/// and inline HTML are removed; code is kept.
 pub(super) fn from_markdown(text: &str) -> String {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
@@ -33,8 +33,8 @@ pub(super) fn from_markdown(text: &str) -> String {
     plain
 }
 
-/// The text of an HTML document or fragment: tags, comments, scripts and styles gone, entities
-/// resolved, block elements parted by line feeds.
+/// Returns the text of an HTML document or fragment. Tags, comments, scripts and styles are removed, entities
+/// are resolved, and block elements are separated by line feeds.
 pub(super) fn from_html(text: &str) -> String {
     let sink = PlainText {
         plain: RefCell::default(),
@@ -43,7 +43,7 @@ pub(super) fn from_html(text: &str) -> String {
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(text));
-    // The result only says whether a script end tag was met; there is nothing to resume.
+    // The result only says whether a script end tag was found, and there is nothing to resume.
     while !queue.is_empty() {
         let _ = tokenizer.feed(&queue);
     }
@@ -93,7 +93,7 @@ impl PlainText {
     }
 }
 
-/// Elements that part no words.
+/// Elements that do not separate words.
 const INLINE: [&str; 19] = [
     "a", "abbr", "b", "bdi", "cite", "code", "del", "em", "font", "i", "ins", "kbd", "mark", "s",
     "small", "span", "strong", "sub", "sup",

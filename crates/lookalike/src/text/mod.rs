@@ -1,11 +1,11 @@
-//! From text to features.
+//! Text analysis: from a text to tokens and features.
 //!
-//! The definition is in `normalize`: every character is replaced according to the recipe, the
-//! result is composed, and runs of it become tokens. `tokenize` does the same in one pass over
-//! the bytes, with one table look-up a character and 64 ASCII bytes at a time; the tests hold the
-//! two together. A token is a 64-bit value, and an n-gram of tokens is a 64-bit feature: no string
-//! is built and every word is hashed once. Where the spelling of tokens matters, for words that
-//! jieba cuts (`segment`), filters and tables of terms, `layout` keeps it.
+//! `normalize` is the definition: every character is replaced as the recipe says, the result is composed, and
+//! runs of it become tokens. `tokenize` computes the same in one pass over the bytes, with one table look-up
+//! per character and 64 ASCII bytes at a time; the tests compare the two. A token is a 64-bit value, and an
+//! n-gram of tokens is a 64-bit feature. No strings are built, and every word is hashed once. Where the
+//! spelling of tokens matters, `layout` keeps it: for words that jieba cuts (`segment`), for filters and for
+//! tables of terms.
 
 mod analyze;
 mod characters;

@@ -1,15 +1,14 @@
-//! The definition of normalised text and its tokens, one plain step after the other.
+//! The definition of normalised text and its tokens, in separate plain steps.
 //!
-//! 1. Every character is replaced: case folding and compatibility mapping in turn until nothing
-//!    changes, ignorable characters dropped. With `nfkc`, text that has a Greek iota subscript is
-//!    composed canonically before.
+//! 1. Every character is replaced: case folding and compatibility mapping alternate until nothing changes,
+//!    and ignorable characters are dropped. With `nfkc`, a text that contains a Greek iota subscript is
+//!    composed canonically before this step.
 //! 2. If the recipe has `nfkc`, the whole text is composed canonically.
 //! 3. Traditional characters become simplified ones.
 //! 4. The result is cut into tokens by the role of every character.
 //!
-//! This is what fingerprints mean; it serves documents whose characters depend on their
-//! neighbours (combining marks, conjoining jamo), and the tests of the fast path. It runs at some
-//! tens of MB/s.
+//! This module defines the meaning of fingerprints. It is used for texts whose characters depend on their
+//! neighbours (combining marks, conjoining jamo), and to test the fast path. It processes some tens of MB/s.
 
 use super::unicode::{self, Class};
 use crate::hash;
@@ -20,12 +19,12 @@ use crate::recipe::{Recipe, Step, Tokens};
 pub enum Token {
     /// A run of word characters.
     Word(String),
-    /// A character that stands for itself.
+    /// A character that is a token of its own.
     Character(char),
 }
 
 impl Token {
-    /// The token that a term is.
+    /// Returns the token of a term.
     pub(super) fn of(term: super::Term<'_>) -> Self {
         match term.text.chars().next() {
             Some(point) if u64::from(point as u32) == term.value => Self::Character(point),
@@ -33,7 +32,7 @@ impl Token {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn text(&self) -> String {
         match self {
             Self::Word(word) => word.clone(),
@@ -41,8 +40,8 @@ impl Token {
         }
     }
 
-    /// The value that features are made from: of a character its code point, of a word the frozen
-    /// hash of its UTF-8 bytes.
+    /// Returns the value from which features are computed: the code point of a character, or the frozen hash
+    /// of the UTF-8 bytes of a word.
     pub fn value(&self) -> u64 {
         match self {
             Self::Word(word) => hash::word(word.as_bytes()),
@@ -51,7 +50,7 @@ impl Token {
     }
 }
 
-/// What a normalised character does.
+/// The role of a normalised character in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Break,
@@ -61,12 +60,12 @@ pub(super) enum Role {
     Space,
 }
 
-/// Appends what `point` becomes before composition.
+/// Appends the replacement of `point` before composition.
 pub(super) fn replace(recipe: &Recipe, point: char, into: &mut Vec<char>) {
     let drops = |point| recipe.has(Step::ZeroWidth) && unicode::class(point) == Class::Ignorable;
     let start = into.len();
     into.push(point);
-    // Folding and compatibility mapping settle after two rounds at most; the third proves it.
+    // Two rounds are always enough for folding and compatibility mapping; the third confirms it.
     for _ in 0..4 {
         let before: Vec<char> = into.drain(start..).collect();
         for &point in before.iter().filter(|&&point| !drops(point)) {
@@ -95,12 +94,12 @@ fn mapped(recipe: &Recipe, point: char, into: &mut Vec<char>) {
     }
 }
 
-/// Half- and full-width forms, and the ideographic space.
+/// Returns `true` for half- and full-width forms and the ideographic space.
 fn is_wide(point: char) -> bool {
     matches!(point, '\u{3000}' | '\u{ff00}'..='\u{ffef}')
 }
 
-/// What is done to the whole text once its characters are replaced.
+/// Applies the steps that concern the whole text, after its characters are replaced.
 pub(super) fn finish(recipe: &Recipe, characters: &mut Vec<char>) {
     if recipe.has(Step::Nfkc) {
         unicode::compose::nfc(characters);
@@ -112,7 +111,7 @@ pub(super) fn finish(recipe: &Recipe, characters: &mut Vec<char>) {
     }
 }
 
-/// The normalised characters of a text.
+/// Computes the normalised characters of a text.
 pub(super) fn characters(recipe: &Recipe, text: &str, into: &mut Vec<char>) {
     into.clear();
     if recipe.has(Step::Nfkc) && text.chars().any(has_iota_subscript) {
@@ -127,18 +126,19 @@ pub(super) fn characters(recipe: &Recipe, text: &str, into: &mut Vec<char>) {
     finish(recipe, into);
 }
 
-/// The one mark that folds to a letter: the marks behind it, which may stand before it as well,
-/// would then belong to that letter. Composed first, texts that differ in this alone are the same.
+/// Returns `true` for an iota subscript, alone or in a composed letter. It is the only mark that folds to a
+/// letter. Other marks, which may be before or behind it, would belong to that letter if they are behind.
+/// Composing first makes texts that differ only in this order equal.
 fn has_iota_subscript(point: char) -> bool {
     matches!(point, '\u{345}' | '\u{1f80}'..='\u{1ffc}')
 }
 
-/// What a normalised character does under a recipe.
+/// Returns the role of a normalised character under a recipe.
 pub(super) fn role(recipe: &Recipe, point: char) -> Role {
     role_of(recipe, unicode::class(point))
 }
 
-/// What normalised characters of a class do under a recipe.
+/// Returns the role of the normalised characters of a class under a recipe.
 pub(super) fn role_of(recipe: &Recipe, class: Class) -> Role {
     let cancels_punctuation = recipe.has(Step::Punctuation);
     match (recipe.tokens, class) {

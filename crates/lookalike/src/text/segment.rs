@@ -1,13 +1,12 @@
-//! Chinese words by jieba: a dictionary of word frequencies, the most probable path through its
-//! matches, and a hidden Markov model for what the dictionary does not have.
+//! Chinese word segmentation by jieba: a dictionary of word frequencies, the most probable path through its
+//! matches, and a hidden Markov model for words that are not in the dictionary.
 //!
-//! The work is that of the `jieba-rs` crate, pinned with its embedded dictionary: both are part of
-//! what a recipe means. This module feeds it runs of normalised text, many at a time, so that a
-//! document costs few calls, and brings back the modes as jieba defines them. The dictionary is
-//! loaded once for all threads, when the first recipe asks for it: some 100 ms and 20 MB; a user's
-//! dictionary copies it.
+//! The work is done by the crate `jieba-rs`, which is pinned with its embedded dictionary because both
+//! determine fingerprints. This module passes runs of normalised text to it, many at a time, so that a
+//! document needs few calls, and it implements jieba's modes. The dictionary is loaded once for all threads,
+//! when the first recipe needs it: about 100 ms and 20 MB. A user's dictionary copies it.
 //!
-//! Cost: what jieba-rs costs, some tens of MB/s; putting runs together is a copy of the text.
+//! Cost: that of `jieba-rs`, some tens of MB/s. Joining the runs copies the text.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
@@ -20,36 +19,36 @@ use super::terms::value;
 use crate::hash;
 use crate::recipe::{Mode, UserWord};
 
-/// Cuts runs into words.
+/// Cuts runs of text into words.
 #[derive(Clone, Debug)]
 pub(super) struct Segmenter {
     jieba: Arc<Jieba>,
     mode: Mode,
     hmm: bool,
-    /// In the full mode.
+    /// Words that only the full mode needs; empty in other modes.
     mixed: Arc<Mixed>,
 }
 
-/// Stands between two runs. It and [`ASIDE`] are in no run.
+/// Separator between two runs. Neither it nor [`ASIDE`] occurs in a run.
 const BETWEEN: char = '\u{2}';
 
-/// Stands for a piece that is a token already.
+/// Placeholder of a piece that is already a token.
 const ASIDE: char = '\u{1}';
 
-/// Runs are cut when so many bytes have come together: the result stays in the cache.
+/// Bytes after which the collected runs are cut. The result then still fits into the cache.
 const BATCH: usize = 3 << 10;
 
-/// Words of the embedded dictionary with letters or digits that normalised text can have.
+/// Words of the embedded dictionary with letters or digits, as far as normalised text can contain them.
 const MIXED: [&str; 3] = ["1号店", "4s店", "江南style"];
 
-/// The embedded dictionary.
+/// Returns the embedded dictionary.
 fn embedded() -> &'static Arc<Jieba> {
     static EMBEDDED: OnceLock<Arc<Jieba>> = OnceLock::new();
     EMBEDDED.get_or_init(|| Arc::new(Jieba::new()))
 }
 
 impl Segmenter {
-    /// A segmenter with the embedded dictionary and the words of a user.
+    /// Creates a segmenter with the embedded dictionary and a user's words.
     pub(super) fn new(mode: Mode, hmm: bool, words: &[UserWord]) -> Self {
         let mut jieba = embedded().clone();
         if !words.is_empty() {
@@ -70,8 +69,8 @@ impl Segmenter {
         }
     }
 
-    /// Calls back with every token of a layout, in the order of the text, and with its part of
-    /// speech if `tags` asks for it (in the precise mode).
+    /// Calls `visit` with every token of a layout, in the order of the text. With `tags` it includes parts of
+    /// speech, in the precise mode only.
     pub(super) fn tokens<'l>(
         &self,
         layout: &'l Layout,
@@ -144,17 +143,17 @@ impl Segmenter {
     }
 }
 
-/// Words with letters or digits, which the full mode of the crate, where ideographs are parted from all
-/// else, does not find.
+/// Words with letters or digits. The full mode of `jieba-rs` does not find them, because it separates
+/// ideographs from all other characters.
 #[derive(Debug, Default)]
 struct Mixed {
     words: HashSet<Box<str>>,
-    /// By the first character: how many bytes words have, ascending.
+    /// Lengths of the words in bytes, ascending, by their first character.
     lengths: BTreeMap<char, BTreeSet<usize>>,
 }
 
 impl Mixed {
-    /// Those among some words.
+    /// Collects those of `words` that contain letters or digits.
     fn new<'w>(words: impl Iterator<Item = &'w str>) -> Self {
         let mut mixed = Self::default();
         for word in words.filter(|word| word.bytes().any(|byte| byte.is_ascii_alphanumeric())) {
@@ -167,8 +166,8 @@ impl Mixed {
         mixed
     }
 
-    /// The bytes of the words that a text begins with, ascending. Cost: a look-up for each number of
-    /// bytes that words of this beginning have.
+    /// Returns the lengths in bytes of the words with which a text begins, ascending. Cost: one look-up for
+    /// each length of a word with this first character.
     fn lengths(&self, text: &str) -> impl Iterator<Item = usize> {
         let first = text.chars().next();
         let lengths = first.and_then(|first| self.lengths.get(&first));
@@ -180,15 +179,16 @@ impl Mixed {
     }
 }
 
-/// Every word of the dictionary, as jieba's full mode has it: from every character on the longer
-/// words; a single character, or the only word there is, only behind the word before; letters and digits
-/// that stand alone as one word.
+/// Calls `visit` with every word of the dictionary, as jieba's full mode does. From each position it visits
+/// the words of more than one character. A position that is not inside an earlier word and has at most one
+/// word yields that word, or else its single character. Letters and digits that are in no word are joined to
+/// one word.
 fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(&str, usize)) {
     let mut words = words.iter().peekable();
     let (mut at, mut end) = (0, 0);
-    // Where the words from here end.
+    // Ends of the words that start here.
     let mut here: Vec<usize> = Vec::new();
-    // Letters and digits that may go on.
+    // The current run of letters and digits that are in no word.
     let mut foreign = 0..0;
     let end_foreign = |foreign: &mut Range<usize>, visit: &mut dyn FnMut(&str, usize)| {
         if foreign.start < foreign.end {
@@ -204,7 +204,8 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
         }
         here.clear();
         while let Some(word) = words.next_if(|word| word.byte_start <= at) {
-            // Outside ideographs it is a whole stretch, whatever is in the dictionary.
+            // Outside ideographs, a word of `jieba-rs` is a whole stretch, even if it is not in the
+            // dictionary.
             if is_ideograph(point) {
                 here.push(word.byte_end);
             }
@@ -236,7 +237,8 @@ fn full(words: &[Token<'_>], mixed: &Mixed, batch: &str, visit: &mut impl FnMut(
     end_foreign(&mut foreign, visit);
 }
 
-/// A single ideograph is a character, as it is for `words`.
+/// Returns the kind of a word: a single ideograph is a character, as with
+/// [`Tokens::Words`](crate::recipe::Tokens::Words).
 pub(super) fn kind_of(word: &str) -> Kind {
     let mut points = word.chars();
     match (points.next(), points.next()) {
@@ -245,8 +247,8 @@ pub(super) fn kind_of(word: &str) -> Kind {
     }
 }
 
-/// The part of speech of what jieba is not asked about, in its terms: numbers, foreign words, and
-/// all else.
+/// Returns the part of speech of a token that jieba does not tag, in jieba's terms: numbers, foreign words,
+/// and everything else.
 fn part_of_word(word: &str) -> &'static str {
     if word.bytes().all(|byte| byte.is_ascii_digit()) {
         "m"

@@ -1,17 +1,17 @@
-//! The longest sentences of a text, as one number.
+//! The longest sentences of a text, and their signature.
 //!
 //! A sentence ends
 //!
 //! - behind `。！？!?；;…` and `｡`, and at the end of a line;
-//! - behind a full stop (`.` or `．`) that stands behind a character of a script written without
-//!   spaces; or before white space, a closing quotation mark or bracket, or the end, unless a single
-//!   letter stands before it, as in initials and "e.g.".
+//! - behind a full stop (`.` or `．`) that follows a character of a script written without spaces;
+//! - behind any other full stop that precedes white space, a closing quotation mark or bracket, or the end of
+//!   the text, unless it follows a single letter, as in initials and "e.g.".
 //!
-//! Decimal points and the dots of addresses thus end nothing. A sentence is measured and compared by
-//! its normalised characters; one that has none does not count, and one that is repeated counts once.
-//! The longest come first, and of those of one length the one whose hash is smallest, so that the
-//! order of sentences in a text does not matter. A text with fewer than asked for is named by all it
-//! has.
+//! Decimal points and the dots of addresses therefore end no sentence. A sentence is measured and compared by
+//! its normalised characters. One without normalised characters does not count, and a repeated one counts
+//! once. The longest come first, and among sentences of equal length the one with the smallest hash, so that
+//! the order of the sentences in a text does not matter. If a text has fewer sentences than requested, all of
+//! them make the signature.
 //!
 //! Cost: that of normalising the text once more.
 
@@ -29,25 +29,25 @@ const SIGNATURE_DOMAIN: u64 = 4;
 /// One of the longest sentences of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentence {
-    /// As it stands in the text, without white space around it.
+    /// The sentence as in the text, without surrounding white space.
     pub text: String,
-    /// Its normalised characters, of which there is at least one.
+    /// Number of its normalised characters, at least 1.
     pub characters: usize,
-    /// What it is told from others by.
+    /// Hash of its normalised characters.
     pub hash: u64,
 }
 
-/// A sentence where it stands, behind its length and its hash.
+/// Length, hash and text of a sentence, in the order of comparison.
 type Entry<'t> = (Reverse<usize>, u64, &'t str);
 
-/// Names a text by its `count` longest sentences; None if it has none.
+/// Returns the signature of the `count` longest sentences of a text, or `None` if it has no sentences.
 pub(super) fn signature(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Option<u64> {
     let longest = find_longest(recipe, map, text, count);
     let hashes: Vec<u64> = longest.into_iter().map(|(_, hash, _)| hash).collect();
     (!hashes.is_empty()).then(|| hash::sequence(SIGNATURE_DOMAIN, &hashes) as u64)
 }
 
-/// The sentences that [`signature`] is made of, in their order.
+/// Returns the sentences from which [`signature`] is computed, in their order.
 pub(super) fn longest(recipe: &Recipe, map: &CharMap, text: &str, count: usize) -> Vec<Sentence> {
     let longest = find_longest(recipe, map, text, count);
     let sentence = |(Reverse(characters), hash, text): Entry<'_>| Sentence {
@@ -80,7 +80,7 @@ fn find_longest<'t>(recipe: &Recipe, map: &CharMap, text: &'t str, count: usize)
     longest
 }
 
-/// The sentences of a text, one after another, with what ends them.
+/// Returns the sentences of a text in order, each with the characters that end it.
 pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -93,7 +93,7 @@ pub(crate) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Where the first sentence of a text ends.
+/// Returns the end of the first sentence of a text.
 fn end(text: &str) -> usize {
     // The two characters before this one.
     let (mut before, mut last) = (None, None);
@@ -113,7 +113,7 @@ fn end(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a full stop between these characters ends a sentence.
+/// Returns `true` if a full stop between these characters ends a sentence.
 fn stops(before: Option<char>, last: Option<char>, next: Option<char>) -> bool {
     let is = |point: Option<char>, class| point.is_some_and(|point| unicode::class(point) == class);
     if is(last, Class::Character) {
@@ -182,14 +182,14 @@ mod tests {
         let text = "Short one. This is the longest sentence of them all. A middling sentence here. \
                     And one more that is quite long.";
         let of = |other: &str, count| signed(text, count) == signed(other, count);
-        // Other short ones, another order, case, punctuation, repetition.
+        // Other short sentences, another order, case and punctuation, and a repetition.
         let other = "AND ONE MORE, that is quite long! This is the longest sentence of them all. \
                      This is the longest sentence of them all. A middling sentence (here). Tiny.";
         assert!(of(other, 1) && of(other, 2) && of(other, 3) && !of(other, 4));
         let changed = text.replace("middling", "mediocre");
         assert!(of(&changed, 2) && !of(&changed, 3));
         assert_ne!(signed(text, 1), signed(text, 2));
-        // Fewer than are asked for: all there are.
+        // If fewer sentences exist than requested, all of them count.
         assert_eq!(signed("One sentence.", 3), signed("one sentence", 5));
         assert_eq!(
             signed("One sentence.", 3),
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(longest[0].characters, 40);
         assert_eq!(longest[1].text, "And one more that is quite long.");
         assert_eq!(longest, analyzer.longest_sentences(text, 4)[..2]);
-        // Of one length, the same one is taken wherever it stands.
+        // Among sentences of equal length the same one is taken in any order.
         assert_eq!(
             signed("abc def. ghi jkl. mno pqr.", 2),
             signed("mno pqr! abc def; ghi jkl.", 2)

@@ -1,11 +1,11 @@
-//! n-grams of tokens as 64-bit features.
+//! Features: n-grams of tokens as 64-bit hashes.
 
 use crate::hash::{POSITION, mix};
 
-/// Writes the feature of every window of `n` tokens; `features` must have room for just as many.
+/// Writes the feature of every window of `n` tokens; `features` must have one entry for each.
 ///
-/// A feature is the finalised sum of the token values, each times the odd constant of its
-/// position: a multilinear hash, so that order counts and no window is read twice.
+/// A feature is the finalised sum of the token values, each multiplied by the odd constant of its position.
+/// This multilinear hash depends on the order of the tokens.
 #[inline(always)]
 pub(crate) fn shingle(n: usize, tokens: &[u64], features: &mut [u64]) {
     match n {
@@ -21,7 +21,7 @@ pub(crate) fn shingle(n: usize, tokens: &[u64], features: &mut [u64]) {
     }
 }
 
-/// The feature of a single token.
+/// Returns the feature of a single token.
 #[inline(always)]
 pub(crate) fn single(token: u64) -> u64 {
     mix(token.wrapping_mul(POSITION[0]))
@@ -43,10 +43,10 @@ fn windows<const N: usize>(tokens: &[u64], features: &mut [u64]) {
     }
 }
 
-/// Features that are summed up together: they and their tokens stay in the first-level cache.
+/// Number of features that are summed together. They and their tokens stay in the first-level cache.
 const BLOCK: usize = 512;
 
-/// The same for any `n`, position by position: as many passes over a block.
+/// Writes the features for any `n`, with one pass over a block for each position.
 #[inline(never)]
 fn long_windows(n: usize, tokens: &[u64], features: &mut [u64]) {
     let starts = (0..).step_by(BLOCK);

@@ -1,22 +1,21 @@
-//! The distinct values of a list of hashes, in ascending order.
+//! Sorting of hashes without repetitions.
 //!
-//! Hashes are spread evenly, so a table of twice their number in which a value stands at the place
-//! that its upper bits name, or a little behind it, is sorted as it is filled: a larger value on the
-//! way makes room. Repeated values are met on the way and dropped, so it does not matter how many
-//! there are. Values that are not spread evenly, and so many that the table would take more memory
-//! than anything else, are sorted where they stand.
+//! Hashes are evenly distributed, so they can be sorted while they are inserted into a table of twice their
+//! number. The upper bits of a value give its position, and larger values in its way move up. A value that is
+//! already in the table is dropped, so repetitions cost little. Values that are not evenly distributed, and
+//! lists so long that the table would take more memory than anything else, are sorted in place.
 
-/// Up to this many values a place is counted for each.
+/// Largest number of values that are sorted by counting the smaller ones of each.
 const TINY: usize = 20;
 
-/// More values are sorted without a table, whose size is up to 32 bytes a value.
+/// Largest number of values that are sorted with a table, which takes up to 32 bytes per value.
 const MOST: usize = 1 << 23;
 
-/// A value further from its place than this shows that the values are not spread evenly.
+/// Distance between a value and its position that proves an uneven distribution.
 const FAR: usize = 64;
 
-/// Sorts what stands from `start` on and keeps every value once. Fast for values that are spread
-/// evenly over 64 bits, correct for any.
+/// Sorts the values from `start` on and keeps one of each. It is fast for values that are evenly distributed
+/// over 64 bits, and correct for any.
 pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
     if values.len() - start <= TINY {
         sort_tiny(&mut values[start..]);
@@ -35,11 +34,11 @@ pub(super) fn sort_distinct(values: &mut Vec<u64>, start: usize) {
     values.truncate(start + distinct);
 }
 
-/// Stands where no value is.
+/// Marks an empty position of the table.
 const FREE: u64 = u64::MAX;
 
-/// Puts the distinct values to the front, ascending, and returns how many they are. None, with the
-/// values as they were, if they are not spread evenly or too many.
+/// Moves the distinct values to the front, ascending, and returns their number. Returns `None` and leaves the
+/// values unchanged if they are not evenly distributed or too many.
 fn by_table(values: &mut [u64]) -> Option<usize> {
     if values.len() > MOST {
         return None;
@@ -82,8 +81,8 @@ fn by_table(values: &mut [u64]) -> Option<usize> {
     Some(distinct)
 }
 
-/// Every value goes to the place that the number of smaller ones tells: quadratic, but without a
-/// branch that depends on the values, which hashes would make unpredictable.
+/// Moves every value to the position given by the number of smaller values. This is quadratic but has no
+/// branch that depends on the values, which would be unpredictable for hashes.
 fn sort_tiny(values: &mut [u64]) {
     let mut copy = [0; TINY];
     let copy = &mut copy[..values.len()];

@@ -1,7 +1,7 @@
 //! Tokens with their spelling, for recipes whose tokens depend on it: words cut by jieba, filters.
 //!
-//! The same pieces serve everything that shows or counts terms: the table of document frequencies
-//! and the list of a text's tokens.
+//! The table of document frequencies and the list of a text's tokens use the same code, because they show
+//! terms.
 
 use super::charmap::CharMap;
 use super::layout::{Kind, Layout};
@@ -10,14 +10,14 @@ use crate::hash;
 use crate::recipe::{CONTENT, Loaded, Recipe, STOPWORD_LISTS, SegmentRecipe, Tokens};
 use crate::weight::Lookup;
 
-/// A token as it is spelled after normalisation.
+/// A token with its spelling after normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term<'a> {
     /// The text.
     pub text: &'a str,
-    /// The value that features are made from.
+    /// The value from which features are computed.
     pub value: u64,
-    /// The part of speech, where it was asked for and the recipe knows it.
+    /// Part of speech, if it was requested and the recipe can tell it.
     pub part: Option<&'a str>,
 }
 
@@ -28,14 +28,14 @@ pub(super) struct TermBuffers {
     batch: String,
 }
 
-/// Makes terms of texts under one recipe.
+/// Produces the terms of texts under one recipe.
 #[derive(Debug)]
 pub(super) struct Speller {
     segmenter: Option<Segmenter>,
     least_characters: usize,
     stopwords: Lookup,
     parts: Vec<String>,
-    /// Whether every token counts.
+    /// `true` if nothing is filtered out.
     keeps_all: bool,
 }
 
@@ -56,8 +56,8 @@ impl Speller {
         }
     }
 
-    /// Calls back with every term of a text without markup that counts; with parts of speech if
-    /// `tags` asks for them.
+    /// Calls `visit` with every term of a text without markup that passes the filters. With `tags` it
+    /// includes parts of speech.
     pub(super) fn terms(
         &self,
         (recipe, map): (&Recipe, &CharMap),
@@ -106,8 +106,8 @@ pub(super) fn value(text: &str, kind: Kind) -> u64 {
     }
 }
 
-/// The one piece that a word of a list is after normalisation. A word that the recipe parts can
-/// never be a token: it has none.
+/// Returns the piece that a word of a list becomes after normalisation, or `None` if the recipe splits it,
+/// because it can then never be a token.
 fn piece<'l>(
     recipe: &Recipe,
     map: &CharMap,

@@ -1,4 +1,4 @@
-//! The fast path against the definition, and the laws of the default normalisation.
+//! Compares the fast path with the definition, and tests the laws of the default normalisation.
 
 mod words;
 
@@ -12,11 +12,11 @@ use super::*;
 use crate::arch::Cpu;
 use crate::recipe::{Markup, Recipe, Step, Tokens};
 
-/// One analyzer per recipe and instruction set, the instruction sets of a recipe together.
+/// A recipe with one analyzer per instruction set.
 struct Bench {
     recipe: Recipe,
     analyzers: Vec<Analyzer>,
-    /// The same recipe with words by scripts, where words are cut by jieba.
+    /// If words are cut by jieba, an analyzer of the same recipe with the tokens `words`.
     words: Option<Analyzer>,
 }
 
@@ -38,7 +38,7 @@ impl Bench {
         }
     }
 
-    /// Holds every instruction set against the definition.
+    /// Compares every instruction set with the definition.
     fn check(&self, text: &str, scratch: &mut Scratch) {
         let tokens = self.analyzers[0].tokens(text);
         let values: Vec<u64> = tokens.iter().map(Token::value).collect();
@@ -74,7 +74,7 @@ impl Bench {
         };
         let extended = self.analyzers[0].clone().with_extras(extras);
         let found = extended.analyze(text, scratch).characters().to_vec();
-        // Words cut by jieba stand in the text without a space.
+        // Words cut by jieba are not separated by spaces.
         let apart = self.words.as_ref().map_or(tokens, |it| it.tokens(text));
         assert_eq!(found, joined(&apart), "{text:?} by {}", self.recipe.name);
         assert!(
@@ -82,14 +82,14 @@ impl Bench {
             "keys of {text:?} by {}",
             self.recipe.name
         );
-        // Texts with fewer tokens than an n-gram show their tokens through the key alone.
+        // If a text has fewer tokens than an n-gram, only its key depends on its tokens.
         if expected_state == State::Poor {
             assert_eq!(keys[0], crate::hash::sequence(1, &values), "{text:?}");
         }
     }
 }
 
-/// The characters of tokens, with a space between two words.
+/// Returns the characters of tokens, with a space between two words.
 fn joined(tokens: &[Token]) -> Vec<u32> {
     let mut joined = Vec::new();
     let mut after_word = false;
@@ -108,7 +108,7 @@ fn joined(tokens: &[Token]) -> Vec<u32> {
     joined
 }
 
-/// The features of token values, window by window.
+/// Returns the features of token values, one window after another.
 fn features(recipe: &Recipe, values: &[u64]) -> Vec<u64> {
     let window = |window: &[u64]| {
         let products = window.iter().zip(crate::hash::POSITION);
@@ -131,12 +131,13 @@ const STEPS: [Step; 8] = [
     Step::NoWhitespace,
 ];
 
-/// The built-in recipes; one step left out or one alone; the other kinds of tokens; markup.
+/// The built-in recipes, with one step left out or one alone, with the other kinds of tokens, and with
+/// markup.
 static BENCHES: LazyLock<Vec<Bench>> = LazyLock::new(|| {
     let mut recipes: Vec<Recipe> = Recipe::NAMES
         .iter()
         .map(|name| Recipe::named(name).unwrap())
-        // A scheme has rules of its own, which its vectors hold.
+        // A scheme has its own rules, which golden vectors pin.
         .filter(|recipe| recipe.scheme.is_none())
         .collect();
     let plain = Recipe {
@@ -361,7 +362,7 @@ const SETTLED: &[&str] = &[
     "ë",
 ];
 
-/// Pieces whose first character acts on what precedes it.
+/// Pieces whose first character affects the characters before it.
 const COMPOSING: &[&str] = &[
     "\u{300}",
     "\u{301}",
@@ -440,7 +441,7 @@ proptest! {
     }
 }
 
-/// All characters but those of planes that are unassigned or private as a whole.
+/// Returns all characters except those of planes that are completely unassigned or private.
 fn assigned() -> impl Iterator<Item = char> {
     ('\0'..='\u{33fff}')
         .chain('\u{e0000}'..='\u{e0fff}')
@@ -588,7 +589,7 @@ fn blank_texts_are_named_by_what_they_are() {
     assert_ne!(key("😀"), key("😃"));
     assert_ne!(key("😀"), key("😀 😀"));
     assert_ne!(key("!"), key("?"));
-    // The name of tokens is never that of raw text.
+    // The key of tokens never equals the key of raw text.
     assert_ne!(key("a"), key("!"));
 }
 
@@ -628,7 +629,7 @@ fn distinct_features_are_counted_as_far_as_asked() {
     }
 }
 
-// The laws of the default normalisation: these changes leave the name of a text alone.
+// The laws of the default normalisation: these changes do not affect the key of a text.
 
 fn sentence() -> impl Strategy<Value = String> {
     let word = prop_oneof![
@@ -694,7 +695,7 @@ proptest! {
 
     #[test]
     fn composition_does_not_count(text in prop_oneof![sentence(), text_of(SETTLED, true)]) {
-        // Of text without tokens the raw form is the name.
+        // The key of a text without tokens is that of its raw form.
         prop_assume!(!words(&text).is_empty());
         let composed = ComposingNormalizerBorrowed::new_nfc().normalize(&text).into_owned();
         let decomposed = DecomposingNormalizerBorrowed::new_nfd().normalize(&text).into_owned();
@@ -803,7 +804,7 @@ fn markup_counts_only_where_the_recipe_keeps_it() {
         ),
         plain
     );
-    // Nothing but markup is named by its raw text.
+    // The key of a text that is only markup is that of its raw form.
     assert_ne!(key(Markup::Html, "<br>"), key(Markup::Html, "<hr>"));
 }
 
@@ -816,7 +817,7 @@ proptest! {
     }
 }
 
-/// Otherwise these recipes would be slow, and nothing else would tell.
+/// No other test fails if these recipes stop using blocks; they would only be slow.
 #[test]
 fn ascii_is_read_in_blocks_by_the_recipes_that_can() {
     use super::charmap::{Ascii, AsciiTokens, CharMap};

@@ -1,38 +1,38 @@
-//! Text to token values in one pass: the fast path.
+//! The fast path: from text to token values in one pass.
 //!
-//! ASCII is read in blocks of 64 bytes: the block is copied in lower case, a bit mask says which
-//! bytes belong to words, and the edges of the mask are the ends of the words. Everything else is
-//! decoded a character at a time and looked up in the table of the recipe. Words are copied
-//! normalised into one buffer and hashed there, many at a time.
+//! ASCII is read in blocks of 64 bytes. The block is copied in lower case, a bit mask marks the bytes that
+//! belong to words, and the edges of the mask are the ends of the words. All other text is decoded character
+//! by character and looked up in the table of the recipe. Words are copied in normalised form into one buffer
+//! and hashed there, many at a time.
 //!
-//! Texts in which a character depends on its neighbours are left to the definition.
+//! Texts in which a character depends on its neighbours are left to the definition in `normalize`.
 
 use super::charmap::{Ascii, AsciiTokens, CharMap, Entry};
 use crate::arch::{Arch, BLOCK, Kernel};
 use crate::hash;
 
-/// Buffers that are used again from text to text.
+/// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
-    /// Normalised bytes of words, with rubbish between them.
+    /// Normalised bytes of words, with meaningless bytes between them.
     words: Vec<u8>,
-    /// Where words begin and end in `words`, in turn.
+    /// Start and end of each word in `words`, alternating.
     edges: Vec<u32>,
     /// Token values.
     pub(super) tokens: Vec<u64>,
 }
 
-/// Words are hashed when so many edges have come together.
+/// Number of edges after which words are hashed.
 const EDGES: usize = 4096;
 
-/// Bytes behind the words before something is written: a block, and what the hash may read.
+/// Bytes that must be free behind the words before a write: a block, and the bytes that the hash may read.
 const ROOM: usize = BLOCK + hash::WORD_PADDING;
 
-/// So many ASCII bytes in a row end the reading of single characters.
+/// Number of consecutive ASCII bytes after which reading character by character ends.
 const ASCII_STRETCH: usize = 8;
 
 impl Buffers {
-    /// Gives back what a text of unusual length has needed.
+    /// Frees buffers that grew for an unusually long text.
     pub(super) fn trim(&mut self) {
         const KEPT: usize = 1 << 20;
         if self.words.capacity() > KEPT {
@@ -44,8 +44,8 @@ impl Buffers {
     }
 }
 
-/// Fills `buffers.tokens` with the token values of `text`. The output says whether it could: false
-/// for a text that has to be composed as a whole.
+/// Fills `buffers.tokens` with the token values of `text`. The output is `false` if the text has to be
+/// composed as a whole.
 pub(super) struct Tokenize<'a> {
     pub(super) map: &'a CharMap,
     pub(super) ascii: Option<Ascii>,
@@ -108,18 +108,18 @@ struct Run<'a, A> {
     map: &'a CharMap,
     ascii: Option<Ascii>,
     words: &'a mut Vec<u8>,
-    /// The end of what is written in `words`.
+    /// End of the bytes written to `words`.
     end: usize,
     edges: &'a mut Vec<u32>,
     edge_count: usize,
-    /// Whether the last edge begins a word that has not ended.
+    /// `true` if the last edge is the start of a word whose end has not been seen.
     open: bool,
     space_due: bool,
     tokens: &'a mut Vec<u64>,
 }
 
 impl<A: Arch> Run<'_, A> {
-    /// Reads the whole text; None if it has to be composed.
+    /// Reads the whole text. Returns `false` if it has to be composed as a whole.
     #[inline(always)]
     fn blocks<const FOLD: bool>(&mut self, text: &str) -> bool {
         let bytes = text.as_bytes();
@@ -145,7 +145,7 @@ impl<A: Arch> Run<'_, A> {
         true
     }
 
-    /// Reads the ASCII bytes at the head of a block of `length` bytes; returns how many.
+    /// Reads the ASCII bytes at the start of a block of `length` bytes, and returns their number.
     #[inline(always)]
     fn block<const FOLD: bool>(&mut self, block: &[u8; BLOCK], length: usize) -> usize {
         self.make_room();
@@ -170,8 +170,8 @@ impl<A: Arch> Run<'_, A> {
         ascii
     }
 
-    /// Reads characters from `at` on, until `end` or, if told so, until a stretch of ASCII begins.
-    /// Returns where it stopped; None if the text has to be composed.
+    /// Reads characters from `at` to `end`, or with `until_ascii` up to the next run of ASCII. Returns the
+    /// position at which it stopped, or `None` if the text has to be composed as a whole.
     #[inline(always)]
     fn characters(
         &mut self,
@@ -209,9 +209,9 @@ impl<A: Arch> Run<'_, A> {
         Some(at)
     }
 
-    /// Reads the characters of three bytes at the head that are tokens of their own, and those
-    /// between them that part or vanish, which here is the same: most of a Chinese text. Returns how
-    /// many bytes it has read.
+    /// Reads three-byte characters at the start of `bytes` that are tokens of their own, together with
+    /// separators and ignored characters between them, which have the same effect here. Most of a Chinese
+    /// text is of this kind. Returns the number of bytes read.
     #[inline(always)]
     fn wide_characters(&mut self, bytes: &[u8]) -> usize {
         const SINGLES: u32 = 1 << Entry::CHARACTER | 1 << Entry::BREAK | 1 << Entry::IGNORE;
@@ -232,7 +232,7 @@ impl<A: Arch> Run<'_, A> {
                 if first & 0xf0 != 0xe0 || SINGLES >> entry.kind() & 1 == 0 {
                     break;
                 }
-                // What is no token of its own is written over.
+                // The next token overwrites the entry of a character that is not a token.
                 tokens[written % AT_ONCE] = u64::from(entry.value());
                 written += usize::from(entry.kind() == Entry::CHARACTER);
                 read += 1;
@@ -246,8 +246,8 @@ impl<A: Arch> Run<'_, A> {
         at
     }
 
-    /// Reads the ASCII characters at the head as far as they are tokens of their own, white space or
-    /// nothing. Returns how many bytes it has read.
+    /// Reads ASCII characters at the start of `bytes` that are tokens of their own, white space, separators
+    /// or ignored. Returns the number of bytes read.
     #[inline(always)]
     fn narrow_characters(&mut self, bytes: &[u8]) -> usize {
         if let Some(Ascii {
@@ -281,7 +281,7 @@ impl<A: Arch> Run<'_, A> {
         bytes.len()
     }
 
-    /// The same where only letters and digits are tokens, a block at a time.
+    /// Does the same a block at a time, for recipes in which only letters and digits are tokens.
     #[inline(always)]
     fn narrow_blocks<const FOLD: bool>(&mut self, bytes: &[u8], spaces: bool) -> usize {
         let mut at = 0;
@@ -303,7 +303,7 @@ impl<A: Arch> Run<'_, A> {
         at
     }
 
-    /// Reads the ASCII bytes at the head of a block of `length` bytes; returns how many.
+    /// Reads the ASCII bytes at the start of a block of `length` bytes, and returns their number.
     #[inline(always)]
     fn narrow_block<const FOLD: bool>(
         &mut self,
@@ -311,7 +311,7 @@ impl<A: Arch> Run<'_, A> {
         length: usize,
         spaces: bool,
     ) -> usize {
-        /// Letters that are written without asking whether there are so many.
+        /// Number of letters that are written at a time, even if fewer remain.
         const AT_ONCE: usize = 8;
         let mut copy = [0; BLOCK + AT_ONCE];
         let head = copy.first_chunk_mut::<BLOCK>().expect("it is longer");
@@ -324,13 +324,13 @@ impl<A: Arch> Run<'_, A> {
         let mut word = masks.word & valid;
         let space = if spaces { masks.space & valid } else { 0 };
         let start = self.tokens.len();
-        // White space anywhere between two words carries a bit to the beginning of the second.
+        // White space anywhere between two words carries a bit to the start of the second word.
         let carried = (!word & valid).wrapping_add(space);
         let mut due = carried.wrapping_add(u64::from(self.space_due)) & word & !(word << 1);
         if start == 0 {
             due &= !(word & word.wrapping_neg());
         }
-        // Behind the last word.
+        // The bits behind the last word.
         let behind = if word == 0 {
             valid
         } else {
@@ -360,7 +360,7 @@ impl<A: Arch> Run<'_, A> {
         ascii
     }
 
-    /// False if the text has to be composed.
+    /// Processes an entry. Returns `false` if the text has to be composed as a whole.
     #[inline(always)]
     fn act(&mut self, entry: Entry) -> bool {
         match entry.kind() {
@@ -387,7 +387,8 @@ impl<A: Arch> Run<'_, A> {
         self.tokens.push(u64::from(point));
     }
 
-    /// Words grow longer than the text where a character becomes a longer one or several.
+    /// Ensures that words can be written. Their buffer may have to grow beyond the length of the text,
+    /// because normalisation can replace a character by a longer one or by several.
     #[inline(always)]
     fn make_room(&mut self) {
         if self.words.len() - self.end < ROOM {
@@ -416,7 +417,7 @@ impl<A: Arch> Run<'_, A> {
         }
     }
 
-    /// Ends the word that is open, if one is.
+    /// Ends the open word, if there is one.
     #[inline(always)]
     fn close(&mut self) {
         if self.open {
@@ -479,7 +480,7 @@ fn is_ascii_stretch(bytes: &[u8], at: usize) -> bool {
 
 const HIGH_BITS: u64 = u64::from_le_bytes([0x80; ASCII_STRETCH]);
 
-/// The character at `at` in valid UTF-8, and its length.
+/// Decodes the character at `at` in valid UTF-8, and returns it with its length.
 #[inline(always)]
 fn decode(bytes: &[u8], at: usize) -> (u32, usize) {
     let first = u32::from(bytes[at]);

@@ -1,10 +1,10 @@
 //! Cosine and Euclidean distance of weighted features.
 //!
-//! Weights are integers: the number of occurrences, or steps of 1/65,536 where weights were given.
-//! Products are added up exactly, so that neither the order of features nor the machine counts. The
-//! cosine itself is one square root and one division of IEEE 754, which round in the same way
-//! everywhere; the root of a square is exact, so a cosine of 4/5 is the number that is written 0.8.
-//! What is reported is what is compared with the threshold.
+//! Weights are integers: the numbers of occurrences, or steps of 1/65,536 if weights were given. Products are
+//! summed exactly, so that the result depends neither on the order of features nor on the machine. The cosine
+//! itself is one square root and one division of IEEE 754, which round in the same way everywhere. The root
+//! of a square is exact, so for example a cosine of 4/5 is exactly the number that is written as 0.8. The
+//! reported value is the value that is compared with the threshold.
 //!
 //! Cost: linear in the features, about a nanosecond each.
 
@@ -13,8 +13,8 @@ use crate::types::Similarity;
 /// A feature and its weight, which is above 0.
 pub type Weighted = (u64, i64);
 
-/// A·B / (|A|·|B|) of two lists of features with their weights, ascending by feature, each feature
-/// once; 0 if one is empty.
+/// Returns A·B / (|A|·|B|) of two lists of distinct features with their weights, ascending by feature; 0 if
+/// one is empty.
 pub fn cosine(a: &[Weighted], b: &[Weighted]) -> Similarity {
     let mut dot = 0i128;
     in_both(a, b, |a, b| dot += i128::from(a) * i128::from(b));
@@ -29,7 +29,7 @@ pub fn cosine(a: &[Weighted], b: &[Weighted]) -> Similarity {
     Similarity::quotient(dot as f64, root)
 }
 
-/// The length of A − B, for two lists as [`cosine`] takes them, in units of the weights.
+/// Returns the length of A − B in units of the weights, for two lists as for [`cosine`].
 pub fn euclidean(a: &[Weighted], b: &[Weighted]) -> f64 {
     let mut dot = 0i128;
     in_both(a, b, |a, b| dot += i128::from(a) * i128::from(b));
@@ -43,7 +43,7 @@ fn square_norm(list: &[Weighted]) -> u128 {
     list.iter().map(square).sum()
 }
 
-/// Calls back with both weights of every feature that stands in both lists.
+/// Calls `visit` with both weights of every feature that is in both lists.
 fn in_both(a: &[Weighted], b: &[Weighted], mut visit: impl FnMut(i64, i64)) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {

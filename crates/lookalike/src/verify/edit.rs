@@ -1,37 +1,37 @@
-//! Edit distances: how few edits turn one sequence of symbols into another.
+//! Edit distances: the fewest edits that turn one sequence of symbols into another.
 //!
-//! **Levenshtein** counts insertions, deletions and substitutions, **Indel** insertions and deletions
-//! alone. Both are exact, symmetric, and may be asked for only up to a limit, which is much faster
-//! for texts that are farther apart.
+//! **Levenshtein** counts insertions, deletions and substitutions, **Indel** counts insertions and deletions
+//! alone. Both are exact and symmetric. A limit on the distance makes the comparison much faster for texts
+//! that are farther apart.
 //!
-//! What both have in common at the head and the tail is left aside. The rest is the textbook's table,
-//! 64 cells of a column at a time in one machine word (Myers 1999 and Hyyrö 2003 for Levenshtein,
-//! Crochemore et al. 2001 and Hyyrö 2004 for Indel), in strips of 64 rows that hand the differences
-//! along their lower edge to the next one. Only cells through which a path within the limit may lead
-//! are visited (Ukkonen 1985), and the limit grows fourfold from round to round, so that near texts cost
-//! what they differ by. Once it is wide, symbols are numbered, so that a column costs no search, and
-//! Indel has four words of rows in a strip, because their steps overlap in the processor.
+//! 1. The common head and tail of both texts are cut off.
+//! 2. In long texts, the occurrences of each symbol are counted. The symbols that one text has more often
+//!    than the other bound the distance from below, in linear time. Texts in scripts of many characters, and
+//!    texts by words, seldom pass this bound unless they are near.
+//! 3. The rest is the textbook's table, with 64 cells of a column at a time in one machine word (Myers 1999
+//!    and Hyyrö 2003 for Levenshtein, Crochemore et al. 2001 and Hyyrö 2004 for Indel). It is computed in
+//!    strips of 64 rows, and each strip passes the differences along its lower edge to the next one. Only
+//!    cells through which a path within the limit may lead are computed (Ukkonen 1985). The limit is
+//!    quadrupled in every round, so that the cost of near texts depends on their distance.
+//! 4. Once the limit is wide, symbols are numbered, so that a column needs no search. Indel then has four
+//!    words of rows in a strip, because their steps overlap in the processor.
 //!
-//! Before that, the symbols of long texts are counted: those that one text has more often than the other
-//! bound the distance from below, in linear time. Texts in scripts of many characters, and texts by
-//! words, seldom pass this bound unless they are near.
-//!
-//! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of two to
-//! four nanoseconds; memory of one byte a symbol of the longer one, and up to 72 more for texts of up to
-//! 2^18 symbols. More than [`MOST_STEPS`] are refused.
+//! Cost: for texts of m ≤ n symbols at distance d, about (m/64)·(min(d, limit) + 64) steps of two to four
+//! nanoseconds. Memory is one byte per symbol of the longer text, and up to 72 more for texts of up to 2^18
+//! symbols. A comparison of more than [`MOST_STEPS`] steps is refused.
 
 use super::budget::StepBudget;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most steps of 64 cells that a comparison may take: some minutes.
+/// Largest number of steps of 64 cells in a comparison, which take some minutes.
 pub const MOST_STEPS: u64 = 100_000_000_000;
 
-/// What a compared sequence is made of: code points, or the values of tokens.
+/// A symbol of a compared sequence: a code point, or the value of a token.
 pub trait Symbol: Copy + Eq + Ord + Default {
-    /// Different for different symbols.
+    /// Returns a number that identifies the symbol.
     fn value(self) -> u64;
 
-    /// A number below 2^`bits` that spreads symbols evenly.
+    /// Returns a number below 2^`bits` that distributes symbols evenly.
     fn spread(self, bits: u32) -> u32 {
         (self.value().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as u32
     }
@@ -55,11 +55,11 @@ impl Symbol for u64 {
     }
 }
 
-/// The fewest insertions, deletions and substitutions of symbols that turn one sequence into the
-/// other, if they are at most `most`.
+/// Returns the fewest insertions, deletions and substitutions of symbols that turn one sequence into the
+/// other, if there are at most `most`.
 ///
 /// # Errors
-/// If it takes more than [`MOST_STEPS`].
+/// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.
 pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
     levenshtein_within(a, b, most, &mut StepBudget::unlimited())
 }
@@ -74,11 +74,11 @@ pub(super) fn levenshtein_within<S: Symbol>(
     distance::<Levenshtein, S>(a, b, most, budget)
 }
 
-/// The fewest insertions and deletions of symbols that turn one sequence into the other, if they are
+/// Returns the fewest insertions and deletions of symbols that turn one sequence into the other, if there are
 /// at most `most`.
 ///
 /// # Errors
-/// If it takes more than [`MOST_STEPS`].
+/// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.
 pub fn indel<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
     indel_within(a, b, most, &mut StepBudget::unlimited())
 }
@@ -93,12 +93,12 @@ pub(super) fn indel_within<S: Symbol>(
     distance::<Indel, S>(a, b, most, budget)
 }
 
-/// What decides most pairs at a glance: 16 bytes.
+/// A prefilter of 16 bytes that rejects most pairs of sequences without reading them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outline {
-    /// Symbols, as far as they can be counted.
+    /// Number of symbols; `u32::MAX` if there are at least as many.
     length: u32,
-    /// Bit i says whether the number of symbols that fall on it is odd.
+    /// Bit i is set if the number of symbols whose hash is i is odd.
     parities: u64,
 }
 
@@ -113,20 +113,20 @@ impl Outline {
         }
     }
 
-    /// How many symbols, or None if they cannot be told.
+    /// Returns the number of symbols, or `None` if it is too large for the outline.
     pub(crate) fn length(self) -> Option<usize> {
         (self.length < u32::MAX).then_some(self.length as usize)
     }
 
-    /// The fewest symbols of the two that are in no pair of equal ones: every bit in which the
-    /// parities differ takes one, and so does every symbol that one text has more.
+    /// Returns a lower bound of the number of symbols that are not in a pair of equal ones. Every bit in
+    /// which the parities differ needs one such symbol, and so does every symbol by which one text is longer.
     pub(crate) fn least_alone(self, other: Self) -> usize {
         let odd = (self.parities ^ other.parities).count_ones();
         odd.max(self.length.abs_diff(other.length)) as usize
     }
 
-    /// The fewest edits of any kind: each of those by which the lengths differ changes one parity,
-    /// every other one at most two.
+    /// Returns a lower bound of the number of edits of any kind. Each edit that accounts for the difference
+    /// in length changes one parity, and every other edit changes at most two.
     pub(crate) fn least_edits(self, other: Self) -> usize {
         let longer = self.length.abs_diff(other.length);
         let odd = (self.parities ^ other.parities).count_ones();
@@ -134,32 +134,32 @@ impl Outline {
     }
 }
 
-/// Rows of a strip: the bits of a machine word.
+/// Number of rows in a strip, which is the number of bits in a machine word.
 const ROWS: usize = 64;
 
-/// The vertical differences between the cells of a column of a strip.
+/// Vertical differences between the cells of a column of a strip.
 trait Cells: Copy {
-    /// Every cell is one more than the cell above it: the cheapest way down a border.
+    /// Every cell is one more than the cell above it, as along the left border of the table.
     const BORDER: Self;
 
-    /// The column to the right, where bit i of `equal` says whether row i has the symbol of the
-    /// column; `above` is the horizontal difference along the upper edge, 1, 0 or −1, and the
-    /// result that of row `last`.
+    /// Moves to the column on the right. Bit i of `equal` is set if row i has the symbol of the column.
+    /// `above` is the horizontal difference along the upper edge (1, 0 or −1), and the result is the
+    /// horizontal difference along row `last`.
     fn step(&mut self, equal: u64, above: i8, last: usize) -> i8;
 
-    /// The largest distance of sequences of these lengths.
+    /// Returns the largest distance of sequences of these lengths.
     fn farthest(less: usize, more: usize) -> usize;
 
-    /// The fewest edits between two sequences of which each has so many symbols that the other one has
-    /// not.
+    /// Returns a lower bound of the number of edits between two sequences, from the numbers of symbols that
+    /// only one of them has.
     fn least_edits(surplus: [usize; 2]) -> usize;
 
     const NAME: &'static str;
 
-    /// Words of rows in a tall strip.
+    /// Number of words of rows in a tall strip.
     const WORDS: usize;
 
-    /// [`in_tall_strips`] with so many words.
+    /// Calls [`in_tall_strips`] with this number of words.
     fn in_tall_strips(
         numbered: &Numbered,
         most: usize,
@@ -213,14 +213,14 @@ impl Cells for Levenshtein {
         more
     }
 
-    /// A substitution takes away one on either side.
+    /// A substitution removes one surplus symbol on each side.
     fn least_edits(surplus: [usize; 2]) -> usize {
         surplus[0].max(surplus[1])
     }
 }
 
-/// Differences are 1 or −1: where a cell is not one more than the one above, it is one less, and
-/// the longest common subsequence has become longer.
+/// Differences are 1 or −1. If a cell is not one more than the cell above it, it is one less, and the longest
+/// common subsequence has become longer.
 #[derive(Clone, Copy)]
 struct Indel {
     rises: u64,
@@ -241,8 +241,8 @@ impl Cells for Indel {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
 
-    /// A carry is a common subsequence that becomes longer by this column; rows behind the last one
-    /// are equal to nothing and pass it on.
+    /// A carry means that this column makes the longest common subsequence longer. Rows behind the last one
+    /// equal no symbol and pass the carry on.
     #[inline(always)]
     fn step(&mut self, equal: u64, above: i8, _: usize) -> i8 {
         let met = self.rises & equal;
@@ -261,17 +261,17 @@ impl Cells for Indel {
     }
 }
 
-/// From this limit on, symbols are numbered once, so that no strip has to look for them; below, that
-/// costs more than it saves.
+/// Limit from which on symbols are numbered once, so that no strip has to search for them. Below this limit,
+/// numbering costs more than it saves.
 const WIDE: usize = 8 * ROWS;
 
-/// Longer texts are not numbered, which takes up to 72 bytes a symbol.
+/// Length of the longest text whose symbols are numbered, because numbering takes up to 72 bytes per symbol.
 const NUMBERED: usize = 1 << 18;
 
-/// The limit grows so many times from round to round.
+/// Factor by which the limit grows from round to round.
 const GROWTH: usize = 4;
 
-/// Which rows of a strip have a symbol.
+/// The rows of a strip that have each symbol, as bit masks.
 struct Masks<S> {
     symbols: [S; 2 * ROWS],
     rows: [u64; 2 * ROWS],
@@ -292,7 +292,7 @@ impl<S: Symbol> Masks<S> {
         masks
     }
 
-    /// Half of the places stay empty, so that a search ends.
+    /// Returns the place of a symbol. At least half of the places are empty, so the search ends.
     #[inline(always)]
     fn place(&self, symbol: S) -> usize {
         let mut at = symbol.spread(7) as usize;
@@ -308,7 +308,7 @@ impl<S: Symbol> Masks<S> {
     }
 }
 
-/// Two sequences by the numbers of their symbols: 0 is whatever the first one does not have.
+/// Two sequences by the numbers of their symbols; 0 stands for all symbols that `less` does not contain.
 struct Numbered {
     less: Vec<u32>,
     more: Vec<u32>,
@@ -319,7 +319,7 @@ impl Numbered {
     fn new<S: Symbol>(less: &[S], more: &[S]) -> Self {
         let bits = (2 * less.len()).next_power_of_two().ilog2().max(6);
         let mask = (1usize << bits) - 1;
-        // At most half full, so that a search ends.
+        // The table is at most half full, so that a search ends.
         let mut table: Vec<(S, u32)> = vec![(S::default(), 0); mask + 1];
         let mut symbols = 1;
         let place = |table: &[(S, u32)], symbol: S| {
@@ -350,7 +350,8 @@ impl Numbered {
     }
 }
 
-/// Shorter texts, and those that may differ by fewer edits, are not counted: their cells cost as little.
+/// Smallest length, and smallest limit, for which symbols are counted. Below it, computing the cells costs no
+/// more.
 const COUNTED: usize = 4 * ROWS;
 
 /// Returns `true` if the counts of symbols show that two sequences are more than `most` edits apart.
@@ -361,10 +362,10 @@ fn are_apart_by_counts<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize)
         && C::least_edits(surplus(less, more)) > most
 }
 
-/// How many symbols each of two sequences has that the other one has not, at least. They are counted by
-/// their hashes: symbols that fall together hide differences and never add any.
+/// Returns lower bounds of the numbers of symbols that each of two sequences has beyond the other. Symbols
+/// are counted by hash; a collision can hide a difference but never adds one.
 fn surplus<S: Symbol>(a: &[S], b: &[S]) -> [usize; 2] {
-    /// Buckets of 16 KiB, which the first cache holds.
+    /// 2¹² counters take 16 KiB, which fit into the first-level cache.
     const BITS: u32 = 12;
     let mut counts = vec![0i32; 1 << BITS];
     let bucket = |symbol: &S| symbol.spread(BITS) as usize;
@@ -374,7 +375,7 @@ fn surplus<S: Symbol>(a: &[S], b: &[S]) -> [usize; 2] {
     [sum(1), sum(-1)]
 }
 
-/// Two sequences without what they have in common at the head and the tail.
+/// Returns two sequences without their common head and tail.
 fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     let head = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a, b) = (&a[head..], &b[head..]);
@@ -393,8 +394,8 @@ fn distance<C: Cells, S: Symbol>(
         return Ok(None);
     }
     let (a, b) = trimmed(a, b);
-    // Of two of one length, the order of their symbols says which is which: the work is the same
-    // from both sides.
+    // Of two sequences of equal length, the smaller one comes first, so that the work does not depend on the
+    // order of the arguments.
     let swapped = (b.len(), b) < (a.len(), a);
     let (less, more) = if swapped { (b, a) } else { (a, b) };
     if less.is_empty() {
@@ -435,7 +436,7 @@ fn distance<C: Cells, S: Symbol>(
     }
 }
 
-/// Counts the steps of a comparison.
+/// Counts the steps of a comparison, and refuses too many.
 struct Steps<'b> {
     taken: u64,
     most: u64,
@@ -474,7 +475,7 @@ impl<'b> Steps<'b> {
     }
 }
 
-/// Up to 64 rows.
+/// Computes the distance if `less` has at most 64 rows.
 #[inline(always)]
 fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Option<usize> {
     let masks = Masks::new(less);
@@ -486,7 +487,7 @@ fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Opt
         let below = column.step(masks.rows(symbol), 1, last);
         value = value.wrapping_add_signed(isize::from(below));
         left -= 1;
-        // Every further column takes away one at the most.
+        // Every further column lowers the value by at most one.
         if value > left.saturating_add(most) {
             return None;
         }
@@ -494,8 +495,9 @@ fn in_one_strip<C: Cells, S: Symbol>(less: &[S], more: &[S], most: usize) -> Opt
     Some(value)
 }
 
-/// Any number of rows. Cells outside the strips count as if the way along the border of what is
-/// visited were the only one: never less than they are, and as they are where it matters.
+/// Computes the distance for any number of rows. Cells outside the strips count as if the only path to them
+/// led along the border of the computed cells. Their values are therefore never too small, and correct
+/// wherever they matter.
 fn in_strips<C: Cells, S: Symbol>(
     less: &[S],
     more: &[S],
@@ -504,7 +506,7 @@ fn in_strips<C: Cells, S: Symbol>(
 ) -> Result<Option<usize>> {
     let longer = more.len() - less.len();
     let aside = (most - longer) / 2;
-    // The horizontal differences along the lower edge of the strip before.
+    // Horizontal differences along the lower edge of the previous strip.
     let mut edge = vec![1i8; more.len()];
     let (mut first, mut corner) = (0, 0);
     let mut bottom = 0;
@@ -513,7 +515,7 @@ fn in_strips<C: Cells, S: Symbol>(
         let rows_left = less.len() - bottom;
         let end = more.len().min(bottom + longer + aside);
         steps.take(end - first)?;
-        // Whether a path within the limit may lead through a cell of the lower edge.
+        // `true` if a path within the limit may lead through a cell of the lower edge.
         let may_lead =
             |column: usize, value: usize| value + rows_left.abs_diff(more.len() - column) <= most;
         let masks = Masks::new(strip);
@@ -544,8 +546,8 @@ fn in_strips<C: Cells, S: Symbol>(
     Ok(None)
 }
 
-/// The same with symbols that are numbered, in strips of `W` words of rows. `table` holds the rows of
-/// every symbol in the strip, all 0 before and after.
+/// Computes the distance of numbered symbols, in strips of `W` words of rows. `table` holds the rows of every
+/// symbol in the strip; all are 0 before and after.
 fn in_tall_strips<C: Cells, const W: usize>(
     numbered: &Numbered,
     most: usize,
@@ -621,7 +623,7 @@ mod tests {
 
     use super::*;
 
-    /// The textbook's table.
+    /// Returns the distance by the textbook's table.
     fn plain<S: Symbol>(a: &[S], b: &[S], substitution: usize) -> usize {
         let mut row: Vec<usize> = (0..=b.len()).collect();
         for (i, x) in a.iter().enumerate() {
@@ -640,7 +642,8 @@ mod tests {
         text.chars().collect()
     }
 
-    /// Both distances are the textbook's, with every limit around them, from both sides.
+    /// Checks that both distances equal the textbook's, for every limit around them and both orders of
+    /// arguments.
     fn check<S: Symbol + std::fmt::Debug>(a: &[S], b: &[S]) {
         type Distance<S> = fn(&[S], &[S], usize) -> Result<Option<usize>>;
         for (within, substitution) in [(levenshtein as Distance<S>, 1), (indel, 2)] {
@@ -684,7 +687,7 @@ mod tests {
         }
     }
 
-    /// Symbols of a small or large alphabet, from a seed.
+    /// Returns random symbols of an alphabet of the given size.
     fn random(length: usize, alphabet: u64, seed: u64) -> Vec<u64> {
         (0..length as u64)
             .map(|at| crate::hash::mix(seed << 32 | at) % alphabet)
@@ -702,7 +705,7 @@ mod tests {
         }
     }
 
-    /// A long text and a copy with some edits.
+    /// Returns a long text and a copy with some edits.
     fn edited(length: usize, alphabet: u64, edits: u64, seed: u64) -> [Vec<u64>; 2] {
         let text = random(length, alphabet, seed);
         let mut other = text.clone();
@@ -774,8 +777,8 @@ mod tests {
         assert_eq!(levenshtein(&a, &b, 60_000).unwrap(), found);
     }
 
-    /// Pages of one template with content of their own: counts bound the distance from below, and often
-    /// end the comparison there.
+    /// Pages share a template and have content of their own. The counts must bound the distance from below,
+    /// and for some pairs they must end the comparison.
     #[test]
     fn counts_never_promise_too_much() {
         let mut rejected = 0;

@@ -1,16 +1,16 @@
 //! Exact similarity of two sets of features.
 //!
-//! Cost: linear in the two sets, about a nanosecond an element, without a branch that depends on
-//! the data.
+//! Cost: linear in the two sets, about a nanosecond per element, without branches that depend on the data.
 
 use crate::types::Similarity;
 
-/// How many features two ascending lists of distinct features share.
+/// Returns the number of features that two ascending lists of distinct features share.
 pub fn intersection(a: &[u64], b: &[u64]) -> usize {
     intersection_of_at_least(a, b, 0).unwrap_or(0)
 }
 
-/// The same if it is at least `least`. What cannot reach it any more is looked at no further.
+/// Returns the number of shared features if it is at least `least`. It stops once that can no longer be
+/// reached.
 pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Option<usize> {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -29,16 +29,16 @@ pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Op
     (shared >= least).then_some(shared)
 }
 
-/// Steps between two looks at what can still be reached.
+/// Number of steps between two checks of the reachable number.
 const STEPS: usize = 32;
 
-/// |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
+/// Returns |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
 pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
     let shared = intersection(a, b);
     Similarity::ratio(shared, a.len() + b.len() - shared)
 }
 
-/// |A ∩ B| / min(|A|, |B|) of two ascending lists of distinct features; 0 if one is empty.
+/// Returns |A ∩ B| / min(|A|, |B|) of two ascending lists of distinct features; 0 if one is empty.
 pub fn containment(a: &[u64], b: &[u64]) -> Similarity {
     Similarity::ratio(intersection(a, b), a.len().min(b.len()))
 }

@@ -1,9 +1,9 @@
-//! How similar two texts are, exactly.
+//! Verification: exact similarity of two texts.
 //!
-//! On sets of features: the Jaccard index and containment (`jaccard`). On features with weights: the
-//! cosine and Euclidean distance (`cosine`). On sequences of characters or words: Levenshtein and
-//! Indel distance (`edit`) and the longest common substring (`substring`). All are symmetric and the
-//! same on every machine; a threshold is compared with the very number that is reported.
+//! Sets of features have the Jaccard index and containment (`jaccard`). Features with weights have the cosine
+//! and Euclidean distance (`cosine`). Sequences of characters or words have Levenshtein and Indel distance
+//! (`edit`) and the longest common substring (`substring`). All are symmetric and the same on every machine.
+//! The number that is compared with the threshold is the number that is reported.
 //!
 //! | measure | similarity |
 //! |---|---|
@@ -11,9 +11,8 @@
 //! | Indel | 1 − distance ÷ the sum of both lengths |
 //! | longest common substring | 2 · its length ÷ the sum of both lengths |
 //!
-//! The last one is that of Indel for a single common run, and never above it: twice what is common
-//! by the length of both. Divided by the shorter length instead, it would say 1 of every text that
-//! stands in another.
+//! The similarity by the longest common substring is that of Indel for a single common run, and never exceeds
+//! it. Dividing by the shorter length instead would give 1 to every text that is contained in another.
 
 mod budget;
 mod cosine;
@@ -36,7 +35,7 @@ use crate::types::{Similarity, Threshold};
 /// Symbols that are read in the time of one step.
 const SYMBOLS_READ_IN_A_STEP: u64 = 4;
 
-/// A similarity of two sequences.
+/// A measure of the similarity of two sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfSequences {
     /// 1 − Levenshtein distance ÷ the length of the longer sequence.
@@ -48,10 +47,11 @@ pub enum OfSequences {
 }
 
 impl OfSequences {
-    /// The similarity of two sequences if it reaches a threshold; of two empty ones 0.
+    /// Returns the similarity of two sequences if it reaches a threshold; `None` also if both are empty.
     ///
     /// # Errors
-    /// If the sequences are so long and the threshold so low that it takes more than [`MOST_STEPS`].
+    /// [`ErrorKind::Limit`](crate::ErrorKind::Limit) if the sequences are so long and the threshold so low
+    /// that it takes more than [`MOST_STEPS`] steps.
     pub fn similarity<S: Symbol>(
         self,
         a: &[S],
@@ -96,7 +96,7 @@ impl OfSequences {
         Ok(part.map(|part| Similarity::ratio(part, whole)))
     }
 
-    /// What is divided by.
+    /// Returns the divisor of the similarity of sequences with these lengths.
     fn whole(self, a: usize, b: usize) -> usize {
         match self {
             Self::Levenshtein => a.max(b),
@@ -104,7 +104,7 @@ impl OfSequences {
         }
     }
 
-    /// Whether two sequences of these outlines may be as similar as this; true if that cannot be told.
+    /// Returns `false` only if the outlines prove that two sequences cannot reach the threshold.
     #[inline]
     pub(crate) fn may_reach(self, a: Outline, b: Outline, threshold: Threshold) -> bool {
         let (Some(in_a), Some(in_b)) = (a.length(), b.length()) else {
@@ -119,7 +119,7 @@ impl OfSequences {
     }
 }
 
-/// The similarity of two sets if it passes the check of the plan, where that is one of sets.
+/// Returns the similarity of two sets if it passes the check of the plan, for measures of sets.
 pub(crate) fn check(plan: &Plan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let threshold = plan.threshold();
@@ -133,7 +133,7 @@ pub(crate) fn check(plan: &Plan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     reaching(less, more, threshold)
 }
 
-/// The Jaccard index if it is at least the threshold; the first list is not the longer one.
+/// Returns the Jaccard index if it reaches the threshold. `less` must not be longer than `more`.
 fn reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similarity> {
     if more.is_empty() || !threshold.admits(less.len(), more.len()) {
         return None;
@@ -143,7 +143,7 @@ fn reaching(less: &[u64], more: &[u64], threshold: Threshold) -> Option<Similari
     Some(Similarity::ratio(shared, both - shared))
 }
 
-/// Whether two sets are near enough to be candidates of a measure that is not one of sets.
+/// Returns `true` if two sets are similar enough to be a candidate pair of a measure that is not on sets.
 pub(crate) fn near(plan: &Plan, a: &[u64], b: &[u64]) -> bool {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     reaching(less, more, plan.candidate_threshold()).is_some()
@@ -155,7 +155,7 @@ mod tests {
     use crate::plan::{Method, Settings};
     use crate::recipe::Recipe;
 
-    /// Two lists that share `shared` features, with `a` and `b` of their own.
+    /// Returns two lists that share `shared` features, and have `a` and `b` features of their own.
     fn lists(shared: u64, a: u64, b: u64) -> [Vec<u64>; 2] {
         [(0, a), (1 << 40, b)].map(|(from, own)| {
             let own = (1 << 20) + from..(1 << 20) + from + own;
@@ -192,15 +192,15 @@ mod tests {
         assert_eq!(containment(79, 21, 21), None);
         assert_eq!(containment(80, 20, 20), Some(0.8));
         assert_eq!(containment(81, 19, 19), Some(0.81));
-        // A small set within a large one is near enough up to a Jaccard index of 0.8 / 1.2.
+        // A small set within a large one is a candidate up to a Jaccard index of 0.8 / 1.2.
         assert_eq!(containment(80, 0, 40), Some(1.0));
         assert_eq!(containment(80, 0, 41), None);
-        // Fingerprints have said already what is near.
+        // With fingerprints, the Hamming distance alone decides which pairs are candidates.
         let near = check(Measure::Containment, Method::SimHash, lists(80, 0, 4000));
         assert_eq!(near, Some(1.0));
     }
 
-    /// A text of `length` different symbols, the first `shared` of which the other one has too.
+    /// Returns two texts of `length` different symbols that share only their first `shared` symbols.
     fn sequences(length: usize, shared: usize) -> [Vec<u32>; 2] {
         let own = |from: u32| (0..shared as u32).chain(from..from + (length - shared) as u32);
         [own(10_000).collect(), own(20_000).collect()]

@@ -1,11 +1,11 @@
-//! The longest common substring: the longest run of symbols that stands in both texts.
+//! The longest common substring: the longest run of symbols that occurs in both texts.
 //!
-//! Where it must have a least length L, every run of that length covers one of the places 0, L, 2L, …
-//! of the shorter text, and how far the texts agree before and behind such a place, at every position
-//! of the other text, is found in linear time (the Z algorithm; Main and Lorentz 1984). At a
-//! similarity of t that is at most 1/t + 1 places, so the cost is linear in the texts whatever they
-//! hold. Without a least length, the suffix automaton of the shorter text (Blumer et al. 1985) reads
-//! the other one, also in linear time but with some 120 bytes a symbol.
+//! If the run must have at least L symbols, it covers one of the positions 0, L, 2L, … of the shorter text.
+//! For each of these positions, linear time suffices to find how far the texts agree before and behind it, at
+//! every position of the other text (the Z algorithm; Main and Lorentz 1984). A similarity of t means at most
+//! 1/t + 1 such positions, so the cost is linear in the texts, whatever they contain. Without a least length,
+//! the suffix automaton of the shorter text (Blumer et al. 1985) reads the other text. This is also linear,
+//! but takes about 120 bytes per symbol.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -15,14 +15,15 @@ use super::edit::{MOST_STEPS, Symbol};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::mix;
 
-/// The most symbols of the shorter of two texts whose longest common substring is asked for without
-/// a least length: some 2 GiB of memory.
+/// Largest number of symbols of the shorter text if no least length is given; this takes about 2 GiB of
+/// memory.
 pub const MOST_SYMBOLS: usize = 1 << 24;
 
-/// The length of the longest common substring if it is at least `least`, which must not be 0.
+/// Returns the length of the longest common substring if it is at least `least`; 0 counts as 1.
 ///
 /// # Errors
-/// If `least` is so small beside the texts that it takes more than [`MOST_STEPS`].
+/// [`ErrorKind::Limit`] if `least` is so small compared with the texts that it takes more than [`MOST_STEPS`]
+/// steps.
 pub(super) fn longest_of_at_least<S: Symbol>(
     a: &[S],
     b: &[S],
@@ -66,10 +67,10 @@ fn reversed<S: Symbol>(symbols: &[S]) -> Vec<S> {
     symbols.iter().rev().copied().collect()
 }
 
-/// How far a text agrees with the beginning of another, at each of its positions.
+/// Lengths of the agreement of a text with the beginning of another, at each of its positions.
 #[derive(Default)]
 struct Agreement {
-    /// The same of the beginning with itself.
+    /// The same lengths for the beginning and itself.
     own: Vec<usize>,
     found: Vec<usize>,
 }
@@ -95,7 +96,8 @@ impl Agreement {
 }
 
 /// Fills `found[at]`, from `first` on, with the length of the longest common prefix of `beginning` and
-/// `text[at..]`. `own` is the same for the beginning itself; empty where that is what is being found.
+/// `text[at..]`. `own` holds these lengths for the beginning itself, and is empty while they are being
+/// computed.
 fn agreements<S: Symbol>(
     beginning: &[S],
     text: &[S],
@@ -103,7 +105,7 @@ fn agreements<S: Symbol>(
     own: &[usize],
     found: &mut [usize],
 ) {
-    // text[start..end] agrees with the beginning, and no known agreement reaches farther.
+    // `text[start..end]` agrees with the beginning, and no known agreement ends later.
     let (mut start, mut end) = (first, first);
     for at in first..text.len() {
         let known = if own.is_empty() { &*found } else { own };
@@ -127,10 +129,10 @@ fn agreements<S: Symbol>(
     }
 }
 
-/// The length of the longest common substring.
+/// Returns the length of the longest common substring.
 ///
 /// # Errors
-/// If the shorter text has more than [`MOST_SYMBOLS`] symbols.
+/// [`ErrorKind::Limit`] if the shorter text has more than [`MOST_SYMBOLS`] symbols.
 pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     if less.len() > MOST_SYMBOLS {
@@ -151,11 +153,11 @@ pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
     Ok(automaton.longest_in(more))
 }
 
-/// The suffix automaton of a text: its paths from the first state spell its substrings.
+/// The suffix automaton of a text: its paths from the first state spell all substrings of the text.
 struct Automaton {
     states: Vec<State>,
     edges: Vec<Edge>,
-    /// The edge of a state for a symbol.
+    /// Index of the edge of a state for a symbol.
     at: HashMap<(u32, u64), u32, BuildHasherDefault<Mixed>>,
     last: u32,
 }
@@ -164,7 +166,7 @@ struct Automaton {
 struct State {
     length: u32,
     link: u32,
-    /// The newest of the edges that leave it.
+    /// Index of the newest edge that leaves the state.
     edge: u32,
 }
 
@@ -172,7 +174,7 @@ struct State {
 struct Edge {
     symbol: u64,
     to: u32,
-    /// The next older edge of the same state.
+    /// Index of the next older edge of the same state.
     next: u32,
 }
 
@@ -247,7 +249,7 @@ impl Automaton {
         self.states[new as usize].link = copy;
     }
 
-    /// A state with the edges and the link of another.
+    /// Adds a state with the edges and the link of another.
     fn copy(&mut self, state: u32, length: u32) -> u32 {
         let State { link, mut edge, .. } = self.states[state as usize];
         let copy = self.add(length, link);
@@ -280,7 +282,7 @@ impl Automaton {
     }
 }
 
-/// A hasher of a state and a symbol; nothing but the time depends on it.
+/// A hasher of a state and a symbol. It affects only speed.
 #[derive(Default)]
 struct Mixed(u64);
 

@@ -1,13 +1,13 @@
-//! `datasketch-legacy` and `datasketch-affine32`: the signatures of the Python package `datasketch`,
-//! before 2.0 and since.
+//! `datasketch-legacy` and `datasketch-affine32`: the signatures of the Python package `datasketch`, before
+//! 2.0 and since.
 //!
-//! There the caller gives the tokens; here they are what stands between white space, as Python 3 sees
-//! it, unchanged. The hash of a token is the first four bytes of its SHA-1, little-endian. (A feature
-//! has eight of them, so that Jaccard indexes are of the tokens and not of hashes that collide.)
+//! In that package the caller supplies the tokens. Here they are the unchanged parts of the text between
+//! white space, as Python 3 defines it. The hash of a token is the first four bytes of its SHA-1,
+//! little-endian. A feature has eight of these bytes, so that Jaccard indexes are those of the tokens,
+//! without collisions of the shorter hashes.
 //!
-//! Both families draw the numbers of their functions from the Mersenne Twister of NumPy's
-//! `RandomState` (Matsumoto and Nishimura 1998), seeded with the recipe's seed, with draws beyond the
-//! range rejected.
+//! Both families draw the numbers of their functions from the Mersenne Twister of NumPy's `RandomState`
+//! (Matsumoto and Nishimura 1998). Its seed is the recipe's, and draws beyond the range are rejected.
 
 use super::{Buffers, python};
 use crate::arch::Cpu;
@@ -19,7 +19,8 @@ pub(super) fn hash(state: State) -> u128 {
     u128::from(u64::from(state[0].swap_bytes()) | u64::from(state[1].swap_bytes()) << 32)
 }
 
-/// The hashes of messages that the caller has cut; see [`MessageHasher`](crate::sketch::MessageHasher).
+/// Returns the hashes of messages that the caller has cut; see
+/// [`MessageHasher`](crate::sketch::MessageHasher).
 pub(in crate::sketch) fn hashes<'b>(
     cpu: Cpu,
     bytes: &[u8],
@@ -42,19 +43,18 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) {
     buffers.hash::<Sha1>(cpu, text.as_bytes(), hash);
 }
 
-/// The functions of the slots of a signature: `factor · hash + summand`, in the arithmetic of the
-/// family.
+/// The functions of the slots of a signature: `factor · hash + summand` in the arithmetic of the family.
 #[derive(Clone, Debug)]
 pub(in crate::sketch) struct Permutations {
     pub(in crate::sketch) factors: Vec<u64>,
     pub(in crate::sketch) summands: Vec<u64>,
 }
 
-/// 2^61 − 1, the modulus of the older family.
+/// 2⁶¹ − 1, the modulus of the older family.
 const MERSENNE: u64 = (1 << 61) - 1;
 
 impl Permutations {
-    /// The functions of a family of this package; nothing for the other families.
+    /// Returns the functions of a family of this package, or `None` for the other families.
     pub(in crate::sketch) fn new(family: MinHashFamily, slots: usize, seed: u32) -> Option<Self> {
         let scheme = match family {
             MinHashFamily::DatasketchLegacy => PermutedScheme::Legacy,
@@ -64,7 +64,7 @@ impl Permutations {
         Some(Self::drawn(scheme, slots, seed))
     }
 
-    /// The functions of a scheme.
+    /// Draws the functions of a scheme.
     pub(in crate::sketch) fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Self {
         let mut random = Twister::new(seed);
         let mut numbers = |draw: fn(&mut Twister) -> u64| -> Vec<u64> {
@@ -89,7 +89,7 @@ impl Permutations {
     }
 }
 
-/// The value of one function of the older family. Product and sum wrap at 2^64: that is part of it.
+/// Returns the value of one function of the older family. Product and sum wrap at 2⁶⁴, as in the package.
 #[inline(always)]
 pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u64) -> u32 {
     let sum = factor.wrapping_mul(hash).wrapping_add(summand);
@@ -102,7 +102,7 @@ pub(in crate::sketch) fn legacy(factor: u64, summand: u64, hash: u64) -> u32 {
     }) as u32
 }
 
-/// The finaliser of MurmurHash3 on 32 bits, through which the newer family sends a hash first.
+/// The finaliser of MurmurHash3 on 32 bits, which the newer family applies to a hash first.
 #[inline(always)]
 pub(in crate::sketch) fn finalized(mut hash: u32) -> u32 {
     hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
@@ -110,7 +110,7 @@ pub(in crate::sketch) fn finalized(mut hash: u32) -> u32 {
     hash ^ hash >> 16
 }
 
-/// The same on 64 bits.
+/// The finaliser of MurmurHash3 on 64 bits.
 #[inline(always)]
 pub(in crate::sketch) fn finalized_64(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
@@ -118,7 +118,7 @@ pub(in crate::sketch) fn finalized_64(mut hash: u64) -> u64 {
     hash ^ hash >> 33
 }
 
-/// MT19937.
+/// The Mersenne Twister MT19937.
 struct Twister {
     state: [u32; SIZE],
     at: usize,
@@ -161,13 +161,13 @@ impl Twister {
         self.at = 0;
     }
 
-    /// A number of 64 bits, its upper half first.
+    /// Returns a number of 64 bits, its upper half drawn first.
     fn next_64(&mut self) -> u64 {
         let high = self.next();
         u64::from(high) << 32 | u64::from(self.next())
     }
 
-    /// A number from `low` up to, not including, `high`.
+    /// Returns a number from `low` up to, but not including, `high`.
     fn between(&mut self, low: u64, high: u64) -> u64 {
         let most = high - 1 - low;
         let mask = u64::MAX >> most.leading_zeros();

@@ -1,14 +1,14 @@
 //! `1e0ng`: the fingerprints of the Python package `simhash`.
 //!
-//! The word characters (`\w`) of the text in Python's lower case, one after the other, are cut into
-//! all windows of four code points; fewer than four are one feature. The hash is the end of MD5,
-//! big-endian: eight bytes for 64 bits.
+//! The word characters (`\w`) of the text in Python's lower case are joined and cut into all windows of four
+//! code points; fewer than four are one feature. The hash is the last bytes of the MD5 digest, big-endian:
+//! for example eight bytes for 64 bits.
 //!
-//! A window has at most 16 bytes, so it is always one block of MD5, of which at most five words and
-//! the length vary. Those of ASCII are looked up first among the ones that came before.
+//! A window has at most 16 bytes. It is therefore always one block of MD5, in which at most five words and
+//! the length vary. ASCII windows are looked up in a cache first.
 //!
-//! Cost: a look-up for every window of ASCII, a block of MD5 for every sixteen of all others, and
-//! reading the text a character at a time.
+//! Cost: one look-up for every ASCII window, one block of MD5 for every sixteen other windows, and reading
+//! the text character by character.
 
 use std::ops::RangeInclusive;
 
@@ -17,10 +17,10 @@ use super::{Buffers, md5_number};
 use crate::arch::{Arch, Cpu, Kernel};
 use crate::digest::{Columns, Digest, LANES, Md5, Seen, Short, State, one_block};
 
-/// Code points of a feature.
+/// Number of code points in a feature.
 const WINDOW: usize = 4;
 
-/// Bytes of the longest window.
+/// Length of the longest window in bytes.
 const LONGEST: usize = 16;
 
 /// The fingerprint of a text without word characters: the hash of the empty feature.
@@ -61,7 +61,7 @@ pub(super) fn features(text: &str) -> Vec<String> {
     }
 }
 
-/// How much of the text is word characters, in lower case.
+/// Size of the word characters of a text, in lower case.
 struct Collected {
     bytes: usize,
     characters: usize,
@@ -69,7 +69,7 @@ struct Collected {
 
 /// Writes the word characters of a text to the front of `content`.
 fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
-    // A character in lower case takes at most half as many bytes again, and never more than four.
+    // In lower case a character has at most 1.5 times as many bytes, and never more than four.
     content.resize(text.len() + text.len() / 2 + LONGEST, 0);
     let source = text.as_bytes();
     let (mut at, mut bytes, mut continued) = (0, 0, 0);
@@ -101,14 +101,15 @@ fn collect(text: &str, lower: &Lower, content: &mut Vec<u8>) -> Collected {
     }
 }
 
-/// Bytes of an ideograph.
+/// Length of an ideograph in bytes.
 const IDEOGRAPH: usize = 3;
 
-/// Copies the ideographs of the main block that stand at the front, which are word characters without
-/// case, and returns how many bytes they are. One at the very end stays, because four bytes are read.
+/// Copies the leading ideographs of the main block, and returns the number of bytes copied. They need no
+/// look-up, because they are word characters without case. An ideograph at the very end is not copied,
+/// because four bytes are read at a time.
 #[inline(always)]
 fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
-    /// U+4E00 to U+9FCC, which the package's own expression names beside `\w`.
+    /// U+4E00 to U+9FCC, the range that the package's own expression lists beside `\w`.
     const IDEOGRAPHS: RangeInclusive<u32> = 0xe4_b8_80..=0xe9_bf_8c;
     let mut copied = 0;
     while let Some(bytes) = from[copied..].first_chunk::<4>()
@@ -121,10 +122,10 @@ fn copy_ideographs(from: &[u8], to: &mut [u8]) -> usize {
     copied
 }
 
-/// Fills the buffers with the hashes of the windows of `content`, behind which [`LONGEST`] bytes follow.
+/// Fills the buffers with the hashes of the windows of `content`. [`LONGEST`] more bytes must follow them.
 fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut Buffers) {
     let count = collected.characters + 1 - WINDOW;
-    // Looking up costs more than it spares where few windows are ASCII.
+    // If few windows are ASCII, looking them up costs more than it saves.
     if 4 * collected.bytes > 5 * collected.characters {
         hash_all(cpu, content, count, (&mut buffers.low, &mut buffers.high));
         return;
@@ -160,7 +161,7 @@ fn hash_windows(cpu: Cpu, content: &[u8], collected: &Collected, buffers: &mut B
     hashes.flush();
 }
 
-/// Adds the halves of the hashes of all windows.
+/// Appends both halves of the hashes of all windows.
 fn hash_all(cpu: Cpu, content: &[u8], count: usize, (low, high): (&mut Vec<u64>, &mut Vec<u64>)) {
     let mut cut = Cut::new(content);
     for first in (0..count).step_by(LANES) {
@@ -176,22 +177,22 @@ fn hash_all(cpu: Cpu, content: &[u8], count: usize, (low, high): (&mut Vec<u64>,
     }
 }
 
-/// The hashes of windows, by their places among all.
+/// The hashes of windows, by position.
 struct Hashes<'a> {
     cpu: Cpu,
     content: &'a [u8],
     low: &'a mut [u64],
     high: &'a mut [u64],
     seen: &'a mut Seen,
-    /// Windows that wait to be hashed side by side, and their places.
+    /// Windows that wait to be hashed side by side, and their positions.
     unseen: [Window; LANES],
     places: [usize; LANES],
     count: usize,
 }
 
 impl Hashes<'_> {
-    /// Adds the windows of at most [`LANES`] places from `first` on. What stands in a place for one that
-    /// is not remembered is written over when that has been hashed.
+    /// Adds at most [`LANES`] windows, at the positions from `first` on. A window that is not in the cache
+    /// gets a meaningless hash first, which is overwritten when the window is hashed.
     #[inline(always)]
     fn add(&mut self, first: usize, lanes: usize, window: impl Fn(usize) -> Window) {
         let mut missing = 0u64;
@@ -232,7 +233,7 @@ impl Hashes<'_> {
     }
 }
 
-/// The lower and upper halves of the hashes of the first `count` of some windows.
+/// Computes the lower and upper halves of the hashes of the first `count` windows.
 struct Windows<'a> {
     content: &'a [u8],
     windows: &'a [Window; LANES],
@@ -256,10 +257,10 @@ impl Kernel for Windows<'_> {
     }
 }
 
-/// The byte of a block that follows the message.
+/// The byte that follows the message in a block.
 const END: u32 = 0x80;
 
-/// The word of a block that holds the length of a short message in bits.
+/// Index of the word of a block that holds the length of a short message in bits.
 const LENGTH: usize = 14;
 
 /// A window of four characters.
@@ -270,7 +271,7 @@ struct Window {
 }
 
 impl Window {
-    /// The window as a message, if all its characters are ASCII.
+    /// Returns the window as a message if all its characters are ASCII.
     #[inline(always)]
     fn ascii(self, content: &[u8]) -> Option<Short> {
         let bytes = content[self.start..].first_chunk();
@@ -279,14 +280,14 @@ impl Window {
     }
 }
 
-/// Text being cut into its windows. Every byte behind the text begins a character.
+/// Cuts a text into windows. Every byte behind the text begins a character.
 struct Cut<'a> {
     content: &'a [u8],
-    /// Where the eight bytes behind those that are looked at begin.
+    /// Start of the eight bytes that follow the current ones.
     next: usize,
-    /// Of these eight, those that begin characters, by their highest bits.
+    /// Among the current eight bytes, those that begin characters; the highest bit of each byte is the flag.
     beginnings: u64,
-    /// Where the characters of the next window begin.
+    /// Starts of the characters of the next window.
     starts: [usize; WINDOW],
 }
 
@@ -303,13 +304,13 @@ impl<'a> Cut<'a> {
         cut
     }
 
-    /// Where the next character begins.
+    /// Returns the start of the next character.
     #[inline(always)]
     fn start(&mut self) -> usize {
         while self.beginnings == 0 {
             let bytes = self.content[self.next..].first_chunk();
             let bytes = u64::from_le_bytes(*bytes.expect("more bytes follow the last window"));
-            // All but those of the form 10xxxxxx.
+            // Every byte begins a character except those of the form 10xxxxxx.
             self.beginnings = (!bytes | bytes << 1) & 0x8080_8080_8080_8080;
             self.next += 8;
         }
@@ -318,7 +319,7 @@ impl<'a> Cut<'a> {
         at
     }
 
-    /// So many windows that follow.
+    /// Returns the next `count` windows.
     #[inline(always)]
     fn take(&mut self, count: usize) -> [Window; LANES] {
         let mut starts = [0; LANES + WINDOW];
@@ -335,7 +336,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-/// By the length of a window, which of the bytes from its start on are its own, and [`END`] behind them.
+/// For each length of a window: the mask of its bytes, and [`END`] in the byte that follows them.
 const ENDS: [(u128, u128); LONGEST + 1] = {
     let mut ends = [(u128::MAX, 0); LONGEST + 1];
     let mut length = 0;
@@ -346,7 +347,7 @@ const ENDS: [(u128, u128); LONGEST + 1] = {
     ends
 };
 
-/// The digests of at most [`LANES`] windows.
+/// Returns the digests of at most [`LANES`] windows.
 #[inline(always)]
 fn digests(content: &[u8], windows: &[Window]) -> Columns<5> {
     let mut words = [[0; LANES]; 1 + LONGEST / 4];

@@ -1,8 +1,8 @@
 //! `java-classic`: the fingerprints of a widely copied Java class.
 //!
-//! Features are what stands between blanks, tabs, line feeds, carriage returns and form feeds. The hash
-//! is that of strings in Python 2, over UTF-16 units, in as many bits as the fingerprint has: a hash of
-//! fewer bits is the lower end of one of more.
+//! Features are separated by spaces, tabs, line feeds, carriage returns and form feeds. The hash is that of
+//! strings in Python 2, over UTF-16 units, with as many bits as the fingerprint. A hash of fewer bits is the
+//! low end of a hash of more bits.
 
 use super::Buffers;
 

@@ -1,21 +1,21 @@
 //! Other tools' fingerprints, bit for bit.
 //!
-//! A recipe with a [`Scheme`] takes the whole way from a text to its features and their hashes from
-//! another tool. The features are then features like any other: sets of them have Jaccard indexes,
-//! and texts without any match as little as under other recipes. What the tool itself prints, for
-//! such texts too, is [`SimHasher::original`](super::SimHasher::original) and
-//! [`MinHasher::original`](super::MinHasher::original).
+//! A recipe with a [`Scheme`] takes every step from a text to its features and their hashes from another
+//! tool. The results are then used like other features: sets of them have Jaccard indexes, and a text without
+//! features has no match. [`SimHasher::original`](super::SimHasher::original) and
+//! [`MinHasher::original`](super::MinHasher::original) return what the tool itself prints, also for texts
+//! without features.
 //!
-//! | scheme | features of a text | hash | a bit is set iff the vote is |
+//! | scheme | features of a text | hash | a bit is set if the vote is |
 //! |---|---|---|---|
 //! | `1e0ng` | 4 code points of its lower-cased word characters | MD5 | above 0 |
 //! | `seomoz` | 4 words of its lower-cased text | MD5 | above 0 |
-//! | `news-md5` | what stands between white space | MD5 | at least 0 |
-//! | `java-classic` | what stands between blanks | Python 2's of UTF-16 | at least 0 |
-//! | `datasketch-*` | what stands between white space | SHA-1 | – |
+//! | `news-md5` | parts between white space | MD5 | at least 0 |
+//! | `java-classic` | parts between blanks | Python 2's, of UTF-16 | at least 0 |
+//! | `datasketch-*` | parts between white space | SHA-1 | – |
 //! | `yanyiwu` | words of cppjieba, weighted | lookup3 | above 0 |
 //!
-//! Features that somebody else has cut out are hashed as they are, by the bytes of their UTF-8.
+//! Features that the caller has cut are hashed unchanged, by their UTF-8 bytes.
 
 mod datasketch;
 mod e0ng;
@@ -37,23 +37,23 @@ use crate::arch::Cpu;
 use crate::digest::{Digest, Md5, Seen, Sha1, Short, State, digests};
 use crate::recipe::{Recipe, Scheme};
 
-/// Buffers that are used again from text to text.
+/// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    /// What features are cut from.
+    /// Bytes from which the features are cut.
     bytes: Vec<u8>,
-    /// Where features stand in it, in order.
+    /// Ranges of the features in `bytes`, in order.
     ranges: Vec<Range<usize>>,
     /// The lowest 64 bits of the hash of every feature.
     pub(crate) low: Vec<u64>,
-    /// The bits above them.
+    /// Bits 64 to 127 of the hash of every feature.
     high: Vec<u64>,
-    /// Distinct features with their weights in steps, under the scheme that weighs them.
+    /// Distinct features with their weights in steps, for a scheme that weighs them.
     pub(crate) weighed: Vec<(u64, i64)>,
-    /// Hashes of this scheme's features that came before.
+    /// Cached hashes of this scheme's features.
     seen: Seen,
     seen_under: Option<Scheme>,
-    /// The features that did not, by their places among all.
+    /// Positions of the features whose hashes are not cached.
     unseen: Vec<usize>,
     yanyiwu: yanyiwu::Buffers,
 }
@@ -65,16 +65,16 @@ pub(crate) struct Tool {
     extractor: Option<yanyiwu::Extractor>,
 }
 
-/// What a scheme sees in a text besides its features.
+/// Content of a text that yields no feature under a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rest {
     /// Nothing.
     None,
-    /// Words, too few for a feature, and this hash of them.
+    /// Words that are too few for a feature, with their hash.
     Words(u64),
 }
 
-/// What a vote under a scheme needs besides the lowest bits of every hash.
+/// Inputs of a vote under a scheme, besides the lowest 64 bits of every hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Original<'a> {
     scheme: Scheme,
@@ -93,17 +93,18 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// What votes in doubles, in its order, if the tool votes so.
+    /// Returns the keywords with their weights in voting order, if the tool votes in doubles.
     pub(crate) fn keywords(&self) -> Option<&'a [(u64, f64)]> {
         (self.scheme == Scheme::Yanyiwu).then_some(self.keywords)
     }
 
-    /// Bits 64 to 127 of every hash.
+    /// Returns bits 64 to 127 of every hash.
     pub(crate) fn high(&self) -> &'a [u64] {
         self.high
     }
 
-    /// The bit that a vote of exactly 0 gives, in every place; none if the scheme has no SimHash.
+    /// Returns the bits for votes of exactly 0, the same in every position, or `None` if the scheme has no
+    /// SimHash.
     pub(crate) fn tie(&self) -> Option<u64> {
         match self.scheme {
             Scheme::E0ng | Scheme::Seomoz | Scheme::Yanyiwu => Some(0),
@@ -112,7 +113,8 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// The fingerprint that the tool gives to what has no feature; none if it has no SimHash.
+    /// Returns the fingerprint that the tool gives to a text without features, or `None` if it has no
+    /// SimHash.
     pub(crate) fn of_nothing(&self) -> Option<u128> {
         if self.scheme == Scheme::E0ng && self.of_text {
             return Some(e0ng::EMPTY);
@@ -123,7 +125,7 @@ impl<'a> Original<'a> {
 }
 
 impl Tool {
-    /// The tool of a recipe, if that has a scheme.
+    /// Returns the tool of a recipe, or `None` if the recipe has no scheme.
     pub(crate) fn new(recipe: &Recipe) -> Option<Self> {
         Some(Self {
             scheme: recipe.scheme?,
@@ -136,7 +138,7 @@ impl Tool {
         extractor.expect("a recipe of this scheme names its tables, and Recipe::read reads them")
     }
 
-    /// Fills the hashes with those of the features of a text.
+    /// Fills the buffers with the hashes of the features of a text.
     pub(crate) fn analyze(&self, cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
         buffers.clear(self.scheme);
         match self.scheme {
@@ -152,8 +154,8 @@ impl Tool {
         Rest::None
     }
 
-    /// Fills the hashes with those of features that come as they are, in their order. Weights count
-    /// only where the tool has them.
+    /// Fills the buffers with the hashes of given features, in their order. Weights matter only for a tool
+    /// that has them.
     pub(crate) fn analyze_features<'f>(
         &self,
         cpu: Cpu,
@@ -187,8 +189,8 @@ impl Tool {
         buffers.bytes = bytes;
     }
 
-    /// Appends the characters that the tool makes features of: in its lower case, without what it
-    /// leaves out, words one blank apart.
+    /// Appends the characters from which the tool makes features: in its lower case, without the characters
+    /// that it ignores, and with one space between words.
     pub(crate) fn characters(&self, text: &str, into: &mut Vec<u32>) {
         let mut push = |character: char| into.push(character.into());
         match self.scheme {
@@ -207,7 +209,7 @@ impl Tool {
         }
     }
 
-    /// The features of a text as text, in order, by the definition.
+    /// Returns the features of a text as strings, in order, by the definition.
     pub(crate) fn features(&self, text: &str) -> Vec<String> {
         let owned = |parts: &mut dyn Iterator<Item = &str>| parts.map(str::to_owned).collect();
         match self.scheme {
@@ -232,10 +234,10 @@ fn joined<'t>(words: impl Iterator<Item = &'t str>, mut visit: impl FnMut(char))
     }
 }
 
-/// Buffers of more elements than this are given back before the next text.
+/// Buffers with a capacity of more elements are freed before the next text.
 const KEPT: usize = 1 << 20;
 
-/// Empties a buffer, and gives it back if it has room for more than `kept` elements.
+/// Empties a buffer, and frees it if its capacity is more than `kept` elements.
 fn clear<T>(values: &mut Vec<T>, kept: usize) {
     values.clear();
     if values.capacity() > kept {
@@ -257,20 +259,20 @@ impl Buffers {
         self.yanyiwu.clear(KEPT);
     }
 
-    /// Adds the hash of a feature.
+    /// Appends the hash of a feature.
     fn push(&mut self, hash: u128) {
         self.low.push(hash as u64);
         self.high.push((hash >> 64) as u64);
     }
 
-    /// Adds a feature that votes in doubles.
+    /// Appends a feature that votes in doubles.
     fn push_keyword(&mut self, feature: &str, weight: f64) {
         let hash = yanyiwu::hash(feature.as_bytes());
         self.push(hash.into());
         self.yanyiwu.keywords.push((hash, weight));
     }
 
-    /// Adds the hash of what stands in every range of `bytes`.
+    /// Fills the hashes of the features in all ranges of `bytes`.
     fn hash<D: Digest>(&mut self, cpu: Cpu, bytes: &[u8], number: impl Fn(State) -> u128) {
         self.seen.prepare();
         self.unseen.clear();
@@ -296,7 +298,7 @@ impl Buffers {
     }
 }
 
-/// An MD5 digest as a number, its first byte the highest.
+/// Returns an MD5 digest as a number, its first byte the highest.
 fn md5_number(state: State) -> u128 {
     state[..4].iter().fold(0, |number, word| {
         number << 32 | u128::from(word.swap_bytes())

@@ -1,13 +1,13 @@
 //! `news-md5`: the fingerprints of a widely copied Python 2 script for news.
 //!
-//! Features are what stands between white space, as Python 2.7 sees it, in title and text. Of the
-//! MD5 digest as one number bit i + 32 votes for bit i.
+//! Features are the parts of title and text between white space, as Python 2.7 defines it. Bit i + 32 of the
+//! MD5 digest, read as one number, votes for bit i.
 
 use super::{Buffers, md5_number, python};
 use crate::arch::Cpu;
 use crate::digest::{Md5, State};
 
-/// The lowest bits of a digest, which do not vote.
+/// Number of lowest bits of a digest that do not vote.
 const UNUSED: u32 = 32;
 
 pub(super) fn hash(state: State) -> u128 {

@@ -1,6 +1,6 @@
-//! What Python 3.11 makes of text: `str.lower`, the `\w` of `re`, the white space of `str.split`.
+//! Python 3.11's view of text: `str.lower`, `\w` of `re`, and the white space of `str.split`.
 //!
-//! The tables are those of the interpreter itself (Unicode 14). Rust's own functions follow the
+//! The tables are those of the interpreter itself (Unicode 14), because Rust's own functions follow the
 //! Unicode version of the compiler and call other characters alphanumeric.
 
 mod generated;
@@ -15,23 +15,24 @@ use crate::arch::{Arch, BLOCK, Cpu, Kernel};
 const PAGE: usize = 256;
 const PAGES: usize = 0x11_0000 / PAGE;
 
-/// What stands in a page for a character that `\w` does not match when it is in lower case.
+/// Flag of a character whose lower case `\w` does not match.
 const NO_WORD: u32 = 1 << 31;
 
 const SIGMA: char = 'Σ';
 const DOTTED_I: char = 'İ';
 
-/// The lower case of every character, with [`NO_WORD`] added where `\w` does not match it.
+/// The lower case of every character, with [`NO_WORD`] set if `\w` does not match it.
 pub(super) struct Lower {
-    /// The place of every page of characters in `entries`.
+    /// Index of every page of characters in `entries`.
     pages: Box<[u16; PAGES]>,
-    /// Distances from a character to its entry, so that most pages are the same.
+    /// Differences between the entry of a character and its code point, so that most pages are equal and
+    /// stored once.
     entries: Vec<[u32; PAGE]>,
-    /// The entries of ASCII as bytes; 0 where `\w` does not match.
+    /// Entries of ASCII as bytes; 0 if `\w` does not match.
     ascii: [u8; 128],
 }
 
-/// The tables, made when they are first asked for.
+/// Returns the tables, which are built on first use.
 pub(super) fn lower() -> &'static Lower {
     static TABLES: LazyLock<Lower> = LazyLock::new(Lower::new);
     &TABLES
@@ -75,14 +76,14 @@ impl Lower {
         tables
     }
 
-    /// The lower case of an ASCII character, 0 if `\w` does not match it.
+    /// Returns the lower case of an ASCII character, or 0 if `\w` does not match it.
     #[inline(always)]
     pub(super) fn ascii_word(&self, byte: u8) -> u8 {
         self.ascii[usize::from(byte & 0x7f)]
     }
 
-    /// The lower case of a character by itself, and whether `\w` matches it. Not for U+0130, of whose
-    /// two characters this is the first, and U+03A3, which depends on its neighbours.
+    /// Returns the lower case of a single character, and whether `\w` matches it. For U+0130 this is only the
+    /// first of its two characters, and for U+03A3 it may be wrong, because that depends on its neighbours.
     #[inline(always)]
     fn of(&self, character: char) -> (char, bool) {
         let point = character as usize;
@@ -92,8 +93,8 @@ impl Lower {
         (lower, entry & NO_WORD == 0)
     }
 
-    /// Calls back with the character at byte `at` of `text` in lower case, which may be two, and
-    /// whether `\w` matches it. Returns where the next one begins.
+    /// Calls `visit` with the lower case of the character at byte `at` of `text`, which may be two
+    /// characters, and whether `\w` matches each. Returns the start of the next character.
     #[inline(always)]
     pub(super) fn visit(
         &self,
@@ -116,7 +117,7 @@ impl Lower {
     }
 }
 
-/// Calls back with the characters of a text in lower case, and whether `\w` matches each.
+/// Calls `visit` with the characters of a text in lower case, and whether `\w` matches each.
 pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
     let (lower, mut at) = (lower(), 0);
     while let Some(character) = text[at..].chars().next() {
@@ -124,15 +125,15 @@ pub(super) fn each_lowered(text: &str, mut visit: impl FnMut(char, bool)) {
     }
 }
 
-/// The definition: a text in lower case, every character with whether `\w` matches it.
+/// Returns the characters of a text in lower case, and whether `\w` matches each. This is the definition.
 pub(super) fn lowered(text: &str) -> Vec<(char, bool)> {
     let mut all = Vec::new();
     each_lowered(text, |lower, is_word| all.push((lower, is_word)));
     all
 }
 
-/// Whether a capital sigma between these texts ends a word: behind a cased character and not before
-/// one, whatever characters that are ignored stand between.
+/// Returns `true` if a capital sigma between these texts ends a word: a cased character precedes it, and none
+/// follows it, not counting the characters that Unicode ignores here.
 #[cold]
 fn is_final(before: &str, after: &str) -> bool {
     let cased = |mut characters: &mut dyn Iterator<Item = char>| {
@@ -149,18 +150,18 @@ fn is_in(runs: &[[u32; 2]], character: char) -> bool {
     behind > 0 && point <= runs[behind - 1][1]
 }
 
-/// What stands between white space as `str.split` of Python 3 sees it.
+/// Splits a text at white space as `str.split` of Python 3 does.
 pub(super) fn split(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|token| !token.is_empty())
 }
 
-/// The same in Python 2.7, of Unicode 5.2: U+180E parts words too.
+/// Splits a text at white space as Python 2.7 does (Unicode 5.2), which also splits at U+180E.
 pub(super) fn split_like_python_2(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space_of_python_2)
         .filter(|token| !token.is_empty())
 }
 
-/// Appends the places of what [`split`] gives.
+/// Appends the ranges of the parts that [`split`] returns.
 pub(super) fn places(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
     cpu.run(Places {
         text,
@@ -169,7 +170,7 @@ pub(super) fn places(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
     });
 }
 
-/// The same for [`split_like_python_2`].
+/// Appends the ranges of the parts that [`split_like_python_2`] returns.
 pub(super) fn places_like_python_2(cpu: Cpu, text: &str, ranges: &mut Vec<Range<usize>>) {
     cpu.run(Places {
         text,
@@ -178,8 +179,8 @@ pub(super) fn places_like_python_2(cpu: Cpu, text: &str, ranges: &mut Vec<Range<
     });
 }
 
-/// Finds what stands between white space. ASCII letters are passed over in blocks, and of other
-/// characters only those are looked at that begin as white space can.
+/// Finds the parts between white space. It skips ASCII letters in blocks, and decodes only those other
+/// characters whose first byte can begin white space.
 struct Places<'a, F> {
     text: &'a str,
     is_space: F,
@@ -187,7 +188,7 @@ struct Places<'a, F> {
 }
 
 impl<F: Fn(char) -> bool> Places<'_, F> {
-    /// The bytes of the white space that begins at byte `at`; none if none does.
+    /// Returns the length of the white space that begins at byte `at`, or `None` if none begins there.
     #[inline(always)]
     fn space(&self, at: usize) -> Option<usize> {
         let first = match self.text.as_bytes()[at] {
@@ -233,7 +234,7 @@ fn is_space_of_python_2(character: char) -> bool {
     is_space(character) || character == '\u{180e}'
 }
 
-/// The information separators are white space to Python, and nothing else differs from Unicode's.
+/// Returns `true` for white space by Unicode, and for the information separators, which Python adds.
 fn is_space(character: char) -> bool {
     matches!(character,
         '\t'..='\r' | '\u{1c}'..='\u{1f}' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}'

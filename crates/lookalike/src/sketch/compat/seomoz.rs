@@ -1,15 +1,15 @@
-//! `seomoz`: the fingerprints of the Python package `simhash-py` and those that follow it.
+//! `seomoz`: the fingerprints of the Python package `simhash-py` and of packages that follow it.
 //!
-//! There the caller cuts a text into features; the package has a helper that gives every window of
-//! four tokens. Here tokens are the words (`\w+`) of the text in Python's lower case, and a feature is
-//! four of them with a blank between. The hash is the first eight bytes of MD5, big-endian.
+//! In that package the caller cuts a text into features; a helper returns every window of four tokens. Here
+//! the tokens are the words (`\w+`) of the text in Python's lower case, and a feature is four of them with a
+//! blank between. The hash is the first eight bytes of MD5, big-endian.
 
 use super::python;
 use super::{Buffers, Rest, md5_number};
 use crate::arch::Cpu;
 use crate::digest::{Digest, Md5, State};
 
-/// Words of a feature.
+/// Number of words in a feature.
 const WINDOW: usize = 4;
 
 pub(super) fn hash(state: State) -> u128 {
@@ -28,7 +28,7 @@ pub(super) fn analyze(cpu: Cpu, text: &str, buffers: &mut Buffers) -> Rest {
             .map(|at| at + 1),
     );
     let starts: Vec<usize> = words.filter(|_| !joined.is_empty()).collect();
-    // A word ends one byte before the next begins.
+    // A word ends one byte before the next word begins.
     let end = |word: usize| starts.get(word + 1).map_or(joined.len(), |start| start - 1);
     buffers
         .ranges
@@ -53,7 +53,7 @@ pub(super) fn features(text: &str) -> Vec<String> {
     words.windows(WINDOW).map(|words| words.join(" ")).collect()
 }
 
-/// Calls back with the words of a text in lower case, character by character, with a blank between.
+/// Calls `visit` with the characters of the words of a text, in lower case, with a blank between words.
 pub(super) fn join_words(text: &str, mut visit: impl FnMut(char)) {
     let (mut begun, mut parted) = (false, false);
     python::each_lowered(text, |character, is_word| {

@@ -1,4 +1,4 @@
-//! Words cut by jieba, filters, and weights from tables.
+//! Tests of words cut by jieba, filters, and weights from tables.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn without_hmm() -> Recipe {
     recipe_with("jieba", "segment.hmm = false")
 }
 
-/// The examples that jieba documents.
+/// The examples are those of jieba's documentation.
 #[test]
 fn the_modes_of_jieba_are_as_published() {
     for (name, text, words) in [
@@ -89,7 +89,7 @@ fn punctuation_and_space_part_words_and_ascii_words_stay_with_ideographs() {
         assert_eq!(named("jieba", &text), "清华/大学", "{between:?}");
         assert_eq!(named("jieba-full", &text), "清华/大学", "{between:?}");
     }
-    // A zero-width character vanishes and parts nothing.
+    // A zero-width character is removed and does not separate its neighbours.
     assert_eq!(named("jieba", "清\u{200b}华大\u{feff}学"), "清华大学");
     assert_eq!(named("jieba", "我的4S店在café旁"), "我/的/4s店/在/café/旁");
     assert_eq!(
@@ -98,7 +98,7 @@ fn punctuation_and_space_part_words_and_ascii_words_stay_with_ideographs() {
     );
 }
 
-/// As jieba 0.42.1 cuts them.
+/// The expected words are those of jieba 0.42.1.
 #[test]
 fn the_full_mode_finds_words_with_letters_and_digits() {
     for (text, words) in [
@@ -142,7 +142,7 @@ fn variants_of_a_text_have_the_same_words() {
     assert_ne!(key("清晨六点"), key("清晨七点"));
 }
 
-/// The layout says of every text what the definition says of it: the same tokens.
+/// The layout and the definition yield the same tokens for every text.
 #[test]
 fn spelled_tokens_are_those_of_the_definition() {
     let texts = [
@@ -218,14 +218,14 @@ fn filters_drop_short_words_stopwords_and_parts_of_speech() {
         cut(&content, "船长把缆绳解开了 ferry 12"),
         "船长/缆绳/解开/ferry"
     );
-    // What is left decides what the text offers.
+    // The tokens that pass the filters decide the state of the text.
     let analyzer = Analyzer::new(&stopped);
     let mut scratch = Scratch::default();
     assert_eq!(analyzer.analyze("我们的", &mut scratch).state, State::Blank);
     assert_eq!(analyzer.analyze("船长", &mut scratch).state, State::Rich);
 }
 
-/// The built-in lists are part of what a recipe means.
+/// The built-in lists must never change, because fingerprints depend on them.
 #[test]
 fn built_in_stopwords_are_pinned() {
     let digest = |list: &str| {
@@ -240,7 +240,7 @@ const PINNED_STOPWORDS: ((usize, u64), (usize, u64)) = (
     (1298, 842_160_851_138_429_507),
 );
 
-/// Writes files of a recipe and reads it with them.
+/// Writes the files of a recipe, and reads the recipe with them.
 fn with_files(files: &[(&str, &str)], name: &str, fields: &str) -> crate::Result<Recipe> {
     let directory = tempfile::tempdir().unwrap();
     for (file, content) in files {
@@ -272,7 +272,7 @@ fn user_dictionaries_make_words() {
         cut(&recipe, text),
         "李小福/是/创新办/主任/也/是/云计算/方面/的/专家"
     );
-    // Neither the embedded dictionary nor other recipes have changed.
+    // The embedded dictionary and other recipes are unchanged.
     assert_eq!(named("jieba", text), plain);
     assert_ne!(recipe.id(), Recipe::named("jieba").unwrap().id());
     for (line, said) in [
@@ -290,8 +290,8 @@ fn user_dictionaries_make_words() {
     }
 }
 
-/// A table learned without filters serves a recipe of single tokens to which filters were added, and no
-/// recipe of other terms.
+/// A table that was learned without filters is accepted by a recipe of single tokens with added filters, but
+/// not by a recipe with other terms.
 #[test]
 fn filters_may_be_added_after_a_table_was_learned() {
     let directory = tempfile::tempdir().unwrap();
@@ -344,7 +344,7 @@ fn identity_covers_the_content_of_files_and_not_their_names() {
     assert_eq!(recipe.id(), filter("b.txt", "船长\n").id());
     assert_ne!(recipe.id(), filter("a.txt", "船员\n").id());
     assert_ne!(recipe.terms_id(), filter("a.txt", "船员\n").terms_id());
-    // The TOML says which file it was made with.
+    // The TOML contains the digest of the file with which it was made.
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a.txt");
     std::fs::write(&place, "船长\n").unwrap();
@@ -462,7 +462,7 @@ fn features_may_begin_and_end_with_a_blank() {
     assert_eq!(weights, [1, 1, 3, 7, 5, 1]);
 }
 
-/// Terms of a learned table, made of any recipe's tokens, are found again.
+/// The terms of a learned table map to their features, whatever the recipe's tokens.
 #[test]
 fn learned_terms_lead_to_their_features() {
     let text = "The ferry 船长 leaves, a薴b\u{3000}x y";
@@ -529,8 +529,8 @@ fn modes_have_identities_of_their_own() {
     );
 }
 
-/// However light, a feature that is there weighs something: texts of other features do not all have one
-/// fingerprint.
+/// Even the lightest feature has a weight. Without it, texts of different light features would all have the
+/// same fingerprint.
 #[test]
 fn the_lightest_features_weigh_a_step() {
     for name in ["default-1", "1e0ng", "seomoz", "java-classic"] {

@@ -1,8 +1,8 @@
-//! Canonical composition (NFC) after Unicode Standard Annex #15.
+//! Canonical composition (NFC) by Unicode Standard Annex #15.
 //!
-//! [`nfc`] is exact for any input and allocates one buffer as long as the text. It costs time
-//! linear in the text, and n·log n in a run of n combining marks, which is sorted stably: a
-//! million marks on one letter are no attack. Stretches that nothing composes with are copied.
+//! [`nfc`] is exact for any input and allocates one buffer of the length of the text. Its time is linear in
+//! the text, and n·log n in a run of n combining marks, which is sorted stably. A million marks on one letter
+//! are therefore no attack. Stretches in which nothing composes are copied.
 
 use std::ops::Deref;
 
@@ -16,7 +16,7 @@ const FIRST_COMPOSING: char = '\u{300}';
 /// No character below this one decomposes canonically.
 const FIRST_DECOMPOSING: char = '\u{c0}';
 
-/// Canonical_Combining_Class: zero for starters.
+/// Returns the Canonical_Combining_Class, which is 0 for starters.
 pub(crate) fn combining_class(c: char) -> u8 {
     if c < FIRST_COMPOSING {
         return 0;
@@ -24,23 +24,26 @@ pub(crate) fn combining_class(c: char) -> u8 {
     find(&COMBINING, c, |&(first, last, _)| (first, last)).map_or(0, |&(_, _, class)| class)
 }
 
-/// Whether a character can act on those before it under NFC or NFKC: it has a combining class
-/// other than zero, or it composes with a character before it (Quick_Check = Maybe; Hangul vowels
-/// and trailing consonants included), or its decomposition, canonical or by compatibility, starts
-/// with such a character (halfwidth voicing marks and jamo).
+/// Returns `true` if a character can affect characters before it under NFC or NFKC:
 ///
-/// Text without such characters is normalised character by character.
+/// - it has a combining class other than 0;
+/// - or it composes with a character before it (Quick_Check = Maybe; Hangul vowels and trailing consonants
+///   included);
+/// - or its decomposition, canonical or by compatibility, starts with such a character (halfwidth voicing
+///   marks and jamo).
+///
+/// Text without such characters can be normalised character by character.
 pub(crate) fn is_composing(c: char) -> bool {
     c >= FIRST_COMPOSING && find(&COMPOSING, c, |&run| run).is_some()
 }
 
-/// All characters that compose: see [`is_composing`].
+/// Returns all characters for which [`is_composing`] is `true`.
 pub(super) fn composing() -> impl Iterator<Item = char> {
     let runs = COMPOSING.iter();
     runs.flat_map(|&(first, last)| (first..=last).filter_map(char::from_u32))
 }
 
-/// The primary composite of two characters, Hangul included.
+/// Returns the primary composite of two characters, Hangul included.
 pub(crate) fn compose(first: char, second: char) -> Option<char> {
     let key = (u32::from(first), u32::from(second));
     match COMPOSITIONS.binary_search_by_key(&key, |&(first, second, _)| (first, second)) {
@@ -49,7 +52,7 @@ pub(crate) fn compose(first: char, second: char) -> Option<char> {
     }
 }
 
-/// The full canonical decomposition (NFD) of the character, where it differs.
+/// Returns the full canonical decomposition (NFD) of the character, or `None` if it is the character itself.
 pub(crate) fn decompose(c: char) -> Option<Decomposition> {
     if c < FIRST_DECOMPOSING {
         return None;
@@ -60,7 +63,7 @@ pub(crate) fn decompose(c: char) -> Option<Decomposition> {
     }
 }
 
-/// At most four characters; reads as a slice.
+/// At most four characters, which can be read as a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decomposition {
     characters: [char; 4],
@@ -86,9 +89,9 @@ impl Deref for Decomposition {
     }
 }
 
-/// Brings a text into Normalization Form C.
+/// Converts a text to Normalization Form C.
 ///
-/// If each character has been replaced by its [`compatibility`] form before, the result is NFKC.
+/// If each character was replaced by its [`compatibility`] form before, the result is NFKC.
 pub(crate) fn nfc(text: &mut Vec<char>) {
     let Some(first) = text.iter().position(|&c| is_unsettled(c)) else {
         return;
@@ -109,21 +112,21 @@ pub(crate) fn nfc(text: &mut Vec<char>) {
     *text = result;
 }
 
-/// Brings a text into Normalization Form D.
+/// Converts a text to Normalization Form D.
 pub(crate) fn nfd(text: &mut Vec<char>) {
     let mut result = Vec::with_capacity(text.len());
     decompose_onto(&mut result, text);
     *text = result;
 }
 
-/// Whether NFC may change the character, or a character before it because of it. A run starts
-/// with at most one character that is neither.
+/// Returns `true` if NFC may change the character, or a character before it because of it. [`nfc`] normalises
+/// each run of such characters together with at most one other character before it.
 fn is_unsettled(c: char) -> bool {
-    // What NFC changes alone, NFKC changes too, and the table of the latter is there.
+    // The table of NFKC is used because NFKC changes every character that NFC changes.
     is_composing(c) || compatibility(c).is_some()
 }
 
-/// Appends NFC of a stretch that nothing around it composes with.
+/// Appends NFC of a stretch with which nothing around it composes.
 fn normalize_onto(result: &mut Vec<char>, stretch: &[char]) {
     let start = result.len();
     decompose_onto(result, stretch);
@@ -143,21 +146,22 @@ fn decompose_onto(result: &mut Vec<char>, stretch: &[char]) {
     order(&mut result[start..]);
 }
 
-/// Sorts each run of characters with a combining class by that class, equal ones in their order.
+/// Sorts each run of characters with a combining class by that class, and keeps the order of equal ones.
 fn order(characters: &mut [char]) {
     for run in characters.chunk_by_mut(|_, &next| combining_class(next) != 0) {
-        // A starter may head the run; its class, zero, keeps it there.
+        // A starter may be the first of the run; its class 0 keeps it there.
         if !run.is_sorted_by_key(|&c| combining_class(c)) {
             run.sort_by_cached_key(|&c| combining_class(c));
         }
     }
 }
 
-/// Composes characters in canonical order; returns how many are left, at the front.
+/// Composes characters in canonical order. Returns the number of remaining characters, which are at the
+/// front.
 fn compose_in_place(characters: &mut [char]) -> usize {
     let mut length = 0;
     let mut starter = None;
-    // The class of the character kept last, if it follows the starter.
+    // Class of the last character kept, if it follows the starter.
     let mut between = None;
     for at in 0..characters.len() {
         let c = characters[at];
@@ -179,22 +183,22 @@ fn compose_in_place(characters: &mut [char]) -> usize {
     length
 }
 
-/// The row whose run of code points holds `c`.
+/// Returns the row whose run of code points contains `c`.
 fn find<Row>(rows: &[Row], c: char, run: impl Fn(&Row) -> (u32, u32)) -> Option<&Row> {
     let c = u32::from(c);
     let row = rows.get(rows.partition_point(|row| run(row).1 < c))?;
     (run(row).0 <= c).then_some(row)
 }
 
-/// Hangul syllables are arranged by leading consonant, vowel and trailing consonant (section 3.12
-/// of the Unicode Standard).
+/// Hangul syllables, which Unicode arranges by leading consonant, vowel and trailing consonant (section 3.12
+/// of the standard).
 mod hangul {
     use super::Decomposition;
 
     const SYLLABLE: u32 = 0xac00;
     const LEADING: u32 = 0x1100;
     const VOWEL: u32 = 0x1161;
-    /// One before the first trailing consonant: its index stands for none.
+    /// One before the first trailing consonant, because index 0 means none.
     const TRAILING: u32 = 0x11a7;
     const LEADINGS: u32 = 19;
     const VOWELS: u32 = 21;

@@ -1,14 +1,13 @@
-//! What Unicode says about single characters, and the tokeniser's reading of it, frozen.
+//! Unicode properties of single characters, and the tokeniser's classes, frozen.
 //!
-//! The tables are generated from pinned data of one version of Unicode, [`UNICODE_VERSION`], and
-//! change only with the tokeniser's version: fingerprints depend on them. A code point that the
-//! version does not assign is a separator and maps to itself. Every look-up is a binary search
-//! without allocation; a table for a whole recipe is fused from these elsewhere.
+//! The tables are generated from pinned data of one version of Unicode, [`UNICODE_VERSION`]. They change only
+//! with the tokeniser's version, because fingerprints depend on them. A code point that this version does not
+//! assign is a separator and maps to itself. Every look-up is a binary search without allocation. `charmap`
+//! combines these tables to one table per recipe.
 //!
 //! # Classes
 //!
-//! [`class`] asks for the character as it stands *after* normalisation; the first line that fits
-//! decides.
+//! [`class`] expects a character *after* normalisation. The first row that fits decides.
 //!
 //! | class | characters |
 //! |---|---|
@@ -19,32 +18,31 @@
 //! | word | all other letters, marks and numbers (L, M, N) |
 //! | separator | all else: punctuation with `_`, symbols, emoji, private use, unassigned |
 //!
-//! Written without spaces are
+//! These scripts are written without spaces:
 //!
-//! - the scripts in whose text Unicode's line breaking finds breaks between letters without a
-//!   space, because most of their letters have Line_Break ID, CJ, SA, AK or AS: Han, Hiragana,
-//!   Katakana, Bopomofo, Yi, Nushu, Tangut, Jurchen, Seal; Thai, Lao, Khmer, Myanmar, Tai Le, New
-//!   Tai Lue, Tai Tham, Tai Viet, Ahom; Balinese, Batak, Brahmi, Cham, Dives Akuru, Grantha,
-//!   Gurung Khema, Javanese, Kawi, Makasar, Tulu-Tigalari. Bopomofo is among them: it spells
-//!   Chinese sounds, syllable by syllable, between Han characters. Hangul, which also breaks
-//!   anywhere, is not: Korean has spaces;
-//! - the ancient scripts of word and syllable signs: Egyptian and Anatolian hieroglyphs, cuneiform
-//!   and proto-cuneiform.
+//! - The scripts in whose text Unicode's line breaking finds breaks between letters without a space, because
+//!   most of their letters have Line_Break ID, CJ, SA, AK or AS: Han, Hiragana, Katakana, Bopomofo, Yi,
+//!   Nushu, Tangut, Jurchen, Seal; Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham, Tai Viet, Ahom;
+//!   Balinese, Batak, Brahmi, Cham, Dives Akuru, Grantha, Gurung Khema, Javanese, Kawi, Makasar,
+//!   Tulu-Tigalari. Bopomofo is included because it spells Chinese sounds, syllable by syllable, between Han
+//!   characters. Hangul also breaks anywhere, but is not included because Korean has spaces.
+//! - The ancient scripts of word and syllable signs: Egyptian and Anatolian hieroglyphs, cuneiform and
+//!   proto-cuneiform.
 //!
-//! Tibetan is not among them: a mark between its syllables (tsheg, a separator) makes each a word.
+//! Tibetan is not included, because a mark between its syllables (tsheg, a separator) makes each syllable a
+//! word.
 //!
-//! A character shared by scripts (Script Common or Inherited) is of a script without spaces if all
-//! of its Script_Extensions are: ー and 〱 and the kana voicing marks are, `◌́` is not. 々 and 〇 are
-//! Han.
+//! A character that several scripts share (Script Common or Inherited) belongs to a script without spaces if
+//! all of its Script_Extensions are such scripts. For example, ー and 〱 and the kana voicing marks do, and
+//! `◌́` does not. 々 and 〇 are Han.
 //!
-//! A *mark* of a script without spaces (Thai vowels and tones, Myanmar medials, kana voicing that
-//! did not compose) is a token of its own like the letters, so that the class of one code point
-//! decides and n-grams see the marks in order. All other marks continue the word before them, or
-//! start one.
+//! A *mark* of a script without spaces (Thai vowels and tones, Myanmar medials, kana voicing that did not
+//! compose) is a token of its own like the letters, so that the class depends on one code point alone and
+//! n-grams contain the marks in order. All other marks continue the word before them, or start one.
 //!
-//! # What this does not do
+//! # Limits
 //!
-//! No segmentation by dictionary, no grapheme clusters, no language: a code point has one class.
+//! There is no segmentation by dictionary, no grapheme clusters and no language: a code point has one class.
 
 pub(crate) mod compose;
 mod generated;
@@ -54,10 +52,10 @@ pub use generated::UNICODE_VERSION;
 
 use generated::{CLASSES, COMPATIBILITY, FOLD, POOL, SIMPLIFIED};
 
-/// What a code point is to the tokeniser; the rules are at the head of the module.
+/// The class of a code point in the tokeniser; the rules are in the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Vanishes: its neighbours become neighbours of each other.
+    /// Removed: its neighbours become neighbours of each other.
     Ignorable,
     /// White space or a control character.
     Space,
@@ -69,7 +67,7 @@ pub(crate) enum Class {
     Character,
 }
 
-/// The class of a code point.
+/// Returns the class of a code point.
 pub(crate) fn class(c: char) -> Class {
     match ASCII.get(c as usize) {
         Some(&class) => class,
@@ -90,7 +88,7 @@ const fn listed_class(point: u32) -> Class {
     CLASSES[from].1
 }
 
-/// The classes of ASCII, which most text is.
+/// Classes of ASCII, which is most text.
 static ASCII: [Class; 128] = {
     let mut classes = [Class::Separator; 128];
     let mut point = 0;
@@ -101,7 +99,7 @@ static ASCII: [Class; 128] = {
     classes
 };
 
-/// All characters, in runs of one class.
+/// Returns all characters, in runs of one class.
 pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Class)> {
     let ends = CLASSES[1..].iter().map(|&(first, _)| first);
     CLASSES
@@ -110,8 +108,8 @@ pub(crate) fn classes() -> impl Iterator<Item = (impl Iterator<Item = char>, Cla
         .map(|(&(first, class), end)| ((first..end).filter_map(char::from_u32), class))
 }
 
-/// Calls back with every character that some step of normalisation may change by itself or in its
-/// place, maybe more than once; all others stay as they are under every recipe.
+/// Calls `visit` with every character that a step of normalisation may change, alone or because of its
+/// neighbours, possibly more than once. All other characters stay unchanged under every recipe.
 pub(crate) fn changing(visit: impl FnMut(char)) {
     let ignorable = classes().filter(|(_, class)| *class == Class::Ignorable);
     let mapped = COMPATIBILITY.iter().chain(&FOLD);
@@ -122,22 +120,23 @@ pub(crate) fn changing(visit: impl FnMut(char)) {
         .for_each(visit);
 }
 
-/// NFKC of the character alone, where it differs from the character; at most 18 characters.
+/// Returns NFKC of the character alone, or `None` if it is the character itself; at most 18 characters.
 pub(crate) fn compatibility(c: char) -> Option<&'static [char]> {
     expansion(&COMPATIBILITY, c)
 }
 
-/// The full case folding (C and F) of the character, where it differs; at most 3 characters.
+/// Returns the full case folding (C and F) of the character, or `None` if it is the character itself; at most
+/// 3 characters.
 ///
-/// Folding may leave the normalisation form: `ǰ` becomes `j` and a caron.
+/// Folding may leave the normalisation form, for example `ǰ` becomes `j` and a caron.
 pub(crate) fn fold(c: char) -> Option<&'static [char]> {
     expansion(&FOLD, c)
 }
 
-/// The simplified form of a traditional Chinese character, where it differs.
+/// Returns the simplified form of a traditional Chinese character, or `None` if it is the same.
 ///
-/// Character by character, first choice of OpenCC, no phrases. The result is never simplified
-/// further, and both sides are NFKC.
+/// The mapping is character by character, with OpenCC's first choice and without phrases. The result is never
+/// simplified further, and both sides are NFKC.
 pub(crate) fn simplified(c: char) -> Option<char> {
     let at = SIMPLIFIED
         .binary_search_by_key(&c, |&(from, _)| from)
@@ -145,12 +144,12 @@ pub(crate) fn simplified(c: char) -> Option<char> {
     Some(SIMPLIFIED[at].1)
 }
 
-/// Every traditional character and its simplified form, ascending by the former.
+/// Returns every traditional character with its simplified form, ascending by the former.
 pub(crate) fn traditional_forms() -> impl Iterator<Item = (char, char)> {
     SIMPLIFIED.iter().copied()
 }
 
-/// What `c` becomes in a table of places and lengths in the pool.
+/// Returns the characters that a table maps `c` to; its rows hold positions and lengths in [`POOL`].
 fn expansion(table: &[(u32, u16, u8)], c: char) -> Option<&'static [char]> {
     let at = table
         .binary_search_by_key(&u32::from(c), |&(from, _, _)| from)

@@ -1,4 +1,4 @@
-//! Every code point against ICU4X, and random texts.
+//! Compares the tables with ICU4X, at every code point and on random texts.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ fn replaced(text: &[char], by: impl Fn(char) -> Option<&'static [char]>) -> Vec<
         .collect()
 }
 
-/// Every pair of characters that some character decomposes into.
+/// Returns every pair of characters that is the decomposition of a character.
 fn canonical_pairs() -> Vec<(char, char)> {
     let canonical = CanonicalDecompositionBorrowed::new();
     code_points()
@@ -237,8 +237,8 @@ fn other_characters_are_normalised_one_by_one() {
     }
 }
 
-/// NFKC_Casefold of a character, by the engine's own tables: folding, compatibility mapping,
-/// removal of ignorable characters and composition until nothing changes.
+/// Returns NFKC_Casefold of a character by the engine's own tables: it folds, maps compatibility characters,
+/// removes ignorable characters and composes until nothing changes.
 fn own_nfkc_casefold(c: char) -> Vec<char> {
     let mut text = vec![c];
     loop {
@@ -252,7 +252,7 @@ fn own_nfkc_casefold(c: char) -> Vec<char> {
     }
 }
 
-/// The same by ICU4X.
+/// Returns NFKC_Casefold of a character by ICU4X.
 fn icu_nfkc_casefold(c: char) -> Vec<char> {
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
     let mut text = c.to_string();
@@ -352,7 +352,7 @@ fn the_version_is_stated() {
     assert_eq!(UNICODE_VERSION, "18.0.0");
 }
 
-/// Characters that act on one another, and some that do not.
+/// Generates characters that affect one another, and some that do not.
 fn character() -> impl Strategy<Value = char> {
     let composing: Vec<char> = code_points().filter(|&c| is_composing(c)).collect();
     let changing: Vec<char> = code_points()

@@ -1,31 +1,33 @@
-//! Words as cppjieba 5.6.7 cuts them, in its mixed mode.
+//! Word segmentation as in cppjieba 5.6.7, in its mixed mode.
 //!
-//! Separators part a text into stretches. The likeliest way through the words of the dictionary cuts a
-//! stretch; characters that it leaves alone go, as many as stand together, through a hidden Markov
-//! model of where words begin and end, except ASCII, of which letters and digits stay together. It
-//! differs from jieba in what counts as a word character (all but five separators) and in what an unseen
-//! character does to the model, so that it cannot be had from `jieba-rs`.
+//! Separators split a text into stretches. A stretch is cut by the likeliest path through the words of the
+//! dictionary. Adjacent characters that remain single words go together through a hidden Markov model of word
+//! boundaries, except ASCII characters, of which letters and digits stay together. The result differs from
+//! jieba's in two points: all characters but five separators belong to words, and a character that the model
+//! has not seen has another effect. `jieba-rs` can therefore not compute it.
 //!
-//! Sums and comparisons are those of the tool, in its order, in doubles; of equally likely ways the one
-//! with the shorter first word is taken. Logarithms are those of the platform.
+//! Sums and comparisons are the tool's, in its order, in doubles. Of equally likely paths, the one with the
+//! shorter first word is taken. Logarithms are those of the platform.
 //!
-//! Cost: a look-up for every character and every beginning of a word at it, some tens of nanoseconds.
+//! Cost: for every character, one look-up for each prefix of a word that starts there; some tens of
+//! nanoseconds.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::weight::Lookup;
 
-/// What parts stretches.
+/// The characters that separate stretches.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
 
-/// No word is longer, in characters.
+/// Length of the longest word that is looked up, in characters.
 const LONGEST: usize = 512;
 
-/// The logarithm of a probability of nothing.
+/// Logarithm that stands for a probability of 0.
 const IMPOSSIBLE: f64 = -3.14e100;
 
-/// States of the model: a character begins a word, ends it, stands within, or is one.
+/// Number of states of the model. In this order, a character begins a word, ends it, is within it, or is a
+/// word itself.
 pub(super) const STATES: usize = 4;
 const END: usize = 1;
 const SINGLE: usize = 3;
@@ -33,13 +35,13 @@ const SINGLE: usize = 3;
 /// Words with the logarithms of their probabilities, as a tree of characters.
 #[derive(Debug)]
 pub(super) struct Dictionary {
-    /// The node behind a node and a character.
+    /// Child node of a node and a character.
     children: Lookup,
-    /// The word that ends at a node.
+    /// Weight of the word that ends at a node, if one does.
     weights: Vec<Option<f64>>,
-    /// The weight of a character that is no word: that of the rarest word.
+    /// Weight of a character that is not a word, which is the weight of the rarest word.
     least: f64,
-    /// Single characters of the user, which the model does not see.
+    /// The user's words of one character, which the model does not process.
     own: HashSet<char>,
 }
 
@@ -47,22 +49,22 @@ pub(super) struct Dictionary {
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) start: [f64; STATES],
-    /// From a state to the next.
+    /// Weights of the step from each state to the next.
     pub(super) steps: [[f64; STATES]; STATES],
     emissions: Lookup,
     weights: Vec<[f64; STATES]>,
 }
 
-/// Buffers of a [`Cutter`], which are used again.
+/// Buffers of a [`Cutter`], which are reused.
 #[derive(Debug, Default)]
 pub(in crate::sketch::compat) struct Buffers {
     points: Vec<char>,
-    /// Where every character begins, and the last ends.
+    /// Start of every character, and the end of the last one.
     starts: Vec<usize>,
-    /// For every character the weight of the likeliest way from it on, and the length of its first
-    /// word.
+    /// For every character, the weight of the likeliest path from it to the end, and the length of the path's
+    /// first word.
     ways: Vec<(f64, usize)>,
-    /// For every character and state the state before.
+    /// For every character and state, the likeliest previous state.
     before: Vec<[u8; STATES]>,
 }
 
@@ -81,7 +83,8 @@ fn edge(node: usize, point: char) -> u64 {
 }
 
 impl Dictionary {
-    /// A dictionary of words, none of them empty, and words of a user. Of equal words the last counts.
+    /// Creates a dictionary of words, none of them empty, and of a user's words. Of equal words the last one
+    /// counts.
     pub(super) fn new(words: &[Entry<'_>], own: &[Entry<'_>]) -> Self {
         let mut all = [words, own].concat();
         all.sort_by_key(|&(word, _)| word);
@@ -115,7 +118,7 @@ impl Dictionary {
         (self.children.get(edge(node, point))).map(|child| child as usize)
     }
 
-    /// Finds the likeliest ways from every character to the end.
+    /// Finds the likeliest path from every character to the end.
     fn find_ways(&self, points: &[char], ways: &mut Vec<(f64, usize)>) {
         ways.clear();
         ways.resize(points.len(), (IMPOSSIBLE, 1));
@@ -144,7 +147,8 @@ impl Dictionary {
 }
 
 impl Model {
-    /// A model with the weight of every character in every state. Of equal characters the last counts.
+    /// Creates a model with the weight of every character in every state. Of equal characters the last one
+    /// counts.
     pub(super) fn new(
         start: [f64; STATES],
         steps: [[f64; STATES]; STATES],
@@ -179,8 +183,8 @@ impl Model {
         place.map_or([IMPOSSIBLE; STATES], |place| self.weights[place as usize])
     }
 
-    /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls back with the
-    /// places of each.
+    /// Cuts characters into words by the likeliest states (Viterbi 1967) and calls `visit` with the range of
+    /// each word.
     fn cut(
         &self,
         points: &[char],
@@ -216,7 +220,7 @@ impl Model {
         } else {
             SINGLE
         };
-        // From here on the first of the four says in which state the character is.
+        // From here on, the first of the four values is the state of the character.
         for from in before.iter_mut().rev() {
             let earlier = from[state];
             from[0] = state as u8;
@@ -233,7 +237,7 @@ impl Model {
 }
 
 impl Cutter {
-    /// Calls back with the place of every word of more than one character, in the order of the text.
+    /// Calls `visit` with the range of every word of more than one character, in the order of the text.
     pub(super) fn words(
         &self,
         text: &str,
@@ -279,7 +283,7 @@ impl Cutter {
         }
     }
 
-    /// Cuts characters that the dictionary leaves alone.
+    /// Cuts adjacent characters that the dictionary left as single words.
     fn cut_alone(
         &self,
         points: &[char],
@@ -308,8 +312,8 @@ impl Cutter {
     }
 }
 
-/// How many characters stay together from an ASCII one on: letters and digits with decimals behind
-/// them, or the one.
+/// Returns how many characters stay together from an ASCII character on: letters and digits with decimals
+/// behind them, or else this character alone.
 fn ascii_length(points: &[char]) -> usize {
     let whole = count(points, char::is_ascii_alphanumeric);
     let decimals = match points[whole..].split_first() {
@@ -338,7 +342,7 @@ impl Buffers {
         self.starts.push(start + stretch.len());
     }
 
-    /// Gives back what is larger than `most` elements.
+    /// Frees buffers with a capacity of more than `most` elements.
     pub(in crate::sketch::compat) fn trim(&mut self, most: usize) {
         if self.points.capacity() > most {
             *self = Self::default();
@@ -350,7 +354,7 @@ impl Buffers {
 mod tests {
     use super::*;
 
-    /// The heaviest way among all.
+    /// Returns the weight of the heaviest of all paths.
     fn plain_way(points: &[char], words: &[Entry<'_>], least: f64) -> f64 {
         if points.is_empty() {
             return 0.0;
@@ -435,7 +439,7 @@ mod tests {
         words
     }
 
-    /// The weight of the states that cut characters into words.
+    /// Returns the weight of the states that cut characters into these words.
     fn weight_of(model: &Model, points: &[char], words: &[Range<usize>]) -> f64 {
         let states = words.iter().flat_map(|word| match word.len() {
             1 => vec![SINGLE],
@@ -462,7 +466,7 @@ mod tests {
             let words = cut(&model, &points);
             let covered: Vec<usize> = words.iter().cloned().flatten().collect();
             assert_eq!(covered, (0..points.len()).collect::<Vec<_>>());
-            // Every way to put borders between the characters.
+            // Every way to place boundaries between the characters.
             let best = (0..1u32 << (count - 1)).map(|borders| {
                 let mut all = Vec::new();
                 let mut start = 0;
@@ -481,7 +485,7 @@ mod tests {
 
     #[test]
     fn characters_that_the_model_has_not_seen_hide_what_it_knows() {
-        // All weights become one: so does the tool, whose fingerprints follow.
+        // All weights become equal, as in the tool, because its fingerprints must be reproduced.
         let model = model();
         assert_eq!(cut(&model, &['！', '？']), [0..1, 1..2]);
         assert_eq!(cut(&model, &[]), []);

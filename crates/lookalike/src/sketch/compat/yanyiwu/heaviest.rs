@@ -1,17 +1,17 @@
-//! The heaviest of weighted words in the order in which this tool takes them.
+//! The heaviest of weighted words, in the order in which this tool takes them.
 //!
-//! It asks the C++ library for the first of a partial sort, which may leave equally heavy words in any
-//! order, and of those at the cut any may stay. Words that are in no table all weigh the same, so this
-//! decides many fingerprints. Here it is what the GNU library does: a heap of the first words with the
-//! lightest at the top, which every later and heavier word replaces in turn; then the heap is taken
-//! apart, the lightest to the end.
+//! The tool calls the C++ library's partial sort, which may put equally heavy words in any order and, at the
+//! cut, may keep any of them. Words that are in no table all have the same weight, so this order decides many
+//! fingerprints. This module does what the GNU library does. The first words form a heap with the lightest at
+//! the top, and every later word that is heavier replaces the top. Then the heap is taken apart, with the
+//! lightest words at the end.
 //!
-//! Cost: a comparison a word, and log(top) for every one that enters the heap.
+//! Cost: one comparison per word, and log(top) for every word that enters the heap.
 
-/// What is weighed.
+/// The hash of a word and its weight.
 pub(super) type Weighed = (u64, f64);
 
-/// Keeps the `top` heaviest, heaviest first.
+/// Keeps the `top` heaviest words, heaviest first.
 pub(super) fn keep_heaviest(words: &mut Vec<Weighed>, top: usize) {
     let top = top.min(words.len());
     let (heap, rest) = words.split_at_mut(top);
@@ -32,9 +32,9 @@ pub(super) fn keep_heaviest(words: &mut Vec<Weighed>, top: usize) {
     words.truncate(top);
 }
 
-/// Puts a word into the heap below an empty place: the lighter children move up along a way to the
-/// bottom, and the word rises from there as long as what is above is heavier. Of equal children the
-/// second moves up.
+/// Inserts a word into the heap below an empty position. The lighter children move up along a path to the
+/// bottom, and the word rises from there past the words that are heavier. Of equal children the second moves
+/// up.
 fn sink(heap: &mut [Weighed], root: usize, word: Weighed) {
     let mut place = root;
     loop {
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// What `std::partial_sort` of GNU libstdc++ 12 leaves.
+    /// The expected results are those of `std::partial_sort` of GNU libstdc++ 12.
     #[test]
     fn equally_heavy_words_stay_and_stand_as_in_the_gnu_library() {
         let halves = [2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0];

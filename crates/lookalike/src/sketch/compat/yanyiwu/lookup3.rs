@@ -1,26 +1,26 @@
-//! The hash lookup3 of Bob Jenkins (2006), by which this tool names words.
+//! The hash lookup3 of Bob Jenkins (2006), with which this tool hashes words.
 
-/// Bytes that are mixed at a time.
+/// Number of bytes that are mixed at a time.
 const BLOCK: usize = 12;
 
-/// By how much the steps of mixing rotate, and those at the end.
+/// Rotations of the mixing steps, and of the final steps.
 const MIXING: [u32; 6] = [4, 6, 8, 16, 19, 4];
 const FINISHING: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
 
-/// 64 bits of the hash without seeds, the better mixed half above.
+/// Returns 64 bits of the hash without seeds, with the better mixed half above.
 pub(in crate::sketch::compat) fn hash(bytes: &[u8]) -> u64 {
     let [primary, secondary] = hashes(bytes, [0; 2]);
     u64::from(primary) << 32 | u64::from(secondary)
 }
 
-/// The primary and the secondary hash from the seeds of both (`hashlittle2`).
+/// Returns the primary and the secondary hash for their seeds (`hashlittle2`).
 fn hashes(bytes: &[u8], [primary, secondary]: [u32; 2]) -> [u32; 2] {
     let start = (bytes.len() as u32)
         .wrapping_add(0xdead_beef)
         .wrapping_add(primary);
     let mut state = [start, start, start.wrapping_add(secondary)];
     if !bytes.is_empty() {
-        // The last block may be a full one, but never an empty one.
+        // The last block may be full, but is never empty.
         let (blocks, rest) = bytes.split_at((bytes.len() - 1) / BLOCK * BLOCK);
         for block in blocks.as_chunks::<BLOCK>().0 {
             add(&mut state, block);

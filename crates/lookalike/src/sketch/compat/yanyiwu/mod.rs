@@ -1,18 +1,18 @@
-//! `yanyiwu`: the fingerprints of the C++ library `simhash` with cppjieba 5.6.7, which it carries.
+//! `yanyiwu`: the fingerprints of the C++ library `simhash` with cppjieba 5.6.7, which it includes.
 //!
-//! Features are the words that cppjieba cuts a text into, without those of one character and the
-//! stopwords. Of the distinct ones the heaviest vote, heaviest first, with tf · idf in doubles; a word
-//! without an idf has the mean of all. How many vote is the caller's choice there; here it is the
-//! recipe's `simhash.top`, or else what the library advises: one for every 120 bytes of text, at least
-//! 5 and at most 200.
+//! Features are the words that cppjieba cuts a text into, without words of one character and stopwords. The
+//! heaviest distinct words vote, heaviest first, with weights tf · idf in doubles; a word without an idf gets
+//! the mean of all idfs. In the library the caller chooses how many words vote. Here it is the recipe's
+//! `simhash.top`, or otherwise the number that the library recommends: one for every 120 bytes of text, at
+//! least 5 and at most 200.
 //!
-//! Dictionary, model, idf and stopwords are files that the recipe names. With the same tables, texts
-//! have the fingerprints of the library as compiled with GNU's C++ library, on which it depends how
-//! equally heavy words stand. Ready-made features vote as they come, all of them, as in its
+//! Dictionary, model, idf and stopwords are files that the recipe names. With the same tables, texts get the
+//! fingerprints of the library compiled with GNU's C++ library, because that library determines the order of
+//! equally heavy words. Given features all vote, in their order, as in the library's
 //! `make_from_predefined_keywords`.
 //!
-//! Cost: cutting, some tens of nanoseconds a byte, and a sort of the words. The tables that come with
-//! cppjieba take some 80 MB and 0.2 s to read.
+//! Cost: some tens of nanoseconds per byte for cutting, and a sort of the words. Reading the tables of
+//! cppjieba takes about 80 MB and 0.2 s.
 
 mod cut;
 mod heaviest;
@@ -31,30 +31,30 @@ use crate::recipe::Recipe;
 use crate::text::single;
 use crate::weight::WEIGHT_STEPS;
 
-/// Makes the features of a text.
+/// Extracts the features of a text.
 #[derive(Clone, Debug)]
 pub(super) struct Extractor {
     tables: Arc<Tables>,
     top: Option<usize>,
 }
 
-/// Buffers that are used again from text to text.
+/// Buffers that are reused from text to text.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     cut: cut::Buffers,
-    /// The words in the order of their bytes.
+    /// Indexes of the words, ordered by their bytes.
     order: Vec<usize>,
-    /// What votes, in this order: hashes with weights.
+    /// Hashes and weights of the words that vote, in voting order.
     pub(super) keywords: Vec<(u64, f64)>,
 }
 
-/// Bytes of a text for each word that votes, and how many do so at least and at most.
+/// Bytes of text per word that votes, and the smallest and largest number of such words.
 const BYTES_A_WORD: usize = 120;
 const LEAST_WORDS: usize = 5;
 const MOST_WORDS: usize = 200;
 
 impl Extractor {
-    /// The extractor of a recipe whose tables have been read.
+    /// Returns the extractor of a recipe, or `None` if the recipe has no tables of this scheme.
     pub(super) fn new(recipe: &Recipe) -> Option<Self> {
         Some(Self {
             tables: recipe.loaded().tables.clone()?,
@@ -62,7 +62,7 @@ impl Extractor {
         })
     }
 
-    /// The places and hashes of the words that count, in the order of the text.
+    /// Calls `visit` with the range and hash of every word that is not a stopword, in the order of the text.
     fn words(&self, text: &str, cut: &mut cut::Buffers, mut visit: impl FnMut(Range<usize>, u64)) {
         self.tables.cutter.words(text, cut, |place| {
             let hash = hash(&text.as_bytes()[place.clone()]);
@@ -92,7 +92,7 @@ impl Extractor {
         weighed.extend(keywords.map(|&(hash, weight)| (single(hash), steps(weight))));
     }
 
-    /// Finds what votes of the words of a text, which are given by their places and hashes.
+    /// Finds the keywords of a text, given the ranges and hashes of its words.
     fn weigh(&self, text: &str, (places, hashes): (&[Range<usize>], &[u64]), own: &mut Buffers) {
         let Buffers {
             order, keywords, ..
@@ -125,7 +125,7 @@ impl Buffers {
     }
 }
 
-/// The vote of hashes in their order, in doubles: a bit is set iff its sum is above 0.
+/// Returns the vote of hashes in their order, in doubles: a bit is set if its sum is above 0.
 pub(in crate::sketch) fn vote(keywords: &[(u64, f64)]) -> u64 {
     let mut sums = [0.0; 64];
     for &(hash, weight) in keywords {

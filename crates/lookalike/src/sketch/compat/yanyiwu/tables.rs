@@ -1,4 +1,4 @@
-//! The tables of cppjieba, read line by line.
+//! The tables of cppjieba: parsing line by line.
 
 use std::ops::RangeInclusive;
 
@@ -7,14 +7,14 @@ use super::lookup3;
 use crate::error::{Error, Result};
 use crate::weight::Lookup;
 
-/// A table as it was read, with its name for messages.
+/// The text of a table, and its name for messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct File<'t> {
     pub(crate) name: &'t str,
     pub(crate) text: &'t str,
 }
 
-/// All tables of a recipe.
+/// The texts of all tables of a recipe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sources<'t> {
     pub(crate) dictionary: File<'t>,
@@ -24,20 +24,20 @@ pub(crate) struct Sources<'t> {
     pub(crate) stopwords: File<'t>,
 }
 
-/// What the tables say.
+/// The parsed tables.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(super) cutter: Cutter,
     idf: Lookup,
-    /// The idf of a word that has none: the mean of all.
+    /// Idf of a word that is not in the table: the mean of all.
     mean: f64,
     stopwords: Lookup,
 }
 
-/// The largest idf, as of other weights.
+/// Largest idf, the same as the largest weight elsewhere.
 const MOST: f64 = 1_000_000.0;
 
-/// How often a word of a dictionary counts at most: all sums are exact.
+/// Largest frequency of a word in a dictionary. With this limit all sums are exact.
 const MOST_FREQUENT: f64 = 1e9;
 
 impl<'t> File<'t> {
@@ -45,7 +45,7 @@ impl<'t> File<'t> {
         Error::recipe(format!("{}:{line}: {what}", self.name))
     }
 
-    /// What `read` makes of every line.
+    /// Parses every line with `read`.
     fn rows<T>(self, read: impl Fn(&'t str) -> Result<T, String>) -> Result<Vec<T>> {
         let lines = self.text.lines().enumerate();
         lines
@@ -53,7 +53,7 @@ impl<'t> File<'t> {
             .collect()
     }
 
-    /// The same for a table that must not be empty.
+    /// Parses every line with `read`, and refuses an empty table.
     fn some_rows<T>(self, read: impl Fn(&'t str) -> Result<T, String>) -> Result<Vec<T>> {
         let rows = self.rows(read)?;
         if rows.is_empty() {
@@ -64,15 +64,16 @@ impl<'t> File<'t> {
 }
 
 impl Tables {
-    /// Reads the tables.
+    /// Parses the tables.
     ///
     /// # Errors
-    /// With file and line, what is not as cppjieba has it.
+    /// [`ErrorKind::Recipe`](crate::ErrorKind::Recipe), with file and line, if a table is not in the format
+    /// of cppjieba.
     pub(crate) fn read(sources: &Sources<'_>) -> Result<Self> {
         let idf = sources.idf.some_rows(idf_row)?;
         let sum: f64 = idf.iter().map(|&(_, idf)| idf).sum();
         let mean = sum / idf.len() as f64;
-        // Of equal words the last counts, and in a lookup the first does.
+        // Of equal words the last one counts, but a `Lookup` keeps the first.
         let values = idf.iter().rev();
         let values = values.map(|&(word, idf)| (key(word), idf.to_bits() as i64));
         let stopwords = sources.stopwords.text.split_terminator('\n');
@@ -87,13 +88,13 @@ impl Tables {
         })
     }
 
-    /// The idf of the word with a hash.
+    /// Returns the idf of the word with this hash.
     pub(super) fn idf(&self, word: u64) -> f64 {
         let known = self.idf.get(word);
         known.map_or(self.mean, |bits| f64::from_bits(bits as u64))
     }
 
-    /// Whether the word with a hash does not count.
+    /// Returns `true` if the word with this hash is a stopword.
     pub(super) fn is_stopword(&self, word: u64) -> bool {
         self.stopwords.get(word).is_some()
     }
@@ -152,7 +153,8 @@ fn dictionary_row(line: &str) -> Result<Entry<'_>, String> {
     }
 }
 
-/// A word of the user, if the line has one, with its frequency, if it is given.
+/// Parses a line of the user's dictionary: `None` if it is empty, otherwise the word and its frequency if it
+/// has one.
 fn user_row(line: &str) -> Result<Option<(&str, Option<f64>)>, String> {
     match line.split_terminator(' ').collect::<Vec<_>>()[..] {
         [] => Ok(None),
@@ -166,14 +168,14 @@ fn user_row(line: &str) -> Result<Option<(&str, Option<f64>)>, String> {
     }
 }
 
-/// Lines of a model: those that say something.
+/// The lines of a model that are neither empty nor comments.
 struct ModelLines<'t> {
     file: File<'t>,
     lines: std::iter::Enumerate<std::str::Lines<'t>>,
 }
 
 impl<'t> ModelLines<'t> {
-    /// What `read` makes of the next line.
+    /// Parses the next line with `read`; `what` describes the line in messages.
     fn next<T>(&mut self, what: &str, read: impl Fn(&'t str) -> Result<T, String>) -> Result<T> {
         let mut lines = (&mut self.lines).map(|(at, line)| (at, line.trim()));
         let line = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'));

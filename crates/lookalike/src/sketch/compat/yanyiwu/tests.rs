@@ -24,13 +24,13 @@ slots = 128
 
 const WORDS: &str = "渡口 40 n\n渡口边 2 s\n边上 9 f\n清早 25 t\n老船 12 n\n船 30 n\n的 400 uj\nA-B 3 nz\n我们 90 r\n";
 
-/// 阿 begins words and 蛮 ends them; 呀 is one.
+/// In this model 阿 begins words, 蛮 ends them, and 呀 is a word itself.
 const MODEL: &str = "# start\n-0.2 -3.14e+100 -3.14e+100 -1.5\n\n# steps\n\
     -3.14e+100 -0.5 -0.9 -3.14e+100\n-0.6 -3.14e+100 -3.14e+100 -0.8\n\
     -3.14e+100 -0.3 -1.2 -3.14e+100\n-0.7 -3.14e+100 -3.14e+100 -0.6\n\
     阿:-1,蛮:-7,呀:-9\n阿:-8,蛮:-1,呀:-9\n阿:-8,蛮:-4,呀:-9\n阿:-5,蛮:-5,呀:-1\n";
 
-/// Their mean is 5.
+/// The mean of these idfs is 5.
 const IDF: &str = "渡口 2\n清早 4\n老船 8\n阿蛮 6\n";
 
 const STOP: &str = "我们\n,\n";
@@ -79,7 +79,7 @@ fn fingerprint(recipe: &Recipe, text: &str) -> u64 {
         .unwrap() as u64
 }
 
-/// The vote, with weights whose sums are exact in any order.
+/// Computes the vote with weights whose sums are exact in any order.
 fn vote(weighted: &[(&str, i64)]) -> u64 {
     let sum = |bit: u32| -> i64 {
         let votes = weighted.iter().map(|&(word, weight)| {
@@ -104,7 +104,7 @@ fn texts_are_cut_by_dictionary_and_model_and_lose_short_words_and_stopwords() {
         ("渡，口", ""),
         ("清早的老船", "清早 老船"),
         ("我们清早", "清早"),
-        // The model: pairs, and what it has not seen.
+        // The model: pairs of characters, and characters that it has not seen.
         ("阿蛮", "阿蛮"),
         ("呀阿蛮呀阿蛮", "阿蛮 阿蛮"),
         ("船阿蛮", ""),
@@ -129,7 +129,7 @@ fn words_of_the_user_count_as_the_median_or_as_they_say() {
     assert_ne!(recipe.id(), self::recipe().id());
     for (text, expected) in [
         ("清早的老船家", "清早的 老船家"),
-        // Single ones do not go through the model.
+        // The user's words of one character do not go through the model.
         ("阿蛮", ""),
         ("渡口", "渡口"),
     ] {
