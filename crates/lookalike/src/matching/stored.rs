@@ -35,8 +35,9 @@ use crate::text::{Analysis, Extras, State};
 use crate::types::{DocId, Similarity};
 use crate::verify::Weighted;
 
-/// Largest number of features at which a document has a bucket key for each feature. The exact join
-/// reaches as far at the lowest Jaccard index for which candidates are searched.
+/// Largest number of features at which a record yields a bucket key for each feature. The exact join
+/// reaches this far at the threshold [`LEAST_CANDIDATES`]; searches whose join reaches further are
+/// refused.
 pub const MOST_INDEXED: usize = (SHORT as f64 / LEAST_CANDIDATES) as usize + 1;
 
 /// Bytes of a record before its features.
