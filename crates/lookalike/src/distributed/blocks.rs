@@ -56,7 +56,7 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    /// Returns a key under which a document meets all others with the key.
+    /// Returns a key under which a document is a candidate for all others with the key.
     pub(super) fn full(key: u64, at: u32) -> Self {
         let side = Side::Full;
         Self { key, side, at }

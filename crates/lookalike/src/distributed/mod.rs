@@ -18,7 +18,8 @@
 //!    [`find_verdicts`](crate::matching::find_verdicts), so every reported pair was compared.
 //!
 //! Guarantee: the result is that of one machine, whatever the number and the size of the portions.
-//! Links are a superset of the matches. They divide the work and decide nothing.
+//! Documents that match are always in the same component of links. Links divide the work and decide
+//! nothing.
 //!
 //! **Dense buckets.** A member of a large bucket is compared with already connected sets only until one
 //! member of the set is found that it may match. So documents of one template cost about one comparison

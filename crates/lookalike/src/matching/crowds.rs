@@ -2,9 +2,9 @@
 //! before they are verified.
 //!
 //! Documents of one template are candidates of each other whatever the bucket keys are, and comparing
-//! their features one by one takes long. A bucket is *dense* if its members have many candidates in it
-//! (in the code: crowded). A *dense set* (a crowd) consists of all documents that dense buckets
-//! connect, and a document's place in it is its seat.
+//! their features one by one takes long. A bucket is *dense* if its members have many candidates in it.
+//! A *dense set* ([`Crowd`]) consists of all documents that dense buckets connect, and [`Seat`] is a
+//! document's place in it.
 //!
 //! Each feature leads to one bit of the bitmap, and the bit is the parity of the features that lead to
 //! it. In every bit in which two documents differ, one of them has a feature that the other lacks
@@ -13,12 +13,12 @@
 //! one document has are counted instead of marked, because they differ from all other documents.
 //!
 //! The bitmaps of a dense set are made once scanning its buckets has cost about as much as making them,
-//! so they never cost much more than they save. They cannot be made earlier because only the run shows
-//! how many documents match, and so are not kept.
+//! so they never cost much more than they save. They are not made earlier, because only the run shows
+//! whether the documents match. If they do, few are kept, and scanning the buckets stays cheap.
 //!
-//! Guarantee: no matching pair is ruled out. Cost: the features of each document twice; memory of 2
-//! bits for each feature of a typical document, and at most [`MOST_BITS`] per document in large dense
-//! sets. A pair costs as many bit comparisons, where verification would visit every feature.
+//! Guarantee: no matching pair is ruled out. Cost: the features of each document are made twice. A
+//! bitmap has 2 bits for each feature of a typical document, and at most [`MOST_BITS`] in large dense
+//! sets. A pair costs a comparison of these bits, where verification would visit every feature.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +67,7 @@ const NOWHERE: Seat = Seat {
 struct Crowd {
     /// Documents, ascending.
     members: Vec<Rank>,
-    /// Number of times that one member has met another in a dense bucket.
+    /// Number of candidates that members have had in dense buckets.
     met: AtomicU64,
     /// Number of times that one member was compared with another.
     compared: AtomicU64,
@@ -126,7 +126,7 @@ impl Crowds {
         formed
     }
 
-    /// Counts members of a dense set that one of them meets in dense buckets.
+    /// Counts candidates that a member of a dense set has in dense buckets.
     pub(super) fn meet(&self, crowd: u32, members: usize) {
         let met = &self.crowds[crowd as usize].met;
         met.fetch_add(members as u64, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Crowds {
         }
     }
 
-    /// Counts all meetings of a search that looks at every pair.
+    /// Counts all candidates for a search that looks at every pair.
     pub(super) fn meet_all(&self, groups: &Groups) {
         for group in groups.crowded() {
             let members = groups.members(group);
@@ -155,7 +155,7 @@ impl Crowds {
         }
     }
 
-    /// Makes the bitmaps of those dense sets whose meetings and comparisons have cost enough for it.
+    /// Makes the bitmaps of those dense sets whose candidates and comparisons have cost enough for it.
     /// `price` is the number of features that can be compared in the time in which one is placed in a
     /// bitmap.
     pub(super) fn learn(&mut self, price: usize, features: &FeaturesOf<'_>) -> Result<()> {
@@ -342,8 +342,8 @@ impl Crowd {
     }
 }
 
-/// Number of features that can be compared in the time of one meeting, that is, until a candidate is
-/// found and its prefilter data read.
+/// Number of features that can be compared in the time that it takes to find a candidate and to read
+/// its prefilter data.
 const MEETING: u64 = 8;
 
 impl Bitmaps {

@@ -19,7 +19,7 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    /// Returns a key under which a document meets all others with the key.
+    /// Returns a key under which a document is a candidate for all others with the key.
     pub(super) fn full(key: u64, rank: Rank) -> Self {
         let side = Side::Full;
         Self { key, side, rank }
@@ -29,9 +29,9 @@ impl Keyed {
 /// The side of a bucket on which a document is. See [`Prefixes`](super::Prefixes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
-    /// The document meets all others of the bucket.
+    /// The document is a candidate for all others of the bucket.
     Full,
-    /// The document meets those of the full side alone.
+    /// The document is a candidate for those of the full side alone.
     Probing,
 }
 
@@ -69,7 +69,7 @@ struct Group {
     meets: Meets,
 }
 
-/// The buckets that the members of a bucket meet.
+/// The buckets whose members are candidates for the members of a bucket.
 #[derive(Clone, Copy, Debug)]
 enum Meets {
     /// The bucket itself.
@@ -93,13 +93,13 @@ impl Groups {
         &self.of[self.of_start[at] as usize..self.of_start[at + 1] as usize]
     }
 
-    /// Returns the buckets that contain a document's candidates: those that its own buckets meet, and
-    /// their neighbours.
+    /// Returns the buckets that contain a document's candidates, by its own buckets and their
+    /// neighbours.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = u32> {
         self.of(rank).iter().flat_map(|&group| self.reach(group))
     }
 
-    /// Returns the buckets that the members of a bucket meet, and their neighbours.
+    /// Returns the buckets that contain the candidates of a bucket's members, neighbours included.
     pub(super) fn reach(&self, group: u32) -> impl Iterator<Item = u32> {
         self.met_by(group).chain(self.near(group).iter().copied())
     }
@@ -112,8 +112,8 @@ impl Groups {
         }
     }
 
-    /// Finds the dense buckets, in which a document meets more than `most` others. Returns `true` if
-    /// there are any.
+    /// Finds the dense buckets, whose members have more than `most` candidates by them. Returns `true`
+    /// if there are any.
     pub(super) fn find_crowded(&mut self, most: usize) -> bool {
         let length = |group: u32| self.groups[group as usize].length as usize;
         let is_crowded = |&group: &u32| self.reach(group).map(length).sum::<usize>() > most;
@@ -171,7 +171,7 @@ impl Groups {
         own.for_each(|&group| prefetch(&self.groups[group as usize]));
     }
 
-    /// Prefetches the first members of the buckets that a document meets.
+    /// Prefetches the first members of the buckets that contain a document's candidates.
     pub(super) fn fetch_members(&self, rank: Rank) {
         for group in self.of(rank).iter().flat_map(|&own| self.met_by(own)) {
             prefetch(&self.members[self.groups[group as usize].start as usize]);

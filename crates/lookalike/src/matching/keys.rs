@@ -636,8 +636,8 @@ impl Frequencies {
         &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
     }
 
-    /// Finds the features of a document that serve as its bucket keys. `rarest` is empty if no other
-    /// document can match.
+    /// Finds the features of a document that serve as its bucket keys. `rarest` is empty if so many
+    /// features occur only once that no other document can match.
     pub(crate) fn rarest(&self, features: &[u64], threshold: Threshold, rarest: &mut Rarest) {
         rarest.clear();
         if features.is_empty() {

@@ -470,7 +470,8 @@ impl Run {
             let both_given = a.max(b) < self.given;
             !both_given && self.may_meet(documents[a], documents[b])
         };
-        // Returns `true` if an earlier document of the same text stands for this one towards another.
+        // Returns `true` if the pair of `rank` and `other` is listed with an earlier document of the
+        // same text instead of `rank`.
         let has_earlier = |rank: usize, other: usize| {
             (0..rank).any(|before| is_copy(before, rank) && is_within_reach(before, other))
         };

@@ -293,7 +293,7 @@ const MEMBERS_AHEAD: Rank = 8;
 struct Finding {
     /// Best match among the documents kept before the block.
     best: Option<Best>,
-    /// Rank before which candidates inside the block are wanted.
+    /// Rank below which candidates are searched for; 0 if no candidate can change the verdict.
     below: Rank,
     /// Candidates inside the block. The similarity is set once the pair was compared and matches.
     inner: Vec<(Rank, Route, Option<Similarity>)>,
@@ -603,8 +603,8 @@ impl<'a> Walk<'a> {
             .then_some((seat, seats))
     }
 
-    /// Counts the candidates that a document has met, as long as its dense set has no bitmaps. The
-    /// counts decide when bitmaps pay off.
+    /// Counts the candidates of a document, as long as its dense set has no bitmaps. The counts decide
+    /// when bitmaps pay off.
     fn count_met(&self, first: Rank, seen: &Seen) {
         let crowds = &self.judge.crowds;
         let seat = crowds.seat(first).filter(|it| !crowds.can_scan(it.crowd));
@@ -707,8 +707,8 @@ fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
     }
 }
 
-/// Returns the number of members of dense buckets that a document meets, where members of several
-/// buckets count several times.
+/// Returns the number of candidates that a document has in dense buckets. Documents in several of them
+/// count several times.
 fn crowded<'m>(groups: &Groups, first: Rank, members: impl Fn(u32) -> &'m [Rank]) -> usize {
     let own = groups.of(first).iter();
     let crowded = own.filter(|&&group| groups.is_crowded(group));
@@ -716,8 +716,8 @@ fn crowded<'m>(groups: &Groups, first: Rank, members: impl Fn(u32) -> &'m [Rank]
     met.map(|group| members(group).len()).sum()
 }
 
-/// Calls `visit` with the members of the buckets that a document meets, without dense buckets if
-/// `but_crowded` is set. Members of several buckets come several times.
+/// Calls `visit` with the candidates that a document has in its buckets, without dense buckets if
+/// `but_crowded` is set. Documents in several buckets come several times.
 #[inline]
 fn visit_groups<'m>(
     groups: &Groups,
@@ -734,7 +734,7 @@ fn visit_groups<'m>(
     }
 }
 
-/// The documents that a look-up has met already. They may be in several of its buckets.
+/// The candidates that a look-up has found already. They may be in several of its buckets.
 #[derive(Default)]
 pub(super) struct Seen {
     bits: Vec<u64>,
@@ -768,7 +768,7 @@ impl Seen {
         }
     }
 
-    /// Returns the documents met, in the order in which they were met.
+    /// Returns the documents in the order in which they were added.
     fn met(&self) -> &[Rank] {
         &self.met
     }
@@ -1082,8 +1082,8 @@ impl<'a> PairFinder<'a> {
         Ok(matching)
     }
 
-    /// Meets the relevant members of the buckets of a document, or scans the relevant part of its dense
-    /// set in place of dense buckets.
+    /// Adds the relevant candidates from the buckets of a document to `seen`. Scans the relevant part
+    /// of its dense set in place of dense buckets, if that is less work.
     fn meet<'m>(
         &self,
         rank: Rank,

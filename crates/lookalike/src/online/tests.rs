@@ -326,7 +326,7 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
     }
 }
 
-/// Documents that are checked before others of the same portion are added get the same answers.
+/// Documents that are checked before others of the same batch are inserted get the same answers.
 #[test]
 fn checking_ahead_changes_no_answer() {
     for (seed, settings) in (1..).zip(all_settings()) {
