@@ -1,45 +1,48 @@
-//! How candidates are found, and which of them match: one predicate for every door.
+//! The match plan: how candidates are found, and which of them match.
 //!
-//! A [`Plan`] follows from recipe, method, threshold, measure and distance alone, never from the
-//! size of a corpus, so a batch, a service and a cluster agree on every pair. `auto` has one
-//! predicate, the similarity at the threshold, and two routes to it:
+//! A [`Plan`] follows from recipe, method, threshold, measure and distance alone, and never from the
+//! size of a corpus. So a batch, a service and a cluster agree on every pair.
 //!
-//! * documents of few features take part in an **exact join**: every pair of them at the threshold
-//!   is found. Those just above the border take part too, as far up as a short document's match can
-//!   reach, so that no pair is lost across it;
-//! * documents above the border have **MinHash** signatures, and those that share a band of slots
-//!   and enough slots altogether are candidates.
+//! The method `auto` has one predicate, the similarity at the threshold, and two ways to find
+//! candidates:
 //!
-//! The number of rows in a band is the largest with which a pair *at* the threshold is found with
-//! probability [`RECALL`]: recall first, since verification removes what is too much.
+//! * Documents of few features take part in an **exact join**, which finds every pair at the threshold.
+//!   Documents just above the border take part too, up to the largest size that a match of a short
+//!   document can have, so that no pair across the border is lost.
+//! * Documents above the border have **MinHash** signatures. Two of them are candidates if they share a
+//!   band of slots and enough slots altogether.
+//!
+//! A band has the largest number of rows with which a pair *at* the threshold is found with probability
+//! [`RECALL`]. Recall comes first, because verification removes false candidates.
 
 use crate::error::{Error, Result};
 use crate::recipe::Recipe;
 use crate::types::{Distance, Similarity, Threshold};
 use crate::verify::OfSequences;
 
-/// The least predicted recall of a pair whose similarity is the threshold.
+/// Least predicted recall of pairs whose similarity is the threshold.
 pub const RECALL: f64 = 0.99;
 
-/// What the check of sketches may lose besides: pairs at the threshold that share fewer slots.
+/// Additional loss that the check of whole sketches may cause: the probability that a pair at the
+/// threshold shares too few slots.
 const CUTOFF_LOSS: f64 = 0.0005;
 
-/// Documents of up to this many distinct features are joined exactly.
+/// Largest number of distinct features of a short document. Short documents are joined exactly.
 pub const SHORT: usize = 64;
 
-/// How candidates are found.
+/// The method of finding candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Method {
-    /// The exact join for short documents, MinHash for the others.
+    /// The exact join for short documents, and MinHash for all others.
     #[default]
     Auto,
-    /// MinHash bands for all.
+    /// MinHash bands for all documents.
     MinHash,
     /// SimHash fingerprints within a Hamming distance.
     SimHash,
     /// Only texts that are equal after normalisation.
     Exact,
-    /// The exact join for all.
+    /// The exact join for all documents.
     Join,
     /// The same longest sentences.
     Sentences,
@@ -47,33 +50,32 @@ pub enum Method {
     BottomK,
 }
 
-/// What a candidate pair is checked by.
+/// The similarity measure by which candidates are verified. In the formulas, t is the threshold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// |A ∩ B| / |A ∪ B| on the sets of features.
     #[default]
     Jaccard,
-    /// |A ∩ B| / min(|A|, |B|), for pairs whose Jaccard index reaches t/(2−t): what two sets of
-    /// equal size have when one contains t of the other.
+    /// |A ∩ B| / min(|A|, |B|), for pairs whose Jaccard index is at least t/(2−t). Two sets of equal
+    /// size have that index when one contains the share t of the other.
     Containment,
-    /// The cosine of the features with their weights, which are their numbers of occurrences unless
-    /// weights were given; for pairs whose Jaccard index reaches t/(2−t).
+    /// The cosine of the weighted features, for pairs whose Jaccard index is at least t/(2−t). A weight
+    /// is the number of occurrences unless weights are given.
     Cosine,
-    /// 1 − Levenshtein distance ÷ the length of the longer text, for pairs whose Jaccard index
-    /// reaches what so many edits leave of the features.
+    /// 1 − Levenshtein distance ÷ length of the longer text, for pairs whose Jaccard index is at least
+    /// what that many edits leave of the features.
     Levenshtein,
-    /// 1 − Indel distance ÷ the sum of both lengths, for the same pairs as with Levenshtein.
+    /// 1 − Indel distance ÷ sum of both lengths, for pairs as with Levenshtein.
     Indel,
-    /// 2 · length of the longest common substring ÷ the sum of both lengths, for pairs whose Jaccard
-    /// index reaches t/(2−t).
+    /// 2 · length of the longest common substring ÷ sum of both lengths, for pairs whose Jaccard index
+    /// is at least t/(2−t).
     Substring,
-    /// Nothing but the sketches: the share of equal slots, or 1 − distance/bits, or the estimate of
-    /// the smallest hashes, or 1 for equal sentences. Documents of the exact join are compared
-    /// exactly all the same.
+    /// The sketches alone: the share of equal slots, 1 − distance/bits, the estimate from the smallest
+    /// hashes, or 1 for equal sentences. Documents of the exact join are still compared exactly.
     Sketch,
 }
 
-/// What edits are counted in, and lengths measured in.
+/// The unit of edits and lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Characters of the normalised text.
@@ -83,38 +85,38 @@ pub enum Unit {
     Words,
 }
 
-/// Which fingerprints are candidates.
+/// The rule by which SimHash fingerprints are candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Candidates {
-    /// Those within the distance.
+    /// Fingerprints within the distance.
     #[default]
     Distance,
-    /// Those that share one of distance + 1 equal blocks of bits, however far they are.
+    /// Fingerprints that share one of distance + 1 equal blocks of bits, whatever their distance is.
     Blocks,
 }
 
-/// What a person chooses.
+/// The match options that a user chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// How candidates are found.
+    /// Method of finding candidates.
     pub method: Method,
-    /// The least similarity that matches. Where something else decides, a plan has what follows from
-    /// that instead: 1 with [`Method::Exact`]; with [`Measure::Sketch`], 1 − distance/bits for SimHash
-    /// and 1 for sentences.
+    /// Least similarity of a match. A plan replaces it where something else decides: by 1 with
+    /// [`Method::Exact`]; with [`Measure::Sketch`], by 1 − distance/bits for SimHash and by 1 for
+    /// sentences.
     pub threshold: Threshold,
-    /// The largest Hamming distance of SimHash candidates.
+    /// Largest Hamming distance of SimHash candidates.
     pub distance: u32,
-    /// What candidates are checked by.
+    /// Measure by which candidates are verified.
     pub measure: Measure,
-    /// What edits are counted in.
+    /// Unit of edits and lengths.
     pub unit: Unit,
-    /// Which SimHash fingerprints are candidates.
+    /// Rule by which SimHash fingerprints are candidates.
     pub candidates: Candidates,
-    /// How many of its longest sentences stand for a document, from 1.
+    /// Number of longest sentences that represent a document; at least 1.
     pub sentences: usize,
 }
 
-/// The longest sentences that stand for a document, unless another number is asked for.
+/// Default number of longest sentences that represent a document.
 pub const SENTENCES: usize = 3;
 
 impl Default for Settings {
@@ -131,37 +133,38 @@ impl Default for Settings {
     }
 }
 
-/// Bands of rows of a signature.
+/// The division of a signature into bands of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bands {
-    /// How many bands.
+    /// Number of bands.
     pub bands: usize,
     /// Slots in a band.
     pub rows: usize,
-    /// Pairs that share fewer slots of the whole signature are no candidates.
+    /// Least number of equal slots in the whole signature for a candidate pair.
     pub least_equal: usize,
 }
 
 /// The exact join of short documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// Documents of up to so many features are short: they have no signature.
+    /// Largest number of features of a short document. Short documents have no signature.
     pub short: usize,
-    /// Documents of up to so many features take part.
+    /// Largest number of features of a document that takes part.
     pub reach: usize,
 }
 
-/// Equal blocks of the bits of fingerprints: the first ones are a bit wider where they do not divide.
+/// A division of the bits of fingerprints into blocks of equal width. If the number of bits is not a
+/// multiple, the first blocks have one bit more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
-    /// How many blocks.
+    /// Number of blocks.
     pub count: u32,
     /// Bits of a fingerprint.
     pub bits: u32,
 }
 
 impl Blocks {
-    /// The bits of every block.
+    /// Returns a mask of the bits of each block.
     pub fn masks(self) -> impl Iterator<Item = u128> {
         let Self { count, bits } = self;
         (0..count).map(move |at| {
@@ -171,26 +174,28 @@ impl Blocks {
         })
     }
 
-    /// Whether two fingerprints have one of the blocks in common.
+    /// Returns `true` if two fingerprints have at least one block in common.
     pub fn share(self, a: u128, b: u128) -> bool {
         self.masks().any(|mask| (a ^ b) & mask == 0)
     }
 }
 
-/// The smallest hashes of features.
+/// The bottom-k sketch: the smallest hashes of a document's features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Smallest {
-    /// Two documents meet if they have one of so many of their smallest hashes in common.
+    /// Number of each document's smallest hashes that are bucket keys. Two documents are candidates
+    /// only if they have one of these in common.
     pub meeting: usize,
-    /// So many hashes are kept of a document.
+    /// Number of hashes that are kept of a document.
     pub kept: usize,
-    /// Pairs that share fewer of the smallest hashes of their union are no candidates, where the
-    /// union has at least as many as are kept.
+    /// Least number of shared hashes, among the smallest of the union, for a candidate pair. Applies
+    /// where the union has at least `kept` hashes.
     pub least_equal: usize,
 }
 
 impl Smallest {
-    /// As few meeting hashes as find a pair at the threshold with probability [`RECALL`].
+    /// Returns the sketch with the fewest bucket keys that find a pair at the threshold with
+    /// probability [`RECALL`].
     fn for_recall(kept: usize, threshold: Threshold) -> Result<Self> {
         let least_equal = cutoff(kept, threshold.get());
         (1..=kept)
@@ -210,14 +215,15 @@ impl Smallest {
             })
     }
 
-    /// The probability that a pair with this Jaccard index meets, or less: each of the smallest
-    /// hashes of the union is in both with the probability J, and then among the smallest of both.
+    /// Returns a lower bound of the probability that a pair with this Jaccard index J shares a bucket
+    /// key. Each of the smallest hashes of the union is in both documents with probability J, and then
+    /// it is among the smallest of both.
     pub fn recall(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard).powi(self.meeting as i32)
     }
 }
 
-/// How candidates are found and checked.
+/// A match plan: how candidates are found and checked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     settings: Settings,
@@ -231,11 +237,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan for a recipe and settings.
+    /// Returns the plan for a recipe and settings.
     ///
     /// # Errors
-    /// If the distance is not below the bits of the recipe's SimHash, or no bands of the recipe's
-    /// signature reach [`RECALL`] at the threshold.
+    /// Fails if the distance is not below the bits of the recipe's SimHash, if no bands of the recipe's
+    /// signature or no smallest hashes reach [`RECALL`] at the threshold, or if the number of sentences
+    /// is 0 with [`Method::Sentences`].
     pub fn new(recipe: &Recipe, settings: Settings) -> Result<Self> {
         let bits = recipe.simhash.bits;
         let distance = if settings.method == Method::SimHash {
@@ -286,62 +293,62 @@ impl Plan {
         })
     }
 
-    /// What was chosen.
+    /// Returns the settings. Their threshold is the one that decides.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The least similarity that matches.
+    /// Returns the least similarity of a match.
     pub fn threshold(&self) -> Threshold {
         self.settings.threshold
     }
 
-    /// The least Jaccard index for which candidates are found.
+    /// Returns the least Jaccard index of candidates.
     pub fn candidate_threshold(&self) -> Threshold {
         self.candidate_threshold
     }
 
-    /// The least Jaccard index for which candidates are found, where another measure then decides:
-    /// pairs below it are not compared, however similar by that.
+    /// Returns the least Jaccard index of candidates if another measure decides among them. Pairs below
+    /// it are not compared, however similar they are by that measure.
     pub fn candidates_from(&self) -> Option<Threshold> {
         let measure = self.settings.measure;
         let decides = !matches!(measure, Measure::Jaccard | Measure::Sketch);
         (decides && self.finds_by_features()).then_some(self.candidate_threshold)
     }
 
-    /// The exact join, if it has a part.
+    /// Returns the exact join, if the plan has one.
     pub fn join(&self) -> Option<Join> {
         self.join
     }
 
-    /// The bands, if signatures have a part.
+    /// Returns the bands, if the plan compares signatures.
     pub fn bands(&self) -> Option<Bands> {
         self.bands
     }
 
-    /// The Hamming distance, if fingerprints have a part.
+    /// Returns the Hamming distance, if the plan compares fingerprints.
     pub fn distance(&self) -> Option<Distance> {
         self.distance
     }
 
-    /// The blocks of bits that candidates share, if these take the place of the distance.
+    /// Returns the blocks of bits, if candidates are found by these instead of the distance.
     pub fn blocks(&self) -> Option<Blocks> {
         let count = self.distance?.get() + 1;
         let bits = self.bits;
         (self.settings.candidates == Candidates::Blocks).then_some(Blocks { count, bits })
     }
 
-    /// How many of its longest sentences stand for a document, if sentences have a part.
+    /// Returns the number of longest sentences, if the plan compares sentences.
     pub fn sentences(&self) -> Option<usize> {
         (self.settings.method == Method::Sentences).then_some(self.settings.sentences)
     }
 
-    /// The smallest hashes of features, if they have a part.
+    /// Returns the bottom-k sketch, if the plan compares it.
     pub fn smallest(&self) -> Option<Smallest> {
         self.smallest
     }
 
-    /// The similarity of sequences that candidates are checked by, if it is one.
+    /// Returns the similarity of sequences by which candidates are verified, if the measure is one.
     pub fn of_sequences(&self) -> Option<OfSequences> {
         if self.settings.method == Method::Exact {
             return None;
@@ -354,14 +361,14 @@ impl Plan {
         }
     }
 
-    /// Whether candidates must have a Jaccard index of at least
+    /// Returns `true` if candidates must have a Jaccard index of at least
     /// [`candidate_threshold`](Self::candidate_threshold).
     pub fn finds_by_features(&self) -> bool {
         self.join.is_some() || self.bands.is_some() || self.smallest.is_some()
     }
 
-    /// The Jaccard index that all pairs which match and are not equal texts reach, if there is one
-    /// that does not come from sketches: [`candidate_threshold`](Self::candidate_threshold).
+    /// Returns the least Jaccard index of all matching pairs of unequal texts, if the plan guarantees
+    /// one without relying on sketches. It is [`candidate_threshold`](Self::candidate_threshold).
     pub(crate) fn least_jaccard(&self) -> Option<Threshold> {
         let reach = match self.settings.measure {
             Measure::Sketch => false,
@@ -371,17 +378,17 @@ impl Plan {
         reach.then_some(self.candidate_threshold)
     }
 
-    /// Bits of the recipe's fingerprints.
+    /// Returns the number of bits of the recipe's fingerprints.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// Slots of the recipe's signatures.
+    /// Returns the number of slots of the recipe's signatures.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Bytes that are remembered of a document for its sketch, if it has one, besides what every
+    /// Returns the bytes of memory of a document's sketch, if it has one, besides those that every
     /// document takes.
     pub fn sketch_bytes(&self) -> usize {
         let sketch = if self.bands.is_some() {
@@ -400,11 +407,11 @@ impl Plan {
     }
 }
 
-/// Candidates of a measure of sequences are looked for down to this Jaccard index, not below.
+/// Lowest Jaccard index down to which candidates of a measure of sequences are searched for.
 pub const LEAST_CANDIDATES: f64 = 0.2;
 
-/// The least similarity with which documents match: as it was chosen, or as it follows from what
-/// decides instead.
+/// Returns the threshold that decides: the chosen one, or the one that follows from the method and
+/// measure.
 fn deciding_threshold(settings: &Settings, bits: u32) -> Result<Threshold> {
     match (settings.method, settings.measure) {
         (Method::Exact, _) | (Method::Sentences, Measure::Sketch) => Threshold::new(1.0),
@@ -416,12 +423,12 @@ fn deciding_threshold(settings: &Settings, bits: u32) -> Result<Threshold> {
     }
 }
 
-/// The least Jaccard index for which candidates are found.
+/// Returns the least Jaccard index of candidates.
 ///
-/// A share x of edits on characters (or tokens) changes at most `ngram` features each, so of two texts
-/// of equal length with Levenshtein similarity 1 − x it leaves an index of (1 − n·x)/(1 + n·x). With
-/// Indel, where an insertion in one place and a deletion in another cost what a substitution does,
-/// 2n − 1 stands for n.
+/// An edit of one character (or token) changes at most `ngram` = n features. So if two texts of equal
+/// length have a Levenshtein similarity of 1 − x, they have a Jaccard index of at least (1 − n·x)/(1 +
+/// n·x). With Indel, 2n − 1 takes the place of n, because an insertion in one place and a deletion in
+/// another cost as much as one substitution.
 fn candidate_threshold(settings: &Settings, ngram: u32) -> Result<Threshold> {
     let threshold = settings.threshold.get();
     let after_edits = |features: u32| {
@@ -436,12 +443,14 @@ fn candidate_threshold(settings: &Settings, ngram: u32) -> Result<Threshold> {
         Measure::Indel => after_edits(2 * ngram - 1).min(threshold),
         Measure::Jaccard | Measure::Sketch => return Ok(settings.threshold),
     };
-    // Lower by more than all rounding: 80 of 120 must reach what 0.8 asks for.
+    // Lowered by more than all rounding errors, because for example 80 of 120 must reach the bound of
+    // 0.8.
     Threshold::new(least * (1.0 - 8.0 * f64::EPSILON))
 }
 
 impl Bands {
-    /// The bands with the most rows that find a pair at the threshold with probability [`RECALL`].
+    /// Returns the bands with the most rows that find a pair at the threshold with probability
+    /// [`RECALL`].
     fn for_recall(slots: usize, threshold: Threshold) -> Result<Self> {
         let least_equal = cutoff(slots, threshold.get());
         (1..=slots)
@@ -462,19 +471,20 @@ impl Bands {
             })
     }
 
-    /// The probability that a pair with this Jaccard index shares a band: 1 − (1 − J^rows)^bands.
+    /// Returns the probability that a pair with this Jaccard index shares a band: 1 − (1 −
+    /// J^rows)^bands.
     pub fn recall(&self, jaccard: f64) -> f64 {
         1.0 - (1.0 - jaccard.powi(self.rows as i32)).powi(self.bands as i32)
     }
 }
 
-/// The largest number of equal slots below which a pair at the threshold falls with a probability
-/// of at most [`CUTOFF_LOSS`].
+/// Returns the largest number of equal slots below which a pair at the threshold falls with a
+/// probability of at most [`CUTOFF_LOSS`].
 fn cutoff(slots: usize, threshold: f64) -> usize {
     if threshold == 1.0 {
         return slots;
     }
-    // Logarithms: near a threshold of 1, the probability of few equal slots is below every f64.
+    // In logarithms, because near a threshold of 1 the probability of few equal slots underflows `f64`.
     let odds = (threshold / (1.0 - threshold)).ln();
     let mut probability = slots as f64 * (1.0 - threshold).ln();
     let mut below = 0.0;
@@ -565,8 +575,8 @@ mod tests {
         }
     }
 
-    /// Each of `trials` succeeds with probability `p`: the probability of `successes`, as a product
-    /// whose factors are taken in an order that keeps it in range.
+    /// Returns the probability that exactly `successes` of `trials` succeed, each with probability `p`.
+    /// The factors are multiplied in an order that keeps the product in range.
     fn binomial(trials: usize, successes: usize, p: f64) -> f64 {
         let failures = trials - successes;
         let mut product = 1.0;
@@ -591,7 +601,7 @@ mod tests {
         let plan = plan(0.8);
         let Join { short, reach } = plan.join().unwrap();
         assert_eq!((short, reach), (64, 81));
-        // 64 of 80 is the farthest match of a short document.
+        // 64 of 80 is the largest match of a short document.
         assert!(plan.threshold().admits(64, 80) && !plan.threshold().admits(64, 81));
         for (part, whole, admitted) in [
             (7, 10, false),
@@ -619,7 +629,7 @@ mod tests {
         };
         let plan = Plan::new(&Recipe::default(), settings).unwrap();
         let least = plan.candidate_threshold();
-        // Two sets of 100 that share 80: a union of 120.
+        // Two sets of 100 that share 80 have a union of 120.
         assert!(least.admits(81, 119) && least.admits(80, 120) && !least.admits(79, 121));
         assert!(!least.admits(plan.join().unwrap().short, plan.join().unwrap().reach + 1));
         assert!(plan.bands().unwrap().recall(least.get()) >= RECALL);
@@ -663,12 +673,13 @@ mod tests {
             let plan = Plan::new(&recipe, settings).unwrap();
             plan.candidate_threshold()
         };
-        // 100 features, of which 10 substitutions change 20: 80 of 120 remain.
+        // 10 substitutions change 20 of 100 features: 80 of 120 remain.
         let pairs = least(Measure::Levenshtein, 0.9, 2);
         assert!(pairs.admits(80, 120) && !pairs.admits(79, 121));
         let single = least(Measure::Levenshtein, 0.8, 1);
         assert!(single.admits(80, 120) && !single.admits(79, 121));
-        // 5 insertions and 5 deletions of 100: 10 and 5 features of one text, 5 and 10 of the other.
+        // 5 insertions and 5 deletions in 100 tokens: 10 and 5 features of one text, and 5 and 10 of
+        // the other.
         let indel = least(Measure::Indel, 0.95, 2);
         assert!(indel.admits(85, 115) && !indel.admits(84, 116));
         assert!(least(Measure::Levenshtein, 1.0, 2).admits(100, 100));

@@ -1,10 +1,17 @@
-//! What a run remembers of every document.
+//! The sketches of all documents of a run.
 //!
-//! Structure of arrays, in the order read. A document costs 17 bytes for its key and its state; 16 for
-//! what decides most pairs of the exact join, a signature (4 bytes a slot) or a fingerprint (8 bytes, or
-//! 16 above 64 bits) only where the plan asks for one. The
-//! features of documents in the exact join are kept while a budget lasts, and so are the characters
-//! or words of documents where sequences are compared, with 20 bytes of outline for each.
+//! They are stored as a structure of arrays, in the order read:
+//!
+//! | per document | bytes | stored if |
+//! |---|---|---|
+//! | key of the text, text state | 17 | always |
+//! | summary of the feature set | 16 | the plan has an exact join |
+//! | MinHash signature | 4, and 4 per slot unless the document is short | the plan has bands |
+//! | SimHash fingerprint | 8, or 16 above 64 bits | the plan has a Hamming distance |
+//! | outline of the sequence | 20 | the measure compares sequences |
+//! | features, characters, words | 8, 4, 8 each | they are compared and a budget has room |
+//! | signature of the longest sentences | 8 | the plan compares sentences |
+//! | smallest hashes | 8 each, and 8 for their place | the plan compares them |
 
 use crate::arch::{Cpu, prefetch};
 use crate::plan::{Plan, Unit};
@@ -14,7 +21,7 @@ use crate::text::{Analysis, Extras, State};
 use crate::types::DocId;
 use crate::verify::Outline;
 
-/// Makes what [`Sketches`] holds, as a plan asks.
+/// Makes the [`Sketches`] that a plan needs.
 #[derive(Clone, Debug)]
 pub struct Sketcher {
     plan: Plan,
@@ -22,20 +29,30 @@ pub struct Sketcher {
     simhash: Option<SimHasher>,
 }
 
-/// The size of a document with more features than the exact join reaches.
+/// Size of a document with more features than the exact join reaches.
 pub(crate) const LONG: u32 = u32::MAX;
 
 const NONE: u32 = u32::MAX;
 
-/// What decides most pairs at a glance: 16 bytes, one cache line.
+/// Prefilter of the exact join: a summary of a feature set that rejects most pairs.
+///
+/// ```text
+/// +------------------+----------+-------------------------------------------+
+/// | bits 0..32 of    | set size | parities of 64 groups of feature hashes   |
+/// | the text key (4) | (4)      | (8)                                       |
+/// +------------------+----------+-------------------------------------------+
+/// ```
+///
+/// It has 16 bytes, so it lies within one cache line. Guarantee: [`most_shared`](Self::most_shared) is
+/// never less than the number of features that two documents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Brief {
-    /// The lowest bits of the key.
+    /// Lowest 32 bits of the text key.
     key: u32,
-    /// Distinct features, or [`LONG`]; 0 unless rich.
+    /// Number of distinct features, or [`LONG`]; 0 if the document is not fingerprintable.
     pub(crate) size: u32,
-    /// Bit i says whether the number of features whose hash leads to bit i is odd; 0 if the
-    /// document is [`LONG`].
+    /// Bit i is the parity of the number of features in group i, which the upper 6 bits of a hash name.
+    /// 0 if the document is [`LONG`].
     parities: u64,
 }
 
@@ -51,7 +68,7 @@ impl Brief {
         }
     }
 
-    /// The same without the bits of the key, which it can do without where no texts are equal.
+    /// Returns a summary without the key, for callers that do not compare keys.
     pub(crate) fn without_key(size: u32, parities: u64) -> Self {
         let key = 0;
         Self {
@@ -61,19 +78,20 @@ impl Brief {
         }
     }
 
-    /// Bit i says whether the number of features whose hash leads to bit i is odd.
+    /// Returns the parities: bit i is the parity of the number of features in group i.
     pub(crate) fn parities(self) -> u64 {
         self.parities
     }
 
-    /// Whether two documents may have the same key.
+    /// Returns `true` if two documents may have the same text key.
     pub(crate) fn may_equal(self, other: Self) -> bool {
         self.key == other.key
     }
 
-    /// The most features that two documents which are not long can share: every bit in which the
-    /// parities differ is a feature that only one has (Sandes, Teodoro and Melo, "Bitmap Filter",
-    /// 2020).
+    /// Returns the largest number of features that two documents can share. Neither may be [`LONG`].
+    ///
+    /// Every bit in which the parities differ stands for a feature that only one document has (Sandes,
+    /// Teodoro and Melo, "Bitmap Filter", 2020).
     pub(crate) fn most_shared(self, other: Self) -> usize {
         let alone = (self.parities ^ other.parities).count_ones();
         ((self.size + other.size - alone) / 2)
@@ -82,7 +100,7 @@ impl Brief {
     }
 }
 
-/// What a run remembers of its documents.
+/// The sketches of the documents of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Sketches {
     keys: Vec<u128>,
@@ -95,17 +113,17 @@ pub struct Sketches {
     features_at: Vec<u32>,
     features: Vec<u64>,
     feature_budget: usize,
-    /// What is compared of sequences.
+    /// Outlines of the sequences that the measure compares.
     outlines: Vec<Outline>,
     characters: Held<u32>,
     words: Held<u64>,
     sentences: Vec<u64>,
-    /// The smallest hashes of all documents one after another, and where those of each end.
+    /// Smallest hashes of all documents one after another, and the end of those of each document.
     smallest: Vec<u64>,
     smallest_ends: Vec<usize>,
 }
 
-/// Fingerprints in no more room than their bits need.
+/// Fingerprints of 64 bits, or of 128 where they have more than 64.
 #[derive(Clone, Debug)]
 enum Fingerprints {
     Narrow(Vec<u64>),
@@ -164,7 +182,7 @@ impl Fingerprints {
     }
 }
 
-/// Lists of documents that are kept while there is room.
+/// Lists of documents, kept while there is room.
 #[derive(Clone, Debug, Default)]
 struct Held<T> {
     at: Vec<u32>,
@@ -172,7 +190,8 @@ struct Held<T> {
 }
 
 impl<T: Copy> Held<T> {
-    /// Adds the list of the next document, which is kept if all are then at most `room` items.
+    /// Adds the list of the next document. It is kept only if all lists together then have at most
+    /// `room` items.
     fn push(&mut self, list: &[T], room: usize) {
         let start = self.items.len();
         let fits = !list.is_empty() && start + list.len() <= room.min(NONE as usize);
@@ -204,11 +223,11 @@ impl<T: Copy> Held<T> {
     }
 }
 
-/// So many features are kept besides the budget for every document there is.
+/// Number of features that are kept for each document in addition to the budget.
 const FEATURES_A_DOCUMENT: usize = 15;
 
 impl Sketcher {
-    /// A sketcher for a recipe and its plan.
+    /// Returns a sketcher for a recipe and its plan.
     pub fn new(recipe: &Recipe, plan: &Plan, cpu: Cpu) -> Self {
         Self {
             plan: *plan,
@@ -219,7 +238,7 @@ impl Sketcher {
         }
     }
 
-    /// What the analyses must hold that are [added](Self::add).
+    /// Returns the extras that an analysis needs for [`add`](Self::add).
     pub fn extras(&self) -> Extras {
         let by_characters = self.plan.settings().unit == Unit::Characters;
         Extras {
@@ -228,9 +247,9 @@ impl Sketcher {
         }
     }
 
-    /// An empty store that keeps up to `feature_budget` features of short documents (8 bytes each),
-    /// and 15 more for every document; none if the budget is 0. Where sequences are compared, as many
-    /// bytes of characters or words are kept besides.
+    /// Returns an empty store. It keeps up to `feature_budget` features of short documents (8 bytes
+    /// each), and 15 more for every document; none if the budget is 0. Where the measure compares
+    /// sequences, it also keeps as many bytes of characters or words.
     pub fn sketches(&self, feature_budget: usize) -> Sketches {
         let slots = self.minhash.as_ref().map_or(0, MinHasher::slots);
         Sketches {
@@ -241,14 +260,15 @@ impl Sketcher {
         }
     }
 
-    /// Adds a document, of which the analysis holds the [extras](Self::extras).
+    /// Adds a document. The analysis must hold the [extras](Self::extras).
     pub fn add(&self, analysis: &Analysis<'_>, to: &mut Sketches) {
         self.add_parts(analysis, to, &mut |_| ());
     }
 
-    /// The same for somebody who wants the features too: `see` is called with all features of a rich
-    /// document, some at a time, some perhaps more than once. They are those that the sketches were
-    /// made of, where that is how sketches are made.
+    /// Adds a document, and calls `see` with all its features if it is fingerprintable.
+    ///
+    /// Features come in several batches, and some may come more than once. Where the sketches are made
+    /// of the features, `see` gets them in the same pass, so they are not made twice.
     pub fn add_seen(
         &self,
         analysis: &Analysis<'_>,
@@ -261,7 +281,7 @@ impl Sketcher {
         }
     }
 
-    /// Returns whether the features were shown.
+    /// Returns `true` if `see` was called with all features.
     fn add_parts(&self, analysis: &Analysis<'_>, to: &mut Sketches, see: See<'_>) -> bool {
         to.keys.push(analysis.key);
         to.states.push(analysis.state);
@@ -296,7 +316,8 @@ impl Sketcher {
                 && let Some(state) = to.states.last_mut()
                 && *state == State::Rich
             {
-                // Where no feature votes there is nothing to compare but the whole.
+                // The weights of all features cancel out, so the document has no fingerprint, and only
+                // its whole text can be compared.
                 *state = State::Poor;
             }
             to.fingerprints.push(fingerprint.unwrap_or(0));
@@ -330,7 +351,8 @@ impl Sketcher {
         }
     }
 
-    /// Counts the distinct features of a document as far as the join reaches, shows and keeps them.
+    /// Counts the distinct features of a document as far as the join reaches, passes them to `see`, and
+    /// keeps them if there is room. Returns their number, or [`LONG`].
     fn add_features(&self, analysis: &Analysis<'_>, to: &mut Sketches, see: See<'_>) -> u32 {
         let Some(join) = self.plan.join() else {
             return if analysis.state == State::Rich {
@@ -359,18 +381,18 @@ impl Sketcher {
     }
 }
 
-/// The numbers of states in files.
+/// Text states in the order of their numbers in files.
 pub(crate) const STATES: [State; 4] = [State::Rich, State::Poor, State::Blank, State::Empty];
 
-/// Writing the sketches of one document, and reading them again under the same recipe and plan.
-/// Sequences are not written: they take as much room as the text.
+/// Serialisation of the sketches of one document, to be read under the same recipe and plan. Sequences
+/// are not written, because they take as much space as the text.
 impl Sketcher {
-    /// Whether all that is compared at a glance can be written.
+    /// Returns `true` if the sketches can be written: the plan compares no sequences.
     pub(crate) fn can_write(&self) -> bool {
         self.plan.of_sequences().is_none()
     }
 
-    /// Appends the sketches of a store's only document.
+    /// Appends the sketches of the only document of a store.
     pub(crate) fn write(&self, from: &Sketches, into: &mut Vec<u8>) {
         let document = DocId(0);
         let state = from.state(document);
@@ -405,9 +427,9 @@ impl Sketcher {
         }
     }
 
-    /// Makes a store hold one document alone, of which key, state, all features and, if it has more
-    /// than the join calls short, its signature are known. Where sequences are compared it lacks their
-    /// outlines.
+    /// Makes a store hold one document, of which key, state and all features are known, and its
+    /// signature if it has more features than the join calls short. Outlines of sequences are not
+    /// restored.
     pub(crate) fn restore(
         &self,
         (key, state): (u128, State),
@@ -440,7 +462,7 @@ impl Sketcher {
         }
     }
 
-    /// The store of one document whose sketches were written; None if these are none of this plan.
+    /// Reads a store of one document. Returns `None` if the bytes do not fit this plan.
     pub(crate) fn read(&self, bytes: &[u8], feature_budget: usize) -> Option<Sketches> {
         let mut reader = Reader(bytes);
         let mut to = self.sketches(feature_budget);
@@ -481,7 +503,7 @@ impl Sketcher {
     }
 }
 
-/// Bytes that are read from the front.
+/// A reader of little-endian numbers from the front of a byte slice.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl Reader<'_> {
@@ -504,17 +526,17 @@ impl Reader<'_> {
 }
 
 impl Sketches {
-    /// How many documents there are.
+    /// Returns the number of documents.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no documents.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// Adds the documents of another store behind those of this one.
+    /// Appends the documents of another store.
     pub fn append(&mut self, other: &Sketches) {
         let rebased = |at: u32, by: usize| if at == NONE { NONE } else { at + by as u32 };
         let signatures = self.signatures.len().checked_div(self.slots).unwrap_or(0);
@@ -545,7 +567,8 @@ impl Sketches {
         self.fingerprints.append(&other.fingerprints);
     }
 
-    /// Forgets all documents and holds this one, of which it knows what names its text.
+    /// Makes the store hold one document, of which only the text key, the state and the signature of
+    /// its sentences are known.
     pub(crate) fn name_only(&mut self, analysis: &Analysis<'_>) {
         (self.keys, self.states) = (vec![analysis.key], vec![analysis.state]);
         self.sentences = analysis.sentences().into_iter().collect();
@@ -558,7 +581,7 @@ impl Sketches {
         self.fingerprints.push(fingerprint);
     }
 
-    /// Gives back the room that is not used.
+    /// Releases unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.keys.shrink_to_fit();
         self.states.shrink_to_fit();
@@ -572,7 +595,7 @@ impl Sketches {
         self.smallest_ends.shrink_to_fit();
     }
 
-    /// Bytes of memory of sketches: all but lists that are kept within a budget.
+    /// Returns the bytes of memory that sketches take, without the lists that are kept within a budget.
     pub fn bytes(&self) -> u64 {
         let (signatures, smallest) = (self.signatures.capacity(), self.smallest.capacity());
         let bytes = self.keys.capacity() * size_of::<u128>()
@@ -592,28 +615,28 @@ impl Sketches {
         self.feature_budget + FEATURES_A_DOCUMENT * self.len()
     }
 
-    /// How much a document offers.
+    /// Returns the text state of a document.
     pub fn state(&self, document: DocId) -> State {
         self.states[document.index()]
     }
 
-    /// The name of a document's text after normalisation.
+    /// Returns the key of a document's text after normalisation. Equal texts have equal keys.
     pub fn key(&self, document: DocId) -> u128 {
         self.keys[document.index()]
     }
 
-    /// What decides most pairs of a document, if there is an exact join.
+    /// Returns the summary of a document's features. The plan must have an exact join.
     #[inline]
     pub(crate) fn brief(&self, document: DocId) -> Brief {
         self.briefs[document.index()]
     }
 
-    /// The same where it is not known whether there is a join.
+    /// Returns the summary of a document's features, if the plan has an exact join.
     pub(crate) fn brief_of(&self, document: DocId) -> Option<Brief> {
         self.briefs.get(document.index()).copied()
     }
 
-    /// Asks the memory for the brief of a document, if there are briefs.
+    /// Prefetches the summary of a document, if there is one.
     #[inline]
     pub(crate) fn fetch(&self, document: DocId) {
         if let Some(brief) = self.briefs.get(document.index()) {
@@ -621,7 +644,8 @@ impl Sketches {
         }
     }
 
-    /// Whether a document may have the key of one of another store of the same plan.
+    /// Returns `true` if a document may have the same text key as a document of another store of the
+    /// same plan.
     #[inline]
     pub(crate) fn may_equal(&self, document: DocId, other: &Self, of_other: DocId) -> bool {
         let briefs = (
@@ -634,7 +658,7 @@ impl Sketches {
         }
     }
 
-    /// The MinHash signature of a document that has one.
+    /// Returns the MinHash signature of a document, if it has one.
     pub fn signature(&self, document: DocId) -> Option<&[u32]> {
         match self.signature_at.get(document.index()) {
             None | Some(&NONE) => None,
@@ -642,13 +666,13 @@ impl Sketches {
         }
     }
 
-    /// The SimHash fingerprint of a rich document, if the plan asked for it.
+    /// Returns the SimHash fingerprint of a fingerprintable document, if the plan needs it.
     pub fn fingerprint(&self, document: DocId) -> Option<u128> {
         let rich = self.state(document) == State::Rich;
         self.fingerprints.get(document.index()).filter(|_| rich)
     }
 
-    /// The distinct features of a short document, ascending, if they were kept.
+    /// Returns the distinct features of a short document, ascending, if they were kept.
     pub(crate) fn features(&self, document: DocId) -> Option<&[u64]> {
         match self.features_at.get(document.index()) {
             None | Some(&NONE) => None,
@@ -658,25 +682,27 @@ impl Sketches {
         }
     }
 
-    /// What decides most pairs of sequences, if the plan compares these.
+    /// Returns the outline of a document's sequence, which decides most pairs. The plan must compare
+    /// sequences.
     #[inline]
     pub(crate) fn outline(&self, document: DocId) -> Outline {
         self.outlines[document.index()]
     }
 
-    /// The normalised characters of a document, if they were kept.
+    /// Returns the normalised characters of a document, if they were kept.
     pub(crate) fn characters(&self, document: DocId) -> Option<&[u32]> {
         let length = self.outlines.get(document.index())?.length()?;
         self.characters.get(document, length)
     }
 
-    /// The tokens of a document, if they were kept.
+    /// Returns the tokens of a document, if they were kept.
     pub(crate) fn words(&self, document: DocId) -> Option<&[u64]> {
         let length = self.outlines.get(document.index())?.length()?;
         self.words.get(document, length)
     }
 
-    /// The signature of the longest sentences of a rich document, if the plan asked for it.
+    /// Returns the signature of the longest sentences of a fingerprintable document, if the plan needs
+    /// it.
     pub fn sentences(&self, document: DocId) -> Option<u64> {
         let rich = self.state(document) == State::Rich;
         self.sentences
@@ -685,7 +711,7 @@ impl Sketches {
             .filter(|_| rich)
     }
 
-    /// The smallest hashes of a rich document, ascending, if the plan asked for them.
+    /// Returns the smallest hashes of a fingerprintable document, ascending, if the plan needs them.
     pub fn smallest(&self, document: DocId) -> Option<&[u64]> {
         let end = *self.smallest_ends.get(document.index())?;
         let before = document.index().checked_sub(1);

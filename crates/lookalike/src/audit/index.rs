@@ -1,4 +1,4 @@
-//! An inverted index of drawn documents: by their features, or by bins of these if they are many.
+//! An inverted index of drawn texts, by their features or, for long texts, by bins of these.
 
 use std::borrow::Cow;
 
@@ -6,21 +6,21 @@ use crate::arch::prefetch;
 use crate::hash::mix;
 use crate::types::Threshold;
 
-/// Which drawn texts have a feature.
+/// An inverted index from keys (features, or values of bins) to drawn texts.
 #[derive(Debug)]
 pub(super) struct Index {
     looks: Looks,
-    /// A bit for every key that may be there: 32 to 64 bits a key.
+    /// Bit set of the keys that may be indexed: 32 to 64 bits a key.
     bits: Vec<u64>,
-    /// Keys that are indexed, by themselves, with open addressing; at most half full.
+    /// Indexed keys, in an open-addressing table that is at most half full.
     slots: Vec<Slot>,
-    /// How many slots are taken.
+    /// Number of occupied slots.
     keys: usize,
-    /// The texts with a key besides the last one.
+    /// Further texts of each key, besides the last one.
     links: Vec<Link>,
-    /// Of every text, how many of its keys a similar document has at the least.
+    /// For each text, the least number of its indexed keys that a similar document has.
     least: Vec<u32>,
-    /// In how many drawn texts keys occur, whether indexed or not, up to 255; keys that share a
+    /// Number of drawn texts in which each key occurs, indexed or not, up to 255. Keys that share a
     /// counter count as more frequent than they are, which costs time alone.
     counts: Vec<u8>,
 }
@@ -32,7 +32,7 @@ struct Slot {
     link: Link,
 }
 
-/// A text and the place of the next one in the list of links.
+/// A text, and the index of the next one in the list of links.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     text: u32,
@@ -53,26 +53,26 @@ impl Slot {
     }
 }
 
-/// How documents are looked at, which follows from the floor alone.
+/// Parameters of the index, which follow from the floor (the lowest similarity) alone.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Looks {
     floor: Threshold,
-    /// A text with many features is looked up by so many bins, a power of two.
+    /// Number of bins by which a long text is looked up, a power of two.
     bins: usize,
-    /// A text with more distinct features has many.
+    /// Number of distinct features above which a text is long.
     most: usize,
-    /// No document with more is similar to a text that has not many.
+    /// Largest number of features of a document that can be similar to a text that is not long.
     reach: usize,
 }
 
-/// Bins that texts with many features are compared by: a feature chooses by a byte.
+/// Number of bins by which long texts are compared. A feature selects a bin by one byte.
 const BINS: usize = 256;
 
-/// A floor below this would need more bins.
+/// Floor below which texts are never treated as long, because that would need more bins.
 const LEAST_OF_BINS: f64 = 0.2;
 
-/// One in so many of what a text can be indexed by must be found in the index, where a similar document
-/// surely has so many.
+/// A similar document must have one in this many of a text's keys in the index, provided that
+/// similarity guarantees so many.
 const FOUND: usize = 12;
 
 impl Looks {
@@ -96,7 +96,8 @@ impl Looks {
         }
     }
 
-    /// What a text of these features can be indexed by: they themselves, or what their bins hold.
+    /// Returns the keys by which a text can be indexed: its features, or the values of its bins if it
+    /// is long.
     fn keys_of<'f>(&self, features: &'f [u64]) -> Cow<'f, [u64]> {
         if features.len() <= self.most {
             return Cow::Borrowed(features);
@@ -106,18 +107,18 @@ impl Looks {
         keys.into()
     }
 
-    /// Whether a document of so many features, repetitions counted, may be similar to a text that has
-    /// many.
+    /// Returns `true` if a document of `features` features, counted with repetitions, may be similar to
+    /// a long text.
     fn may_have_many(&self, features: usize) -> bool {
         features as f64 >= self.floor.get() * self.most as f64
     }
 }
 
-/// What a document has to have of a text with many features besides keys.
+/// Bytes of the bins of a long text, which a similar document must share besides keys.
 #[derive(Debug)]
 pub(super) struct Binned {
     tags: Tags,
-    /// A similar document has so many of the tags at the least.
+    /// Least number of tags that a similar document shares.
     least: usize,
 }
 
@@ -129,7 +130,7 @@ impl Binned {
         Self { tags, least }
     }
 
-    /// Whether the document that was looked at may be similar.
+    /// Returns `true` if the document may be similar.
     #[inline(always)]
     pub(super) fn may_be_similar(&self, looked: &mut Looked) -> bool {
         let tags = looked.tags.get_or_insert_with(|| looked.bins.tags());
@@ -139,23 +140,23 @@ impl Binned {
     }
 }
 
-/// What the index is asked for of a document: filled while features are made.
+/// The look-up data of one document, collected while its features are made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Looked {
-    /// The first of its features, all of them if they are few.
+    /// First features of the document; all of them if they are few.
     first: Vec<u64>,
-    /// Keep so many of the features.
+    /// Number of features to keep.
     keep: usize,
-    /// Filled for a document that may be similar to a text that has many features.
+    /// Bins, filled if the document may be similar to a long text.
     bins: Bins,
     may_have_many: bool,
-    /// The tags of the bins, if anybody has asked for them.
+    /// Tags of the bins, computed on first use.
     tags: Option<Tags>,
     keys: Vec<u64>,
 }
 
 impl Looked {
-    /// Begins with a document of so many features, repetitions counted.
+    /// Starts with a document of `features` features, counted with repetitions.
     pub(super) fn begin(&mut self, looks: Looks, features: usize) {
         self.first.clear();
         self.keep = looks.reach.saturating_mul(2);
@@ -166,7 +167,7 @@ impl Looked {
         }
     }
 
-    /// Takes features of the document.
+    /// Adds features of the document.
     #[inline(always)]
     pub(super) fn take(&mut self, features: &[u64]) {
         let room = self.keep - self.first.len();
@@ -177,8 +178,8 @@ impl Looked {
         }
     }
 
-    /// The features to look up, if the document of so many may be similar to a text that has not
-    /// many; `all` gives them where they were not all kept.
+    /// Returns the features to look up, or none if the document is too long to be similar to a text
+    /// that is not long. `all` provides the features if not all were kept.
     pub(super) fn features(
         &mut self,
         looks: Looks,
@@ -195,7 +196,7 @@ impl Looked {
         &self.first
     }
 
-    /// The keys of a document that may be similar to a text that has many features.
+    /// Returns the bin keys of a document, or none if it cannot be similar to a long text.
     #[inline(always)]
     pub(super) fn keys(&mut self, looks: Looks) -> &[u64] {
         self.keys.clear();
@@ -206,25 +207,26 @@ impl Looked {
     }
 }
 
-/// The least hash in each of some bins, into which the features fall by other bits of their hashes
-/// than those that signatures are made of: of a bin into which a feature of either of two sets falls,
-/// the two are equal with a probability of their Jaccard index (one permutation hashing, Li, Owen and
-/// Zhang 2012).
+/// The smallest hash in each bin.
+///
+/// A feature selects its bin by bits of its hash that signatures do not use. If at least one of two
+/// sets has a feature in a bin, the bins are equal with a probability of the Jaccard index (one
+/// permutation hashing, Li, Owen and Zhang 2012).
 #[derive(Clone, Debug)]
 struct Bins {
-    /// Features that follow one another go to lanes of their own: see the first round of
-    /// FastSimilaritySketch.
+    /// Consecutive features go to different lanes, so that they do not wait for each other, as in the
+    /// first round of `FastSimilaritySketch`.
     lanes: [[u32; BINS]; LANES],
 }
 
 const LANES: usize = 4;
 
-/// No feature fell into the bin.
+/// Value of a bin without features.
 const NOBODY: u32 = u32::MAX;
 
 const BIN_DOMAIN: u64 = 0x6175_6469_745f_6269;
 
-/// Of each bin a byte of its least hash: 0 if it is empty, and only then.
+/// One byte of the smallest hash of each bin; 0 if, and only if, the bin is empty.
 type Tags = [u8; BINS];
 
 impl Default for Bins {
@@ -282,8 +284,8 @@ impl Bins {
         })
     }
 
-    /// What so many bins hold, which these are joined to, each as a key that no other bin has; none of
-    /// those that are empty.
+    /// Appends a key for each non-empty one of `count` bins, into which all bins are merged. No two
+    /// bins have a key in common.
     #[inline(always)]
     fn keys(&self, count: usize, keys: &mut Vec<u64>) {
         let mut least = self.least();
@@ -303,12 +305,13 @@ impl Bins {
     }
 }
 
-/// The natural logarithm of the probability with which a similar document may be overlooked: one in a
+/// Natural logarithm of the probability with which a similar document may be overlooked: one in a
 /// million.
 const OVERLOOKED: f64 = -13.8;
 
-/// Of `count` bins the most in which a document differs whose Jaccard index is at the floor (Chernoff's
-/// bound); all but one if no number is improbable enough.
+/// Returns the largest number of `count` bins in which a document with a Jaccard index at the floor
+/// differs (Chernoff's bound), except with the probability of [`OVERLOOKED`]. Returns all but one if
+/// there is no such number.
 fn most_differing(count: usize, floor: Threshold) -> usize {
     let expected = 1.0 - floor.get();
     let improbable = |differing: usize| {
@@ -327,7 +330,7 @@ fn most_differing(count: usize, floor: Threshold) -> usize {
     (0..most).find(|&it| improbable(it)).unwrap_or(most)
 }
 
-/// Counters of features: more than there are features in thousands of texts.
+/// Number of counters: more than there are features in thousands of texts.
 const COUNTERS: usize = 1 << 22;
 
 fn counter_of(key: u64) -> usize {
@@ -338,7 +341,7 @@ const END: u32 = u32::MAX;
 
 const LEAST_SLOTS: usize = 1 << 12;
 
-/// Slots for a word of bits: at most half of them are taken.
+/// Slots per word of the bit set.
 const SLOTS_A_WORD: usize = 4;
 
 impl Index {
@@ -346,7 +349,7 @@ impl Index {
         Self::with_counts(looks, vec![0; COUNTERS])
     }
 
-    /// An empty index that knows how often features occur.
+    /// Returns an empty index that keeps the counts of keys.
     pub(super) fn emptied(&mut self) -> Self {
         Self::with_counts(self.looks, std::mem::take(&mut self.counts))
     }
@@ -367,7 +370,7 @@ impl Index {
         8 * self.bits.len() + 16 * self.slots.len() + 8 * self.links.capacity() + COUNTERS
     }
 
-    /// Counts what a text could be indexed by.
+    /// Counts the keys by which a text could be indexed.
     pub(super) fn note(&mut self, features: &[u64]) {
         for &key in self.looks.keys_of(features).iter() {
             let count = &mut self.counts[counter_of(key)];
@@ -375,8 +378,9 @@ impl Index {
         }
     }
 
-    /// Indexes the next text by those of its features, ascending, that are rarest here, or of its bins
-    /// if it has many, which are returned. To one without features nothing is similar.
+    /// Indexes the next text by the rarest of its features, ascending. A long text is indexed by the
+    /// rarest of its bins instead, and its tags are returned. No document is similar to a text without
+    /// features.
     pub(super) fn insert(&mut self, features: &[u64]) -> Option<Binned> {
         let text = self.least.len() as u32;
         if features.is_empty() {
@@ -397,12 +401,12 @@ impl Index {
         }
     }
 
-    /// From now on nothing is similar to a text.
+    /// Makes a text similar to no document from now on.
     pub(super) fn forget(&mut self, text: u32) {
         self.least[text as usize] = u32::MAX;
     }
 
-    /// Whether a document with so many keys of a text may be similar to it.
+    /// Returns `true` if a document with `count` of a text's keys may be similar to it.
     #[inline(always)]
     pub(super) fn are_enough(&self, count: u32, text: u32) -> bool {
         count >= self.least[text as usize]
@@ -450,7 +454,7 @@ impl Index {
         }
     }
 
-    /// Where a key is, or would be.
+    /// Returns the slot in which a key is, or would be inserted.
     #[inline(always)]
     fn slot_of(&self, key: u64) -> usize {
         let mask = self.slots.len() - 1;
@@ -467,12 +471,12 @@ impl Index {
         (word, 1 << (key & 63))
     }
 
-    /// Counts keys for every text that has them, each once.
+    /// Counts distinct keys for every text that has them.
     #[inline(always)]
     pub(super) fn count(&self, keys: &[u64], hits: &mut Hits) {
         let mut room = std::mem::take(&mut hits.room);
         room.resize(room.len().max(keys.len()), 0);
-        // Which keys are there cannot be foreseen, so nothing branches on it.
+        // Written without a branch, because it cannot be predicted which keys are indexed.
         let mut count = 0;
         for &key in keys {
             let (word, bit) = self.place(key);
@@ -509,10 +513,10 @@ impl Index {
     }
 }
 
-/// Longer lists are sorted.
+/// Length above which lists are sorted instead of scanned.
 const MOST_SCANNED: usize = 2048;
 
-/// One of each feature, in some order.
+/// Moves one of each feature to the front, in any order, and returns these.
 fn make_distinct(features: &mut [u64]) -> &[u64] {
     let mut distinct = 0;
     if features.len() > MOST_SCANNED {
@@ -540,7 +544,7 @@ fn make_distinct(features: &mut [u64]) -> &[u64] {
     &features[..distinct]
 }
 
-/// Whether more than so many of the features are surely distinct.
+/// Returns `true` if more than `count` of the features are certainly distinct.
 fn has_more_distinct(features: &[u64], count: usize) -> bool {
     let mut bits = [0u64; 64];
     let mut see = |features: &[u64]| {
@@ -550,24 +554,24 @@ fn has_more_distinct(features: &[u64], count: usize) -> bool {
         let distinct: u32 = bits.iter().map(|bits| bits.count_ones()).sum();
         distinct as usize > count
     };
-    // Where hardly any repeat, somewhat more than so many tell it.
+    // Where hardly any features repeat, slightly more than `count` of them suffice.
     let (begin, rest) = features.split_at(features.len().min(count.saturating_add(count / 4)));
     features.len() > count && (see(begin) || see(rest))
 }
 
-/// How many keys of the index a document has of every text.
+/// The number of a document's keys that each text has in the index.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hits {
-    /// Room for the keys of the document that are probably in the index.
+    /// Buffer for the keys of the document that are probably indexed.
     room: Vec<u64>,
-    /// By text; 0 of all that are not in `met`.
+    /// Number of keys by text; 0 for all texts that are not in `met`.
     pub(super) of: Vec<u32>,
-    /// The texts of which it has any.
+    /// Texts that have at least one of the keys.
     pub(super) met: Vec<u32>,
 }
 
 impl Hits {
-    /// Begins with another document.
+    /// Makes room for all texts before the next document is counted.
     pub(super) fn begin(&mut self, texts: usize) {
         self.of.resize(texts.max(self.of.len()), 0);
     }

@@ -2,24 +2,24 @@
 
 /// A share of some cases, estimated from a sample of independent ones, with a 95 % interval.
 ///
-/// The interval is Wilson's (1927): it inverts the score test, never leaves 0 to 1, and unlike the
-/// usual mean ± 1.96 standard errors it does not shrink to a point where all of the sample agree,
-/// which is the rule where a method loses one pair in a hundred. Clopper and Pearson's, which never
-/// covers less than 95 %, is a good deal wider at samples of tens: over all shares Wilson's covers
-/// 95 % on the average.
+/// The interval is Wilson's (1927), which inverts the score test. It stays within 0 to 1. Unlike the
+/// usual mean ± 1.96 standard errors, it does not shrink to a point where all of the sample agree,
+/// which is common where a method misses one pair in a hundred. The interval of Clopper and Pearson,
+/// which never covers less than 95 %, is much wider at samples of tens. Over all shares, Wilson's
+/// covers 95 % on average.
 ///
-/// A case may be a share itself (of a document's near-duplicates those found): the variance of such
-/// a mean is at most that of as many cases of yes and no, so the interval is then too wide rather
-/// than too narrow.
+/// A case may be a share itself, for example the share of a document's near-duplicates that were found.
+/// The variance of such a mean is at most that of as many cases of yes and no, so the interval is then
+/// too wide rather than too narrow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The mean over the sample; 0 if that is empty.
+    /// Mean over the sample; 0 if the sample is empty.
     pub share: f64,
-    /// The lower end of the interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// The upper end of the interval.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Cases in the sample.
+    /// Number of cases in the sample.
     pub cases: u64,
 }
 
@@ -27,8 +27,8 @@ pub struct Estimate {
 const Z: f64 = 1.959_963_984_540_054;
 
 impl Estimate {
-    /// The estimate of a mean from the sum of cases of 0 to 1. Without cases anything is possible:
-    /// the interval is then all of 0 to 1.
+    /// Returns the estimate of a mean from the sum of `cases` cases between 0 and 1. Without cases, the
+    /// interval is from 0 to 1.
     pub fn new(sum: f64, cases: u64) -> Self {
         if cases == 0 {
             return Self {
@@ -45,7 +45,7 @@ impl Estimate {
         let half = (spread * (share * (1.0 - share) + spread / 4.0)).sqrt() / (1.0 + spread);
         Self {
             share,
-            // Rounding must not part the ends from a share of none or all.
+            // Clamped because rounding must not move an end past a share of 0 or 1.
             low: (middle - half).clamp(0.0, share),
             high: (middle + half).clamp(share, 1.0),
             cases,
@@ -64,7 +64,7 @@ mod tests {
             assert!((estimate.low - low).abs() < 5e-5, "{estimate:?}");
             assert!((estimate.high - high).abs() < 5e-5, "{estimate:?}");
         };
-        // As in Newcombe (1998), table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
+        // From Newcombe (1998), table I: 81 of 263, 15 of 148, 0 of 20, 1 of 29.
         close(Estimate::new(81.0, 263), 0.2553, 0.3662);
         close(Estimate::new(15.0, 148), 0.0624, 0.1605);
         close(Estimate::new(0.0, 20), 0.0, 0.1611);

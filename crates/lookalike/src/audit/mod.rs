@@ -1,24 +1,24 @@
-//! What a run has missed, estimated from a sample while it is under way.
+//! The audit: estimates the recall of a run from a sample, while the run is under way.
 //!
-//! Documents are drawn, and every document that is read later is compared with them exactly, by an
-//! inverted index of their features ([`Sample`]): no sketch, band or group of the run has a part in it.
-//! Since a document is drawn whatever it resembles, the pairs of drawn documents with later ones are
-//! a fair sample of all pairs: each has the chance of its earlier document.
+//! Documents are drawn at random, and every document read later is compared with them exactly, by an
+//! inverted index of their features ([`Sample`]). No sketch, band or bucket of the run is involved. The
+//! draw does not depend on what a document resembles. So the pairs of drawn documents with later ones
+//! are a fair sample of all pairs: each pair is drawn with the probability of its earlier document.
 //!
-//! # What is estimated
+//! # Estimated quantity
 //!
-//! The recall of a document is the share of the later documents similar to it that a method finds,
-//! and the recall of a run the mean of that over all documents that have any. Drawn documents are
-//! independent cases of it, so the interval of a share applies ([`Estimate`]); pairs are not, since
-//! the pairs of one template are found or lost together. Documents whose texts are equal after
-//! normalisation are found by that and do not count.
+//! The recall of a document is the share of the later documents similar to it that a method finds. The
+//! recall of a run is the mean of that over all documents that have any. Drawn documents are
+//! independent cases of it, so the interval of a share applies ([`Estimate`]). Pairs are not
+//! independent, because the pairs of one template are found or missed together. Documents with equal
+//! texts after normalisation are always found, so they do not count.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! About a nanosecond for every feature of a document, and a look-up for each of a short document, for
-//! each of 64 to 256 bins of a long one. Features come from whoever makes them anyway, or are made a
-//! second time. A drawn document is analysed twice. A pair of long documents may be overlooked, whatever
-//! the method of the run, with a probability of at most 10⁻⁶.
+//! About a nanosecond for every feature of a document. A short document also takes one look-up for each
+//! feature, and a long one takes a look-up for each of 64 to 256 bins. Features come from a caller that
+//! makes them anyway, or are made a second time. A drawn document is analysed twice. A pair of long
+//! documents may be overlooked, whatever the method of the run, with a probability of at most 10⁻⁶.
 
 mod index;
 mod interval;
@@ -34,8 +34,8 @@ use crate::verify;
 pub use interval::Estimate;
 pub use sample::{Counter, Drawn, PARTNERS, Partner, Sample};
 
-/// The exact similarity of two ascending lists of distinct features if a plan's measure admits it;
-/// where sketches alone decide, by the Jaccard index.
+/// Returns the exact similarity of two ascending lists of distinct features if they match by a plan's
+/// measure. If sketches alone decide, the measure is the Jaccard index.
 pub fn similarity(plan: &Plan, a: &[u64], b: &[u64]) -> Option<Similarity> {
     verify::check(plan, a, b)
 }

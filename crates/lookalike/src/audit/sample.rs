@@ -1,4 +1,4 @@
-//! Drawn documents, in an inverted index by their features.
+//! The sample of drawn documents, in an inverted index by their features.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -11,38 +11,39 @@ use crate::text::{Analysis, State};
 use crate::types::{Similarity, Threshold};
 use crate::verify::intersection;
 
-/// Documents that all others are compared with.
+/// Drawn documents with which all later ones are compared.
 ///
-/// A document with a Jaccard index of at least t with a drawn one lacks at most l = n − ⌈t·n⌉ of its
-/// n features, and so has at least k of any l + k of them. Those that are rarest in the sample are
-/// indexed, for a k of a twelfth of n. Of a drawn document with many features, some hundreds, it is the
-/// least hashes in some bins instead, of which a document at t lacks, with a probability of 1 − 10⁻⁶,
-/// no more than Chernoff's bound says. What a document costs is thus a step for each of its features, and
-/// a look-up for each bin; it is compared feature by feature, with all of them, only with drawn
-/// documents of which it has as much of the index as it needs and, by a byte of each of 256 bins, of the
-/// bins.
+/// A document with a Jaccard index of at least t with a drawn one lacks at most l = n − ⌈t·n⌉ of the n
+/// features of the drawn one. So it has at least k of any l + k of them. The l + k features that are
+/// rarest in the sample are indexed, where k is a twelfth of n. A long drawn document, of some hundreds
+/// of features, is indexed by the smallest hashes in its bins instead. Of these, a document at t lacks
+/// no more than Chernoff's bound, with a probability of 1 − 10⁻⁶.
 ///
-/// Drawn documents of equal texts are one. Of each, up to [`PARTNERS`] similar documents are
-/// remembered: those with the smallest numbers, which are a sample that does not depend on the order
-/// in which documents come.
+/// So a document costs one step for each of its features, and one look-up for each bin. It is compared
+/// feature by feature only with drawn documents of which it has enough index keys and, if they are
+/// long, enough of the bytes of 256 bins.
+///
+/// Drawn documents with equal texts are one. For each, up to [`PARTNERS`] similar documents are stored:
+/// those with the smallest hash numbers, which are a sample that does not depend on the order in which
+/// documents come.
 #[derive(Debug)]
 pub struct Sample {
     measure: Of,
     floor: Threshold,
     looks: Looks,
     texts: Vec<Text>,
-    /// The texts of the drawn documents, by their keys.
+    /// Texts of the drawn documents, by their keys.
     by_key: HashMap<u128, u32>,
     by_row: BTreeMap<u64, u32>,
     index: Index,
-    /// Texts of which no document is drawn any more.
+    /// Number of texts of which no document is drawn any more.
     dead: usize,
 }
 
-/// At these numbers of texts, powers of two, the index is built anew.
+/// Numbers of texts at which the index is rebuilt, if they are powers of two.
 const EARLY: std::ops::RangeInclusive<usize> = 16..=256;
 
-/// The similar documents that are remembered of a drawn one.
+/// Largest number of similar documents stored for a drawn one.
 pub const PARTNERS: usize = 16;
 
 /// A measure on sets of features.
@@ -52,7 +53,7 @@ enum Of {
     Containment,
 }
 
-/// A document as a sample wants it, made before it is known whether it is drawn.
+/// A document in the form in which a sample stores it, made before it is known whether it is drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn {
     key: u128,
@@ -61,7 +62,7 @@ pub struct Drawn {
 }
 
 impl Drawn {
-    /// What an analysis says of a document.
+    /// Takes what a sample needs from the analysis of a document.
     pub fn new(analysis: &Analysis<'_>) -> Self {
         let mut features = Vec::new();
         if analysis.state == State::Rich {
@@ -79,16 +80,16 @@ impl Drawn {
 #[derive(Debug)]
 struct Text {
     drawn: Drawn,
-    /// Of a text with many features.
+    /// Tags of the bins, for a long text.
     binned: Option<Binned>,
-    /// The first row with the text that was drawn: only later ones are its partners.
+    /// First drawn row with the text. Only later rows are its partners.
     first: u64,
-    /// How many drawn rows have the text.
+    /// Number of drawn rows with the text.
     rows: usize,
     partners: Mutex<Partners>,
 }
 
-/// Similar documents by their numbers: the number, the row, the similarity.
+/// Similar documents by hash number, each with its row and similarity.
 #[derive(Debug, Default)]
 struct Partners {
     smallest: BTreeMap<u64, (u64, Similarity)>,
@@ -97,13 +98,13 @@ struct Partners {
 /// A document that is similar to a drawn one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Partner {
-    /// Its row.
+    /// Row of the document.
     pub row: u64,
-    /// How similar they are.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
 }
 
-/// What comparing needs from document to document: one for each thread.
+/// Buffers for the comparison of documents, one for each thread.
 #[derive(Clone, Debug)]
 pub struct Counter {
     cpu: Cpu,
@@ -114,14 +115,14 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Begins with a document, whose features have to be [seen](Self::see) before it is
-    /// [compared](Sample::compare_seen). So they may come from whoever makes them anyway.
+    /// Starts with a document. All its features must be [seen](Self::see) before it is
+    /// [compared](Sample::compare_seen), so they can come from a caller that makes them anyway.
     pub fn begin(&mut self, analysis: &Analysis<'_>) {
         self.looked.begin(self.looks, analysis.feature_count());
     }
 
-    /// Takes features of the document that was begun: all must be taken, some at a time, in any
-    /// order, and repetitions do no harm.
+    /// Adds features of the current document. All must be added, in any order and in any batches;
+    /// repetitions do no harm.
     pub fn see(&mut self, features: &[u64]) {
         self.looked.take(features);
     }
@@ -143,15 +144,15 @@ impl Counter {
 }
 
 impl Sample {
-    /// An empty sample that sees similarities from `floor` on, by the measure of a plan; `None` if
-    /// that is not one of sets of features.
+    /// Returns an empty sample that detects similarities from `floor` up, by the measure of a plan.
+    /// Returns `None` if the measure does not compare sets of features.
     pub fn new(plan: &Plan, floor: Threshold) -> Option<Self> {
         let measure = match plan.settings().measure {
             Measure::Jaccard | Measure::Sketch => Of::Jaccard,
             Measure::Containment if plan.finds_by_features() => Of::Containment,
             _ => return None,
         };
-        // A containment is looked for from a lower Jaccard index on.
+        // Containment is searched for down to a lower Jaccard index.
         let lowered = floor.get().min(plan.candidate_threshold().get());
         let floor = match measure {
             Of::Jaccard => floor,
@@ -169,30 +170,30 @@ impl Sample {
         })
     }
 
-    /// How many documents are drawn.
+    /// Returns the number of drawn documents.
     pub fn len(&self) -> usize {
         self.by_row.len()
     }
 
-    /// Whether none is drawn.
+    /// Returns `true` if no document is drawn.
     pub fn is_empty(&self) -> bool {
         self.by_row.is_empty()
     }
 
-    /// The drawn rows, ascending.
+    /// Returns the drawn rows, ascending.
     pub fn rows(&self) -> impl Iterator<Item = u64> {
         self.by_row.keys().copied()
     }
 
-    /// Bytes that the sample takes, about.
+    /// Returns the approximate number of bytes that the sample takes.
     pub fn bytes(&self) -> usize {
         let of_text = |text: &Text| 8 * text.drawn.features.len() + size_of::<Text>();
         let texts: usize = self.texts.iter().map(of_text).sum();
         texts + self.index.bytes() + 64 * self.by_row.len()
     }
 
-    /// Adds a document, whose row must be behind all that were added before. Documents without
-    /// features are similar to nothing but equal ones: they are drawn and have no partners.
+    /// Adds a document. Its row must be after all rows added before. A document without features can be
+    /// drawn, but it has no partners, because only equal texts are similar to it.
     pub fn add(&mut self, row: u64, drawn: Drawn) {
         if let Some(&at) = self.by_key.get(&drawn.key) {
             self.texts[at as usize].rows += 1;
@@ -211,13 +212,14 @@ impl Sample {
             rows: 1,
             partners: Mutex::default(),
         });
-        // The first texts could not know what is rare.
+        // Rebuilt early, because the first texts were indexed before it was known which features are
+        // rare.
         if self.texts.len().is_power_of_two() && EARLY.contains(&self.texts.len()) {
             self.compact();
         }
     }
 
-    /// Takes a row out again.
+    /// Removes a row.
     pub fn remove(&mut self, row: u64) {
         let Some(at) = self.by_row.remove(&row) else {
             return;
@@ -236,7 +238,7 @@ impl Sample {
         }
     }
 
-    /// Builds the index again without what was taken out, and by what is rare now.
+    /// Rebuilds the index without removed texts, and with the features that are rare now.
     fn compact(&mut self) {
         let mut moved = vec![0; self.texts.len()];
         let mut index = self.index.emptied();
@@ -256,7 +258,8 @@ impl Sample {
         self.dead = 0;
     }
 
-    /// What a thread needs to compare documents with this sample, whatever is added to it.
+    /// Returns the buffers that a thread needs for comparisons. They remain valid when documents are
+    /// added.
     pub fn counter(&self) -> Counter {
         Counter {
             cpu: Cpu::best(),
@@ -274,8 +277,8 @@ impl Sample {
         self.compare_seen(row, analysis, counter);
     }
 
-    /// Compares a document whose features were seen with all drawn ones before it. Some may have been
-    /// drawn since it was begun.
+    /// Compares a document, whose features were seen, with all drawn ones before it. Documents may have
+    /// been drawn since [`Counter::begin`].
     pub fn compare_seen(&self, row: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         struct Comparing<'a, 'd>(&'a Sample, u64, &'a Analysis<'d>, &'a mut Counter);
 
@@ -348,7 +351,7 @@ impl Sample {
         })
     }
 
-    /// The similar documents that are remembered of a drawn row, all behind it.
+    /// Returns the stored similar documents of a drawn row. All are later rows.
     pub fn partners(&self, row: u64) -> Vec<Partner> {
         let Some(&at) = self.by_row.get(&row) else {
             return Vec::new();
@@ -362,7 +365,7 @@ impl Sample {
 }
 
 impl Sample {
-    /// The length of a drawn document in tokens; 0 if the row is not drawn.
+    /// Returns the length of a drawn document in tokens, or 0 if the row is not drawn.
     pub fn length(&self, row: u64) -> usize {
         let at = self.by_row.get(&row);
         at.map_or(0, |&at| self.texts[at as usize].drawn.length as usize)
@@ -373,11 +376,11 @@ const PARTNER_DOMAIN: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl Text {
     fn partners(&self) -> std::sync::MutexGuard<'_, Partners> {
-        // An insertion is the last step, so the list is whole whatever happened elsewhere.
+        // The list is whole whatever happened elsewhere, because the insertion is the last step.
         self.partners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a document of this number would be remembered.
+    /// Returns `true` if a document of this hash number would be stored.
     fn wants(&self, number: u64) -> bool {
         let partners = self.partners();
         let full = partners.smallest.len() == PARTNERS;

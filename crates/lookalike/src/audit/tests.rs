@@ -1,4 +1,4 @@
-//! The sample against comparing all with all.
+//! The sample compared with an exact scan of all pairs.
 
 use super::*;
 use crate::arch::Cpu;
@@ -10,7 +10,7 @@ use crate::text::{Analyzer, Scratch};
 use crate::types::Threshold;
 use crate::verify;
 
-/// Texts with near-duplicates at every similarity, equal ones and empty ones.
+/// Returns texts with near-duplicates at every similarity, equal texts and empty ones.
 fn corpus(documents: usize, seed: u64) -> Vec<String> {
     let mut random = Random::of(seed, "", "corpus");
     let word = |random: &mut Random| format!("w{}", random.below(400));
@@ -53,7 +53,7 @@ impl Model {
         )
     }
 
-    /// The later documents that are similar to one, by their definition.
+    /// Returns the later documents that are similar to one, by definition.
     fn partners(&self, plan: &Plan, at: usize, floor: f64) -> Vec<(u64, f64)> {
         let features = |at: usize| {
             let mut features = Vec::new();
@@ -98,12 +98,12 @@ fn partners_are_all_later_documents_that_are_similar() {
         let mut sample = Sample::new(&plan, Threshold::new(floor).unwrap()).unwrap();
         let mut counter = sample.counter();
         let mut scratch = Scratch::default();
-        // Drawn first, compared afterwards, as where other threads are ahead.
+        // All are drawn first and compared afterwards, as where other threads are ahead.
         let drawn: Vec<usize> = (0..300).filter(|at| at % 3 == 1).collect();
         for &at in &drawn {
             sample.add(at as u64, model.drawn(at));
         }
-        // Taken out again, so that the index is built anew.
+        // Removed, so that the index is rebuilt.
         for &at in drawn.iter().filter(|&&at| at % 2 == 0) {
             sample.remove(at as u64);
         }
@@ -125,7 +125,7 @@ fn partners_are_all_later_documents_that_are_similar() {
                 model.partners(&plan, at, floor)
             };
             seen += found.len();
-            // Those of an equal text that was drawn before count among the remembered.
+            // Partners of an equal text that was drawn before count among the stored ones.
             let same = |&&other: &&usize| model.texts[other] == model.texts[at];
             let first = *drawn.iter().find(same).unwrap_or(&at);
             if model.partners(&plan, first, floor).len() > PARTNERS {
@@ -144,8 +144,8 @@ fn partners_are_all_later_documents_that_are_similar() {
     }
 }
 
-/// Features come from whoever makes them, by whatever route documents are sketched; documents may be
-/// drawn between the beginning and the comparison.
+/// Features come from the code that sketches documents, by each of its methods. Documents may be drawn
+/// between the start and the comparison.
 #[test]
 fn features_seen_while_sketching_find_the_same_partners() {
     let measures = [Method::Auto, Method::MinHash, Method::SimHash, Method::Join];
@@ -198,8 +198,8 @@ fn features_seen_while_sketching_find_the_same_partners() {
     }
 }
 
-/// Long documents are looked at in part: those at the threshold by one feature are found, those below
-/// by one are not.
+/// Long documents are compared in part. A document that reaches the threshold by one feature is found,
+/// and one that misses it by one feature is not.
 #[test]
 fn long_documents_are_found_up_to_the_last_feature() {
     let plan = plan(Measure::Jaccard);
@@ -218,7 +218,7 @@ fn long_documents_are_found_up_to_the_last_feature() {
         let mut sample = Sample::new(&plan, Threshold::new(0.8).unwrap()).unwrap();
         let mut scratch = Scratch::default();
         sample.add(0, Drawn::new(&analyzer.analyze(&whole, &mut scratch)));
-        // Sizes are equal: shared / (2 · size − shared) ≥ .8 up to a ninth of its own.
+        // Sizes are equal, so shared / (2 · size − shared) ≥ .8 up to a ninth of own features.
         let most = size / 9;
         for (row, own) in [(1, most), (2, most + 1), (3, most - 1)] {
             let analysis = analyzer.analyze(&text(own), &mut scratch);

@@ -1,10 +1,10 @@
-//! Two texts, every step and every similarity: what a recipe makes of them, for people to see.
+//! A detailed comparison of two texts for people: each step of a recipe, and every similarity.
 //!
-//! The verdict is that of a run over the two texts alone, by the same code as any run; everything
-//! else is computed beside it, exactly unless it is called an estimate. The steps add up: the votes of
-//! the features are the sums, and the signs of the sums are the bits.
+//! The verdict is that of a run over the two texts alone, by the same code. All other figures are
+//! computed independently of it, and exactly unless they are named estimates. The steps are consistent:
+//! the votes of the features add up to the sums, and the signs of the sums are the bits.
 //!
-//! Cost: for a few pairs, not for millions; every measure is computed, asked for or not.
+//! Cost: suitable for a few pairs and not for millions, because every measure is computed.
 
 mod steps;
 
@@ -27,63 +27,63 @@ use crate::verify::{
 };
 use crate::weight::WEIGHT_STEPS;
 
-/// Two texts, compared.
+/// The comparison of two texts.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What the recipe makes of the first text.
+    /// Steps of the recipe for the first text.
     pub a: Steps,
-    /// What it makes of the second.
+    /// Steps of the recipe for the second text.
     pub b: Steps,
-    /// Every similarity, distance and estimate.
+    /// All similarities, distances and estimates.
     pub figures: Vec<Figure>,
-    /// Whether the texts match, and why.
+    /// Verdict on the two texts, and the reason.
     pub verdict: Verdict,
 }
 
 /// A number that says how alike two texts are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name in reports.
+    /// Name in reports.
     pub name: &'static str,
-    /// What kind of number it is.
+    /// Kind of the number.
     pub kind: Kind,
-    /// The number; none if it cannot be had, for which `detail` gives the reason.
+    /// Value; `None` if it cannot be computed, for the reason in `detail`.
     pub value: Option<f64>,
-    /// How it comes about, in words.
+    /// Explanation of the value.
     pub detail: String,
 }
 
-/// What a [`Figure`] is.
+/// The kind of a [`Figure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Exact, from 0 for nothing in common to 1.
+    /// An exact similarity, from 0 for nothing in common to 1.
     Similarity,
-    /// Exact, 0 for no difference.
+    /// An exact distance, 0 for no difference.
     Distance,
-    /// Of a similarity, from sketches, without bias.
+    /// An unbiased estimate of a similarity, from sketches.
     Estimate,
-    /// Of a similarity, as textbooks have it, with a bias.
+    /// A biased estimate of a similarity, by the formula of textbooks.
     Biased,
 }
 
-/// What a run would say of the two texts.
+/// The verdict of a run over the two texts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// How the pair was found and how similar it is, if it matches.
+    /// Route and similarity of the match, if the texts match.
     pub matched: Option<(Route, Similarity)>,
-    /// The similarity that decides, whether it reaches the threshold or not: 0 of texts that only
-    /// equality could make match. None if it cannot be had, as its [`Figure`] says.
+    /// The similarity that is compared with the threshold, whether it reaches it or not; 0 for texts
+    /// that can match only by being equal. `None` if it cannot be computed; its [`Figure`] says why.
     pub similarity: Option<f64>,
-    /// The reason, as a sentence without its full stop.
+    /// Reason, as a sentence without its full stop.
     pub why: String,
 }
 
 impl Comparison {
-    /// Compares two texts under a recipe and what was chosen of the matching.
+    /// Compares two texts under a recipe and settings.
     ///
     /// # Errors
-    /// As for [`Plan::new`]; measures of sequences, if one is chosen and the texts are so long that
-    /// the verdict cannot be had.
+    /// Fails as [`Plan::new`] does. With a measure of sequences, fails if the texts are too long for a
+    /// verdict.
     pub fn new(recipe: &Recipe, settings: Settings, a: &str, b: &str) -> Result<Self> {
         let plan = Plan::new(recipe, settings)?;
         let analyzer = Analyzer::new(recipe).with_extras(Extras {
@@ -118,13 +118,13 @@ impl Comparison {
         })
     }
 
-    /// A figure by its name.
+    /// Returns the figure with a name.
     pub fn figure(&self, name: &str) -> Option<&Figure> {
         self.figures.iter().find(|figure| figure.name == name)
     }
 }
 
-/// Two analyses.
+/// The analyses of the two texts.
 struct Pair<'a, 't>([&'a Analysis<'t>; 2]);
 
 impl Texts for Pair<'_, '_> {
@@ -150,7 +150,7 @@ impl Texts for Pair<'_, '_> {
 }
 
 impl Pair<'_, '_> {
-    /// The match that a run over the two texts finds.
+    /// Returns the match that a run over the two texts finds.
     fn matched(&self, recipe: &Recipe, plan: &Plan) -> Result<Option<(Route, Similarity)>> {
         let sketcher = Sketcher::new(recipe, plan, Cpu::best());
         let mut sketches = sketcher.sketches(0);
@@ -179,7 +179,7 @@ impl Pair<'_, '_> {
         Ok(found)
     }
 
-    /// The similarity of texts that do not match.
+    /// Returns the similarity of texts that do not match.
     fn short_of_a_match(&self, plan: &Plan, figures: &[Figure]) -> Option<f64> {
         let by_name = plan.sentences().is_some() && plan.settings().measure == Measure::Sketch;
         if by_name || self.0.iter().any(|text| text.state != State::Rich) {
@@ -188,7 +188,7 @@ impl Pair<'_, '_> {
         deciding(plan, figures, self.route(plan)).map_or(Some(0.0), |figure| figure.value)
     }
 
-    /// How a run would look for the pair, as far as its features tell.
+    /// Returns the route by which a run would find the pair, judged by the number of features alone.
     fn route(&self, plan: &Plan) -> Route {
         let short = plan.join().map_or(0, |join| join.short);
         let is_long = |text: &&Analysis<'_>| {
@@ -308,13 +308,13 @@ fn bits(count: u32) -> String {
     counted(count as usize, "bit", "bits")
 }
 
-/// A number with its noun.
+/// Returns a number with its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The figure that a plan compares with its threshold, of a pair that comes by this route; none if only
-/// equal texts match.
+/// Returns the figure that a plan compares with its threshold, for a pair of this route. Returns `None`
+/// if only equal texts match.
 fn deciding<'f>(plan: &Plan, figures: &'f [Figure], route: Route) -> Option<&'f Figure> {
     use crate::plan::Method;
     let settings = plan.settings();
@@ -338,7 +338,7 @@ fn deciding<'f>(plan: &Plan, figures: &'f [Figure], route: Route) -> Option<&'f 
     figures.iter().find(|figure| figure.name == name)
 }
 
-/// All figures, in the order in which they are shown.
+/// Returns all figures, in the order in which they are shown.
 fn figures(recipe: &Recipe, analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
     let mut all = of_sets(analyses);
     all.extend(of_weights(analyses, steps));
@@ -367,7 +367,7 @@ fn similarity(name: &'static str, value: Similarity, detail: String) -> Figure {
     }
 }
 
-/// A similarity that two texts without features do not have.
+/// Returns a figure without a value, for two texts without features.
 fn of_nothing(name: &'static str) -> Figure {
     Figure {
         name,
@@ -437,7 +437,7 @@ fn of_weights(analyses: [&Analysis<'_>; 2], steps: &[Steps; 2]) -> Vec<Figure> {
     ]
 }
 
-/// How often every feature occurs, ascending by feature.
+/// Returns how often each feature occurs, ascending by feature.
 fn counts(steps: &Steps) -> Vec<Weighted> {
     let features = steps.features.iter();
     let mut counts: Vec<Weighted> = features
@@ -506,7 +506,8 @@ fn of_sketches(recipe: &Recipe, steps: &[Steps; 2]) -> Vec<Figure> {
     all
 }
 
-/// Cells of the table of an edit distance that may be worth computing for people to look at.
+/// Largest number of cells of an edit distance table that are computed for one figure: some seconds of
+/// work.
 const CELLS: usize = 100_000_000_000;
 
 const NAMES_BY_CHARACTERS: [&str; 3] = ["Levenshtein", "Indel", "longest common substring"];
@@ -516,7 +517,7 @@ const NAMES_BY_WORDS: [&str; 3] = [
     "longest common substring by words",
 ];
 
-/// As many edits of texts of these lengths as can be counted in some seconds.
+/// Returns the largest number of edits that can be counted in some seconds, for texts of these lengths.
 fn most_edits([a, b]: [usize; 2]) -> usize {
     CELLS / a.max(b).max(1)
 }

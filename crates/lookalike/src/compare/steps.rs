@@ -1,4 +1,4 @@
-//! One text, step by step.
+//! The steps of a recipe for one text.
 
 use std::collections::HashMap;
 
@@ -8,29 +8,29 @@ use crate::sketch::{MinHasher, SimHasher, Tie, ballots, smallest_features, tie, 
 use crate::text::{Analysis, Analyzer, Sentence, State, Token};
 use crate::weight::WEIGHT_STEPS;
 
-/// What a recipe makes of a text, one step after the other.
+/// The results of all steps of a recipe for one text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
-    /// How much the text offers.
+    /// Text state: whether the text yields features.
     pub state: State,
-    /// The normalised text, with one space between two words; under another tool's scheme what that
-    /// makes features of.
+    /// Normalised text, with one space between two words. Under a scheme of another tool, the text of
+    /// which that tool makes features.
     pub normalized: String,
-    /// The tokens, in the order of the text.
+    /// Tokens, in the order of the text.
     pub tokens: Vec<String>,
-    /// The distinct features, the heaviest first, then in the order of the text.
+    /// Distinct features, the heaviest first, then in the order of the text.
     pub features: Vec<Feature>,
-    /// For every bit of the fingerprint, the highest first, the sum of the votes.
+    /// Sum of the votes for every bit of the fingerprint, the highest bit first.
     pub sums: Vec<f64>,
-    /// What the bits are where a sum is 0.
+    /// Rule for bits whose sum is 0.
     pub tie: Option<Tie>,
-    /// The SimHash fingerprint, if the text has one.
+    /// SimHash fingerprint, if the text has one.
     pub fingerprint: Option<u128>,
-    /// The MinHash signature, if the text has one.
+    /// MinHash signature, if the text has one.
     pub signature: Option<Vec<u32>>,
-    /// The smallest hashes of its features, ascending: as many as a signature has slots, or all.
+    /// Smallest hashes of the features, ascending: as many as a signature has slots, or all.
     pub smallest: Vec<u64>,
-    /// The sentences that stand for the text, the longest first, under
+    /// Sentences that represent the text, the longest first, under
     /// [`Method::Sentences`](crate::plan::Method::Sentences).
     pub sentences: Option<Vec<Sentence>>,
 }
@@ -38,21 +38,21 @@ pub struct Steps {
 /// A feature and its vote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feature {
-    /// Its tokens as they are spelled.
+    /// Tokens of the feature as they are spelled.
     pub text: String,
-    /// What stands for it in sets of features.
+    /// Hash that represents the feature in sets of features.
     pub value: u64,
-    /// The hash that votes, in the lowest bits of the fingerprint's width.
+    /// Hash that votes, in the lowest bits of the fingerprint's width.
     pub hash: u128,
-    /// How often it occurs.
+    /// Number of occurrences.
     pub count: usize,
-    /// The weight of its vote: it is added where the hash has a 1, and taken away where it has a 0.
-    /// 0 if the recipe lets only heavier features vote.
+    /// Weight of the vote. It is added where the hash has a 1, and subtracted where it has a 0. It is 0
+    /// if the recipe lets only heavier features vote.
     pub weight: f64,
 }
 
 impl Feature {
-    /// The signed vote for every bit of a fingerprint, the highest first.
+    /// Returns the signed vote for every bit of a fingerprint, the highest bit first.
     pub fn votes(&self, bits: u32) -> Vec<f64> {
         let vote = |bit: u32| {
             if self.hash >> bit & 1 == 1 {
@@ -66,8 +66,8 @@ impl Feature {
 }
 
 impl Steps {
-    /// The steps of a text whose analysis, with its characters, is `analysis`; `sentences` are to
-    /// stand for it, if any are.
+    /// Returns the steps of a text. Its analysis must include the characters. `sentences` is the number
+    /// of sentences that represent the text, if the plan compares them.
     pub(super) fn new(
         analyzer: &Analyzer,
         text: &str,
@@ -108,7 +108,7 @@ impl Steps {
 }
 
 impl Steps {
-    /// The feature that decides where a sum is 0, if it is one.
+    /// Returns the feature that decides bits whose sum is 0, if a feature does.
     pub fn deciding_feature(&self) -> Option<&Feature> {
         let Some(Tie::Feature(value)) = self.tie else {
             return None;
@@ -117,13 +117,13 @@ impl Steps {
     }
 }
 
-/// The normalised characters, which the analysis must have been asked for.
+/// Returns the normalised characters, which the analysis must include.
 fn normalized(analysis: &Analysis<'_>) -> String {
     let points = analysis.characters().iter();
     points.filter_map(|&point| char::from_u32(point)).collect()
 }
 
-/// Tokens in a row, with a space between two words.
+/// Returns consecutive tokens as text, with a space between two words.
 fn spelled(tokens: &[Token]) -> String {
     let mut text = String::new();
     let mut after_word = false;
@@ -138,7 +138,7 @@ fn spelled(tokens: &[Token]) -> String {
     text
 }
 
-/// The distinct features of a text with their votes.
+/// Returns the distinct features of a text with their votes.
 fn features(recipe: &Recipe, tokens: &[Token], analysis: &Analysis<'_>) -> Vec<Feature> {
     let ngram = if recipe.scheme.is_some() {
         1

@@ -62,13 +62,13 @@ fn figures_of_the_cats_by_hand() {
     // {the cat sat on mat} and {the cat sat on a mat}.
     assert_eq!(value("Jaccard"), 5.0 / 6.0);
     assert_eq!(value("containment"), 1.0);
-    // 2·1 + 4 by the lengths of (2, 1, 1, 1, 1) and six ones.
+    // Dot product 2·1 + 4 over the lengths of (2, 1, 1, 1, 1) and of six ones.
     assert_eq!(value("cosine of counts"), 6.0 / 48f64.sqrt());
     assert_eq!(value("cosine of weights"), value("cosine of counts"));
     assert_eq!(value("Euclidean distance"), 2f64.sqrt());
     assert_eq!(value("Levenshtein by words"), 5.0 / 6.0);
     assert_eq!(value("Indel by words"), 10.0 / 12.0);
-    // "the" becomes "a": three edits of 22 characters.
+    // "the" becomes "a": three edits in 22 characters.
     assert_eq!(value("Levenshtein"), 19.0 / 22.0);
     assert_eq!(value("longest common substring"), 2.0 * 15.0 / 42.0);
     assert_eq!(value("bottom-k"), 5.0 / 6.0);
@@ -259,7 +259,7 @@ fn too_few_shared_features_are_the_reason_where_they_are() {
         threshold: Threshold::new(0.9).unwrap(),
         ..Settings::default()
     };
-    // One letter in each of three words.
+    // One or two letters differ in each of three words.
     let [a, b] = [
         "international cooperations notwithstanding",
         "internationel cooperationz notwithstendin",

@@ -1,7 +1,17 @@
-//! Blocks of bytes: what travels between portions.
+//! Blocks of bytes that the steps exchange.
 //!
-//! A block lives as long as a run. It begins with its kind; integers are little-endian; lists of one
-//! length follow one another.
+//! ```text
+//! keys      0 | layout (1) | on dense bucket (1) | documents (4) | keys (4)
+//!             | nodes (8 each) | prefilter data | keys (8 each) | side and place (4 each)
+//! features  1 | layout (1) | documents (4) | features (4)
+//!             | nodes (8 each) | partitions (8 each, or none) | prefilter data | ends (4 each)
+//!             | features (8 each)
+//! texts     2 | texts (4) | per text: name (16), documents (4), length (4), first position
+//! ids       3 | ids (4) | per id: length (4), bytes
+//! ```
+//!
+//! All integers are little-endian. A block lives no longer than its run, so the format may change
+//! between versions.
 
 use super::glance::{Glances, Layout};
 use super::{Node, Setup, TextName};
@@ -9,14 +19,14 @@ use crate::error::{Error, Result};
 use crate::matching::Side;
 use crate::sketches::Reader;
 
-/// What is done with a key that too many different documents share.
+/// The treatment of a key that too many different documents share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Crowd {
-    /// Its documents meet again by their rarest features.
+    /// Its documents get keys of their rarest features.
     Refine,
-    /// It is compared in squares of portions.
+    /// It is divided into squares of portions.
     Split,
-    /// It is compared whatever it costs: it is such a square.
+    /// It is compared at any cost, because it is such a square.
     Whole,
 }
 
@@ -27,7 +37,7 @@ impl Crowd {
     }
 }
 
-/// Keys of documents.
+/// Bucket keys of documents.
 #[derive(Clone, Debug)]
 pub(super) struct Keys {
     pub(super) crowd: Crowd,
@@ -36,23 +46,23 @@ pub(super) struct Keys {
     pub(super) entries: Vec<Keyed>,
 }
 
-/// A key of a document.
+/// A bucket key of a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keyed {
     pub(super) key: u64,
     pub(super) side: Side,
-    /// The place of the document.
+    /// Place of the document in its block.
     pub(super) at: u32,
 }
 
 impl Keyed {
-    /// A key under which a document meets all that have it.
+    /// Returns a key under which a document is a candidate for all others with the key.
     pub(super) fn full(key: u64, at: u32) -> Self {
         let side = Side::Full;
         Self { key, side, at }
     }
 
-    /// The place, and above it the side.
+    /// Returns the place, with the side in the highest bit.
     fn sided_place(&self) -> u32 {
         self.at
             | if self.side == Side::Probing {
@@ -72,21 +82,21 @@ impl Keyed {
     }
 }
 
-/// A block has fewer documents than this.
+/// Bit of a place that marks the probing side. A block has fewer documents than this.
 const PROBING: u32 = 1 << 31;
 
 /// Sets of features.
 #[derive(Clone, Debug)]
 pub(super) struct Features {
     pub(super) nodes: Vec<Node>,
-    /// The parts of the documents, where only equal ones match.
+    /// Partitions of the documents; empty if documents match across partitions.
     pub(super) parts: Vec<u64>,
     pub(super) glances: Glances,
     pub(super) ends: Vec<u32>,
     pub(super) features: Vec<u64>,
 }
 
-/// What a block holds.
+/// The content of a block.
 pub(super) enum Block {
     Keys(Keys),
     Features(Features),
@@ -94,7 +104,7 @@ pub(super) enum Block {
     Ids(Vec<String>),
 }
 
-/// A text, how many documents of a portion have it, and the position of the first of them.
+/// A text, the number of documents of a portion that have it, and the position of the first of them.
 pub(super) struct TextRecord {
     pub(super) name: TextName,
     pub(super) documents: u32,
@@ -122,7 +132,8 @@ impl Keys {
         }
     }
 
-    /// Appends a document, with its place among glances of the same layout, and its keys.
+    /// Appends a document with its keys. Its prefilter data is at index `at` of `glances`, which must
+    /// have the same layout.
     pub(super) fn push(&mut self, node: Node, glances: &Glances, at: usize, keys: &[(u64, Side)]) {
         let place = self.nodes.len() as u32;
         self.nodes.push(node);
@@ -135,7 +146,7 @@ impl Keys {
         self.entries.extend(keys.iter().map(entry));
     }
 
-    /// Appends the documents and keys of others.
+    /// Appends the documents and keys of another block.
     pub(super) fn append(&mut self, other: &Self) {
         let base = self.nodes.len() as u32;
         for at in 0..other.nodes.len() {
@@ -193,7 +204,7 @@ impl Features {
         into
     }
 
-    /// Calls back with the place and the features of every document.
+    /// Calls `visit` with the place and the features of every document.
     pub(super) fn each(&self, mut visit: impl FnMut(usize, &[u64])) {
         let mut start = 0;
         for (at, &end) in self.ends.iter().enumerate() {

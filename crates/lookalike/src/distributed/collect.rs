@@ -1,4 +1,5 @@
-//! A portion of the documents again: who of them has a part in what follows.
+//! The second pass over a portion of the documents, which determines the role of each in the resolve
+//! step.
 
 use std::sync::Arc;
 
@@ -8,29 +9,30 @@ use crate::sketches::Sketches;
 use crate::text::Scratch;
 use crate::types::DocId;
 
-/// What is to be done with a document.
+/// The role of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Nothing: it is kept.
+    /// The document is kept, because it has no link.
     Alone,
-    /// It is removed: it has the text of this document, the first one, which is kept.
+    /// The document is removed: it has the text of the document with this id, which comes first and is
+    /// kept.
     Repeats(String),
-    /// It goes to the walk through its component.
+    /// The document is sent to the thread that resolves its component.
     Member {
-        /// The component.
+        /// Component of the document.
         component: u64,
-        /// Its text.
+        /// Name of the text.
         name: TextName,
-        /// Its position.
+        /// Position of the document.
         position: Vec<u8>,
-        /// Whether it is the first with this text, so that the text goes along.
+        /// `true` if the document is the first with this text, so that the text is sent too.
         first: bool,
-        /// Whether other documents have this text.
+        /// `true` if other documents have this text.
         repeated: bool,
     },
 }
 
-/// Finds the documents with a part in components.
+/// Determines the roles of documents.
 pub struct Collect {
     setup: Arc<Setup>,
     members: Arc<Members>,
@@ -39,7 +41,7 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// With the members of the whole run.
+    /// Returns a collector with the members of the whole run.
     pub fn new(setup: Arc<Setup>, members: Arc<Members>) -> Self {
         Self {
             sketches: Sketches::default(),
@@ -49,10 +51,10 @@ impl Collect {
         }
     }
 
-    /// What is to be done with a document.
+    /// Returns the role of a document.
     ///
     /// # Errors
-    /// If the positions of the members are none of this run.
+    /// Fails if a position among the members does not belong to this run.
     pub fn role(&mut self, document: &Document<'_>) -> Result<Role> {
         let Some(name) = self.name(document) else {
             return Ok(Role::Alone);
@@ -65,7 +67,7 @@ impl Collect {
         let position = self.position(document);
         let is_first = first.is_none_or(|first| first == position);
         if document.given && !is_first {
-            // It is kept, and whatever matches it names the first.
+            // It is kept, and documents that match it name the first document with its text.
             return Ok(Role::Alone);
         }
         match (component, first) {
@@ -83,14 +85,14 @@ impl Collect {
         }
     }
 
-    /// The name of a document's text; None if it matches nothing.
+    /// Returns the name of a document's text, or `None` for an empty text, which matches nothing.
     pub fn name(&mut self, document: &Document<'_>) -> Option<TextName> {
         let analysis = self.setup.analyze(document.text, &mut self.scratch);
         self.sketches.name_only(&analysis);
         self.setup.name(&self.sketches, DocId(0), document.part)
     }
 
-    /// The position of a document.
+    /// Returns the position of a document.
     pub fn position(&self, document: &Document<'_>) -> Vec<u8> {
         self.setup.position(document)
     }

@@ -1,4 +1,4 @@
-//! A document as it comes to a step, and what keeps documents apart whatever their texts are.
+//! The documents of a shuffle, and the bounds that keep documents apart whatever their texts are.
 
 use std::borrow::Cow;
 
@@ -6,34 +6,34 @@ use super::{Setup, Value};
 use crate::error::{Error, Result};
 use crate::text::{Analysis, Scratch};
 
-/// What keeps documents apart, and what their texts are.
+/// Bounds between documents, and the kind of their texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// Documents match only if their parts are equal.
+    /// `true` if documents match only within a partition.
     pub within: bool,
-    /// Some documents are given as known: they come before all others and count as kept.
+    /// `true` if some documents are given as known. These come before all others and are always kept.
     pub against: bool,
-    /// Texts are features that somebody else has made, [packed](pack_features).
+    /// `true` if texts are [packed](pack_features) features that the caller has made.
     pub features: bool,
 }
 
 /// A document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Document<'a> {
-    /// Names it, alone among those that are given as known or among those that are not.
+    /// Id, unique among the documents that are given as known, and among those that are not.
     pub id: &'a str,
-    /// What orders it; the id where the order wants no value.
+    /// Value by which the document is ordered. It is ignored by an order of ids.
     pub value: Value<'a>,
-    /// Its text, or its features where these are given.
+    /// Text, or packed features.
     pub text: &'a str,
-    /// What must be equal for two documents to match, where something must.
+    /// Partition, if documents match only within one.
     pub part: u64,
-    /// Whether it is given as known.
+    /// `true` if the document is given as known.
     pub given: bool,
 }
 
 impl<'a> Document<'a> {
-    /// A document that may match every other one.
+    /// Returns a document without a partition that is not given as known.
     pub fn new(id: &'a str, value: Value<'a>, text: &'a str) -> Self {
         Self {
             id,
@@ -45,16 +45,16 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Where known documents are given, the first byte of a position tells them from the others.
+/// First byte of a position in a run with known documents.
 const GIVEN: u8 = 0;
 const JUDGED: u8 = 1;
 
-/// The same of ids.
+/// First character of an id in a run with known documents.
 const GIVEN_ID: char = 'g';
 const JUDGED_ID: char = 'j';
 
 impl Setup {
-    /// The position of a document in the total order, as bytes that compare like it.
+    /// Returns the position of a document in the total order, as bytes that compare in that order.
     pub(super) fn position(&self, document: &Document<'_>) -> Vec<u8> {
         let mut position = Vec::with_capacity(document.id.len() + 12);
         if self.bounds.against && document.given {
@@ -70,7 +70,8 @@ impl Setup {
         position
     }
 
-    /// The id of a document, with a mark where known ones are given: these may have the same ids.
+    /// Returns the id of a document. In a run with known documents it has a mark, because a known and
+    /// another document may have the same id.
     pub(super) fn marked_id<'d>(&self, document: &Document<'d>) -> Cow<'d, str> {
         match (self.bounds.against, document.given) {
             (false, _) => Cow::Borrowed(document.id),
@@ -79,7 +80,7 @@ impl Setup {
         }
     }
 
-    /// The id behind the mark, and whether it is one of a known document.
+    /// Returns the id without the mark, and `true` if the mark is that of a known document.
     pub(super) fn unmarked_id<'i>(&self, id: &'i str) -> (&'i str, bool) {
         if !self.bounds.against {
             return (id, false);
@@ -88,15 +89,15 @@ impl Setup {
         rest(GIVEN_ID).map_or_else(|| (rest(JUDGED_ID).unwrap_or(id), false), |id| (id, true))
     }
 
-    /// Whether a position is one of a document that is given as known.
+    /// Returns `true` if a position is that of a document given as known.
     pub(super) fn is_given(&self, position: &[u8]) -> bool {
         self.bounds.against && position.first() == Some(&GIVEN)
     }
 
-    /// The id in a position.
+    /// Returns the id in a position.
     ///
     /// # Errors
-    /// If these bytes are none of this order.
+    /// Fails if these bytes are not a position in this order.
     pub fn id_at<'p>(&self, position: &'p [u8]) -> Result<&'p str> {
         match (self.bounds.against, position) {
             (false, position) => self.first.id(position),
@@ -106,7 +107,7 @@ impl Setup {
         }
     }
 
-    /// Analyses a text, or features that are given.
+    /// Analyses a text, or packed features.
     pub(super) fn analyze<'s>(&self, text: &str, scratch: &'s mut Scratch) -> Analysis<'s> {
         if self.bounds.features {
             self.analyzer.analyze_features(unpacked(text), scratch)
@@ -115,7 +116,10 @@ impl Setup {
         }
     }
 
-    /// Refuses what is to be features and is none.
+    /// Checks that a text consists of packed features, if the run has such texts.
+    ///
+    /// # Errors
+    /// Fails if packed features are cut off or damaged.
     pub(super) fn check_text(&self, text: &str) -> Result<()> {
         let is_whole = || {
             let mut features = unpacked(text);
@@ -131,7 +135,7 @@ impl Setup {
     }
 }
 
-/// Features as one string: the length of each in bytes, its weight, and itself.
+/// Packs features into one string: for each its length in bytes, its weight, and the feature itself.
 pub fn pack_features<'f>(features: impl IntoIterator<Item = (&'f str, f64)>) -> String {
     use std::fmt::Write;
 
@@ -147,7 +151,7 @@ fn unpacked(packed: &str) -> Unpacked<'_> {
     Unpacked(packed)
 }
 
-/// The features of a string that was packed; what is left at the end is damaged.
+/// An iterator over packed features. It stops at the first damaged feature, and the rest remains.
 struct Unpacked<'f>(&'f str);
 
 impl<'f> Iterator for Unpacked<'f> {

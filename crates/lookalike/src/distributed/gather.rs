@@ -1,4 +1,4 @@
-//! All blocks of a part: links between documents that share a key.
+//! The second step: links documents of one part that share a bucket key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use crate::error::{Error, Result};
 use crate::hash::mix;
 use crate::matching::{Side, Union};
 
-/// What a part has found.
+/// The findings of one or several parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gathered {
-    /// Texts that may match, and through which all that match are connected.
+    /// Pairs of texts that may match. All texts that match are connected by such pairs.
     pub links: Vec<(Node, Node)>,
     /// Texts that several documents have.
     pub repeats: Vec<Repeat>,
     /// Ids that several documents have.
     pub repeated_ids: Vec<String>,
-    /// Ids that several of the documents have that are given as known.
+    /// Ids that several documents given as known have.
     pub repeated_given_ids: Vec<String>,
-    /// Nodes of groups that were too large: they meet again by their rarest features; see
+    /// Nodes of dense buckets, which need keys of their rarest features; see
     /// [`Scatter::crowded`](super::Scatter::crowded).
     pub crowded: Vec<Node>,
-    /// Keys that are gone through in squares: for another [`Gather`], by part.
+    /// Keys of dense buckets that are compared in squares: blocks for another [`Gather`], by part.
     pub split: Vec<Parcel>,
 }
 
 /// A text that several documents have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Repeat {
-    /// The text.
+    /// Name of the text.
     pub name: TextName,
-    /// The position of the first of these documents.
+    /// Position of the first document with the text.
     pub first: Vec<u8>,
 }
 
-/// Gathers the blocks of one or several parts. Memory: about twice what they hold.
+/// Gathers the blocks of one or several parts. Memory: about twice the size of the blocks.
 pub struct Gather {
     setup: Arc<Setup>,
     keys: Vec<Keys>,
@@ -48,20 +48,20 @@ pub struct Gather {
     limits: Limits,
 }
 
-/// When a group is large, and what is done with it then.
+/// Limits above which a bucket counts as dense.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Members that may be linked by their sketches: more of them meet by their rarest features, so
-    /// that sketches which hardly differ connect no more than these.
+    /// Members of a bucket that may be linked by their sketches. Members of larger buckets get keys of
+    /// their rarest features, so that sketches which hardly differ connect no more documents than this.
     pub(super) members: usize,
-    /// Comparisons that a group may take for every member.
+    /// Comparisons that a bucket may take for each member.
     pub(super) comparisons: usize,
-    /// Members of a portion of a group that is compared in squares.
+    /// Members in a portion of a bucket that is compared in squares.
     pub(super) portion: usize,
 }
 
 impl Gather {
-    /// An empty one.
+    /// Returns a gatherer without blocks.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
             setup,
@@ -77,7 +77,7 @@ impl Gather {
         }
     }
 
-    /// The same with other limits.
+    /// Returns the gatherer with other limits.
     #[cfg(test)]
     pub(super) fn within(self, limits: Limits) -> Self {
         Self { limits, ..self }
@@ -86,7 +86,7 @@ impl Gather {
     /// Adds a block.
     ///
     /// # Errors
-    /// If it is none of a part.
+    /// Fails if the block is damaged or a block of features.
     pub fn add(&mut self, block: &[u8]) -> Result<()> {
         match blocks::read(&self.setup, block)? {
             Block::Keys(keys) => {
@@ -130,7 +130,7 @@ impl Gather {
         }
     }
 
-    /// What was found, with squares in so many parts, from 1.
+    /// Returns the findings. Squares are divided among `parts` parts, at least 1.
     pub fn finish(mut self, parts: u32) -> Gathered {
         let mut nodes: Vec<Node> = Vec::new();
         self.keys.iter().for_each(|keys| nodes.extend(&keys.nodes));
@@ -173,14 +173,14 @@ impl Gather {
     }
 }
 
-/// A member of a group; those of the full side come first.
+/// A member of a bucket. Members on the full side come first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Member {
     key: u64,
     side: Side,
-    /// The rank of its node.
+    /// Rank of the node.
     node: u32,
-    /// Its place in the block.
+    /// Place in the block.
     at: u32,
 }
 
@@ -193,7 +193,7 @@ struct Linking<'s> {
 }
 
 impl Linking<'_> {
-    /// Links the members of every group; calls back with those that are too large.
+    /// Links the members of every bucket. Calls `too_large` with dense buckets.
     fn link_all(&mut self, keys: &Keys, mut too_large: impl FnMut(&Keys, &[Member])) {
         let rank_of: Vec<u32> = keys
             .nodes
@@ -220,16 +220,16 @@ impl Linking<'_> {
         }
     }
 
-    /// Links the members of a group so that what may match is connected. False if this would take
-    /// too many comparisons; what was linked by then stays.
+    /// Links the members of a bucket so that all that may match are connected. Returns `false` if this
+    /// would take too many comparisons; links made until then remain.
     fn link(&mut self, keys: &Keys, group: &[Member]) -> bool {
         let mut left = match keys.crowd {
             Crowd::Whole => usize::MAX,
             Crowd::Refine if group.len() > self.limits.members => return false,
             _ => self.limits.comparisons * group.len(),
         };
-        // The sets that are connected so far, each with those of its members before this one that
-        // later ones meet.
+        // The connected sets so far, each with those of its earlier members that later ones can be
+        // compared with.
         let mut sets: Vec<(u32, Vec<u32>)> = Vec::new();
         for member in group {
             let root = self.union.root(member.node);
@@ -278,7 +278,7 @@ impl Linking<'_> {
     }
 }
 
-/// Large groups, cut into portions; every two portions meet under a key of their own.
+/// Dense buckets divided into portions. Every two portions meet under a key of their own.
 struct Squares {
     parts: u32,
     portion: usize,
@@ -300,7 +300,7 @@ impl Squares {
         let portions: Vec<_> = members.chunks(self.portion).collect();
         for (one, first) in portions.iter().enumerate() {
             if first[0].side == Side::Probing {
-                // All that follow are of that side too.
+                // All later portions are on the probing side too, whose members do not meet each other.
                 break;
             }
             for (other, second) in portions.iter().enumerate().skip(one) {

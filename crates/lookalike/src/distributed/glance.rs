@@ -1,25 +1,25 @@
-//! The few bytes of a sketch that travel with keys, and whether two of them rule a pair out.
+//! Prefilter data: the few bytes of a sketch that are sent with keys and rule out most pairs.
 
 use super::Setup;
 use crate::matching::Rule;
 use crate::sketches::{Brief, LONG, Reader, Sketches};
 use crate::types::DocId;
 
-/// What is known of documents at a glance.
+/// The kind of prefilter data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Nothing: what shares a key is linked.
+    /// None: all documents that share a key are linked.
     Nothing,
-    /// Size and parities of a set of features: what takes part in the exact join.
+    /// Size and parities of a feature set, for documents in the exact join.
     Brief,
-    /// Four bits of every slot of a signature, and the size where the join wants it.
+    /// Four bits of every slot of a signature, and the set size if the plan has an exact join.
     Slots,
-    /// The fingerprint.
+    /// The SimHash fingerprint.
     Code,
 }
 
 impl Layout {
-    /// What travels with the keys of a plan's sketches.
+    /// Returns the prefilter data that is sent with the keys of a plan's sketches.
     pub(super) fn of_sketches(setup: &Setup) -> Self {
         if setup.plan.bands().is_some() {
             Self::Slots
@@ -42,10 +42,10 @@ impl Layout {
 
 const BITS: usize = 4;
 const SLOTS_A_WORD: usize = 64 / BITS;
-/// The lowest bit of each slot of a word.
+/// Lowest bit of each slot in a word.
 const LOWEST: u64 = u64::MAX / 15;
 
-/// Glances of many documents.
+/// Prefilter data of many documents.
 #[derive(Clone, Debug)]
 pub(super) enum Glances {
     Nothing,
@@ -81,7 +81,7 @@ impl Glances {
         }
     }
 
-    /// Adds a document that has what the layout is made of.
+    /// Adds a document, which must have the sketches of this layout.
     pub(super) fn push(&mut self, sketches: &Sketches, document: DocId) {
         match self {
             Self::Nothing => {}
@@ -101,7 +101,7 @@ impl Glances {
         }
     }
 
-    /// Adds a document of other glances of the same layout.
+    /// Adds a document from other prefilter data of the same layout.
     pub(super) fn copy(&mut self, other: &Self, at: usize) {
         match (self, other) {
             (Self::Briefs(to), Self::Briefs(from)) => to.push(from[at]),
@@ -142,7 +142,7 @@ impl Glances {
         }
     }
 
-    /// Appends what was written of `count` documents; None if there is too little.
+    /// Reads and appends the data of `count` documents. Returns `None` if there are too few bytes.
     pub(super) fn read(&mut self, reader: &mut Reader<'_>, count: usize) -> Option<()> {
         match self {
             Self::Nothing => {}
@@ -162,16 +162,16 @@ impl Glances {
     }
 }
 
-/// A few bits of a slot, each of which depends on all of it.
+/// Returns a few bits of a slot, each of which depends on the whole slot.
 fn few_bits(slot: u32) -> u64 {
     u64::from(slot.wrapping_mul(0x9e37_79b1) >> (32 - BITS))
 }
 
-/// Whether glances leave it open that two documents are candidates: never false for two that are.
+/// Compares prefilter data. Guarantee: two candidates are never ruled out.
 pub(super) struct Sight<'s> {
     setup: &'s Setup,
     rule: Rule<'s>,
-    /// Slots of the last word that are no slots of the signature.
+    /// Number of unused slots in the last word.
     padding: usize,
 }
 
@@ -201,7 +201,8 @@ impl<'s> Sight<'s> {
         }
     }
 
-    /// Equal slots have equal bits, so there are at least as many equal bits.
+    /// Returns `true` if enough slots may be equal. Equal slots have equal bits, so at least as many
+    /// slots have equal bits as are equal.
     fn near(&self, a: &[u64], b: &[u64]) -> bool {
         let Some(bands) = self.setup.plan.bands() else {
             return true;

@@ -1,4 +1,4 @@
-//! Which documents have a link, and in which component; which texts several documents have.
+//! The documents with a link by component, and the texts that several documents have.
 
 use super::blocks::damaged;
 use super::{Node, Repeat, TextName};
@@ -6,19 +6,19 @@ use crate::error::Result;
 use crate::matching::Union;
 use crate::sketches::Reader;
 
-/// The members of components and the repeated texts of a run, to be known by every portion.
+/// The members of components and the repeated texts of a run, which every portion must know.
 ///
-/// Memory: 16 bytes for every text with a link and some 24 and a position for every repeated one.
-/// A run with more of them than one machine holds joins tables instead.
+/// Memory: 16 bytes for every text with a link, and about 24 and a position for every repeated text. A
+/// run with more of them than one machine can hold joins tables instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Nodes and their components, by node.
+    /// Pairs of a node and its component, sorted by node.
     components: Vec<(Node, Node)>,
     repeats: Vec<Repeat>,
 }
 
 impl Members {
-    /// Follows links: the component of a node is the smallest one that is connected with it.
+    /// Computes the components from links. A component is named by its smallest node.
     pub fn new(links: &[(Node, Node)], mut repeats: Vec<Repeat>) -> Self {
         repeats.sort_unstable();
         repeats.dedup_by(|later, earlier| later.name == earlier.name);
@@ -38,29 +38,29 @@ impl Members {
         }
     }
 
-    /// The component of a text that has a link.
+    /// Returns the component of a text that has a link.
     pub fn component(&self, node: Node) -> Option<Node> {
         let at = self.components.binary_search_by_key(&node, |it| it.0);
         at.ok().map(|at| self.components[at].1)
     }
 
-    /// The position of the first document with a text, where there are several.
+    /// Returns the position of the first document with a text, if several have it.
     pub fn first(&self, name: TextName) -> Option<&[u8]> {
         let at = self.repeats.binary_search_by_key(&name, |it| it.name);
         at.ok().map(|at| self.repeats[at].first.as_slice())
     }
 
-    /// The texts that several documents have.
+    /// Returns the texts that several documents have.
     pub fn into_repeats(self) -> Vec<Repeat> {
         self.repeats
     }
 
-    /// Every text with a link, and its component.
+    /// Returns every text with a link, and its component.
     pub fn components(&self) -> &[(Node, Node)] {
         &self.components
     }
 
-    /// Bytes from which [`read`](Self::read) makes the same.
+    /// Returns the members as bytes for [`read`](Self::read).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut into = Vec::with_capacity(16 * self.components.len() + 64 * self.repeats.len());
         into.extend((self.components.len() as u64).to_le_bytes());
@@ -77,10 +77,10 @@ impl Members {
         into
     }
 
-    /// Reads what was written.
+    /// Reads members that were written by [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
-    /// If the bytes are cut off or damaged.
+    /// Fails if the bytes are cut off or damaged.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         Self::parse(&mut Reader(bytes)).ok_or_else(damaged)
     }

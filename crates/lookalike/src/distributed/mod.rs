@@ -1,34 +1,36 @@
-//! Finding near-duplicates where the documents lie on many machines.
+//! Shuffle deduplication: finds near-duplicates among documents that are spread over many machines.
 //!
-//! One machine sorts the keys of all documents and walks through their total order. Many machines do
-//! the same in four steps, each of which looks at one portion of the documents, and exchange blocks of
-//! bytes in between. The result is that of one machine, whatever the number and the size of the
-//! portions.
+//! A batch sorts the bucket keys of all documents and goes through their total order. Many machines do
+//! the same in four steps. Each step processes one portion of the documents or keys, and the steps
+//! exchange blocks of bytes.
 //!
-//! 1. [`Scatter`] sketches the documents of a portion. Every key goes, with a few bytes of its
-//!    document's sketch, to the part that gets all equal keys ([`spread`]). Features of short documents
-//!    stay where they are until their frequencies are known ([`FeatureOrder`]); then the rarest are
-//!    keys too.
-//! 2. [`Gather`] has all blocks of a part. Documents that share a key, and that their sketches do not
-//!    rule out, are *linked*: not every two of them, but so that what matches is connected. Equal
-//!    texts are one [`Node`].
-//! 3. [`Members`] are the documents with a link, by connected component, and the texts that several
-//!    documents have. No document matches one of another component. [`Collect`] finds them in a
+//! 1. [`Scatter`] sketches the documents of a portion. Every bucket key is sent, with a few bytes of
+//!    its document's sketch, to the part that receives all equal keys ([`spread`]). Features of short
+//!    documents stay where they are until their frequencies are known ([`FeatureOrder`]). Then the
+//!    rarest ones become keys too.
+//! 2. [`Gather`] receives all blocks of a part. It links documents that share a key and that their
+//!    sketches do not rule out: not every pair, but enough pairs that all matching documents are
+//!    connected. Equal texts are one [`Node`].
+//! 3. [`Members`] holds the documents with a link, by connected component, and the texts that several
+//!    documents have. No document matches one of another component. [`Collect`] finds the members in a
 //!    portion.
-//! 4. [`Settle`] has the texts of whole components. It is the walk of one machine
-//!    ([`find_verdicts`](crate::matching::find_verdicts)): every pair it reports was compared.
+//! 4. [`Settle`] receives the texts of whole components and resolves them with
+//!    [`find_verdicts`](crate::matching::find_verdicts), so every reported pair was compared.
 //!
-//! Links are a superset of what matches and divide the work; they decide nothing.
+//! Guarantee: the result is that of one machine, whatever the number and the size of the portions.
+//! Documents that match are always in the same component of links. Links divide the work and decide
+//! nothing.
 //!
-//! **Hot keys.** Members of a large group are linked through the first of each set that is connected
-//! already, so documents of one template cost one comparison each where they are similar. Where they
-//! are not, comparing ends at 512 comparisons a member: those that met by their sketch meet again
-//! by their rarest features, as on one machine, and those that met by rare features are
-//! compared in squares of portions, each in another part.
+//! **Dense buckets.** A member of a large bucket is compared with already connected sets only until one
+//! member of the set is found that it may match. So documents of one template cost about one comparison
+//! each where they are similar. Where they are not, comparing stops at 512 comparisons a member.
+//! Documents that shared a key of their sketches then get keys of their rarest features, as on one
+//! machine. Buckets of rare features are compared in squares of portions, each square in a part of its
+//! own.
 //!
-//! **Cost.** Of a long document some 70 bytes of sketch and 8 of every key travel to each part that it
-//! has a key in, of a short one 20 bytes with every key; the texts of documents with a link
-//! travel once. A component is settled by one thread that holds its texts.
+//! **Cost.** A long document sends about 70 bytes of sketch to each part in which it has a key, and 8
+//! bytes for each key. A short one sends 20 bytes with each key. Texts of documents with a link are
+//! sent once. One thread resolves a component and holds its texts.
 
 mod blocks;
 mod collect;
@@ -62,7 +64,7 @@ pub use scatter::{FeatureOrder, Parcel, ParcelKind, Scatter};
 pub use settle::{Incoming, Removed, Settle, SettledPair};
 pub use spread::spread;
 
-/// What all steps of a run have in common.
+/// The setup that all steps of a run share.
 #[derive(Debug)]
 pub struct Setup {
     plan: Plan,
@@ -73,10 +75,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// For a recipe, settings, the order in which documents count and what keeps them apart.
+    /// Returns the setup for a recipe, settings, an order of documents, and bounds between them.
     ///
     /// # Errors
-    /// If there is no plan for them; see [`Plan::new`].
+    /// Fails if there is no match plan for them; see [`Plan::new`].
     pub fn new(
         recipe: &Recipe,
         settings: Settings,
@@ -94,37 +96,38 @@ impl Setup {
         }))
     }
 
-    /// How candidates are found and checked.
+    /// Returns the match plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The order in which documents count.
+    /// Returns the order of documents.
     pub fn first(&self) -> First {
         self.first
     }
 
-    /// Whether documents with a hot key meet again by their rarest features: candidates of a plan
-    /// with a measure have features in common.
+    /// Returns `true` if documents of a dense bucket get keys of their rarest features. They can,
+    /// because candidates have features in common unless the measure relies on sketches alone.
     fn refines(&self) -> bool {
         let plan = &self.plan;
         let by_sketch = plan.bands().is_some() || plan.smallest().is_some();
         by_sketch && plan.settings().measure != Measure::Sketch
     }
 
-    /// The name of a document's text; None if it matches nothing.
+    /// Returns the name of a document's text, or `None` for an empty text, which matches nothing.
     fn name(&self, sketches: &Sketches, document: DocId, part: u64) -> Option<TextName> {
         if sketches.state(document) == State::Empty {
             return None;
         }
-        // What punctuation makes of sentences is not in the tokens.
+        // With sentences the name includes their signature, because punctuation decides where sentences
+        // end and is not in the tokens.
         let sentences = sketches.sentences(document).unwrap_or(0);
         let name = sketches.key(document) ^ u128::from(sentences);
         let of_part = if self.bounds.within { mix(part) } else { 0 };
         Some(TextName(name ^ (u128::from(of_part) << 64)))
     }
 
-    /// A key that only documents of the same part share.
+    /// Returns a key that only documents of the same partition share.
     fn parted(&self, key: u64, part: u64) -> u64 {
         if self.bounds.within {
             mix(key ^ part)
@@ -134,24 +137,24 @@ impl Setup {
     }
 }
 
-/// Documents whose texts have one name match the same others, and one another. Equal texts of
-/// different parts have different names.
+/// The name of a text. Documents whose texts have the same name match the same others, and each other.
+/// Equal texts of different partitions have different names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TextName(pub u128);
 
 impl TextName {
-    /// What stands for the text in links.
+    /// Returns the node that represents the text in links.
     pub fn node(self) -> Node {
         Node(mix(text_key(self.0)))
     }
 }
 
-/// A text in a graph of links. Where two texts have one node, which chance will hardly bring about,
-/// their components are one: this costs time and changes nothing.
+/// A text in the graph of links. If two texts have the same node by chance, which is very unlikely,
+/// their components are one. That costs time and changes no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u64);
 
-/// The part, of so many, that a hash leads to.
+/// Returns the part, of `parts`, to which a hash belongs.
 fn part_of(hash: u64, parts: u32) -> u32 {
     ((u128::from(hash) * u128::from(parts)) >> 64) as u32
 }

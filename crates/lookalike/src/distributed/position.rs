@@ -1,11 +1,18 @@
-//! The place of a document in the total order, as bytes that compare like it.
+//! The place of a document in the total order, as bytes that compare in that order.
 //!
-//! Where documents lie on many machines there is no order of reading: the id, in the order of its
-//! bytes, stands for it. What a policy asks for comes before the id.
+//! Documents on many machines have no order of reading, so ids, ordered by their bytes, take its place.
+//! The value that a policy orders by comes before the id.
+//!
+//! ```text
+//! Smallest   id
+//! Largest    inverted (id, escaped, 00 00), id
+//! Least      00, kind and value, id      or ff, id if the value is missing
+//! Most       00, inverted (kind and value), id      or ff, id if the value is missing
+//! ```
 
 use crate::error::{Error, Result};
 
-/// Which document of several that match comes first; see the same of a run over files.
+/// The policy of which document comes first, as in a run over files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
     /// The smallest id.
@@ -13,13 +20,14 @@ pub enum First {
     Smallest,
     /// The largest id.
     Largest,
-    /// The one with the smallest value, then the smallest id.
+    /// The smallest value, then the smallest id.
     Least,
-    /// The one with the largest value, then the smallest id.
+    /// The largest value, then the smallest id.
     Most,
 }
 
-/// A value by which documents are ordered: numbers before texts, and what is missing last.
+/// A value by which documents are ordered. Numbers come before texts in ascending order; missing values
+/// always come last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A number.
@@ -32,13 +40,13 @@ pub enum Value<'a> {
 
 const NUMBER: u8 = 0;
 const TEXT: u8 = 1;
-/// Behind numbers and texts, whose first bytes are 0 and 1, or 255 and 254 where they are turned.
+/// First byte of a position without a value. It sorts after [`PRESENT`].
 const LAST: u8 = 0xff;
 const PRESENT: u8 = 0;
 
 impl First {
-    /// Appends the position of a document: of two documents, the one whose position has the smaller
-    /// bytes comes first.
+    /// Appends the position of a document. Of two documents, the one whose position has smaller bytes
+    /// comes first.
     pub fn position(self, id: &str, value: Value<'_>, into: &mut Vec<u8>) {
         let start = into.len();
         match (self, value) {
@@ -69,10 +77,10 @@ impl First {
         into.extend_from_slice(id.as_bytes());
     }
 
-    /// The id in a position.
+    /// Returns the id in a position.
     ///
     /// # Errors
-    /// If these bytes are none of this order.
+    /// Fails if these bytes are not a position in this order.
     pub fn id(self, position: &[u8]) -> Result<&str> {
         let rest = match self {
             Self::Smallest => Some(position),
@@ -92,7 +100,7 @@ pub(super) fn none_of_this_order(position: &[u8]) -> Error {
     ))
 }
 
-/// Bits that ascend as `f64::total_cmp` does.
+/// Returns bits that ascend as `f64::total_cmp` does.
 fn ascending(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 {
@@ -102,7 +110,8 @@ fn ascending(number: f64) -> u64 {
     }
 }
 
-/// Bytes with an end: a zero byte is followed by 255, and two zeros are the end.
+/// Appends bytes with an end mark that preserves their order: each zero byte is followed by 255, and
+/// the end is two zero bytes.
 fn ended(bytes: &[u8], into: &mut Vec<u8>) {
     for &byte in bytes {
         into.push(byte);
@@ -117,7 +126,7 @@ fn turn(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte = !*byte);
 }
 
-/// What stands behind bytes with an end, which were turned with `turned`.
+/// Returns the bytes after those that end with a mark. `turned` is 255 if they were inverted, else 0.
 fn behind_ended(bytes: &[u8], turned: u8) -> Option<&[u8]> {
     let mut at = 0;
     while at < bytes.len() {

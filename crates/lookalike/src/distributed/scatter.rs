@@ -1,4 +1,4 @@
-//! A portion of the documents, sketched: their keys.
+//! The first step: sketches a portion of the documents and makes their bucket keys.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,51 +15,51 @@ use crate::sketches::Sketches;
 use crate::text::{Analysis, Scratch, State};
 use crate::types::DocId;
 
-/// What a block holds.
+/// The kind of a shuffle block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParcelKind {
-    /// Keys, texts and ids: [spread](super::spread) over parts, each of which goes to one
+    /// Keys, texts or ids, to be [spread](super::spread) over parts. Each part is received by one
     /// [`Gather`](super::Gather).
     Part,
-    /// Features that become keys when their frequencies are known: goes to [`FeatureOrder`].
+    /// Features that become keys once their frequencies are known, for [`FeatureOrder`].
     Features,
 }
 
-/// A block of bytes and where it goes.
+/// A shuffle block and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parcel {
-    /// What it holds.
+    /// Kind of the block.
     pub kind: ParcelKind,
-    /// The part, from 0; 0 for what has not been spread yet.
+    /// Part, from 0. It is 0 for blocks that have not been spread yet.
     pub part: u32,
-    /// The bytes.
+    /// Bytes of the block.
     pub block: Vec<u8>,
 }
 
-/// Sketches are made of so many documents before their store begins again.
+/// Number of documents after which the store of sketches is replaced by an empty one.
 const AT_ONCE: usize = 1024;
 
-/// Sketches documents.
+/// Sketches documents and collects their keys.
 ///
-/// Memory: what the parcels hold, so they should be [taken](Self::take) when they have some tens of
-/// megabytes. Documents with a text that came before in the same parcels have no keys of their own.
+/// Memory: the size of the blocks, so they should be [taken](Self::take) when they have some tens of
+/// megabytes. A document whose text already came in the same blocks adds no keys.
 pub struct Scatter {
     setup: Arc<Setup>,
     scratch: Scratch,
     sketches: Sketches,
     buffer: Vec<u64>,
     parcels: Parcels,
-    /// Only documents with these nodes, and of these the features alone.
+    /// Nodes of the only documents to process, of which only features are collected.
     only: Option<Arc<Vec<u64>>>,
 }
 
-/// What has not been taken yet.
+/// Keys, features, texts and ids that have not been taken yet.
 struct Parcels {
     keys: Keys,
     features: Vec<Features>,
     texts: HashMap<TextName, (u32, Vec<u8>)>,
     ids: Vec<String>,
-    /// Texts whose features alone are wanted and held.
+    /// Texts of dense buckets whose features are collected.
     crowded: HashSet<TextName>,
     bytes: usize,
 }
@@ -114,7 +114,7 @@ impl Parcels {
 }
 
 impl Scatter {
-    /// One without documents.
+    /// Returns a step without documents.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
             sketches: setup.sketcher.sketches(1 << 20),
@@ -126,8 +126,8 @@ impl Scatter {
         }
     }
 
-    /// Takes the features of documents with these nodes, and nothing else: they have met in groups
-    /// that were too large.
+    /// Returns a step that collects only the features of documents with these nodes, which were in
+    /// dense buckets.
     pub fn crowded(setup: Arc<Setup>, mut nodes: Vec<u64>) -> Self {
         nodes.sort_unstable();
         Self {
@@ -136,7 +136,7 @@ impl Scatter {
         }
     }
 
-    /// Bytes that are ready to be taken, about.
+    /// Returns the approximate number of bytes that can be taken.
     pub fn bytes(&self) -> usize {
         self.parcels.bytes
     }
@@ -180,7 +180,8 @@ impl Scatter {
         }
     }
 
-    /// Adds the features of a document to those with one of the two layouts.
+    /// Adds the features of a document: at index 0 those of dense buckets, at index 1 those of the
+    /// exact join.
     fn add_features(
         &mut self,
         (name, part): (TextName, u64),
@@ -247,14 +248,14 @@ impl Scatter {
         parcels.bytes += 84 + 12 * keys.len();
     }
 
-    /// What is ready to be taken; more documents may follow.
+    /// Takes the blocks that are ready. More documents may follow.
     pub fn take(&mut self) -> Vec<Parcel> {
         let fresh = Parcels::new(&self.setup);
         std::mem::replace(&mut self.parcels, fresh).take()
     }
 }
 
-/// Sets the keys of equal texts apart from those of sentences.
+/// Constant that separates the keys of equal texts from those of sentences.
 const TEXTS: u64 = 0x2545_f491_4f6c_dd1d;
 
 impl Parcels {
@@ -263,7 +264,7 @@ impl Parcels {
         self.bytes += id.len() + 4;
     }
 
-    /// Whether the text is the first of its name.
+    /// Counts a text. Returns `true` if it is the first of its name.
     fn add_text(&mut self, name: TextName, position: Vec<u8>) -> bool {
         match self.texts.entry(name) {
             Entry::Vacant(entry) => {
@@ -283,10 +284,10 @@ impl Parcels {
     }
 }
 
-/// How often features occur, from all portions: makes keys of those that are rarest.
+/// The frequencies of features over all portions, which select the rarest ones as keys.
 ///
-/// Every feature of a set could be a key; the rarest are enough (see the prefix filter of
-/// [`matching`](crate::matching)), and any table gives the same pairs. 4 MiB.
+/// Every feature of a set could be a key, but the rarest are enough (see the prefix filter of
+/// [`matching`](crate::matching)). Any table gives the same pairs. Memory: 4 MiB.
 pub struct FeatureOrder {
     frequencies: Frequencies,
 }
@@ -301,10 +302,10 @@ impl Default for FeatureOrder {
 }
 
 impl FeatureOrder {
-    /// A table that was [written](Self::to_bytes).
+    /// Reads a table that was written by [`to_bytes`](Self::to_bytes).
     ///
     /// # Errors
-    /// If these bytes are none.
+    /// Fails if the number of bytes is not that of a table.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         let (counts, rest) = bytes.as_chunks::<4>();
         if counts.len() != COUNTERS || !rest.is_empty() {
@@ -320,7 +321,7 @@ impl FeatureOrder {
         })
     }
 
-    /// All counts.
+    /// Returns all counts as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.frequencies
             .counts()
@@ -328,17 +329,17 @@ impl FeatureOrder {
             .collect()
     }
 
-    /// Counts the features of a parcel.
+    /// Counts the features of a block.
     ///
     /// # Errors
-    /// If the block is none of features.
+    /// Fails if the block is damaged or not one of features.
     pub fn count(&self, setup: &Setup, block: &[u8]) -> Result<()> {
         let features = features_of(setup, block)?;
         features.each(|_, features| self.frequencies.add(features));
         Ok(())
     }
 
-    /// Adds the counts of another table.
+    /// Returns a table with the counts of another one added.
     #[must_use]
     pub fn with(self, other: &Self) -> Self {
         let pairs = self.frequencies.counts().zip(other.frequencies.counts());
@@ -347,10 +348,10 @@ impl FeatureOrder {
         Self { frequencies }
     }
 
-    /// The rarest features of a parcel's documents, as keys, in parcels for so many parts.
+    /// Returns the rarest features of a block's documents as keys, in shuffle blocks for `parts` parts.
     ///
     /// # Errors
-    /// If the block is none of features, or there are no parts.
+    /// Fails if the block is damaged or not one of features, or if there are no parts.
     pub fn keys(&self, setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
         refuse_no_parts(parts)?;
         let features = features_of(setup, block)?;

@@ -1,4 +1,4 @@
-//! Whole components: the walk of one machine.
+//! The fourth step: resolves whole components with the deduplication of one machine.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,76 +14,77 @@ use crate::verify::Weighted;
 /// A document of a component.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
-    /// The component.
+    /// Component of the document.
     pub component: u64,
-    /// Its text.
+    /// Name of the text.
     pub name: TextName,
-    /// Its position.
+    /// Position of the document.
     pub position: &'a [u8],
-    /// Its part, where only equal ones match.
+    /// Partition, if documents match only within one.
     pub part: u64,
-    /// The text, of the first document that has it.
+    /// Text, for the first document that has it.
     pub text: Option<&'a str>,
-    /// Whether other documents have this text.
+    /// `true` if other documents have this text.
     pub repeated: bool,
 }
 
-/// A removed document and its evidence.
+/// A removed document, and the match for which it is removed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removed {
-    /// The document that is removed.
+    /// Id of the removed document.
     pub id: String,
-    /// The kept document that is most similar to it, the earliest of several.
+    /// Id of the kept document that is most similar to it; the earliest if several are equally similar.
     pub kept: String,
-    /// How similar they are.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
-    /// How the pair was found.
+    /// The way in which the pair was found.
     pub route: Route,
 }
 
-/// A pair that matches, the earlier document first.
+/// A matching pair, with the earlier document first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettledPair {
-    /// The earlier document.
+    /// Id of the earlier document.
     pub a: String,
-    /// The later document.
+    /// Id of the later document.
     pub b: String,
-    /// How similar they are.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
 }
 
-/// Bytes of text that are settled together: small components share the cost of a walk.
+/// Bytes of text that are resolved together, so that small components share the fixed cost of a run.
 const TOGETHER: usize = 32 << 20;
 
-/// Bytes that a walk takes for a text beside the text itself: its sketch, its place, its keys.
+/// Bytes of memory for a text in addition to the text itself: its sketch, its position and its keys.
 const BESIDE_A_TEXT: u64 = 600;
 
-/// Repeats that wait for the verdicts of their component. Tests need fewer documents with a lower one.
+/// Number of repeats that may wait for the verdicts of their component. It is lower in tests, so that
+/// these need fewer documents.
 pub(super) const WAITING: usize = if cfg!(test) { 1 << 9 } else { 1 << 16 };
 
-/// Walks through components. Documents come component by component; those of one component in any
-/// order, except that repeats of a text come after all that have texts.
+/// Resolves components. Documents must come component by component. Within a component, repeats of
+/// texts must come after all documents with texts; apart from that, any order will do.
 ///
-/// It works in the `rayon` pool in which it is called. Memory: the texts of a component and some
+/// It works in the `rayon` pool in which it is called. Memory: the texts of one component and some
 /// hundred bytes for each, or some tens of megabytes of small components; repeats take none. A
-/// component beyond a [limit](Self::limited) is refused before it takes more.
+/// component beyond the [limit](Self::limited) is refused before it takes more.
 pub struct Settle {
     setup: Arc<Setup>,
     pairs_wanted: bool,
     limit: u64,
     component: Option<u64>,
-    /// Texts of the component, and bytes that they take.
+    /// Number of texts of the component, and the bytes that they take.
     size: (u64, u64),
     held: Held,
     waiting: Vec<(TextName, Vec<u8>)>,
-    /// Verdicts on repeated texts of the component, once its walk is done.
+    /// Verdicts on repeated texts of the component, once it is resolved.
     verdicts: HashMap<TextName, Verdict>,
     walked: bool,
     removed: Vec<Removed>,
     pairs: Vec<SettledPair>,
 }
 
-/// Documents with texts that are not settled yet.
+/// Documents with texts that are not resolved yet.
 #[derive(Default)]
 struct Held {
     documents: Vec<Document>,
@@ -98,10 +99,11 @@ struct Document {
     repeated: bool,
 }
 
-/// What later documents of the same text are told.
+/// The verdict that later documents of the same text get.
 enum Verdict {
     Kept(String),
-    /// By position, each more similar than all before: what a later document matches best.
+    /// Matches by position, each more similar than all before it. A later document is a duplicate of
+    /// the last one before its own position.
     Removed(Vec<Match>),
 }
 
@@ -112,7 +114,7 @@ struct Match {
 }
 
 impl Settle {
-    /// Finds verdicts.
+    /// Returns a step that finds verdicts.
     pub fn new(setup: Arc<Setup>) -> Self {
         Self {
             setup,
@@ -129,7 +131,8 @@ impl Settle {
         }
     }
 
-    /// Finds pairs instead, of equal texts the first document.
+    /// Returns a step that finds matching pairs instead. Of equal texts, only the first document is
+    /// listed.
     pub fn pairs(setup: Arc<Setup>) -> Self {
         Self {
             pairs_wanted: true,
@@ -137,7 +140,7 @@ impl Settle {
         }
     }
 
-    /// The same for components that take no more than so many bytes: their texts and 600 for each.
+    /// Returns the step with a limit on the bytes of a component: those of its texts and 600 for each.
     #[must_use]
     pub fn limited(self, bytes: u64) -> Self {
         Self {
@@ -149,8 +152,8 @@ impl Settle {
     /// Adds a document.
     ///
     /// # Errors
-    /// If its component is beyond the limit, if a text comes behind many repeats of its component, or if
-    /// there are no verdicts to be had.
+    /// Fails if its component is beyond the limit, if packed features are damaged, if a text comes
+    /// after many repeats of its component, or if resolving earlier documents fails.
     pub fn add(&mut self, document: Incoming<'_>) -> Result<()> {
         if self.component != Some(document.component) {
             if self.walked || self.held.texts.len() >= TOGETHER {
@@ -196,20 +199,20 @@ impl Settle {
         Ok(())
     }
 
-    /// Settles what has been added: all components must be complete.
+    /// Resolves all documents added. All components must be complete.
     ///
     /// # Errors
-    /// If there are no verdicts to be had.
+    /// Fails if a repeat has no text in its component, or if texts are too long for the measure.
     pub fn finish(&mut self) -> Result<()> {
         self.settle()
     }
 
-    /// The removed documents that are known since the last call.
+    /// Returns the removed documents since the last call.
     pub fn take_removed(&mut self) -> Vec<Removed> {
         std::mem::take(&mut self.removed)
     }
 
-    /// The pairs that are known since the last call.
+    /// Returns the pairs since the last call.
     pub fn take_pairs(&mut self) -> Vec<SettledPair> {
         std::mem::take(&mut self.pairs)
     }
@@ -243,7 +246,7 @@ impl Settle {
         Error::new(ErrorKind::Limit, message)
     }
 
-    /// The verdict on a document whose text an earlier one has.
+    /// Returns the verdict on a document whose text an earlier document has.
     fn repeat(&self, name: TextName, position: &[u8]) -> Result<Removed> {
         let id = |position| self.setup.id_at(position).map(str::to_owned);
         let (kept, similarity, route) = match self.verdicts.get(&name) {
@@ -272,20 +275,20 @@ fn no_text(name: TextName) -> Error {
     ))
 }
 
-/// The documents of some components, in their order.
+/// The documents of some components, in their total order.
 struct Walk<'s> {
     setup: &'s Setup,
     documents: Vec<Document>,
     texts: String,
     sketches: Sketches,
-    /// The parts of the documents, where only equal ones match.
+    /// Partitions of the documents, if documents match only within one.
     parts: Option<Vec<u64>>,
-    /// How many of the documents, the first ones, are given as known.
+    /// Number of documents at the start that are given as known.
     given: usize,
     scratch: Mutex<Vec<Scratch>>,
 }
 
-/// Features that are kept from the first analysis.
+/// Number of features that are kept from the first analysis.
 const FEATURE_BUDGET: usize = 4 << 20;
 
 impl<'s> Walk<'s> {
@@ -366,8 +369,8 @@ impl<'s> Walk<'s> {
         self.told_to_repeats(&outcome, verdicts)
     }
 
-    /// What later documents of the repeated texts are told. Where the first one is removed, they may
-    /// be more similar to a kept one behind it.
+    /// Determines the verdicts that later documents of the repeated texts get. Where the first document
+    /// of a text is removed, a later one may be more similar to a kept document between them.
     fn told_to_repeats(
         &self,
         outcome: &Outcome,
@@ -392,7 +395,8 @@ impl<'s> Walk<'s> {
         let mut order: Vec<DocId> = of(false, false).collect();
         let given = order.len();
         order.extend(of(true, true));
-        // One that is given is kept, and yet another one before it may be as similar to its repeats.
+        // A given document is always kept, so an earlier given document may be as similar to its
+        // repeats.
         let is_known = |document: &DocId| document.index() < self.given;
         order.extend(of(false, true).filter(is_known));
         if order.len() == given {
@@ -439,13 +443,13 @@ impl Again for Walk<'_> {
     }
 }
 
-/// Has texts at hand, and analyses them again.
+/// A source of texts in memory, which are analysed again on demand.
 pub(super) trait Again: Sync {
-    /// Calls back with the analysis of a document.
+    /// Calls `visit` with the analysis of a document.
     fn again(&self, document: DocId, visit: &mut dyn FnMut(&Analysis<'_>));
 }
 
-/// What documents are compared by, of texts at hand.
+/// The features, weights and sequences of texts in memory.
 pub(super) struct AtHand<'a, T>(pub(super) &'a T);
 
 impl<T: Again> Texts for AtHand<'_, T> {

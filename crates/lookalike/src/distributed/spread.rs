@@ -1,4 +1,4 @@
-//! Blocks of a portion, cut into parcels for the parts that get all equal keys.
+//! The shuffle: divides the blocks of a portion among the parts that receive all equal keys.
 
 use super::blocks::{self, Block, Keys, TextRecord};
 use super::scatter::{Parcel, ParcelKind};
@@ -7,12 +7,14 @@ use crate::error::{Error, Result};
 use crate::hash::value_hash;
 use crate::matching::Side;
 
-/// Cuts a block of [`Scatter`](super::Scatter) into parcels for so many parts. Of a long document its
-/// sketch goes to every part that it has a key in, so this is done when blocks are sent and not
-/// before. Blocks of features become keys by [`FeatureOrder`](super::FeatureOrder) instead.
+/// Divides a block of [`Scatter`](super::Scatter) among `parts` parts.
+///
+/// The sketch of a long document goes to every part in which it has a key, which multiplies its size.
+/// So blocks are divided when they are sent, and not before. [`FeatureOrder`](super::FeatureOrder)
+/// makes keys of blocks of features instead.
 ///
 /// # Errors
-/// If the block is damaged or one of features, or there are no parts.
+/// Fails if the block is damaged or one of features, or if there are no parts.
 pub fn spread(setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
     refuse_no_parts(parts)?;
     let blocks = match blocks::read(setup, block)? {
@@ -67,7 +69,7 @@ fn by_part<T>(
 fn spread_keys(setup: &Setup, keys: &Keys, parts: u32) -> Vec<(u32, Vec<u8>)> {
     let empty = |_| Keys::new(setup, keys.glances.layout(), keys.crowd);
     let mut to: Vec<Keys> = (0..parts).map(empty).collect();
-    // The keys of a document follow one another.
+    // The keys of a document are adjacent.
     for entries in keys.entries.chunk_by(|a, b| a.at == b.at) {
         let at = entries[0].at as usize;
         let mut of_document: Vec<_> = entries.iter().map(|it| (it.key, it.side)).collect();
@@ -79,7 +81,7 @@ fn spread_keys(setup: &Setup, keys: &Keys, parts: u32) -> Vec<(u32, Vec<u8>)> {
     filled.map(|(part, keys)| (part, keys.write())).collect()
 }
 
-/// Sorts the keys of a document and hands those of one part to it together.
+/// Sorts the keys of a document, and calls `add` once for each part with the keys that belong to it.
 pub(super) fn send(
     keys: &mut [(u64, Side)],
     parts: &mut [Keys],

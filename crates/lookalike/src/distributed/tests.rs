@@ -1,4 +1,5 @@
-//! Many machines against one: the walk over all documents in their order, which has a model of its own.
+//! Many machines compared with one: deduplication of all documents in their order, which has a model of
+//! its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::plan::{Candidates, Method};
 use crate::text::{Analysis, Scratch};
 use crate::types::Threshold;
 
-/// A stream of numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -57,14 +58,14 @@ impl Held {
     }
 }
 
-/// What a run found: by id, what is removed, and all pairs.
+/// The findings of a run: removed documents by id, and all pairs.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     removed: BTreeMap<String, (String, f64, &'static str)>,
     pairs: BTreeSet<(String, String)>,
 }
 
-/// How the work is cut.
+/// The division of the work.
 #[derive(Clone, Copy, Debug)]
 struct Cut {
     portions: usize,
@@ -106,7 +107,7 @@ const CUTS: [Cut; 3] = [
     },
 ];
 
-/// Blocks of bytes, by part.
+/// Gathers shuffle blocks by part.
 fn gather(setup: &Arc<Setup>, parcels: &[Parcel], cut: Cut) -> Vec<Gathered> {
     let tasks = (0..cut.tasks).map(|task| {
         let mut gather = Gather::new(setup.clone()).within(cut.limits);
@@ -132,7 +133,7 @@ fn keys_of_features(setup: &Setup, features: &[Parcel], parts: u32) -> Vec<Parce
     features.iter().flat_map(keys).collect()
 }
 
-/// What became of hot groups, to see that tests have any.
+/// Counts of dense buckets, to check that a test has any.
 #[derive(Debug, Default)]
 struct Hot {
     crowded: usize,
@@ -258,7 +259,7 @@ impl Again for Plain<'_> {
     }
 }
 
-/// One machine, over the documents in their order.
+/// Returns the result of one machine over the documents in their order.
 fn alone(setup: &Setup, documents: &[Held]) -> Found {
     let mut documents = documents.to_vec();
     documents.sort_by(|a, b| {
@@ -319,7 +320,8 @@ fn alone(setup: &Setup, documents: &[Held]) -> Found {
     found
 }
 
-/// Documents of families that drift, with equal texts, texts of one template, poor and empty ones.
+/// Returns documents of families that drift, with equal texts, texts of one template, texts that are
+/// too short, and empty ones.
 fn corpus(random: &mut Random, count: usize, length: usize) -> Vec<Held> {
     let word = |at: usize| format!("w{at}");
     let words = |random: &mut Random, count: usize| -> Vec<String> {
@@ -429,7 +431,7 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
             .collect()
     };
     let template = words(&mut random, length);
-    // So many own words that pairs share bands but do not match; few, so that they match.
+    // With many words of their own, pairs share bands but do not match; with few, they match.
     for (own, crowds) in [(85, true), (2, false)] {
         let count = choose(600, 1500);
         let documents: Vec<Held> = (0..count)
@@ -458,7 +460,7 @@ fn documents_of_one_template_are_no_square_of_comparisons() {
 
 #[test]
 fn many_repeats_are_told_what_the_walk_tells_them() {
-    // b is removed for a; its later repeats match c, which is kept, better than a.
+    // b is removed for a. Its later repeats match c, which is kept, better than a.
     let setup = setup(at(Method::Auto, Measure::Jaccard, 0.5), First::Smallest);
     let shared = "one two three four five six seven eight nine ten";
     let texts = [
@@ -470,7 +472,7 @@ fn many_repeats_are_told_what_the_walk_tells_them() {
     for (at, text) in texts.iter().enumerate() {
         documents.push(Held::new(format!("{at}"), 1.0, text.clone()));
     }
-    // More than wait for the verdicts of a component.
+    // More repeats than may wait for the verdicts of a component.
     let repeats = 2 * super::settle::WAITING;
     for at in 0..repeats {
         let id = if at % 3 == 0 {
@@ -544,7 +546,7 @@ fn parts_and_known_documents_are_those_of_one_machine() {
             removed += expected.removed.len();
             for cut in CUTS {
                 let (found, _) = distributed(&setup, &documents, cut);
-                // Pairs with known documents are of one machine.
+                // A shuffle lists no pairs against known documents, only verdicts.
                 if !against {
                     assert_eq!(found.pairs, expected.pairs, "{settings:?} {cut:?}");
                 }

@@ -1,9 +1,10 @@
-//! Intervals by resampling (Efron 1979): how much a figure would vary with other texts of the kind.
+//! Intervals by resampling (Efron 1979): how much a figure would vary with other texts of the same
+//! kind.
 //!
-//! What is drawn, with replacement, are *units*: texts that hang together. A pair counts as often as
-//! its unit was drawn, and a pair of two units as often as both were drawn together, the product
-//! (the pigeonhole bootstrap of Owen 2007), so dependent pairs stay together. The interval has the
-//! percentiles of the figure over the resamples in which it has a value.
+//! *Units* are drawn with replacement. A unit consists of texts that are connected. A pair within a
+//! unit counts as often as the unit was drawn. A pair between two units counts as often as the product
+//! of both draws (the pigeonhole bootstrap of Owen 2007), so dependent pairs stay together. The
+//! interval consists of percentiles of the figure over the resamples in which it has a value.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -11,14 +12,14 @@ use serde::Serialize;
 use super::counts::Counts;
 use crate::hash::mix;
 
-/// How intervals are made.
+/// Options of the intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
-    /// How many resamples are drawn; 0 makes no intervals.
+    /// Number of resamples; 0 makes no intervals.
     pub resamples: u32,
-    /// What they are drawn from.
+    /// Seed of the random draws.
     pub seed: u64,
-    /// The share of resamples inside an interval, above 0 and below 1.
+    /// Share of resamples inside an interval, above 0 and below 1.
     pub confidence: f64,
 }
 
@@ -32,54 +33,54 @@ impl Default for Bootstrap {
     }
 }
 
-/// Where a figure lies in most resamples.
+/// The interval in which a figure lies in most resamples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// The lower end.
+    /// Lower end.
     pub low: f64,
-    /// The upper end.
+    /// Upper end.
     pub high: f64,
 }
 
-/// A figure, and where it lies in most resamples.
+/// A figure and its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The figure; none where it is not defined.
+    /// The figure; `None` where it is not defined.
     pub value: Option<f64>,
-    /// Its interval; none without a value, without resamples, or with fewer than two units.
+    /// Interval; `None` without a value, without resamples, or with fewer than two units.
     pub interval: Option<Interval>,
 }
 
 /// Counts and the figures that follow from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Metrics {
-    /// What was found, missed and found wrongly.
+    /// Numbers of pairs that were found, missed and found wrongly.
     pub counts: Counts,
-    /// The share of what was found that is similar.
+    /// Share of found pairs that are similar.
     pub precision: Estimate,
-    /// The share of what is similar that was found.
+    /// Share of similar pairs that were found.
     pub recall: Estimate,
-    /// The harmonic mean of both.
+    /// Harmonic mean of precision and recall.
     pub f1: Estimate,
 }
 
 /// The cuts at which a pair is found, one bit each.
 pub(super) type Found = u128;
 
-/// The most cuts that are looked at together.
+/// Largest number of cuts that are counted together.
 pub(super) const MOST_CUTS: usize = Found::BITS as usize;
 
-/// A pair as resampling sees it.
+/// A pair in the form that resampling needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
-    /// The units of both texts.
+    /// Units of both texts.
     pub(super) units: [u32; 2],
     pub(super) similar: bool,
     pub(super) found: Found,
 }
 
 impl Observation {
-    /// How often the pair counts in a resample.
+    /// Returns how often the pair counts in a resample.
     fn weight(&self, drawn: &[u32]) -> u64 {
         let [a, b] = self.units.map(|unit| u64::from(drawn[unit as usize]));
         if self.units[0] == self.units[1] {
@@ -90,8 +91,8 @@ impl Observation {
     }
 }
 
-/// How often each unit was drawn in a resample: a number from the seed and that of the resample
-/// alone, whatever thread asks.
+/// Returns how often each unit is drawn in a resample. It depends only on the seed and the number of
+/// the resample, and not on the thread.
 pub(super) fn draw(seed: u64, resample: u32, units: usize) -> Vec<u32> {
     let mut drawn = vec![0; units];
     let mut state = mix(seed ^ mix(u64::from(resample) + 1));
@@ -102,7 +103,8 @@ pub(super) fn draw(seed: u64, resample: u32, units: usize) -> Vec<u32> {
     drawn
 }
 
-/// Counts at every cut, with intervals; `others` pairs that are not similar were found at none.
+/// Returns counts with intervals at every cut. Another `others` pairs are not similar and found at no
+/// cut.
 pub(super) fn metrics(
     observations: &[Observation],
     others: u64,
@@ -135,7 +137,8 @@ fn counts(observations: &[Observation], others: u64, cuts: usize) -> Vec<Counts>
     counts
 }
 
-/// Counts in every resample at every cut; without those that are not similar and not found.
+/// Returns the counts of every resample at every cut. Pairs that are neither similar nor found are left
+/// out.
 fn resample(
     observations: &[Observation],
     cuts: usize,
@@ -154,8 +157,8 @@ fn resample(
         .collect()
 }
 
-/// Counts with weights. A pair is found over few runs of neighbouring cuts, so only where these begin
-/// and end is added to, and summed up at last.
+/// Counts pairs with weights at every cut. A pair is found over a few runs of neighbouring cuts. So
+/// only the start and end of each run are recorded, and then summed up.
 fn tally(
     observations: &[Observation],
     cuts: usize,
@@ -195,7 +198,7 @@ fn tally(
         .collect()
 }
 
-/// The percentiles around the middle; none if there are no values.
+/// Returns the percentiles around the middle, or `None` if there are no values.
 pub(super) fn interval(mut values: Vec<f64>, confidence: f64) -> Option<Interval> {
     values.sort_by(f64::total_cmp);
     let outside = (1.0 - confidence) / 2.0;
@@ -205,7 +208,7 @@ pub(super) fn interval(mut values: Vec<f64>, confidence: f64) -> Option<Interval
     })
 }
 
-/// The value at a share of the way through a sorted list, between two of them in proportion.
+/// Returns the value at a share of the way through a sorted list, interpolated linearly.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let at = share * last as f64;
@@ -214,7 +217,8 @@ pub(super) fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     Some(sorted[below] + (sorted[above] - sorted[below]) * rest)
 }
 
-/// Figures of sums over units, with intervals; `fixed` is added to every sum, drawn or not.
+/// Returns figures of sums over units, with intervals. `fixed` is added to every sum, whatever is
+/// drawn.
 pub(super) fn estimates<const SUMS: usize, const FIGURES: usize>(
     units: &[[f64; SUMS]],
     fixed: [f64; SUMS],

@@ -1,12 +1,13 @@
-//! What kind of text it is: its script and its length.
+//! Classes of texts by script and length.
 //!
 //! Lengths are counted in tokens: words in scripts written with spaces, single characters in scripts
-//! written without. The borders between classes are those of characters of Chinese, and for words
-//! about six tenths of them, since that many words say as much: a class holds texts of like content.
+//! written without. The limits between classes are numbers of Chinese characters. For words they are
+//! about six tenths of these, because that many words say as much. So a class holds texts of similar
+//! content in all scripts.
 
 use crate::text::unicode::{Class, class};
 
-/// How a text is written.
+/// The kind of script that a text is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Script {
     /// At least four of five tokens are characters of scripts without spaces: Chinese, Japanese, Thai.
@@ -15,12 +16,12 @@ pub enum Script {
     WithSpaces,
     /// Both.
     Mixed,
-    /// It has no letter and no digit.
+    /// No letters and no digits.
     None,
 }
 
 impl Script {
-    /// The name in reports.
+    /// Returns the name that reports use.
     pub fn name(self) -> &'static str {
         match self {
             Self::WithoutSpaces => "without spaces",
@@ -31,8 +32,8 @@ impl Script {
     }
 }
 
-/// How long a text is: up to each of [`CHARACTERS`](Self::CHARACTERS), or longer; in words, up to each
-/// of [`WORDS`](Self::WORDS), where it is written with spaces.
+/// The length class of a text. The upper limits are [`CHARACTERS`](Self::CHARACTERS) or, for texts
+/// written with spaces, [`WORDS`](Self::WORDS).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LengthClass {
     in_words: bool,
@@ -40,10 +41,10 @@ pub struct LengthClass {
 }
 
 impl LengthClass {
-    /// The most characters of a text of each class but the last.
+    /// Largest number of characters in each class but the last.
     pub const CHARACTERS: [usize; 4] = [15, 50, 300, 2000];
 
-    /// The most words of a text of each class but the last.
+    /// Largest number of words in each class but the last.
     pub const WORDS: [usize; 4] = [9, 30, 180, 1200];
 
     fn new(script: Script, tokens: usize) -> Self {
@@ -57,7 +58,7 @@ impl LengthClass {
         Self { in_words, class }
     }
 
-    /// The name in reports, such as `16-50 characters`.
+    /// Returns the name that reports use, for example `16-50 characters`.
     pub fn name(self) -> String {
         let (borders, unit) = if self.in_words {
             (Self::WORDS, "words")
@@ -72,19 +73,19 @@ impl LengthClass {
     }
 }
 
-/// Script and length of a text.
+/// The script and length of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextClass {
-    /// How it is written.
+    /// Kind of script.
     pub script: Script,
-    /// How long it is.
+    /// Length class.
     pub length: LengthClass,
-    /// Words, and characters of scripts without spaces.
+    /// Number of words and of characters of scripts without spaces.
     pub tokens: usize,
 }
 
 impl TextClass {
-    /// The class of a text, as it is before normalisation. Cost: some ten nanoseconds a character.
+    /// Returns the class of a text before normalisation. Cost: some ten nanoseconds a character.
     pub fn of(text: &str) -> Self {
         let (mut characters, mut words) = (0, 0);
         let mut in_word = false;

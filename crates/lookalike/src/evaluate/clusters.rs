@@ -1,4 +1,4 @@
-//! Predicted clusters against true ones.
+//! Scores of predicted clusters against true ones.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,38 @@ use super::bootstrap::{Bootstrap, Estimate, estimates};
 use super::labelled::Sets;
 use crate::error::{Error, Result};
 
-/// Precision, recall and their harmonic mean, of something that is not single pairs.
+/// Precision, recall and their harmonic mean, of something other than single pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Averages {
-    /// How much of what is together belongs together.
+    /// Share of what the prediction puts together that belongs together.
     pub precision: Estimate,
-    /// How much of what belongs together is together.
+    /// Share of what belongs together that the prediction puts together.
     pub recall: Estimate,
-    /// The harmonic mean of both.
+    /// Harmonic mean of precision and recall.
     pub f1: Estimate,
 }
 
-/// How predicted clusters compare with true ones.
+/// Scores of predicted clusters against true ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ClusterScores {
-    /// Documents that were compared.
+    /// Number of documents compared.
     pub documents: u64,
-    /// Predicted clusters of at least two documents.
+    /// Number of predicted clusters of at least two documents.
     pub predicted: u64,
-    /// True clusters of at least two documents.
+    /// Number of true clusters of at least two documents.
     pub truth: u64,
-    /// Clusters of at least two documents that are the same in both.
+    /// Number of clusters of at least two documents that are the same in both.
     pub exact: u64,
-    /// Of pairs of documents: those together in the prediction against those together in truth.
+    /// Scores over pairs of documents: together in the prediction against together in truth.
     pub pairwise: Averages,
-    /// B-cubed (Bagga and Baldwin 1998): for every document, the share of its predicted cluster that
-    /// is in its true one, and the other way round, on average over all documents.
+    /// B-cubed (Bagga and Baldwin 1998): for every document, the share of its predicted cluster that is
+    /// in its true one, and vice versa, averaged over all documents.
     pub b_cubed: Averages,
-    /// Of clusters of at least two documents: those that are the same in both.
+    /// Scores over clusters of at least two documents that are the same in both.
     pub exact_set: Averages,
 }
 
-/// What is summed up over units.
+/// The sums over units.
 #[derive(Clone, Copy)]
 enum Sum {
     Documents,
@@ -55,14 +55,15 @@ enum Sum {
 
 type Sums = [f64; 9];
 
-/// Scores predicted clusters: `predicted` and `truth` have the cluster of every document, by any
-/// numbers; a document that is alone has a number of its own. `alone` further documents are alone in
-/// both: they count in the averages of B-cubed and nowhere else.
+/// Scores predicted clusters.
 ///
-/// Units of resampling are documents connected by clusters of either kind.
+/// `predicted` and `truth` hold the cluster number of every document; the numbers are arbitrary, and a
+/// document by itself has a number of its own. Another `alone` documents are by themselves in both.
+/// They count in the averages of B-cubed and nowhere else. Units of resampling are documents connected
+/// by clusters of either kind.
 ///
 /// # Errors
-/// If the two lists have different lengths.
+/// Fails if the two lists have different lengths.
 pub fn compare_clusters(
     predicted: &[u64],
     truth: &[u64],
@@ -139,7 +140,8 @@ fn figures(units: &[Sums], fixed: Sums, bootstrap: &Bootstrap) -> [Averages; 3] 
     })
 }
 
-/// As for pairs: 0 where one of the two has no value or both are 0, none where neither has one.
+/// Returns the harmonic mean, as for pairs: 0 if one of the two has no value or both are 0, and `None`
+/// if neither has a value.
 fn harmonic_mean([precision, recall]: [Option<f64>; 2]) -> Option<f64> {
     if precision.is_none() && recall.is_none() {
         return None;
@@ -178,7 +180,7 @@ fn sums_of_units(predicted: &[u64], truth: &[u64]) -> Vec<Sums> {
         unit[Sum::Documents as usize] += shared as f64;
         unit[Sum::PairsInBoth as usize] += choose_two(shared);
         unit[Sum::SetsInBoth as usize] += f64::from(u8::from(is_same));
-        // Of each of the shared documents, so many others of its cluster are shared.
+        // Each of the shared documents shares its cluster with this many documents.
         unit[Sum::SharesPredicted as usize] += (shared * shared) as f64 / size as f64;
         unit[Sum::SharesTrue as usize] += (shared * shared) as f64 / true_size as f64;
     }
@@ -189,7 +191,7 @@ fn choose_two(count: usize) -> f64 {
     (count * count.saturating_sub(1)) as f64 / 2.0
 }
 
-/// The documents of every cluster.
+/// Returns the documents of every cluster.
 fn members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
     let mut members: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (document, &cluster) in clusters.iter().enumerate() {
@@ -198,7 +200,7 @@ fn members(clusters: &[u64]) -> BTreeMap<u64, Vec<usize>> {
     members
 }
 
-/// For every predicted cluster and true one that share documents: one of these, and how many.
+/// Returns, for every predicted and true cluster that share documents, one of these and their number.
 fn overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, usize)> {
     let mut overlaps = BTreeMap::new();
     for (document, (&cluster, &true_cluster)) in predicted.iter().zip(truth).enumerate() {
@@ -210,7 +212,7 @@ fn overlaps(predicted: &[u64], truth: &[u64]) -> BTreeMap<(u64, u64), (usize, us
     overlaps
 }
 
-/// The number of the unit of every document, by its first document.
+/// Returns the number of every document's unit. Units are numbered by their first documents.
 fn units<'a>(documents: usize, clusters: impl Iterator<Item = &'a Vec<usize>>) -> Vec<usize> {
     let mut sets = Sets::new(documents);
     for members in clusters {

@@ -1,4 +1,4 @@
-//! What was found, missed and found wrongly.
+//! Numbers of pairs that were found, missed and found wrongly.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ impl Counts {
         } += 1;
     }
 
-    /// The share of what was found that is similar; none if nothing was found.
+    /// Returns the share of found pairs that are similar, or `None` if nothing was found.
     pub fn precision(&self) -> Option<f64> {
         ratio(
             self.true_positives,
@@ -34,7 +34,7 @@ impl Counts {
         )
     }
 
-    /// The share of what is similar that was found; none if nothing is similar.
+    /// Returns the share of similar pairs that were found, or `None` if no pair is similar.
     pub fn recall(&self) -> Option<f64> {
         ratio(
             self.true_positives,
@@ -42,15 +42,15 @@ impl Counts {
         )
     }
 
-    /// The harmonic mean of precision and recall, 2·TP / (2·TP + FP + FN): 0 where something is
-    /// similar and none of it was found; none if nothing is similar and nothing was found.
+    /// Returns the harmonic mean of precision and recall, 2·TP / (2·TP + FP + FN). It is 0 if there are
+    /// similar pairs and none was found, and `None` if no pair is similar and none was found.
     pub fn f1(&self) -> Option<f64> {
         let both = 2 * self.true_positives;
         ratio(both, both + self.false_positives + self.false_negatives)
     }
 }
 
-/// `part / whole`, none if the whole is 0.
+/// Returns `part / whole`, or `None` if the whole is 0.
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }

@@ -2,33 +2,33 @@
 
 use super::counts::Counts;
 
-/// What is found if every pair counts whose score is at least the cut.
+/// The counts if every pair with at least a certain score counts as found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// The least score that counts, the score of a pair.
+    /// Least score that counts, which is the score of some pair.
     pub cut: f64,
-    /// What is found with it.
+    /// Counts at this cut.
     pub counts: Counts,
 }
 
-/// Counts at every distinct score, from the highest on: what is found only grows, so recall never
-/// falls along the curve.
+/// Counts at every distinct score, from the highest down. Found pairs only increase along the curve, so
+/// recall never falls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<CurvePoint>,
 }
 
-/// What a setting is chosen by.
+/// The goal by which a setting is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     /// The highest F1.
     F1,
-    /// The highest recall where precision is at least this.
+    /// The highest recall at which precision is at least this.
     Precision(f64),
 }
 
 impl Goal {
-    /// What is to be as high as possible; none where the goal is missed.
+    /// Returns the value to maximise, or `None` if the goal is missed.
     pub fn value(self, counts: &Counts) -> Option<f64> {
         match self {
             Self::F1 => counts.f1(),
@@ -40,8 +40,8 @@ impl Goal {
 }
 
 impl Curve {
-    /// The curve of pairs, each with its score, if it has one, and whether it is similar; `others`
-    /// pairs besides are not similar and have no score. Scores are no NaN.
+    /// Returns the curve of pairs, each with its score, if it has one, and `true` if it is similar.
+    /// Another `others` pairs are not similar and have no score. No score may be NaN.
     pub fn new(pairs: impl IntoIterator<Item = (Option<f64>, bool)>, others: u64) -> Self {
         let mut scored = Vec::new();
         let mut counts = Counts {
@@ -68,12 +68,12 @@ impl Curve {
         Self { points }
     }
 
-    /// The points, from the highest cut on.
+    /// Returns the points, from the highest cut down.
     pub fn points(&self) -> &[CurvePoint] {
         &self.points
     }
 
-    /// The point that does best by a goal; of several the one with the highest cut.
+    /// Returns the best point by a goal; the one with the highest cut if several are best.
     pub fn best(&self, goal: Goal) -> Option<usize> {
         let mut best = None;
         for (at, point) in self.points.iter().enumerate() {
@@ -87,9 +87,10 @@ impl Curve {
         best.map(|(at, _)| at)
     }
 
-    /// A threshold with as few decimals as possible that does what a point's cut does: above the
-    /// next lower score, as near the middle between the two as its decimals allow. Scores are
-    /// similarities here, and the lowest that is looked for is `least`.
+    /// Returns a threshold with as few decimals as possible that has the effect of a point's cut.
+    ///
+    /// It is above the next lower score, and as near to the middle between the two as its decimals
+    /// allow. Scores must be similarities, and `least` is the lowest threshold considered.
     pub fn threshold(&self, point: usize, least: f64) -> f64 {
         let high = self.points[point].cut;
         let below = self.points.get(point + 1);
@@ -99,7 +100,7 @@ impl Curve {
 }
 
 impl Counts {
-    /// Moves one pair from those that were not found to those that were.
+    /// Moves one pair from those not found to those found.
     fn find(&mut self, similar: bool) {
         if similar {
             self.false_negatives -= 1;
@@ -111,8 +112,8 @@ impl Counts {
     }
 }
 
-/// A number above `low` (or equal to it, if it is `included`) and at most `high`, with as few decimals
-/// as possible; `high` itself if ten do not suffice.
+/// Returns a number above `low` (or equal to it, if it is `included`) and at most `high`, with as few
+/// decimals as possible. Returns `high` itself if ten decimals do not suffice.
 fn shortest_between(low: f64, high: f64, included: bool) -> f64 {
     let middle = (low + high) / 2.0;
     let fits = |value: f64| value <= high && (value > low || included && value == low);

@@ -1,4 +1,4 @@
-//! Precision, recall and F1 of a setting at every cut, with intervals and by kinds of text.
+//! Precision, recall and F1 of a setting at every cut, with intervals and by class of text.
 
 use std::collections::BTreeMap;
 
@@ -11,74 +11,75 @@ use super::labelled::{Labelled, LabelledPair};
 use super::scored::{Scored, Setting, Sweep};
 use crate::error::{Error, Result};
 
-/// What is asked of an evaluation.
+/// Options of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The thresholds that are looked at besides the best, ascending; the first is the lowest.
+    /// Thresholds to evaluate besides the best one, ascending. The first is the lowest considered.
     pub thresholds: Vec<f64>,
-    /// How intervals are made.
+    /// Options of the intervals.
     pub bootstrap: Bootstrap,
 }
 
-/// How a setting does on labelled texts.
+/// The performance of a setting on labelled texts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// What is open in the setting.
+    /// Quantity that varies: threshold, distance or nothing.
     pub sweep: Sweep,
-    /// How many blocks of bits there are, if candidates are fingerprints that share one.
+    /// Number of blocks of bits, if candidates are fingerprints that share one.
     pub blocks: Option<u32>,
-    /// A point for every threshold or distance, ascending: the thresholds asked for and the one with
-    /// the highest F1 of the measure, or the distances from 0 on.
+    /// A point for every threshold or distance, ascending: the given thresholds and the one with the
+    /// highest F1 of the measure, or the distances from 0 up.
     pub points: Vec<Point>,
-    /// The point where the method has the highest F1; of several the one that the measure does best
-    /// at, or else the strictest. None if F1 has no value anywhere.
+    /// Point at which the method has the highest F1. If several have it, this is the best point of the
+    /// measure, or else the strictest. `None` if F1 has no value anywhere.
     pub best: Option<usize>,
-    /// What happens at the best point, by kinds of text: length, script, and edit if it is known.
+    /// Figures at the best point by class of text: length, script, and edit if it is known.
     pub breakdown: Vec<Breakdown>,
 }
 
-/// What is found with a threshold or a distance.
+/// The figures at one threshold or distance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Point {
-    /// The least similarity that matches, or the largest distance; 1 if nothing is open.
+    /// Least similarity of a match, or largest distance; 1 if nothing varies.
     pub cut: f64,
-    /// What the measure finds, if every pair is compared.
+    /// Figures of the measure, as if every pair were compared.
     pub measure: Metrics,
-    /// What the method finds, whose candidates may not meet; none if no plan has this threshold.
+    /// Figures of the method, which compares candidates only; `None` if no plan has this threshold.
     pub method: Option<Metrics>,
 }
 
 impl Point {
-    /// The method's figures, or else the measure's.
+    /// Returns the method's figures if there are any, else the measure's.
     pub fn decisive(&self) -> &Metrics {
         self.method.as_ref().unwrap_or(&self.measure)
     }
 }
 
-/// Pairs parted by what they are.
+/// Pairs divided into classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Breakdown {
-    /// By what: `length`, `script` or `kind`.
+    /// Criterion: `length`, `script` or `kind`.
     pub by: &'static str,
-    /// The classes that occur, in their own order.
+    /// Classes that occur, in their own order.
     pub classes: Vec<Class>,
 }
 
-/// Pairs of one class; a pair has the class of its shorter text.
+/// The figures of one class. A pair has the class of its shorter text.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Class {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
-    /// How the method does on its pairs. Pairs that are neither listed nor found are not counted.
+    /// Figures of the method on the pairs of the class. Pairs that are neither listed nor found are not
+    /// counted.
     pub metrics: Metrics,
 }
 
 impl Evaluation {
-    /// Evaluates a setting. The threshold in it is the lowest that is looked at.
+    /// Evaluates a setting. Its threshold is the lowest considered.
     ///
     /// # Errors
-    /// If there are more than 127 thresholds or distances, or one outside its range; if the setting
-    /// has no plan at any of the thresholds; if texts are too long for the measure.
+    /// Fails if there are no thresholds or distances, more than 127 of them, or one outside its range;
+    /// if the setting has no plan at any of the thresholds; or if texts are too long for the measure.
     pub fn new(labelled: &Labelled, setting: &Setting, options: &Options) -> Result<Self> {
         let cuts = Cuts::new(setting, options)?;
         let scored = Scored::new(labelled, setting, &cuts.values)?;
@@ -133,11 +134,11 @@ impl Evaluation {
     }
 }
 
-/// The cuts that are looked at.
+/// The cuts to evaluate.
 struct Cuts {
     sweep: Sweep,
     values: Vec<f64>,
-    /// The threshold at which the measure does best.
+    /// Threshold at which the measure does best.
     of_measure: Option<f64>,
 }
 
@@ -149,7 +150,7 @@ impl Cuts {
             Sweep::Distance => (0..=setting.matching.distance).map(f64::from).collect(),
             Sweep::Nothing => vec![1.0],
         };
-        // One more is found.
+        // Room for one more is needed, because the best threshold is added later.
         if values.is_empty() || values.len() >= MOST_CUTS {
             return Err(Error::setting(format!(
                 "{} {} are to be looked at: give 1 to {}",
@@ -168,7 +169,7 @@ impl Cuts {
         })
     }
 
-    /// The threshold with the highest F1 besides.
+    /// Adds the threshold with the highest F1 of the measure.
     fn with_best(mut self, curve: &Curve, setting: &Setting) -> Self {
         if let (Sweep::Threshold, Some(best)) = (self.sweep, curve.best(Goal::F1)) {
             let threshold = curve.threshold(best, setting.matching.threshold.get());
@@ -180,7 +181,7 @@ impl Cuts {
         self
     }
 
-    /// The cuts as scores.
+    /// Returns the cuts as scores.
     fn scores(&self) -> Vec<f64> {
         let sign = if self.sweep == Sweep::Distance {
             -1.0
@@ -191,7 +192,7 @@ impl Cuts {
     }
 }
 
-/// The point with the highest F1.
+/// Returns the point with the highest F1.
 fn best(points: &[Point], cuts: &Cuts) -> Option<usize> {
     let f1 = |at: usize| points[at].decisive().f1.value;
     let highest = (0..points.len()).filter_map(f1).max_by(f64::total_cmp)?;
@@ -237,7 +238,7 @@ fn breakdown(
     all
 }
 
-/// Pairs that are to be parted.
+/// Pairs to be divided into classes.
 struct Parted<'a> {
     pairs: &'a [LabelledPair],
     observations: &'a [Observation],

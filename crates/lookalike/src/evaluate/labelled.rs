@@ -1,4 +1,4 @@
-//! Texts and what somebody has said of them.
+//! Texts with labels that say which pairs are similar.
 
 use std::collections::HashMap;
 
@@ -7,40 +7,41 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::hash::{mix, value_hash};
 use crate::types::DocId;
 
-/// The most pairs with a label, or within groups, that are held: 16 bytes each.
+/// Largest number of pairs with a label, or within groups: 16 bytes each.
 pub const MOST_PAIRS: usize = 100_000_000;
 
 /// A pair and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabelledPair {
-    /// A text, by its position.
+    /// Position of a text.
     pub a: DocId,
-    /// The other one.
+    /// Position of the other text.
     pub b: DocId,
-    /// Whether the two are similar.
+    /// `true` if the two are similar.
     pub similar: bool,
-    /// What kind of edit lies between them, by its position in [`Labelled::kinds`].
+    /// Kind of edit between the two, as a position in [`Labelled::kinds`].
     pub kind: Option<u32>,
 }
 
-/// Texts of which it is known what is similar.
+/// Texts of which it is known which pairs are similar.
 #[derive(Clone, Debug)]
 pub struct Labelled {
     texts: Vec<String>,
     pairs: Vec<LabelledPair>,
     kinds: Vec<String>,
-    /// The groups of the texts, if all pairs count: those across groups are not similar.
+    /// Group of each text, if all pairs count. Pairs across groups are not similar.
     groups: Option<Vec<u32>>,
-    /// Texts that hang together, by pairs, groups or because they are equal, are a unit.
+    /// Unit of each text. Texts connected by pairs or groups, or equal, are one unit.
     units: Vec<u32>,
     unit_count: usize,
 }
 
 impl Labelled {
-    /// Pairs with labels; `kinds` are the names of the kinds of edits.
+    /// Creates labelled texts from pairs. `kinds` holds the names of the kinds of edits.
     ///
     /// # Errors
-    /// If all labels are the same, or there is none: precision and recall need both.
+    /// Fails if there are no pairs or all labels are the same, because precision and recall need both
+    /// labels.
     pub fn of_pairs(
         texts: Vec<String>,
         pairs: Vec<LabelledPair>,
@@ -60,12 +61,12 @@ impl Labelled {
         })
     }
 
-    /// Groups of texts: all pairs within a group are similar, all others are not. `groups` has the
-    /// group of every text.
+    /// Creates labelled texts from groups: all pairs within a group are similar, and all others are
+    /// not. `groups` holds the group of every text.
     ///
     /// # Errors
-    /// If no group has two texts, or there is only one group; if the groups hold more than
-    /// [`MOST_PAIRS`].
+    /// Fails if no group has two texts, if there is only one group, or if the groups contain more than
+    /// [`MOST_PAIRS`] pairs.
     pub fn of_groups(texts: Vec<String>, groups: Vec<u32>) -> Result<Self> {
         let members = members(&groups);
         let choose = |count: u64| count * count.saturating_sub(1) / 2;
@@ -106,54 +107,55 @@ impl Labelled {
         })
     }
 
-    /// The texts.
+    /// Returns the texts.
     pub fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// The pairs that are listed: all that have a label, or all within groups.
+    /// Returns the listed pairs: all with a label, or all within groups.
     pub fn pairs(&self) -> &[LabelledPair] {
         &self.pairs
     }
 
-    /// How many pairs are not similar without being listed: those across groups.
+    /// Returns the number of pairs that are not similar and not listed: those across groups.
     pub fn unlisted(&self) -> u64 {
         let Some(groups) = &self.groups else { return 0 };
         let texts = groups.len() as u64;
         texts * texts.saturating_sub(1) / 2 - self.pairs.len() as u64
     }
 
-    /// Similar pairs.
+    /// Returns the number of similar pairs.
     pub fn similar(&self) -> u64 {
         self.pairs.iter().filter(|pair| pair.similar).count() as u64
     }
 
-    /// Pairs that are not similar.
+    /// Returns the number of pairs that are not similar.
     pub fn different(&self) -> u64 {
         self.pairs.len() as u64 - self.similar() + self.unlisted()
     }
 
-    /// The names of the kinds of edits.
+    /// Returns the names of the kinds of edits.
     pub fn kinds(&self) -> &[String] {
         &self.kinds
     }
 
-    /// The units that are drawn and parted as wholes: texts connected by pairs or groups, or equal.
+    /// Returns the number of units: texts connected by pairs or groups, or equal, which are drawn and
+    /// divided as a whole.
     pub fn units(&self) -> usize {
         self.unit_count
     }
 
-    /// The unit of a text.
+    /// Returns the unit of a text.
     pub(super) fn unit(&self, document: DocId) -> u32 {
         self.units[document.index()]
     }
 
-    /// The group of a text, where there are groups.
+    /// Returns the group of each text, if there are groups.
     pub(super) fn groups(&self) -> Option<&[u32]> {
         self.groups.as_deref()
     }
 
-    /// Script and length of every text.
+    /// Returns the script and length of every text.
     pub(super) fn classes(&self) -> Vec<TextClass> {
         self.texts.iter().map(|text| TextClass::of(text)).collect()
     }
@@ -239,7 +241,7 @@ impl Labelled {
     }
 }
 
-/// The same groups, numbered in the order in which they come.
+/// Returns the same groups, numbered in the order of their first texts.
 fn numbered(groups: &[u32]) -> Vec<u32> {
     let mut numbers = HashMap::new();
     groups
@@ -251,7 +253,7 @@ fn numbered(groups: &[u32]) -> Vec<u32> {
         .collect()
 }
 
-/// The texts of every group.
+/// Returns the texts of every group.
 fn members(groups: &[u32]) -> Vec<Vec<DocId>> {
     let count = groups.iter().max().map_or(0, |&last| last as usize + 1);
     let mut members = vec![Vec::new(); count];
@@ -273,8 +275,8 @@ fn check_classes(similar: u64, different: u64) -> Result<()> {
     )))
 }
 
-/// Numbers the connected components of texts; equal texts are connected. The numbers follow from the
-/// texts alone, not from their order.
+/// Numbers the connected components of texts, where equal texts are connected. The numbers follow from
+/// the texts alone, and not from their order.
 fn units(texts: &[String], links: impl Iterator<Item = (DocId, DocId)>) -> (Vec<u32>, usize) {
     let mut sets = Sets::new(texts.len());
     links.for_each(|(a, b)| sets.join(a.index(), b.index()));
@@ -298,7 +300,7 @@ fn units(texts: &[String], links: impl Iterator<Item = (DocId, DocId)>) -> (Vec<
     (units, roots.len())
 }
 
-/// Union-find.
+/// A union-find structure.
 pub(super) struct Sets {
     parent: Vec<usize>,
 }
@@ -315,7 +317,8 @@ impl Sets {
         self.parent[a.max(b)] = a.min(b);
     }
 
-    /// The root of a set, its smallest member, with every path on the way halved.
+    /// Returns the root of a set, its smallest member. Halves the path to it, so that later look-ups
+    /// are shorter.
     pub(super) fn root(&mut self, mut at: usize) -> usize {
         while self.parent[at] != at {
             self.parent[at] = self.parent[self.parent[at]];

@@ -1,7 +1,7 @@
-//! How similar two texts are by a measure alone, whatever makes candidates.
+//! The similarity of two texts by a measure alone, without a search for candidates.
 //!
-//! The numbers are those that [`find_pairs`](crate::matching::find_pairs) reports, computed by the
-//! same functions, so that a threshold means the same in both.
+//! The numbers are those that [`find_pairs`](crate::matching::find_pairs) reports, computed by the same
+//! functions, so a threshold means the same in both.
 
 use crate::arch::Cpu;
 use crate::error::Result;
@@ -12,33 +12,33 @@ use crate::text::{Analysis, Analyzer, Extras, Scratch, State};
 use crate::types::{Similarity, Threshold};
 use crate::verify::{OfSequences, Weighted, containment, cosine, jaccard};
 
-/// Scores pairs of texts: higher is more similar.
+/// Scores pairs of texts. A higher score means more similar.
 pub(super) struct Scorer {
     analyzer: Analyzer,
     by: By,
 }
 
-/// What decides.
+/// The measure that gives the score.
 enum By {
     Jaccard,
     Containment,
     Cosine,
-    /// Below the threshold there is no score.
+    /// Similarity of sequences; no score below the threshold.
     Sequences(OfSequences, Unit, Threshold),
-    /// The negative Hamming distance.
+    /// Negative Hamming distance.
     Distance(SimHasher),
-    /// The share of equal slots; with `exact`, the Jaccard index where a text is short.
+    /// Share of equal slots. With `exact`, the Jaccard index if one of the texts is short.
     Slots {
         minhash: MinHasher,
         exact: bool,
     },
-    /// The estimate from so many smallest hashes.
+    /// Estimate from this many smallest hashes.
     Smallest(usize),
     Sentences,
     Equality,
 }
 
-/// What a text is compared by.
+/// One text of a pair, in the form that the measure compares.
 pub(super) struct Side {
     state: State,
     key: u128,
@@ -57,7 +57,7 @@ enum Material {
 }
 
 impl Scorer {
-    /// For the measure of a plan; sequences are measured from its threshold on.
+    /// Returns a scorer for the measure of a plan. Sequences are only measured from its threshold up.
     pub(super) fn new(recipe: &Recipe, plan: &Plan) -> Self {
         let settings = plan.settings();
         let by = By::new(recipe, plan);
@@ -71,7 +71,7 @@ impl Scorer {
         }
     }
 
-    /// What a text is compared by.
+    /// Prepares a text for scoring.
     pub(super) fn side(&self, text: &str, scratch: &mut Scratch) -> Side {
         let analysis = self.analyzer.analyze(text, scratch);
         Side {
@@ -120,10 +120,10 @@ impl Scorer {
         }
     }
 
-    /// The score of a pair; none where the two match by no threshold and no distance.
+    /// Returns the score of a pair, or `None` if the two match at no threshold and no distance.
     ///
     /// # Errors
-    /// If sequences are so long that their similarity cannot be had.
+    /// Fails if sequences are too long to be compared.
     pub(super) fn score(&self, a: &Side, b: &Side) -> Result<Option<f64>> {
         if a.state == State::Empty || b.state == State::Empty {
             return Ok(None);

@@ -1,32 +1,32 @@
-//! How well a way of matching does on texts of which somebody has said what is similar.
+//! Precision and recall of a setting on labelled texts.
 //!
-//! [`Labelled`] holds the texts and the truth: pairs with a label, or groups of texts in which all
-//! are similar and between which none are. [`Evaluation`] scores every pair under a [`Setting`],
-//! which is a recipe with a method and a measure, and counts at every threshold (or Hamming
-//! distance) what is found, missed and found wrongly. It does so twice: for the *measure* alone,
-//! and for the whole *method*, whose candidates may not meet. The difference is what the candidates
-//! lose. [`compare_clusters`] scores clusters against true ones, and [`tune`] looks for the best
-//! setting.
+//! [`Labelled`] holds the texts and the truth: labelled pairs, or groups of texts in which all are
+//! similar and between which none are. [`Evaluation`] scores every pair under a [`Setting`], which is a
+//! recipe with a method and a measure. At every threshold (or Hamming distance) it counts what is
+//! found, missed and found wrongly. It does so twice: for the *measure* alone, as if every pair were
+//! compared, and for the whole *method*, which compares candidates only. The difference is what the
+//! search for candidates loses. [`compare_clusters`] scores clusters against true ones, and [`tune`]
+//! searches for the best setting.
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
 //! * Counts are exact, and the method's are decided by the code that every run uses.
-//! * Results do not depend on the order of the labelled rows, on which side of a pair is named first
-//!   or on the number of threads. What is drawn at random is drawn from a seed.
-//! * A ratio without a denominator has no value; no number is invented for it.
+//! * Results do not depend on the order of the labelled rows, on which side of a pair is named first,
+//!   or on the number of threads. Random draws depend on a seed alone.
+//! * A ratio without a denominator has no value.
 //! * Intervals come from resampling whole units, so pairs that share a text stay together.
 //! * [`Labelled::split`] never puts texts that are connected by pairs, or equal, into different parts.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Every pair is scored once, all threads at work, and decided once for every threshold that is
-//! shown; the resamples take some nanoseconds a pair each. All labelled texts are held in memory.
-//! Pairs across groups are not enumerated: those that matter are found by the exact join.
+//! Every pair is scored once, on all threads, and decided once for every threshold that is shown. Each
+//! resample takes some nanoseconds a pair. All labelled texts are held in memory. Pairs across groups
+//! are not enumerated, because the exact join finds those that matter.
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! It does not say that labels are right. A percentile interval says how much a figure would vary
-//! with other texts of the same kind; where nothing went wrong in the sample it has no width.
+//! Labels are taken as right. A percentile interval says how much a figure would vary with other texts
+//! of the same kind; where the sample has no errors, its width is zero.
 
 mod bootstrap;
 mod classes;

@@ -1,4 +1,4 @@
-//! Every pair that matters, with its score under a setting.
+//! All pairs that matter, with their scores under a setting.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -17,30 +17,30 @@ use crate::text::{Analysis, Analyzer, Scratch};
 use crate::types::{DocId, Threshold};
 use crate::verify::Weighted;
 
-/// A way of matching whose threshold or distance is open.
+/// A setting to evaluate: a recipe with match options whose threshold or distance varies.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// What texts become.
+    /// Recipe of the texts.
     pub recipe: Recipe,
-    /// Method and measure. The threshold is the lowest that is looked at; with fingerprints alone
-    /// the distance is the largest.
+    /// Method and measure. The threshold is the lowest considered. With fingerprints alone, the
+    /// distance is the largest.
     pub matching: Settings,
 }
 
-/// What is open in a setting.
+/// The quantity that varies in a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sweep {
-    /// The least similarity that matches.
+    /// The least similarity of a match.
     Threshold,
-    /// The largest Hamming distance that matches.
+    /// The largest Hamming distance of a match.
     Distance,
-    /// Nothing: texts match or do not.
+    /// Nothing, because texts either match or do not.
     Nothing,
 }
 
 impl Setting {
-    /// What is open.
+    /// Returns the quantity that varies.
     pub fn sweep(&self) -> Sweep {
         match (self.matching.method, self.matching.measure) {
             (Method::SimHash, Measure::Sketch) => Sweep::Distance,
@@ -49,7 +49,7 @@ impl Setting {
         }
     }
 
-    /// How many blocks of bits there are, if candidates are fingerprints that share one.
+    /// Returns the number of blocks of bits, if candidates are fingerprints that share one.
     pub(super) fn blocks(&self) -> Option<u32> {
         let matching = &self.matching;
         let by_blocks =
@@ -57,7 +57,7 @@ impl Setting {
         by_blocks.then_some(matching.distance + 1)
     }
 
-    /// The plan with another threshold.
+    /// Returns the plan with another threshold.
     pub(super) fn plan_at(&self, threshold: f64) -> Result<Plan> {
         let settings = Settings {
             threshold: Threshold::new(threshold)?,
@@ -66,7 +66,7 @@ impl Setting {
         Plan::new(&self.recipe, settings)
     }
 
-    /// A plan that finds by the exact join, so that it makes sense of every threshold.
+    /// Returns a plan that finds candidates by the exact join, which works at every threshold.
     fn join_plan(&self) -> Result<Plan> {
         let settings = Settings {
             method: Method::Join,
@@ -75,8 +75,8 @@ impl Setting {
         Plan::new(&self.recipe, settings)
     }
 
-    /// A plan that stands for the setting, whatever its threshold may be: of measure, distance and
-    /// bits.
+    /// Returns a plan with the measure, distance and bits of the setting, whatever its threshold is.
+    /// Some methods have no plan at low thresholds.
     fn measuring_plan(&self) -> Result<Plan> {
         let by_slots = matches!(self.matching.method, Method::Auto | Method::MinHash);
         let by_smallest = self.matching.method == Method::BottomK;
@@ -96,8 +96,8 @@ impl Setting {
     }
 }
 
-/// The pairs of labelled texts with their scores under a setting: those with labels and, with
-/// groups, the pairs across that reach the lowest threshold or the largest distance.
+/// The pairs of labelled texts with their scores under a setting. With groups, these include pairs
+/// across groups that reach the lowest threshold or the largest distance.
 pub(super) struct Scored<'a> {
     labelled: &'a Labelled,
     setting: &'a Setting,
@@ -107,10 +107,11 @@ pub(super) struct Scored<'a> {
 }
 
 impl<'a> Scored<'a> {
-    /// Scores the pairs; `thresholds` are those that will be decided.
+    /// Scores the pairs. `thresholds` are those that will be decided.
     ///
     /// # Errors
-    /// A setting that no plan can do, too many pairs across groups, texts too long for the measure.
+    /// Fails if the setting has no plan, if too many pairs across groups are found, or if texts are too
+    /// long for the measure.
     pub(super) fn new(
         labelled: &'a Labelled,
         setting: &'a Setting,
@@ -131,19 +132,19 @@ impl<'a> Scored<'a> {
         Ok(scored)
     }
 
-    /// Pairs that are not similar and that no threshold or distance finds.
+    /// Returns the number of pairs that are not similar and that no threshold or distance finds.
     pub(super) fn others(&self) -> u64 {
         let found = self.pairs.len() - self.labelled.pairs().len();
         self.labelled.unlisted() - found as u64
     }
 
-    /// The curve of the measure alone.
+    /// Returns the curve of the measure alone.
     pub(super) fn curve(&self) -> Curve {
         let similar = self.pairs.iter().map(|pair| pair.similar);
         Curve::new(self.scores.iter().copied().zip(similar), self.others())
     }
 
-    /// The pairs as they are resampled; `found` says at which cuts.
+    /// Returns the pairs for resampling, with the cuts at which each is `found`.
     pub(super) fn observations(&self, found: &[Found]) -> Vec<Observation> {
         let unit = |document| self.labelled.unit(document);
         let pairs = self.pairs.iter().zip(found);
@@ -156,7 +157,7 @@ impl<'a> Scored<'a> {
             .collect()
     }
 
-    /// At which of these cuts, scores or more, the measure finds each pair.
+    /// Returns, for each pair, the cuts that its score reaches.
     pub(super) fn measured(&self, cuts: &[f64]) -> Vec<Found> {
         let found = |score: f64| {
             let bits = (0..)
@@ -170,10 +171,11 @@ impl<'a> Scored<'a> {
             .collect()
     }
 
-    /// At which of these thresholds the whole method finds each pair, and at which there is a plan.
+    /// Returns, for each pair, the thresholds at which the whole method finds it, and also the
+    /// thresholds that have a plan.
     ///
     /// # Errors
-    /// Texts too long for the measure.
+    /// Fails if texts are too long for the measure.
     pub(super) fn decided(&self, thresholds: &[f64]) -> Result<(Vec<Found>, Found)> {
         let mut found = vec![0; self.pairs.len()];
         let mut planned: Found = 0;
@@ -186,7 +188,7 @@ impl<'a> Scored<'a> {
                 continue;
             };
             planned |= 1 << at;
-            // Sketches for the lowest threshold do for all above it.
+            // Sketches for the lowest threshold also serve all higher ones.
             let sketches = sketched.get_or_insert_with(|| self.sketch(&plan));
             let decided =
                 self.with_corpus(&plan, sketches, |corpus| decide_pairs(corpus, &named))?;
@@ -197,7 +199,8 @@ impl<'a> Scored<'a> {
         Ok((found, planned))
     }
 
-    /// A score, if it counts for a setting: others than these are not looked for across groups.
+    /// Returns `true` if a score counts for the setting. Pairs across groups with other scores are not
+    /// searched for.
     fn counts(&self, score: f64) -> bool {
         match self.setting.sweep() {
             Sweep::Distance => score >= -f64::from(self.setting.matching.distance),
@@ -224,7 +227,7 @@ impl<'a> Scored<'a> {
         Ok(scores.into_iter().flatten().collect())
     }
 
-    /// The pairs across groups that may be found at one of the thresholds.
+    /// Returns the pairs across groups that may be found at one of the thresholds.
     fn across(&self, thresholds: &[f64]) -> Result<Vec<LabelledPair>> {
         let matching = &self.setting.matching;
         let mut plans = Vec::new();
@@ -280,7 +283,7 @@ impl<'a> Scored<'a> {
     }
 
     fn sketch(&self, plan: &Plan) -> Sketches {
-        /// Features that are kept of short texts, 8 bytes each.
+        /// Number of features of short texts that are kept, 8 bytes each.
         const FEATURES_HELD: usize = 4 << 20;
         let sketcher = Sketcher::new(&self.setting.recipe, plan, Cpu::best());
         let analyzer = self.analyzer.clone().with_extras(sketcher.extras());
@@ -334,7 +337,7 @@ fn too_many(threshold: Threshold) -> Error {
     )
 }
 
-/// Gives the labelled texts again.
+/// The source of the labelled texts.
 struct Again<'a> {
     analyzer: Analyzer,
     texts: &'a [String],

@@ -8,7 +8,7 @@ use crate::plan::{Measure, Method, Settings};
 use crate::recipe::Recipe;
 use crate::types::{DocId, Threshold};
 
-/// A small generator of numbers.
+/// A small random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -136,7 +136,7 @@ fn clusters_are_those_of_scikit_learn() {
 
 #[test]
 fn clusters_by_hand() {
-    // {a b c} {d e} {f} against {a b} {c d e} {f}, and four that are alone in both.
+    // {a b c} {d e} {f} against {a b} {c d e} {f}, and four documents that are alone in both.
     let predicted = [1, 1, 1, 2, 2, 3];
     let truth = [7, 7, 8, 8, 8, 9];
     let scores = compare_clusters(&predicted, &truth, 4, &Bootstrap::default()).unwrap();
@@ -149,7 +149,7 @@ fn clusters_by_hand() {
         ),
         (10, 2, 2, 0)
     );
-    // Together in both: ab, de; of ab ac bc de, and of ab cd ce de.
+    // Together in both: ab and de. Predicted: ab, ac, bc and de. True: ab, cd, ce and de.
     assert_eq!(scores.pairwise.precision.value, Some(0.5));
     assert_eq!(scores.pairwise.recall.value, Some(0.5));
     // 2/3 + 2/3 + 1/3 + 1 + 1 + 1 + 4 of 10.
@@ -228,7 +228,8 @@ fn percentiles_lie_between_values() {
     );
 }
 
-/// Units of pairs of which each is found with the same probability: units agree more than chance.
+/// Returns units of four pairs. All pairs of a unit are found together, with the probability `recall`,
+/// so they are not independent.
 fn simulated(rng: &mut Numbers, units: u32, recall: f64) -> Vec<Observation> {
     (0..units)
         .flat_map(|unit| {
@@ -258,7 +259,7 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
         let interval = recall.interval.unwrap();
         covered += u32::from(interval.low <= truth && truth <= interval.high);
     }
-    // 95 of 100 in the long run; if pairs were drawn one by one, it would be some 70.
+    // 95 of 100 in the long run. If pairs were drawn one by one, it would be about 70.
     assert!((176..=199).contains(&covered), "{covered} of {rounds}");
 }
 
@@ -335,7 +336,8 @@ fn pair(a: u32, b: u32, similar: bool) -> LabelledPair {
     }
 }
 
-/// Pairs of texts: edited ones, which are similar, and unrelated ones, which share a text with them.
+/// Returns pairs of texts: edited ones, which are similar, and unrelated ones, which share a text with
+/// them.
 fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> Labelled {
     let mut texts = Vec::new();
     let mut pairs = Vec::new();
@@ -349,7 +351,7 @@ fn pairs_of_texts(rng: &mut Numbers, count: usize, words: usize) -> Labelled {
             ..pair(2 * at, 2 * at + 1, true)
         });
         texts[2 * at as usize + 1].push_str(" with a common end of some words");
-        // Four texts and what was made of them hang together.
+        // Four texts and their edited versions are connected.
         let other = 2 * (at - at % 4);
         if other != 2 * at {
             pairs.push(pair(other, 2 * at + 1, false));
@@ -603,7 +605,7 @@ fn nothing_leaks_from_one_half_into_the_other() {
     }
     assert_ne!(halves[0], halves[1], "the seed decides");
     assert_eq!(pairs.split(0).unwrap()[0].texts(), &halves[0][..]);
-    // All hang together.
+    // All are connected.
     let chain = (0..9).map(|at| pair(at, at + 1, at % 2 == 0)).collect();
     let texts = (0..10).map(|at| format!("text {at}")).collect();
     let chain = Labelled::of_pairs(texts, chain, Vec::new()).unwrap();

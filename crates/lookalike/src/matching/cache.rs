@@ -1,9 +1,10 @@
-//! What documents are compared by, made again from the text when it is wanted.
+//! The features, weights and sequences that documents are compared by, made again from the text on
+//! demand.
 //!
-//! Features take more room than text, so only those of short documents are kept from the first
-//! reading, within a budget; likewise characters or words where sequences are compared. All others
-//! are made from the text again, and those made last are remembered up to a second budget. Neither
-//! changes any result.
+//! Features take more memory than text. So the first reading keeps only the features of short
+//! documents, within a budget, and likewise characters or words where the measure compares sequences.
+//! All others are made again from the text, and the most recent ones are cached up to a second budget.
+//! Neither budget changes a result.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -15,39 +16,37 @@ use crate::sketches::Sketches;
 use crate::types::DocId;
 use crate::verify::Weighted;
 
-/// Gives a document again, as it is compared.
+/// A source that provides a document again, in the form in which it is compared.
 pub trait Texts: Sync {
     /// Appends the distinct features of a document, ascending, by the recipe of the run.
     ///
     /// # Errors
-    /// If the text cannot be had any more.
+    /// Fails if the text is no longer available.
     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()>;
 
     /// Appends the distinct features with their weights, ascending, as
-    /// [`weighted_features`](crate::text::Analysis::weighted_features) does. Asked for by
-    /// [`Measure::Cosine`](crate::plan::Measure::Cosine) alone.
+    /// [`weighted_features`](crate::text::Analysis::weighted_features) does. Only
+    /// [`Measure::Cosine`](crate::plan::Measure::Cosine) needs them.
     ///
     /// # Errors
-    /// If the text cannot be had any more, or nothing but features is given.
+    /// Fails if the text is no longer available, or if this source provides features alone.
     fn weighted(&self, _document: DocId, _into: &mut Vec<Weighted>) -> Result<()> {
         Err(only_features("weights"))
     }
 
-    /// Appends the normalised characters, as
-    /// [`characters`](crate::text::Analysis::characters) has them. Asked for by measures of sequences
-    /// alone.
+    /// Appends the normalised characters, as [`characters`](crate::text::Analysis::characters) returns
+    /// them. Only measures of sequences need them.
     ///
     /// # Errors
-    /// If the text cannot be had any more, or nothing but features is given.
+    /// Fails if the text is no longer available, or if this source provides features alone.
     fn characters(&self, _document: DocId, _into: &mut Vec<u32>) -> Result<()> {
         Err(only_features("characters"))
     }
 
-    /// Appends the values of the tokens in the order of the text. Asked for by measures of sequences
-    /// alone.
+    /// Appends the values of the tokens in the order of the text. Only measures of sequences need them.
     ///
     /// # Errors
-    /// If the text cannot be had any more, or nothing but features is given.
+    /// Fails if the text is no longer available, or if this source provides features alone.
     fn words(&self, _document: DocId, _into: &mut Vec<u64>) -> Result<()> {
         Err(only_features("words"))
     }
@@ -60,10 +59,12 @@ fn only_features(what: &str) -> Error {
     ))
 }
 
-/// What was made of documents last, by what names a document.
+/// A cache of lists that were made recently, by document.
+///
+/// It is emptied when it is full. A list longer than a quarter of the budget is not cached.
 pub(crate) struct Cache<K, T> {
     recent: Mutex<Recent<K, T>>,
-    /// Items that are remembered at the most.
+    /// Largest number of items in all lists.
     most: usize,
 }
 
@@ -81,7 +82,8 @@ impl<K, T> Default for Recent<K, T> {
     }
 }
 
-/// A list of a document.
+/// A list of features, weights, characters or words of one document: borrowed from the sketches, or
+/// made again from the text.
 pub(crate) enum List<'a, T> {
     Kept(&'a [T]),
     Made(Arc<Vec<T>>),
@@ -99,7 +101,7 @@ impl<T> std::ops::Deref for List<'_, T> {
 }
 
 impl<K: Copy + Eq + Hash, T: Clone> Cache<K, T> {
-    /// Remembers up to `most` items.
+    /// Returns an empty cache of up to `most` items.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             recent: Mutex::default(),
@@ -107,12 +109,13 @@ impl<K: Copy + Eq + Hash, T: Clone> Cache<K, T> {
         }
     }
 
-    /// How many items are remembered.
+    /// Returns the number of items in all cached lists.
     pub(crate) fn held(&self) -> usize {
         self.recent().held
     }
 
-    /// The list of a document: as it was kept, as it is remembered, or made by `make`.
+    /// Returns the list of a document: `kept` if there is one, else the cached one, else the one that
+    /// `make` fills.
     pub(crate) fn get<'a>(
         &self,
         document: K,
@@ -146,12 +149,13 @@ impl<K: Copy + Eq + Hash, T: Clone> Cache<K, T> {
     }
 
     fn recent(&self) -> std::sync::MutexGuard<'_, Recent<K, T>> {
-        // A panic elsewhere leaves the map usable: an insertion is its last step.
+        // A panic elsewhere leaves the map usable, because the insertion is the last step.
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks up what documents are compared by.
+/// Provides the features, weights and sequences of all documents of a run, from sketches, cache or
+/// text.
 pub(super) struct Material<'a> {
     sketches: &'a Sketches,
     texts: &'a dyn Texts,
@@ -162,8 +166,8 @@ pub(super) struct Material<'a> {
 }
 
 impl<'a> Material<'a> {
-    /// Up to `most` features are remembered, 8 bytes each, and as many bytes of each other kind that
-    /// is asked for.
+    /// Returns a provider that caches up to `most` features, 8 bytes each, and as many bytes of each
+    /// other kind that the measure needs.
     pub(super) fn new(sketches: &'a Sketches, texts: &'a dyn Texts, most: usize) -> Self {
         Self {
             sketches,
@@ -175,7 +179,7 @@ impl<'a> Material<'a> {
         }
     }
 
-    /// What one document is compared by.
+    /// Returns a view of one document.
     pub(super) fn of(&self, document: DocId) -> OfDocument<'_, 'a> {
         let material = self;
         OfDocument { material, document }
@@ -204,7 +208,7 @@ impl<'a> Material<'a> {
         self.words.get(document, kept, make)
     }
 
-    /// Calls back with the features of a document without remembering them.
+    /// Calls `visit` with the features of a document without caching them.
     pub(super) fn features_once(
         &self,
         document: DocId,
@@ -222,7 +226,7 @@ impl<'a> Material<'a> {
     }
 }
 
-/// What one document is compared by.
+/// A view of one document in [`Material`].
 pub(super) struct OfDocument<'m, 'a> {
     material: &'m Material<'a>,
     document: DocId,

@@ -1,8 +1,8 @@
-//! What matching pairs connect.
+//! Connected components of the graph of all matching pairs.
 //!
-//! The components are those of the graph of all matching pairs. Most of it is known from the verdicts;
-//! of the rest, candidates are compared only where that would connect what is apart. Where near
-//! fingerprints are all that a match takes, the join of these feeds the components directly.
+//! The verdicts already connect most documents. The remaining candidates are compared only where a
+//! match would connect two components. Where the Hamming distance alone decides, the components follow
+//! directly from the join of near fingerprints.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -19,14 +19,15 @@ use crate::hamming::join::{Equal, Near, near_rows};
 use crate::plan::Measure;
 use crate::types::{Distance, DocId};
 
-/// The components of a run: documents connected by verified pairs, given the verdicts. For every
-/// document the first of its component in the total order.
+/// Finds the components of a run, given its verdicts. Returns, for every document, the first document
+/// of its component in the total order.
 ///
-/// The pairs of the verdicts connect most; what remains is compared only where it would connect two
-/// components.
+/// The pairs of the verdicts connect most documents. Other candidates are compared only if a match
+/// would connect two components.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
+/// if the documents share more than 2³² − 1 bucket keys.
 pub fn find_components(corpus: &Corpus<'_>, outcome: &Outcome) -> Result<Vec<DocId>> {
     components_in(Portions::default(), corpus, outcome)
 }
@@ -64,7 +65,8 @@ pub(super) fn components_in(
         .collect())
 }
 
-/// The distance within which documents match, if that and equal texts are all that counts.
+/// Returns the Hamming distance within which documents match, if nothing but that and equal texts
+/// decides.
 fn nearness(corpus: &Corpus<'_>) -> Option<Distance> {
     let plan = corpus.plan;
     let by_sketch = plan.settings().measure == Measure::Sketch && plan.blocks().is_none();
@@ -72,7 +74,7 @@ fn nearness(corpus: &Corpus<'_>) -> Option<Distance> {
     plan.distance().filter(|_| by_sketch && anywhere)
 }
 
-/// Connects the documents whose fingerprints are within a distance.
+/// Connects the documents whose fingerprints are within `distance`.
 fn connect_near<C: Code>(corpus: &Corpus<'_>, distance: Distance, union: &mut Union) -> Result<()> {
     let fingerprint = |rank: Rank| corpus.sketches.fingerprint(corpus.document(rank));
     let all = (0..corpus.len() as Rank).into_par_iter();
@@ -98,7 +100,7 @@ fn connect_near<C: Code>(corpus: &Corpus<'_>, distance: Distance, union: &mut Un
     Ok(())
 }
 
-/// Connects the documents that match, of which some are connected already.
+/// Connects the documents that match, where `union` already connects some.
 fn connect_matching(
     portions: Portions,
     corpus: &Corpus<'_>,
@@ -111,7 +113,7 @@ fn connect_matching(
     while start < corpus.len() {
         let block = start as Rank..(start + length).min(corpus.len()) as Rank;
         let groups = finder.groups();
-        // A group within one component has nothing left to connect.
+        // A bucket inside one component cannot connect anything more.
         for group in block.clone().flat_map(|rank| groups.around(rank)) {
             if !done[group as usize] {
                 let mut members = groups.ahead(group).windows(2);
@@ -140,13 +142,13 @@ fn connect_matching(
     Ok(())
 }
 
-/// Union-find; the root of a set is its smallest member.
+/// A union-find structure. The root of a set is its smallest member.
 pub(crate) struct Union {
     parent: Vec<Rank>,
 }
 
 impl Union {
-    /// So many sets of one member each.
+    /// Returns `members` sets of one member each.
     pub(crate) fn of(members: usize) -> Self {
         Self {
             parent: (0..members as Rank).collect(),
@@ -169,7 +171,7 @@ impl Union {
         self.parent[a.max(b) as usize] = a.min(b);
     }
 
-    /// The first of a set, with every path on the way halved.
+    /// Returns the smallest member of a set. Halves the path to it, so that later look-ups are shorter.
     pub(crate) fn root(&mut self, mut rank: Rank) -> Rank {
         while self.parent[rank as usize] != rank {
             let grandparent = self.parent[self.parent[rank as usize] as usize];

@@ -1,21 +1,24 @@
-//! Crowds: documents that share so many keys that going through their groups would take longest, and
-//! bitmaps that rule out most of their pairs.
+//! The bitmap filter: a compact bitmap for each document of dense buckets, which rules out most pairs
+//! before they are verified.
 //!
-//! Documents of one template meet whatever their keys are, and to compare their features takes long.
-//! A group whose members meet many others is crowded, and a crowd is all that crowded groups connect.
-//! Of each of its features a document has a bit, the parity of those that lead to it; every bit in
-//! which two documents differ is a feature that only one of them has (Sandes, Teodoro and Melo,
-//! "Bitmap Filter", 2020). Two things make these bitmaps nearly exact where documents are alike: what
-//! most of a crowd has stands in places of its own, and features that one document alone has are no
-//! bits but a number, as they differ from everybody's.
+//! Documents of one template are candidates of each other whatever the bucket keys are, and comparing
+//! their features one by one takes long. A bucket is *dense* if its members have many candidates in it.
+//! A *dense set* ([`Crowd`]) consists of all documents that dense buckets connect, and [`Seat`] is a
+//! document's place in it.
 //!
-//! Bitmaps are made once going through the groups of a crowd has taken about as long as making them
-//! will, so that they never cost much more than they save: whether the documents of a crowd match,
-//! and few of them are kept, shows only on the way.
+//! Each feature leads to one bit of the bitmap, and the bit is the parity of the features that lead to
+//! it. In every bit in which two documents differ, one of them has a feature that the other lacks
+//! (Sandes, Teodoro and Melo, "Bitmap Filter", 2020). Two refinements make the bound nearly exact for
+//! similar documents. Features that most of a dense set has get bits of their own. Features that only
+//! one document has are counted instead of marked, because they differ from all other documents.
 //!
-//! Guaranteed: no pair that may match is ruled out. Cost: the features of a crowd's documents twice,
-//! 2 bits a feature of its usual document, [`MOST_BITS`] at the most where crowds are large, and a
-//! look at as many bits for a pair, where to compare the features is a look at every one.
+//! The bitmaps of a dense set are made once scanning its buckets has cost about as much as making them,
+//! so they never cost much more than they save. They are not made earlier, because only the run shows
+//! whether the documents match. If they do, few are kept, and scanning the buckets stays cheap.
+//!
+//! Guarantee: no matching pair is ruled out. Cost: the features of each document are made twice. A
+//! bitmap has 2 bits for each feature of a typical document, and at most [`MOST_BITS`] in large dense
+//! sets. A pair costs a comparison of these bits, where verification would visit every feature.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,78 +32,80 @@ use crate::arch::{Arch, Cpu, Kernel, prefetch};
 use crate::error::Result;
 use crate::types::Threshold;
 
-/// Calls back with the features of a document, ascending; the list is room to make them in.
+/// Calls back with the features of a document, ascending. The list is a buffer in which they may be
+/// made.
 pub(super) type FeaturesOf<'a> =
     dyn Fn(Rank, &mut Vec<u64>, &mut dyn FnMut(&[u64])) -> Result<()> + Sync + 'a;
 
-/// All crowds of a run.
+/// All dense sets of a run.
 #[derive(Debug)]
 pub(super) struct Crowds {
     crowds: Vec<Crowd>,
-    /// The Jaccard index that all who match reach.
+    /// Jaccard index that all matching pairs reach.
     threshold: Threshold,
-    /// Bits of a bitmap at the most.
+    /// Largest number of bits of a bitmap.
     most: usize,
-    /// Where every document stands; empty if there are no crowds.
+    /// Place of every document; empty if there are no dense sets.
     seats: Vec<Seat>,
 }
 
-/// A place in a crowd. Seats are in the order of the documents.
+/// The place of a document in a dense set. Positions follow the order of the documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seat {
     pub(super) crowd: u32,
     pub(super) at: u32,
 }
 
-/// Of a document that is in no crowd.
+/// The place of a document that is in no dense set.
 const NOWHERE: Seat = Seat {
     crowd: u32::MAX,
     at: 0,
 };
 
-/// The documents of a crowd.
+/// A dense set.
 #[derive(Debug)]
 struct Crowd {
-    /// Ascending.
+    /// Documents, ascending.
     members: Vec<Rank>,
-    /// How often one of them has met another by a crowded group.
+    /// Number of candidates that members have had in dense buckets.
     met: AtomicU64,
-    /// How often one of them was compared with another.
+    /// Number of times that one member was compared with another.
     compared: AtomicU64,
-    /// How many features the first of them has, once that was asked.
+    /// Number of features of the first member, once that was needed.
     size: Option<u64>,
     bitmaps: Option<Bitmaps>,
 }
 
-/// The bitmaps of a crowd, by seats.
+/// The bitmaps of a dense set, by position.
 #[derive(Debug)]
 struct Bitmaps {
-    /// How many bits a document may have that another one has not, itself doing the same, less what
-    /// it has alone; in parts of [`ONE`].
+    /// Largest number of features of a document that a match may lack, less the features that only this
+    /// document has. Counted in units of 1 / [`ONE`]. A pair is ruled out if its bitmaps differ in more
+    /// bits than the sum of both.
     slack: Vec<i64>,
-    /// Words of a bitmap.
+    /// Words of one bitmap.
     length: usize,
     words: Vec<u64>,
 }
 
-/// Parts of a bit in which slack is counted.
+/// Units of slack for one bit.
 const ONE: i64 = 1 << 16;
 
-/// Bits of a bitmap at the most, where crowds are too large for more.
+/// Largest number of bits of a bitmap in dense sets too large for more.
 const MOST_BITS: usize = 4096;
 
-/// Bytes of bitmaps up to which they may be longer.
+/// Bytes up to which all bitmaps together may be longer than that.
 const ROOM: usize = 32 << 20;
 
-/// Documents of a crowd that say which features are usual.
+/// Documents of a dense set that are sampled for typical features.
 const SAMPLE: usize = 64;
 
-/// Features that are counted for that: some 24 MB.
+/// Features that are counted in the sample: some 24 MB.
 const MOST_SAMPLED: usize = 1 << 20;
 
 impl Crowds {
-    /// Finds the crowds of so many documents: a group is crowded if its members meet more than
-    /// `most`.
+    /// Finds the dense sets among `documents` documents. A bucket is dense if its members have more
+    /// than `most` candidates in it.
     pub(super) fn form(
         groups: &mut Groups,
         documents: usize,
@@ -121,13 +126,13 @@ impl Crowds {
         formed
     }
 
-    /// Counts members of a crowd that one of them meets by crowded groups.
+    /// Counts candidates that a member of a dense set has in dense buckets.
     pub(super) fn meet(&self, crowd: u32, members: usize) {
         let met = &self.crowds[crowd as usize].met;
         met.fetch_add(members as u64, Ordering::Relaxed);
     }
 
-    /// Counts a comparison of two documents, if bitmaps might have made it needless.
+    /// Counts a comparison of two documents, if bitmaps might have made it unnecessary.
     #[inline]
     pub(super) fn compare(&self, a: Rank, b: Rank) {
         let (Some(a), Some(b)) = (self.seat(a), self.seat(b)) else {
@@ -139,7 +144,7 @@ impl Crowds {
         }
     }
 
-    /// Counts all that meet where every pair is looked at.
+    /// Counts all candidates for a search that looks at every pair.
     pub(super) fn meet_all(&self, groups: &Groups) {
         for group in groups.crowded() {
             let members = groups.members(group);
@@ -150,8 +155,9 @@ impl Crowds {
         }
     }
 
-    /// Makes the bitmaps of the crowds whose members have met and were compared so often that it pays;
-    /// `price` is how many features might be compared while one finds its place in a bitmap.
+    /// Makes the bitmaps of those dense sets whose candidates and comparisons have cost enough for it.
+    /// `price` is the number of features that can be compared in the time in which one is placed in a
+    /// bitmap.
     pub(super) fn learn(&mut self, price: usize, features: &FeaturesOf<'_>) -> Result<()> {
         for crowd in &mut self.crowds {
             if crowd.bitmaps.is_none() && crowd.is_worth(price, features)? {
@@ -166,44 +172,44 @@ impl Crowds {
         self.crowds[crowd as usize].bitmaps.as_ref()
     }
 
-    /// Whether a crowd has bitmaps by now.
+    /// Returns `true` if a dense set has bitmaps.
     #[inline]
     pub(super) fn can_scan(&self, crowd: u32) -> bool {
         self.bitmaps(crowd).is_some()
     }
 
-    /// Gives every document the seat of the first one with the same text.
+    /// Gives every document the place of the first document with the same text.
     pub(super) fn stand_for(&mut self, first: impl Fn(Rank) -> Rank) {
         for rank in 0..self.seats.len() {
             self.seats[rank] = self.seats[first(rank as Rank) as usize];
         }
     }
 
-    /// How many there are.
+    /// Returns the number of dense sets.
     pub(super) fn count(&self) -> usize {
         self.crowds.len()
     }
 
-    /// Where a document stands.
+    /// Returns the place of a document.
     #[inline]
     pub(super) fn seat(&self, rank: Rank) -> Option<Seat> {
         let seat = *self.seats.get(rank as usize)?;
         (seat != NOWHERE).then_some(seat)
     }
 
-    /// The documents of a crowd, by their seats.
+    /// Returns the documents of a dense set, by position.
     pub(super) fn members(&self, crowd: u32) -> &[Rank] {
         &self.crowds[crowd as usize].members
     }
 
-    /// How many seats of a crowd are gone through at a time, for several documents one after another,
-    /// while the cache holds them.
+    /// Returns the number of positions of a dense set that are scanned at a time, for several documents
+    /// one after another, while their bitmaps are in the cache.
     pub(super) fn tile(&self, crowd: u32) -> usize {
         let length = self.bitmaps(crowd).map_or(1, |bitmaps| bitmaps.length);
         (TILE / length).max(LINE)
     }
 
-    /// Asks the memory for the first lines of a bitmap.
+    /// Prefetches the first cache lines of a bitmap.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {
         let Some(Seat { crowd, at }) = self.seat(rank) else {
@@ -216,7 +222,7 @@ impl Crowds {
         }
     }
 
-    /// Whether two documents do not match for certain.
+    /// Returns `true` if two documents certainly do not match.
     #[inline]
     pub(super) fn rule_out(&self, a: Rank, b: Rank) -> bool {
         let (Some(a), Some(b)) = (self.seat(a), self.seat(b)) else {
@@ -233,8 +239,8 @@ impl Crowds {
         differing as i64 * ONE > bitmaps.slack[a as usize] + bitmaps.slack[b as usize]
     }
 
-    /// Calls back with those of other documents of a crowd, given by their seats, that are not ruled
-    /// out: all of them as long as there are no bitmaps.
+    /// Calls `visit` with those of the documents at `others` that are not ruled out. Without bitmaps,
+    /// these are all of them.
     pub(super) fn scan(&self, seat: Seat, others: &[u32], mut visit: impl FnMut(Rank)) {
         let members = self.members(seat.crowd);
         match self.bitmaps(seat.crowd) {
@@ -252,7 +258,7 @@ impl Crowds {
 }
 
 impl Default for Crowds {
-    /// None.
+    /// Returns no dense sets.
     fn default() -> Self {
         Self {
             crowds: Vec::new(),
@@ -263,10 +269,10 @@ impl Default for Crowds {
     }
 }
 
-/// Words of bitmaps in a tile: a quarter of a MiB.
+/// Words of bitmaps in a tile: 256 KiB.
 const TILE: usize = 1 << 15;
 
-/// The seats of all documents, and the members of every crowd.
+/// Returns the place of every document, and the members of every dense set.
 fn seated(groups: &Groups, documents: usize) -> (Vec<Seat>, Vec<Vec<Rank>>) {
     let mut union = Union::of(documents);
     let mut in_crowd = vec![false; groups.count()];
@@ -314,7 +320,7 @@ impl Crowd {
         }
     }
 
-    /// Whether going through its groups has cost as much as bitmaps do.
+    /// Returns `true` if scanning the buckets has cost as much as bitmaps do.
     fn is_worth(&mut self, price: usize, features_of: &FeaturesOf<'_>) -> Result<bool> {
         let (met, compared) = (*self.met.get_mut(), *self.compared.get_mut());
         let price = (self.members.len() * price) as u64;
@@ -336,11 +342,12 @@ impl Crowd {
     }
 }
 
-/// How many features might be compared while one document meets another: it is found and looked at.
+/// Number of features that can be compared in the time that it takes to find a candidate and to read
+/// its prefilter data.
 const MEETING: u64 = 8;
 
 impl Bitmaps {
-    /// Of the documents of a crowd, with at most so many bits each.
+    /// Makes the bitmaps of a dense set, of at most `most` bits each.
     fn of(
         members: &[Rank],
         most: usize,
@@ -379,7 +386,7 @@ impl Bitmaps {
                 met.fetch(features);
                 let shared = |feature: &u64| met.may_be_shared(*feature);
                 let alone = features.len() - places.mark(features, shared, bitmap);
-                // Rounded up: rounding errors are far below one part.
+                // Rounded up, because rounding errors are far below one unit.
                 let may_differ = differing * features.len() as f64 * ONE as f64;
                 *slack = may_differ as i64 + 1 - alone as i64 * ONE;
             })
@@ -393,7 +400,7 @@ impl Bitmaps {
     }
 }
 
-/// The features of some documents of a crowd.
+/// The features of sampled documents of a dense set.
 #[derive(Default)]
 struct Sample {
     sizes: Vec<usize>,
@@ -416,8 +423,9 @@ impl Sample {
         sizes.get(sizes.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Two bits a feature of a usual document. What several have goes to bits of its own, what most
-    /// have first, and a quarter of the bits or more are left for all others.
+    /// Assigns bits: two for each feature of a typical document. Features of several documents get bits
+    /// of their own, the most frequent ones first. At least a quarter of the bits remains for all other
+    /// features.
     fn places(self, most: usize) -> Places {
         let words = (2 * self.usual_size()).min(most).div_ceil(64).max(1);
         let words = if words < LINE {
@@ -439,9 +447,9 @@ impl Sample {
     }
 }
 
-/// The bits to which features lead.
+/// The bit of each feature.
 struct Places {
-    /// Features with bits of their own, ascending; their places are the bits.
+    /// Features with a bit of their own, ascending. The index is the bit.
     own: Vec<u64>,
     bits: usize,
 }
@@ -451,7 +459,8 @@ impl Places {
         self.bits / 64
     }
 
-    /// Turns the bits of those of a document's features that are `shared`, and counts these.
+    /// Flips the bits of those features of a document that are `shared`, and returns the number of
+    /// these features.
     fn mark(&self, features: &[u64], shared: impl Fn(&u64) -> bool, bitmap: &mut [u64]) -> usize {
         let others = (self.bits - self.own.len()) as u64;
         let (mut at, mut marked) = (0, 0);
@@ -471,7 +480,7 @@ impl Places {
     }
 }
 
-/// Looks at the bitmaps of many documents.
+/// A scan of the bitmaps of many documents.
 struct Scan<'a, F> {
     bitmaps: &'a Bitmaps,
     at: u32,
@@ -508,7 +517,7 @@ impl<F: FnMut(u32)> Scan<'_, F> {
     }
 }
 
-/// Counts the bits in which two bitmaps of a length differ.
+/// Counts the bits in which two bitmaps of the same length differ.
 struct Differing<'a>(&'a [u64], &'a [u64]);
 
 impl Kernel for Differing<'_> {
@@ -525,7 +534,7 @@ impl Kernel for Differing<'_> {
     }
 }
 
-/// The same of bitmaps of a whole number of parts of `N` words.
+/// Counts the differing bits of bitmaps that consist of whole chunks of `N` words.
 #[inline(always)]
 fn differing_of<const N: usize>(a: &[u64], b: &[u64]) -> u64 {
     let parts = a.as_chunks::<N>().0.iter().zip(b.as_chunks::<N>().0);
@@ -555,7 +564,8 @@ mod tests {
         features.into_iter().collect()
     }
 
-    /// Of `common` features, all but `missing` at places of its own and as many others.
+    /// Returns documents of `common` features, each of which lacks `missing` of them at places of its
+    /// own and has as many other features instead.
     fn siblings(documents: u64, common: u64, missing: u64) -> Vec<Vec<u64>> {
         let sibling = |document: u64| {
             let left_out: BTreeSet<u64> = (0..missing)
@@ -567,7 +577,7 @@ mod tests {
         (0..documents).map(sibling).collect()
     }
 
-    /// One crowd of all sets.
+    /// Returns one dense set of all documents.
     fn crowd_of(sets: &[Vec<u64>], threshold: Threshold) -> Crowds {
         let mut builder = GroupsBuilder::new(sets.len());
         builder.push(0..sets.len() as Rank);
@@ -590,8 +600,8 @@ mod tests {
         threshold.admits(shared, a.len() + b.len() - shared)
     }
 
-    /// How many pairs are below the threshold, and how many of these are ruled out; none of the
-    /// others may be.
+    /// Returns how many pairs are below the threshold, and how many of these are ruled out. No other
+    /// pair may be ruled out.
     fn ruled_out(sets: &[Vec<u64>], threshold: Threshold) -> (usize, usize) {
         let crowds = crowd_of(sets, threshold);
         let (mut below, mut out) = (0, 0);
@@ -615,7 +625,7 @@ mod tests {
         for hundredths in [30, 60, 75, 80, 90, 95] {
             let threshold = Threshold::new(f64::from(hundredths) / 100.0).unwrap();
             for common in [12, 40, 60, 128, 300, 1100, 5000] {
-                // As many as leave siblings below the threshold, hardly.
+                // Just enough to leave siblings below the threshold.
                 let whole = 1.0 - 2.0 * threshold.get() / (1.0 + threshold.get());
                 let missing = (0.53 * whole * common as f64).ceil() as u64 + 1;
                 let sets = siblings(60, common, missing.min(common / 2));
@@ -649,7 +659,7 @@ mod tests {
         }
     }
 
-    /// With bitmaps of all lengths and all instructions that are there.
+    /// Covers bitmaps of all lengths and all instruction sets of this machine.
     #[test]
     fn a_scan_leaves_what_is_not_ruled_out() {
         let threshold = Threshold::new(0.8).unwrap();
@@ -694,7 +704,7 @@ mod tests {
         builder.add(&mut sides(1, &[0, 2, 4], &[7]), |_| true);
         builder.add(&mut sides(2, &[4, 5], &[9, 10]), |_| true);
         builder.add(&mut sides(3, &[1, 3, 6, 8], &[]), |_| true);
-        // Too small to connect the two.
+        // Too small to connect the two dense sets.
         builder.add(&mut sides(4, &[0, 1], &[]), |_| true);
         let [one, other] = [[11], [3]].map(|members| builder.push(members));
         let crowded = builder.push([3, 6, 8]);

@@ -1,4 +1,4 @@
-//! Pairs that are named, decided one by one.
+//! Decisions on single pairs that the caller names.
 
 use rayon::prelude::*;
 
@@ -10,20 +10,25 @@ use crate::plan::Measure;
 use crate::text::State;
 use crate::types::{DocId, Similarity};
 
-/// Decides whether each of these pairs matches: whether [`find_pairs`](super::find_pairs) over
-/// documents that hold both would list it, by what route and with what similarity. The answers come
-/// in the order of the pairs and cost a comparison each; no candidates are looked for.
+/// Decides for each of these pairs whether it matches, and returns the route and the similarity of
+/// those that do, in the order of the pairs.
 ///
-/// The plan of the corpus may have a higher threshold than the one that its sketches were made for,
-/// and a smaller distance, with all else alike.
+/// The answer for a pair is the one that [`find_pairs`](super::find_pairs) with
+/// [`CopyPairs::All`](super::CopyPairs::All) gives for a corpus that contains both documents. Each pair
+/// costs one comparison, because no candidates are searched for.
+///
+/// The plan of the corpus may have a higher threshold or a smaller distance than the plan that the
+/// sketches were made for, if all else is the same.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails if `corpus.texts` cannot provide a document again, or if two texts are too long for the
+/// measure.
 pub fn decide_pairs(
     corpus: &Corpus<'_>,
     pairs: &[(DocId, DocId)],
 ) -> Result<Vec<Option<(Route, Similarity)>>> {
-    // Who comes first does not matter to whether two documents match.
+    // The order is dropped because it has no influence on whether two documents match: without it,
+    // the rank of a document is its number.
     let corpus = Corpus {
         order: None,
         ..*corpus
@@ -45,12 +50,14 @@ pub fn decide_pairs(
         .collect()
 }
 
-/// How a run finds two documents that are similar enough by its measure, if it does: the plan makes
-/// them candidates, and where sketches alone decide, these agree. Unlike [`decide_pairs`] it does not
-/// compare them by an exact measure: whether that admits them is for the caller to know.
+/// Returns the route by which the plan makes two documents candidates, if it does.
+///
+/// Unlike [`decide_pairs`], it does not apply an exact measure: the caller knows whether the pair
+/// reaches the threshold. With [`Measure::Sketch`] the pair must also match by its sketches.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails if `corpus.texts` cannot provide a document again, for example where the exact join compares
+/// features under [`Measure::Sketch`].
 pub fn route_between(corpus: &Corpus<'_>, a: DocId, b: DocId) -> Result<Option<Route>> {
     let in_order_read = Corpus {
         order: None,

@@ -1,4 +1,4 @@
-//! Documents that share a key, as compressed rows.
+//! Buckets: the documents that share a key, in compressed rows.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use rayon::prelude::*;
 use crate::arch::prefetch;
 use crate::error::{Error, Result};
 
-/// A document's place in the total order of a run.
+/// The place of a document in the total order of a run.
 pub(super) type Rank = u32;
 
-/// A key of a document.
+/// A bucket key of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Keyed {
     pub(super) key: u64,
@@ -19,82 +19,87 @@ pub(super) struct Keyed {
 }
 
 impl Keyed {
-    /// A key under which a document meets all that have it.
+    /// Returns a key under which a document is a candidate for all others with the key.
     pub(super) fn full(key: u64, rank: Rank) -> Self {
         let side = Side::Full;
         Self { key, side, rank }
     }
 }
 
-/// On which side of the group of its key a document stands.
+/// The side of a bucket on which a document is. See [`Prefixes`](super::Prefixes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
-    /// It meets all of the group.
+    /// The document is a candidate for all others of the bucket.
     Full,
-    /// It meets those of the full side alone.
+    /// The document is a candidate for those of the full side alone.
     Probing,
 }
 
-/// Groups of documents, for every document its groups, and for every group its neighbours: groups
-/// whose members are candidates of its own members too.
+/// Buckets of documents, for every document its buckets, and for every bucket its neighbours: the
+/// buckets whose members are candidates of its own members too.
 ///
-/// Members stand in ascending order. The walk moves the kept ones of a group to its front: members
-/// that it has passed are never more than the places before the next one, so the list needs no
-/// other room.
+/// ```text
+/// members  | kept ... | (free) | not yet processed ... | next bucket
+///          ^ start    ^ kept   ^ passed                ^ length
+/// ```
+///
+/// Members are in ascending order. Deduplication moves the kept members of a bucket to its front. Kept
+/// members are never more than processed ones, so this needs no other memory.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     members: Vec<Rank>,
     groups: Vec<Group>,
     of_start: Vec<u32>,
     of: Vec<u32>,
-    /// Where the neighbours of a group start; empty if no group has any.
+    /// Start of the neighbours of each bucket; empty if no bucket has any.
     near_start: Vec<u32>,
     near: Vec<u32>,
-    /// The groups whose members meet many, a bit each; empty if none do.
+    /// Dense buckets, one bit each; empty if there are none.
     crowded: Vec<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Group {
     start: u32,
-    /// How many kept members stand at the front.
+    /// Number of kept members at the front.
     kept: u32,
-    /// How many members the walk has passed.
+    /// Number of members that are processed.
     passed: u32,
     length: u32,
     meets: Meets,
 }
 
-/// Whom the members of a group meet.
+/// The buckets whose members are candidates for the members of a bucket.
 #[derive(Clone, Copy, Debug)]
 enum Meets {
-    /// One another.
+    /// The bucket itself.
     Own,
-    /// One another, and the next group: they are the full side of a key, and it is the probing one.
+    /// The bucket itself and the next one: this is the full side of a key, and the next is the probing
+    /// side.
     OwnAndNext,
-    /// The group before, which is the full side of their key.
+    /// The previous bucket, which is the full side of their key.
     Previous,
 }
 
 impl Groups {
-    /// How many groups there are.
+    /// Returns the number of buckets.
     pub(super) fn count(&self) -> usize {
         self.groups.len()
     }
 
-    /// The groups of a document.
+    /// Returns the buckets of a document.
     pub(super) fn of(&self, rank: Rank) -> &[u32] {
         let at = rank as usize;
         &self.of[self.of_start[at] as usize..self.of_start[at + 1] as usize]
     }
 
-    /// The groups in which a document's candidates are: those that its own meet, and their
+    /// Returns the buckets that contain a document's candidates, by its own buckets and their
     /// neighbours.
     pub(super) fn around(&self, rank: Rank) -> impl Iterator<Item = u32> {
         self.of(rank).iter().flat_map(|&group| self.reach(group))
     }
 
-    /// The groups that the members of a group meet, and their neighbours.
+    /// Returns the buckets that contain the candidates of a bucket's members, neighbours included.
     pub(super) fn reach(&self, group: u32) -> impl Iterator<Item = u32> {
         self.met_by(group).chain(self.near(group).iter().copied())
     }
@@ -107,8 +112,8 @@ impl Groups {
         }
     }
 
-    /// Finds the groups by which a document meets more than `most` others, and says whether there
-    /// are any.
+    /// Finds the dense buckets, whose members have more than `most` candidates by them. Returns `true`
+    /// if there are any.
     pub(super) fn find_crowded(&mut self, most: usize) -> bool {
         let length = |group: u32| self.groups[group as usize].length as usize;
         let is_crowded = |&group: &u32| self.reach(group).map(length).sum::<usize>() > most;
@@ -122,19 +127,19 @@ impl Groups {
         !found.is_empty()
     }
 
-    /// The groups that were found to be crowded.
+    /// Returns the dense buckets.
     pub(super) fn crowded(&self) -> impl Iterator<Item = u32> {
         (0..self.count() as u32).filter(|&group| self.is_crowded(group))
     }
 
-    /// Whether its members meet many.
+    /// Returns `true` if a bucket is dense.
     #[inline]
     pub(super) fn is_crowded(&self, group: u32) -> bool {
         let word = self.crowded.get(group as usize / 64);
         word.is_some_and(|word| word >> (group % 64) & 1 == 1)
     }
 
-    /// All members of a group as long as none is passed.
+    /// Returns all members of a bucket. Valid as long as none is processed.
     pub(super) fn members(&self, group: u32) -> &[Rank] {
         let group = self.groups[group as usize];
         &self.members[group.start as usize..][..group.length as usize]
@@ -148,32 +153,33 @@ impl Groups {
         &self.near[self.near_start[at] as usize..self.near_start[at + 1] as usize]
     }
 
-    /// The kept members of a group among those passed, ascending.
+    /// Returns the kept members among the processed ones, ascending.
     pub(super) fn kept(&self, group: u32) -> &[Rank] {
         let group = self.groups[group as usize];
         &self.members[group.start as usize..][..group.kept as usize]
     }
 
-    /// The members of a group that are not passed yet, ascending.
+    /// Returns the members of a bucket that are not processed yet, ascending.
     pub(super) fn ahead(&self, group: u32) -> &[Rank] {
         let group = self.groups[group as usize];
         &self.members[group.start as usize..][group.passed as usize..group.length as usize]
     }
 
-    /// Asks the memory for the groups of a document, ahead of a look-up.
+    /// Prefetches the headers of a document's buckets.
     pub(super) fn fetch_heads(&self, rank: Rank) {
         let own = self.of(rank).iter();
         own.for_each(|&group| prefetch(&self.groups[group as usize]));
     }
 
-    /// Asks the memory for the first members of its groups.
+    /// Prefetches the first members of the buckets that contain a document's candidates.
     pub(super) fn fetch_members(&self, rank: Rank) {
         for group in self.of(rank).iter().flat_map(|&own| self.met_by(own)) {
             prefetch(&self.members[self.groups[group as usize].start as usize]);
         }
     }
 
-    /// Passes a document in all its groups. Documents must be passed in ascending order.
+    /// Marks a document as processed in all its buckets. Documents must be processed in ascending
+    /// order.
     pub(super) fn pass(&mut self, rank: Rank, kept: bool) {
         let at = rank as usize;
         for slot in self.of_start[at]..self.of_start[at + 1] {
@@ -188,17 +194,17 @@ impl Groups {
     }
 }
 
-/// Collects groups from batches of keys.
+/// Builds buckets from batches of keys.
 #[derive(Debug)]
 pub(super) struct GroupsBuilder {
     groups: Groups,
     memberships: Vec<u32>,
-    /// Groups that are neighbours of one another.
+    /// Pairs of buckets that are neighbours.
     near: Vec<(u32, u32)>,
 }
 
 impl GroupsBuilder {
-    /// For documents of ranks below `documents`.
+    /// Returns a builder for documents of ranks below `documents`.
     pub(super) fn new(documents: usize) -> Self {
         let groups = Groups {
             of_start: vec![0; documents + 1],
@@ -211,8 +217,8 @@ impl GroupsBuilder {
         }
     }
 
-    /// Adds the groups of a batch of keys, which it sorts. Groups for which `take` is false are
-    /// left out; it sees the members.
+    /// Adds the buckets of a batch of keys, which it sorts. Buckets whose members `take` rejects are
+    /// left out.
     pub(super) fn add(&mut self, keyed: &mut Vec<Keyed>, mut take: impl FnMut(&[Keyed]) -> bool) {
         sort(keyed);
         for group in keyed.chunk_by(|a, b| a.key == b.key) {
@@ -232,7 +238,7 @@ impl GroupsBuilder {
         }
     }
 
-    /// Adds a group of documents, ascending, and returns its number.
+    /// Adds a bucket of documents, ascending, and returns its number.
     pub(super) fn push(&mut self, members: impl IntoIterator<Item = Rank>) -> u32 {
         let Groups {
             members: all,
@@ -261,17 +267,17 @@ impl GroupsBuilder {
         groups.len() as u32 - 1
     }
 
-    /// Makes the members of two groups, which are no sides of keys, candidates of one another.
+    /// Makes the members of two buckets candidates of each other. Neither may be one side of a key.
     pub(super) fn connect(&mut self, one: u32, other: u32) {
         let meets = [one, other].map(|group| self.groups.groups[group as usize].meets);
         debug_assert!(meets.iter().all(|meets| matches!(meets, Meets::Own)));
         self.near.push((one, other));
     }
 
-    /// The finished groups.
+    /// Returns the finished buckets.
     ///
     /// # Errors
-    /// If documents stand in more groups, all together, than there are numbers of 32 bits.
+    /// Fails if all buckets together have more than 2³² − 1 members.
     pub(super) fn build(self) -> Result<Groups> {
         if u32::try_from(self.memberships.len()).is_err() {
             return Err(Error::setting(format!(
@@ -311,7 +317,8 @@ impl Groups {
         if pairs.is_empty() {
             return;
         }
-        // First where the next neighbour of a group goes; in the end, where the next group starts.
+        // First the position of the next neighbour to write, and in the end the start of the next
+        // bucket.
         let mut start = vec![0u32; self.groups.len() + 2];
         for &(one, other) in pairs {
             start[one as usize + 2] += 1;
@@ -335,8 +342,8 @@ impl Groups {
 
 /// Sorts by key, then side, then rank.
 ///
-/// Keys are hashes: one pass by their upper bits leaves buckets of a few thousand, which threads
-/// sort side by side.
+/// Keys are hashes. So one pass by their upper bits divides them into chunks of a few thousand, which
+/// threads sort in parallel.
 pub(super) fn sort(keyed: &mut Vec<Keyed>) {
     const BUCKET: usize = 4096;
     let bits = (keyed.len() / BUCKET).max(1).ilog2().min(12);

@@ -1,4 +1,4 @@
-//! What is a candidate, and what matches: decided from two documents alone.
+//! The predicate of a plan: which two documents are candidates, and which candidates match.
 
 use super::cache::{List, Material};
 use super::crowds::{Crowds, FeaturesOf};
@@ -14,20 +14,20 @@ use crate::sketches::{Brief, Sketches};
 use crate::types::{DocId, Similarity};
 use crate::verify::{self, OfSequences, Outline, StepBudget, Weighted};
 
-/// How a pair was found.
+/// The way in which a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     /// The texts are equal after normalisation.
     Exact,
-    /// By the exact join of short documents.
+    /// The exact join of short documents.
     Join,
-    /// By a shared band of their MinHash signatures.
+    /// A shared band of the MinHash signatures.
     MinHash,
-    /// By the Hamming distance of their SimHash fingerprints, or a block that these share.
+    /// SimHash fingerprints within the Hamming distance, or with a shared block of bits.
     SimHash,
-    /// By their longest sentences.
+    /// The same longest sentences.
     Sentences,
-    /// By one of the smallest hashes of their features.
+    /// One of the smallest hashes of the features in common.
     BottomK,
 }
 
@@ -42,7 +42,7 @@ pub(super) const ROUTES: [Route; 6] = [
 ];
 
 impl Route {
-    /// The name in reports.
+    /// Returns the name that reports use.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -55,18 +55,18 @@ impl Route {
     }
 }
 
-/// A pair that matches, seen from one side.
+/// A match, seen from one of its two documents.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
     /// The other document.
     pub with: DocId,
-    /// How similar it is.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
-    /// How it was found.
+    /// The way in which the pair was found.
     pub route: Route,
 }
 
-/// A document of a pair: what is remembered of it.
+/// A document of a pair, by its sketches.
 #[derive(Clone, Copy)]
 pub(crate) struct Sketched<'a> {
     pub(crate) sketches: &'a Sketches,
@@ -109,7 +109,8 @@ impl<'a> Sketched<'a> {
         self.sketches.smallest(self.document)
     }
 
-    /// Whether the texts are equal after normalisation.
+    /// Returns `true` if the texts are equal after normalisation. Most unequal texts are rejected by a
+    /// few bits of their keys.
     #[inline]
     pub(crate) fn equals(self, other: Self) -> bool {
         self.sketches
@@ -118,23 +119,24 @@ impl<'a> Sketched<'a> {
     }
 }
 
-/// What a document of a pair is compared by. Each list is asked for only where the measure needs it.
+/// The features, weights and sequences of one document. Each list is requested only where the measure
+/// needs it, because it may have to be made from the text.
 pub(crate) trait Compared {
-    /// The distinct features, ascending.
+    /// Returns the distinct features, ascending.
     fn features(&self) -> Result<List<'_, u64>>;
 
-    /// The distinct features with their weights, ascending.
+    /// Returns the distinct features with their weights, ascending.
     fn weighted(&self) -> Result<List<'_, Weighted>>;
 
-    /// The normalised characters.
+    /// Returns the normalised characters.
     fn characters(&self) -> Result<List<'_, u32>>;
 
-    /// The values of the tokens.
+    /// Returns the values of the tokens.
     fn words(&self) -> Result<List<'_, u64>>;
 }
 
-/// The predicate of a plan: which two documents are candidates, and which of these match. It looks at
-/// the two documents and at nothing else, so all that use it agree.
+/// The predicate of a plan: which two documents are candidates, and which candidates match. It looks at
+/// the two documents and at nothing else, so all its callers agree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rule<'p> {
     plan: &'p Plan,
@@ -151,8 +153,8 @@ impl<'p> Rule<'p> {
         }
     }
 
-    /// How the plan makes these two candidates, if it does and they may match. Cheap: no features
-    /// are looked at.
+    /// Returns the route by which the plan makes two documents candidates, if it does. Cheap, because
+    /// it compares sketches and no features.
     pub(crate) fn candidates(&self, a: Sketched<'_>, b: Sketched<'_>) -> Option<Route> {
         if let Some(of) = self.of_sequences
             && !of.may_reach(a.outline(), b.outline(), self.plan.threshold())
@@ -191,7 +193,8 @@ impl<'p> Rule<'p> {
         near.then_some(Route::MinHash)
     }
 
-    /// Whether the exact join makes these two candidates; None where it does not decide.
+    /// Returns `true` if the exact join makes two documents candidates, and `None` if one of them does
+    /// not take part in the join.
     #[inline]
     pub(crate) fn joins(&self, a: Brief, b: Brief) -> Option<bool> {
         let join = self.plan.join()?;
@@ -206,14 +209,14 @@ impl<'p> Rule<'p> {
     fn near_by_smallest(&self, smallest: Smallest, a: &[u64], b: &[u64]) -> bool {
         let (shared, of) = shared_smallest(a, b, smallest.kept);
         if of < smallest.kept {
-            // These are all features of both.
+            // The union has fewer hashes than are kept, so these are all features of both documents.
             self.plan.candidate_threshold().admits(shared, of)
         } else {
             shared >= smallest.least_equal
         }
     }
 
-    /// The similarity of two candidates, if it passes the check.
+    /// Verifies two candidates. Returns their similarity if they match.
     pub(crate) fn check(
         &self,
         route: Route,
@@ -280,7 +283,7 @@ impl<'p> Rule<'p> {
         passes.then(|| Similarity::ratio(part, whole))
     }
 
-    /// The similarity of the documents themselves, if it passes the check.
+    /// Returns the similarity of the documents themselves if it reaches the threshold.
     fn compared(
         &self,
         a: &impl Compared,
@@ -320,15 +323,15 @@ fn meet_by_smallest(smallest: Smallest, a: &[u64], b: &[u64]) -> bool {
     verify::intersection(&a[..first(a)], &b[..first(b)]) > 0
 }
 
-/// Decides on pairs of documents of a corpus.
+/// The predicate of a plan applied to the documents of a corpus, behind the bitmap filter.
 pub(super) struct Judge<'a> {
     corpus: &'a Corpus<'a>,
     rule: Rule<'a>,
     pub(super) portions: Portions,
     pub(super) material: Material<'a>,
-    /// Documents that share so many keys that they are looked for by their bitmaps.
+    /// Bitmap filter of the dense sets.
     pub(super) crowds: Crowds,
-    /// Who counts what is compared.
+    /// Counter of comparisons, if a survey wants them counted.
     tally: Option<&'a Tally>,
 }
 
@@ -344,7 +347,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// One whose comparisons are counted.
+    /// Returns a verifier that counts its comparisons in `tally`.
     pub(super) fn counting(corpus: &'a Corpus<'a>, portions: Portions, tally: &'a Tally) -> Self {
         Self {
             tally: Some(tally),
@@ -357,7 +360,8 @@ impl<'a> Judge<'a> {
         Sketched { sketches, document }
     }
 
-    /// How the plan makes these two candidates, if it does, they may meet, and they may match.
+    /// Returns the route by which the plan makes two documents candidates, if it does. Returns `None`
+    /// for pairs that the partition, the window or the bitmap filter excludes.
     pub(super) fn candidates(&self, a: Rank, b: Rank) -> Option<Route> {
         if !self.corpus.may_meet(a, b) || self.crowds.rule_out(a, b) {
             return None;
@@ -366,7 +370,7 @@ impl<'a> Judge<'a> {
         self.rule.candidates(self.sketched(a), self.sketched(b))
     }
 
-    /// Finds the crowds of groups, where `first` is the first document with the text of another.
+    /// Finds the dense sets among the buckets. `first` returns the first document with the same text.
     pub(super) fn form_crowds(&mut self, groups: &mut Groups, first: impl Fn(Rank) -> Rank) {
         if let Some(threshold) = self.corpus.plan.least_jaccard() {
             let (documents, most) = (self.corpus.len(), self.portions.crowd);
@@ -375,7 +379,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Makes the bitmaps of the crowds for which it pays by now.
+    /// Makes the bitmaps of those dense sets for which they now pay off.
     pub(super) fn learn_crowds(&mut self) -> Result<()> {
         let mut crowds = std::mem::take(&mut self.crowds);
         let features: &FeaturesOf<'_> =
@@ -385,19 +389,20 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// The same where every pair will be looked at.
+    /// Makes the bitmaps of the dense sets for a search that looks at every pair.
     pub(super) fn learn_all_crowds(&mut self, groups: &Groups) -> Result<()> {
         self.crowds.meet_all(groups);
         self.learn_crowds()
     }
 
-    /// Whether so many documents of a crowd are gone through instead of `met` members of groups.
+    /// Returns `true` if scanning `crowd` documents of a dense set by bitmaps is less work than
+    /// visiting `met` members of its buckets.
     #[inline]
     pub(super) fn scans(&self, met: usize, crowd: usize) -> bool {
         met > 0 && crowd <= met.saturating_mul(self.portions.scanned)
     }
 
-    /// Calls back with the features of a document without remembering them.
+    /// Calls `visit` with the features of a document without caching them.
     pub(super) fn features_once(
         &self,
         rank: Rank,
@@ -408,14 +413,14 @@ impl<'a> Judge<'a> {
         self.material.features_once(document, buffer, visit)
     }
 
-    /// Asks the memory for what decides at a glance whether a document is a candidate.
+    /// Prefetches the prefilter data and the bitmap of a document.
     #[inline]
     pub(super) fn fetch(&self, rank: Rank) {
         self.crowds.fetch(rank);
         self.corpus.sketches.fetch(self.corpus.document(rank));
     }
 
-    /// Makes sure that [`check`](Self::check) has at hand what a document is compared by first.
+    /// Makes and caches the list that [`check`](Self::check) needs first for a document.
     pub(super) fn prepare(&self, rank: Rank) -> Result<()> {
         let document = self.corpus.document(rank);
         let plan = self.corpus.plan;
@@ -436,7 +441,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// The similarity of two candidates, if it passes the check.
+    /// Verifies two candidates. Returns their similarity if they match.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         self.crowds.compare(a, b);
         match self.tally {

@@ -1,4 +1,9 @@
-//! The keys under which documents meet.
+//! Bucket keys: the values that candidates share.
+//!
+//! Each part of a plan yields keys of its own: equal texts, bands of MinHash signatures, rare features
+//! of the exact join, near SimHash fingerprints or their blocks, longest sentences, smallest hashes.
+//! Keys are collected in batches to bound memory, and keys that only one document has are dropped
+//! before sorting.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +23,8 @@ use crate::plan::{Bands, Blocks};
 use crate::text::State;
 use crate::types::{Distance, DocId, Threshold};
 
-/// The groups of all routes of the plan. The judge learns what rules out pairs of hot groups.
+/// Builds the buckets of all parts of the plan, and finds the dense sets among them for the bitmap
+/// filter.
 pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) -> Result<Groups> {
     let ranks_where = |takes: &(dyn Fn(DocId) -> bool + Sync)| -> Vec<Rank> {
         let all = (0..corpus.len() as Rank).into_par_iter();
@@ -68,7 +74,7 @@ pub(super) fn groups(corpus: &Corpus<'_>, judge: &mut Judge<'_>, nodes: &Nodes) 
     Ok(groups)
 }
 
-/// Equal texts, where they are not one node.
+/// Adds the buckets of equal texts, for plans in which equal texts are separate nodes.
 fn by_equality(corpus: &Corpus<'_>, builder: &mut GroupsBuilder) {
     builder.add(&mut keyed_by_text(corpus), |_| true);
 }
@@ -84,7 +90,8 @@ fn keyed_by_text(corpus: &Corpus<'_>) -> Vec<Keyed> {
         .collect()
 }
 
-/// Calls back with every document whose text an earlier one has, and the earliest of them.
+/// Calls `visit` with every document whose text an earlier document has, and with the earliest document
+/// of that text.
 pub(super) fn equal_texts(corpus: &Corpus<'_>, mut visit: impl FnMut(Rank, Rank)) {
     let mut keyed = keyed_by_text(corpus);
     groups::sort(&mut keyed);
@@ -105,12 +112,12 @@ pub(super) fn equal_texts(corpus: &Corpus<'_>, mut visit: impl FnMut(Rank, Rank)
     }
 }
 
-/// The key of texts that are equal after normalisation.
+/// Returns the bucket key of texts that are equal after normalisation.
 pub(crate) fn text_key(key: u128) -> u64 {
     key as u64 ^ (key >> 64) as u64
 }
 
-/// The key of a band of a signature.
+/// Returns the bucket key of one band of a signature.
 pub(crate) fn band_key(bands: Bands, band: usize, signature: &[u32]) -> u64 {
     let rows = &signature[band * bands.rows..][..bands.rows];
     rows.iter().fold(mix(band as u64), |key, &row| {
@@ -142,8 +149,8 @@ fn by_bands(
     by_sketches(corpus, judge, &keys, signed, builder)
 }
 
-/// Each of the smallest hashes is a key; where those of all documents are many, they come in portions
-/// of the hashes.
+/// Adds a bucket for each of the smallest hashes. If all documents have too many of them for one batch,
+/// the batches divide the hashes by value.
 fn by_smallest(
     corpus: &Corpus<'_>,
     judge: &Judge<'_>,
@@ -166,17 +173,17 @@ fn by_smallest(
     by_sketches(corpus, judge, &keys, rich, builder)
 }
 
-/// The key of one of the smallest hashes.
+/// Returns the bucket key of one of the smallest hashes.
 pub(crate) fn smallest_key(hash: u64) -> u64 {
     mix(hash)
 }
 
-/// The keys of sketches, in portions of which each has all keys that are equal.
+/// The bucket keys of sketches, in batches. Equal keys are always in the same batch.
 struct SketchKeys<'a> {
     portions: usize,
-    /// Keys of a document in a portion, at the most.
+    /// Largest number of keys of one document in one batch.
     most: usize,
-    /// Calls back with the keys of a document in a portion.
+    /// Calls back with the keys of a document in a batch.
     of: &'a KeysOf<'a>,
 }
 
@@ -213,7 +220,8 @@ fn by_sketches(
     by_hot_groups(corpus, judge, hot, builder)
 }
 
-/// Large groups, as they are or by the rarest features of their members: whatever goes through fewer.
+/// Adds large buckets, either unchanged or replaced by buckets of their members' rarest features,
+/// whichever costs less to scan.
 fn by_hot_groups(
     corpus: &Corpus<'_>,
     judge: &Judge<'_>,
@@ -245,8 +253,8 @@ fn by_hot_groups(
     Ok(())
 }
 
-/// The keys of `ranks` that may be shared, most of those that nobody shares left out: they need not
-/// be sorted. `keys` gives those of a portion of the ranks, about `count` in all.
+/// Returns the keys of `ranks`, without most of those that only one document has, so that these need
+/// not be sorted. `keys` returns the keys of some of the ranks; there are about `count` keys in all.
 fn shared(count: usize, ranks: &[Rank], keys: impl Fn(&[Rank]) -> Vec<Keyed> + Sync) -> Vec<Keyed> {
     let met = MetTwice::new(count);
     let mut portions: Vec<_> = ranks
@@ -263,7 +271,11 @@ fn shared(count: usize, ranks: &[Rank], keys: impl Fn(&[Rank]) -> Vec<Keyed> + S
     portions.concat()
 }
 
-/// Tells keys that were met twice from most that were met once, in 16 to 32 bits a key.
+/// An approximate set that separates keys seen twice from most keys seen once, in 16 to 32 bits a key.
+///
+/// Each key has two bits in one word: seen once, and seen twice. A key that was seen twice is always
+/// reported as such. A key that was seen once may be reported as seen twice if another key has the same
+/// bits.
 pub(super) struct MetTwice {
     words: Vec<AtomicU64>,
 }
@@ -276,13 +288,14 @@ impl MetTwice {
         }
     }
 
-    /// The word of a key, and its lower bit there: "met once"; the next one says "met twice".
+    /// Returns the word of a key and the lower of its two bits, which means "seen once". The next bit
+    /// means "seen twice".
     fn place(&self, key: u64) -> (&AtomicU64, u64) {
         let word = &self.words[(key >> 5) as usize & (self.words.len() - 1)];
         (word, 1 << (2 * (key % 32)))
     }
 
-    /// Asks the memory for what is known of keys.
+    /// Prefetches the words of keys.
     pub(super) fn fetch(&self, keys: &[u64]) {
         keys.iter().for_each(|&key| prefetch(self.place(key).0));
     }
@@ -306,22 +319,25 @@ impl MetTwice {
     }
 }
 
-/// The prefix filter, by the [prefixes](Prefixes) of the rarest features. Exact under any total
-/// order of features; by frequency it parts the documents of one template, since what they share is
-/// frequent: those of n features each whose own ones are too many for the threshold never meet. A
-/// feature that occurs once meets nobody.
+/// Adds the buckets of the prefix filter: the [prefixes](Prefixes) of each document's rarest features.
+///
+/// The filter is exact under any total order of the features. Ordering by frequency keeps documents of
+/// one template apart, because the features that they share are frequent: if too many of their features
+/// are their own for a pair to reach the threshold, their prefixes have no feature in common. A feature
+/// that occurs once needs no bucket.
 fn by_rare_features(mut keys: RareKeys<'_>, builder: &mut GroupsBuilder) -> Result<()> {
     let portions = keys.judge.portions;
     let room = portions.keys.max(keys.ranks.len() * portions.rare);
-    // Learning which keys somebody stands under with the full prefix makes the features once more,
-    // as a part does.
+    // Learning which keys have a document with a full prefix makes all features once more, which costs
+    // as much as one further part does. So it is only done where there would be more than a few parts.
     if keys.expected.keys > (FEW_PARTS * room) as f64 {
         keys.learn_full()?;
     }
     let parts = (keys.expected.keys / room as f64).ceil();
     let mut parts = parts.clamp(1.0, MOST_PARTS as f64) as u64;
-    // Keys are spread evenly over the parts, so the first part tells whether they are enough; but
-    // one key of very many documents stays in one part, however many there are.
+    // Keys are spread evenly over the parts, so the first part shows whether there are enough parts.
+    // But a single key of very many documents always stays in one part, so the number of parts is
+    // limited.
     let first = loop {
         let most = if parts < MOST_PARTS { room } else { usize::MAX };
         match keys.part(0, parts, most)? {
@@ -337,40 +353,40 @@ fn by_rare_features(mut keys: RareKeys<'_>, builder: &mut GroupsBuilder) -> Resu
     Ok(())
 }
 
-/// Keys for which there is room in what tells features that occur once: 64 MiB.
+/// Largest number of keys for which a [`MetTwice`] is sized: 64 MiB.
 pub(super) const MOST_MET: usize = 1 << 25;
 
-/// Every part makes the features of all documents again.
+/// Largest number of parts. It is limited because each part makes the features of all documents again.
 const MOST_PARTS: u64 = 16;
 
-/// As many parts are made without further ado.
+/// Number of parts up to which [`RareKeys::learn_full`] does not pay off.
 const FEW_PARTS: usize = 2;
 
-/// The keys of the rarest features of documents.
+/// The bucket keys of the rarest features of documents.
 struct RareKeys<'a> {
     corpus: &'a Corpus<'a>,
     judge: &'a Judge<'a>,
     ranks: &'a [Rank],
     frequencies: Frequencies,
-    /// The keys under which somebody stands with the full prefix, if that was learned: under others
-    /// nobody meets.
+    /// Keys that a document has in its full prefix, once they are learned. Under other keys no two
+    /// documents can be candidates.
     full: Option<MetTwice>,
     expected: Expected,
 }
 
-/// What is expected of the keys of all documents, by a sample.
+/// Estimates about the keys of all documents, from a sample.
 #[derive(Clone, Copy, Default)]
 struct Expected {
-    /// How many they are.
+    /// Number of keys.
     keys: f64,
-    /// How many of them are of full prefixes.
+    /// Number of keys of full prefixes.
     full: f64,
-    /// How many others documents may meet by them, all together: those that have one of a
-    /// document's full prefix anywhere.
+    /// Sum, over all features of full prefixes, of the documents that have the feature at all. It
+    /// bounds from above the candidates that the keys yield.
     met: f64,
 }
 
-/// Documents of such a sample.
+/// Number of documents in the sample.
 const SAMPLE: usize = 256;
 
 impl<'a> RareKeys<'a> {
@@ -410,7 +426,7 @@ impl<'a> RareKeys<'a> {
         Ok(expected)
     }
 
-    /// Leaves out the keys under which nobody stands with the full prefix.
+    /// Learns the keys that some document has in its full prefix, so that all others are left out.
     fn learn_full(&mut self) -> Result<()> {
         let full = MetTwice::new((self.expected.full as usize).min(MOST_MET / 4));
         self.ranks.par_chunks(1024).try_for_each(|ranks| {
@@ -424,7 +440,7 @@ impl<'a> RareKeys<'a> {
         Ok(())
     }
 
-    /// The keys that fall into a part, or None if they are more than `most`.
+    /// Returns the keys that fall into a part, or `None` if there are more than `most`.
     fn part(&self, part: u64, parts: u64, most: usize) -> Result<Option<Vec<Keyed>>> {
         let collected = AtomicUsize::new(0);
         let too_many = || collected.load(Ordering::Relaxed) > most;
@@ -448,7 +464,7 @@ impl<'a> RareKeys<'a> {
         Ok((!too_many()).then(|| keyed.concat()))
     }
 
-    /// Calls back with the features by which these documents meet others.
+    /// Calls `visit` with the rarest features of each of these documents.
     fn of(&self, ranks: &[Rank], mut visit: impl FnMut(Rank, &Rarest)) -> Result<()> {
         let threshold = self.corpus.plan.candidate_threshold();
         let (mut buffer, mut rarest) = (Vec::new(), Rarest::default());
@@ -469,28 +485,30 @@ impl<'a> RareKeys<'a> {
     }
 }
 
-/// The key of a feature of a prefix.
+/// Returns the bucket key of a feature.
 pub(crate) fn feature_key(feature: u64) -> u64 {
     mix(feature ^ FEATURE_ROUTE)
 }
 
 const FEATURE_ROUTE: u64 = 0x5851_f42d_4c95_7f2d;
 
-/// How many features of a set, the first in any total order, meet those of other sets.
+/// Numbers of features of a set, the first in any total order, that serve as its bucket keys.
 ///
 /// Of two sets with a Jaccard index of at least t, the probing prefix of the larger one and the full
-/// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007;
-/// the two lengths: Xiao et al. 2008, where the full one is the indexing prefix).
+/// prefix of the smaller one have a feature in common (Chaudhuri et al. 2006; Bayardo et al. 2007; the
+/// two lengths: Xiao et al. 2008, where the full prefix is called the indexing prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prefixes {
-    /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features: under these a set meets all others.
+    /// n − ⌈2t / (1 + t) · n⌉ + 1 of n features. Under these, a set is a candidate for all sets with
+    /// the key.
     pub(crate) full: usize,
-    /// n − ⌈t · n⌉ + 1, not fewer: under these it meets full prefixes alone.
+    /// n − ⌈t · n⌉ + 1 of n features, which is no fewer. Under the additional ones, a set is a
+    /// candidate only for sets that have the key in their full prefix.
     pub(crate) probing: usize,
 }
 
 impl Prefixes {
-    /// Of so many features, not 0.
+    /// Returns the prefixes of a set of `features` features, which must not be 0.
     pub(crate) fn of(features: usize, threshold: Threshold) -> Self {
         let all_but = |least: usize| features - least.max(1) + 1;
         Self {
@@ -500,17 +518,17 @@ impl Prefixes {
     }
 }
 
-/// The features by which a document meets others, those of the full prefix first.
+/// The features of a document that serve as its bucket keys, with those of the full prefix first.
 #[derive(Debug, Default)]
 pub(crate) struct Rarest {
-    /// Frequencies and features.
+    /// Pairs of a frequency and a feature.
     features: Vec<(u32, u64)>,
-    /// How many of them are of the full prefix.
+    /// Number of features in the full prefix.
     full: usize,
 }
 
 impl Rarest {
-    /// Their keys, and on which side the document stands there.
+    /// Returns the bucket key of each feature and the side on which the document is in that bucket.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (u64, Side)> {
         let full = self.full;
         let keys = self.features.iter().enumerate();
@@ -520,7 +538,7 @@ impl Rarest {
         })
     }
 
-    /// Leaves out features of other keys that are not of the full prefix.
+    /// Removes the features of the probing prefix whose keys `keeps` rejects.
     fn retain(&mut self, keeps: impl Fn(u64) -> bool) {
         let mut at = 0;
         self.features.retain(|&(_, feature)| {
@@ -535,12 +553,14 @@ impl Rarest {
     }
 }
 
-/// How often features occur, counted in a table without collision handling: what shares a counter
-/// counts as more frequent than it is, which costs time and never a pair.
+/// Counts of how often features occur, in a table without collision handling.
+///
+/// A feature that shares its counter with others counts as more frequent than it is. That costs time
+/// and never loses a pair, because the prefix filter is exact under any order.
 pub(crate) struct Frequencies {
     counts: Vec<AtomicU32>,
-    /// Which features occur once, where documents are so long that their own features would fill the
-    /// table.
+    /// Features seen twice. Used where documents are so long that the features which only one of them
+    /// has would fill the table.
     met: Option<MetTwice>,
 }
 
@@ -568,13 +588,13 @@ impl Frequencies {
         Ok(frequencies)
     }
 
-    /// A table of these counts, a power of two of them.
+    /// Returns a table of these counts. Their number must be a power of two.
     pub(crate) fn of(counts: Vec<u32>) -> Self {
         let counts = counts.into_iter().map(AtomicU32::new).collect();
         Self { counts, met: None }
     }
 
-    /// Asks the memory for the counters of features.
+    /// Prefetches the counters of features.
     fn fetch(&self, features: &[u64]) {
         let counters = features.iter().map(|&feature| self.counter(feature));
         counters.for_each(prefetch);
@@ -583,9 +603,10 @@ impl Frequencies {
         }
     }
 
-    /// Counts the features of a document.
+    /// Adds the features of one document to the counts.
     pub(crate) fn add(&self, features: &[u64]) {
-        // An atomic addition waits for its line, and all behind it wait with it.
+        // Prefetched first because an atomic addition waits for its cache line, and the following ones
+        // wait with it.
         self.fetch(features);
         for &feature in features {
             self.counter(feature).fetch_add(1, Ordering::Relaxed);
@@ -595,7 +616,8 @@ impl Frequencies {
         }
     }
 
-    /// How often a feature occurs: no less than it does, and 1 for most that occur once.
+    /// Returns how often a feature occurs. Never less than the truth, and 1 for most features that
+    /// occur once.
     fn count_of(&self, feature: u64) -> u32 {
         match &self.met {
             Some(met) if !met.may_be_shared(feature) => 1,
@@ -603,7 +625,7 @@ impl Frequencies {
         }
     }
 
-    /// All counts.
+    /// Returns all counts.
     pub(crate) fn counts(&self) -> impl Iterator<Item = u32> + '_ {
         self.counts
             .iter()
@@ -614,14 +636,16 @@ impl Frequencies {
         &self.counts[(feature >> 20) as usize & (self.counts.len() - 1)]
     }
 
-    /// The features by which a document meets others.
+    /// Finds the features of a document that serve as its bucket keys. `rarest` is empty if so many
+    /// features occur only once that no other document can match.
     pub(crate) fn rarest(&self, features: &[u64], threshold: Threshold, rarest: &mut Rarest) {
         rarest.clear();
         if features.is_empty() {
             return;
         }
         if self.met.is_some() {
-            // Those of long documents come as they are made, and nobody asked for their counters.
+            // The features of long documents were made only now, so nothing has prefetched their
+            // counters.
             self.fetch(features);
         }
         let order = &mut rarest.features;
@@ -643,8 +667,8 @@ impl Frequencies {
     }
 }
 
-/// The documents of a fingerprint are a group, and groups within the distance are neighbours. Where
-/// the fingerprints are so near one another that their pairs would take too much room, by blocks.
+/// Adds a bucket for each distinct fingerprint, and connects buckets within the distance. Falls back to
+/// blocks of bits where near fingerprints are so many that their pairs would take too much memory.
 fn by_fingerprints(
     corpus: &Corpus<'_>,
     judge: &Judge<'_>,
@@ -668,7 +692,7 @@ fn by_fingerprints(
     Ok(())
 }
 
-/// Returns false, and adds nothing, if there are more than `most` pairs of near values.
+/// Returns `false`, and adds nothing, if there are more than `most` pairs of near values.
 fn by_codes<C: Code>(
     corpus: &Corpus<'_>,
     distance: Distance,
@@ -703,16 +727,16 @@ fn by_codes<C: Code>(
     Ok(true)
 }
 
-/// The groups of every value: one for every part of the documents that has it.
+/// The buckets of each distinct fingerprint: one for each partition that has documents with it.
 #[derive(Default)]
 struct OfValues {
     ends: Vec<u32>,
-    /// Groups and their parts, ascending by part.
+    /// Pairs of a partition and a bucket, ascending by partition for each fingerprint.
     groups: Vec<(u64, u32)>,
 }
 
 impl OfValues {
-    /// Adds the documents of the next value.
+    /// Adds the documents of the next fingerprint.
     fn add(
         &mut self,
         corpus: &Corpus<'_>,
@@ -735,7 +759,7 @@ impl OfValues {
         &self.groups[start as usize..self.ends[value as usize] as usize]
     }
 
-    /// Connects the groups of two values that are of the same part.
+    /// Connects the buckets of two fingerprints that are of the same partition.
     fn connect(&self, one: u32, other: u32, builder: &mut GroupsBuilder) {
         let (few, many) = (self.of(one), self.of(other));
         let (few, many) = if few.len() <= many.len() {
@@ -751,7 +775,7 @@ impl OfValues {
     }
 }
 
-/// Pairs of near values, or None if they are more than `most`.
+/// Returns the pairs of near values, or `None` if there are more than `most`.
 fn near_values_up_to<C: Code>(
     values: &Distinct<C>,
     distance: Distance,
@@ -770,12 +794,14 @@ fn near_values_up_to<C: Code>(
     Ok(all.is_continue().then_some(found))
 }
 
-/// The key of a block of a fingerprint, by its number and its bits in their place.
+/// Returns the bucket key of a block of a fingerprint, from the number of the block and its bits,
+/// unshifted.
 pub(crate) fn block_key(block: usize, bits: u128) -> u64 {
     mix(bits as u64 ^ mix((bits >> 64) as u64 ^ block as u64))
 }
 
-/// Of two fingerprints within distance k, one of any k + 1 blocks of bits is equal.
+/// Adds a bucket for each block of bits. Complete, because two fingerprints within distance k have at
+/// least one of any k + 1 blocks in common.
 fn by_blocks(corpus: &Corpus<'_>, blocks: Blocks, rich: &[Rank], builder: &mut GroupsBuilder) {
     for (block, mask) in blocks.masks().enumerate() {
         let mut keyed: Vec<_> = rich

@@ -1,12 +1,20 @@
-//! From sketches to pairs and verdicts.
+//! Finds matching pairs and verdicts in a batch of documents.
 //!
-//! Every route to candidates is of one kind: a document has keys, and documents that share a key
-//! are candidates (`keys`). Sorting the keys of all documents gives groups, and keys that nobody
-//! shares vanish (`groups`). The walk then takes the documents in their total order, looks up the
-//! kept ones in its groups, and verifies (`walk`). What is a candidate, and what matches, is
-//! decided by `judge` from the two documents alone; bitmaps of `crowds` rule out most pairs of large
-//! groups before it looks. `components` are what all matching pairs connect. `stored` decides on pairs
-//! with documents of an index on disk.
+//! ```text
+//! sketches ── keys ──> bucket keys ── groups ──> buckets ── walk ──> candidate pairs
+//!                                                                         │ judge: verify
+//!                      components <── matching pairs, verdicts <──────────┘
+//! ```
+//!
+//! Every method finds candidates in the same way. A document has bucket keys (`keys`), documents with
+//! equal keys form a bucket, and keys that only one document has are dropped (`groups`). `walk` goes
+//! through the documents in their total order, looks up the kept ones in their buckets, and verifies
+//! each candidate pair. `judge` decides which pairs are candidates and which of these match. It looks
+//! at the two documents alone, so batch, stream and cluster agree on every pair.
+//!
+//! `crowds` holds the bitmap filter, which rules out most pairs of dense buckets before they are
+//! verified. `components` connects the documents of matching pairs. `stored` compares documents with
+//! those of an index on disk. `survey` counts the comparisons that a plan makes on a sample.
 
 mod cache;
 mod components;

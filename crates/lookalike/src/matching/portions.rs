@@ -1,50 +1,51 @@
-//! How much is done at a time.
+//! Batch sizes.
 
-/// The sizes of the portions in which the work is done: time and memory depend on them, results
-/// never.
+/// Batch sizes and limits of the engine's work. They determine time and memory, and never a result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portions {
-    /// Keys that are sorted at a time: bounds the memory besides the groups to some tens of MiB, or
-    /// to one key a document where that is more.
+    /// Bucket keys that are sorted at a time. Bounds the memory besides the buckets to some tens of
+    /// MiB, or to one key for each document where that is more.
     pub(super) keys: usize,
-    /// Keys of rare features that are sorted at a time for every document, where that is more: each
-    /// further portion makes all features again.
+    /// Keys of rare features that are sorted at a time for each document, where that is more than
+    /// `keys`. Each further batch makes all features again.
     pub(super) rare: usize,
-    /// A group of more members than this may be refined by the features of its members.
+    /// Members above which a bucket may be refined, that is, replaced by buckets of its members' rarest
+    /// features.
     pub(super) hot: usize,
-    /// Groups of more members are refined if going through them takes more than this many times what
-    /// going through those of the rarest features is thought to take.
+    /// Large buckets are refined if scanning them costs more than this many times the estimated cost of
+    /// scanning the buckets of the rarest features.
     pub(super) refining: f64,
-    /// A group whose members meet more than this is crowded.
+    /// A bucket is dense if its members have more candidates in it than this.
     pub(super) crowd: usize,
-    /// How many features might be compared while one finds its place in a bitmap: these are made once
-    /// going through groups has cost as much.
+    /// Features that can be compared in the time in which one feature is placed in a bitmap. Bitmaps
+    /// are made once scanning buckets has cost as much as making them.
     pub(super) price: usize,
-    /// A crowd is gone through by its bitmaps instead of by groups if its documents in question are
-    /// not more than so many times the members of the groups.
+    /// A dense set is scanned by its bitmaps instead of by its buckets if the documents to scan are at
+    /// most this many times the members of the buckets.
     pub(super) scanned: usize,
-    /// Documents in the first block of a walk: until something is kept, every pair of a block may
-    /// have to be compared.
+    /// Documents in the first block of a deduplication. It is small because nothing is kept yet, so
+    /// every pair of the block may have to be compared.
     pub(super) first_block: usize,
-    /// Documents in the first block where all pairs are asked for: each may be compared with all.
+    /// Documents in the first block of a search for all pairs. It is small because each document may be
+    /// compared with all others.
     pub(super) first_pairs: usize,
-    /// Documents in a block once the walk is under way: enough to keep all threads busy.
+    /// Documents in all later blocks of a deduplication: enough to keep all threads busy.
     pub(super) block: usize,
-    /// Documents whose crowds are gone through together.
+    /// Documents whose dense sets are scanned together.
     pub(super) together: usize,
-    /// Documents of a block that are decided together: few, so that hardly any are compared with
-    /// one that is not kept.
+    /// Documents of a block that are decided together. They are few, so that hardly any document is
+    /// compared with one that turns out not to be kept.
     pub(super) few: usize,
-    /// Pairs of candidates that one block holds at the most when all pairs are asked for, unless a
-    /// single document has more.
+    /// Largest number of candidate pairs in one block of a search for all pairs, unless a single
+    /// document has more.
     pub(super) pairs: usize,
-    /// Pairs of near fingerprints that are remembered in any case, up to 40 bytes each while groups
-    /// are built; where there are more, candidates are found by blocks of bits.
+    /// Pairs of near fingerprints that are always remembered, up to 40 bytes each while buckets are
+    /// built. If there are more, candidates are found by blocks of bits instead.
     pub(super) near: usize,
-    /// Pairs of near fingerprints that are remembered for every document besides.
+    /// Pairs of near fingerprints that may be remembered for each document in addition to `near`.
     pub(super) neighbours: usize,
-    /// Features that are remembered once they were made from the text again, 8 bytes each; of
-    /// characters, words and weights as many bytes each where they are asked for.
+    /// Features that are remembered after they were made again from a text, 8 bytes each. Characters,
+    /// words and weights have as many bytes each where the measure needs them.
     pub(super) remembered: usize,
 }
 

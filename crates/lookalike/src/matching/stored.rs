@@ -1,25 +1,25 @@
-//! Comparing documents with stored ones, by records that hold for every threshold.
+//! Comparison with documents of an index on disk, by records that serve every threshold and measure.
 //!
-//! An index on disk stores of each document a record: what names its text, and its features with
-//! their weights. Documents with more than [`SHORT`] features have a MinHash signature besides. From
-//! these the sketches of *any* plan of [`Method::Auto`](crate::plan::Method::Auto) follow, so one
-//! index answers every threshold and measure, and a [`DocumentComparer`] decides on a pair by the
-//! same predicate as a batch.
+//! For each document, an index stores a record: the key of its text, and its features with their
+//! weights. Documents with more than [`SHORT`] features also have a MinHash signature. The sketches of
+//! *any* plan of [`Method::Auto`](crate::plan::Method::Auto) follow from these, so one index answers
+//! every threshold and measure. A [`DocumentComparer`] decides on a pair by the same predicate as a
+//! batch.
 //!
-//! Candidates are found by bucket keys. A record yields the key of its text and, up to
-//! [`MOST_INDEXED`] features, a key for each feature; a signature yields the keys of the plan's bands.
+//! Candidates are found by bucket keys. A record yields the key of its text and, up to [`MOST_INDEXED`]
+//! features, one key for each feature. A signature yields the keys of the plan's bands.
 //!
-//! Guarantee: no match is missed that the plan has. Of two sets with a Jaccard index of at least t,
-//! at least ⌈t·n⌉ of the n features of one are in the other. So *any* n − ⌈t·n⌉ + 1 features of a
-//! query contain a shared one, and the query probes those with the shortest buckets. No order of
-//! features must be agreed upon, which a prefix on both sides would need.
+//! Guarantee: every match of the plan is found. Of two sets with a Jaccard index of at least t, at
+//! least ⌈t·n⌉ of the n features of one are in the other. So *any* n − ⌈t·n⌉ + 1 features of a query
+//! contain a shared one, and the query probes those with the shortest buckets. Prefixes on both sides
+//! would need an order of features that index and query agree on; this needs none.
 //!
 //! ```text
 //! key of the text (16) | state (1) | kind (1) | number of features (4) | features (8 each) | weights
 //! ```
 //!
 //! The kind is 0 where every feature has the weight 1, and no weights follow. Otherwise it is 1, and
-//! pairs of a feature and its weight follow (8 + 8 each), which may be fewer than the features. All
+//! pairs of a feature and its weight follow (8 + 8 each). There may be fewer pairs than features. All
 //! numbers are little-endian.
 
 use super::cache::List;
@@ -35,14 +35,15 @@ use crate::text::{Analysis, Extras, State};
 use crate::types::{DocId, Similarity};
 use crate::verify::Weighted;
 
-/// Documents of up to this many features have a bucket key for each of them: as many as the exact
-/// join reaches at the lowest Jaccard index for which candidates are searched.
+/// Largest number of features at which a record yields a bucket key for each feature. The exact join
+/// reaches this far at the threshold [`LEAST_CANDIDATES`]; searches whose join reaches further are
+/// refused.
 pub const MOST_INDEXED: usize = (SHORT as f64 / LEAST_CANDIDATES) as usize + 1;
 
 /// Bytes of a record before its features.
 const HEADER: usize = 22;
 
-/// Bytes of a number in a record.
+/// Bytes of one feature or weight in a record.
 const NUMBER: usize = 8;
 
 const ALONE: DocId = DocId(0);
@@ -54,7 +55,7 @@ pub struct DocumentRecorder {
 }
 
 impl DocumentRecorder {
-    /// A recorder for documents under a recipe.
+    /// Returns a recorder for documents of a recipe.
     pub fn new(recipe: &Recipe, cpu: Cpu) -> Self {
         Self {
             minhash: MinHasher::new(&recipe.minhash, cpu),
@@ -103,17 +104,17 @@ impl DocumentRecorder {
     }
 }
 
-/// A record, cut into its parts.
+/// A parsed record.
 struct RecordView<'a> {
     key: u128,
     state: State,
     features: &'a [u8],
-    /// Pairs of a feature and its weight, unless all weights are 1.
+    /// Pairs of a feature and its weight; `None` if all weights are 1.
     weights: Option<&'a [u8]>,
 }
 
 impl<'a> RecordView<'a> {
-    /// Cuts a record; `None` if these bytes are no record.
+    /// Parses a record. Returns `None` if these bytes are not a record.
     fn parse(record: &'a [u8]) -> Option<Self> {
         let (header, numbers) = record.split_at_checked(HEADER)?;
         let key = u128::from_le_bytes(header[..16].try_into().ok()?);
@@ -147,7 +148,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     numbers.map(|number| u64::from_le_bytes(number.try_into().expect("a chunk of 8 bytes")))
 }
 
-/// Calls back with every bucket key of a record. Returns `None` if these bytes are no record.
+/// Calls `visit` with every bucket key of a record. Returns `None` if these bytes are not a record.
 pub fn visit_record_keys(record: &[u8], visit: &mut dyn FnMut(u64)) -> Option<()> {
     let view = RecordView::parse(record)?;
     visit(text_key(view.key));
@@ -157,7 +158,7 @@ pub fn visit_record_keys(record: &[u8], visit: &mut dyn FnMut(u64)) -> Option<()
     Some(())
 }
 
-/// All that one document is compared by under a plan.
+/// The sketches, features, weights and sequences of one document under a plan.
 #[derive(Clone, Debug, Default)]
 pub struct ComparedDocument {
     sketches: Sketches,
@@ -202,7 +203,7 @@ pub struct DocumentComparer {
 }
 
 impl DocumentComparer {
-    /// A comparer for documents under a recipe and its plan.
+    /// Returns a comparer for documents of a recipe and its plan.
     pub fn new(recipe: &Recipe, plan: &Plan) -> Self {
         Self {
             plan: *plan,
@@ -215,7 +216,7 @@ impl DocumentComparer {
         &self.plan
     }
 
-    /// Returns what the analyses must hold that are [prepared](Self::prepare).
+    /// Returns the extras that an analysis needs for [`prepare`](Self::prepare).
     pub fn extras(&self) -> Extras {
         self.sketcher.extras()
     }
@@ -226,7 +227,7 @@ impl DocumentComparer {
         self.plan.of_sequences().is_some()
     }
 
-    /// Makes a document of the analysis of its text.
+    /// Converts the analysis of a text into a document for comparison.
     pub fn prepare(&self, analysis: &Analysis<'_>) -> ComparedDocument {
         let mut sketches = self.sketcher.sketches(0);
         self.sketcher.add(analysis, &mut sketches);
@@ -247,8 +248,8 @@ impl DocumentComparer {
         document
     }
 
-    /// Makes a document of its record, and of its signature if it has one, in place of another one.
-    /// Returns `None` if these bytes are no record.
+    /// Restores a document from its record, and from its signature if it has one, and overwrites
+    /// `into`. Returns `None` if these bytes are not a record.
     pub fn restore(
         &self,
         record: &[u8],
@@ -277,13 +278,13 @@ impl DocumentComparer {
         Some(())
     }
 
-    /// Returns the key under which documents with the same text are found.
+    /// Returns the bucket key of documents with the same text.
     pub fn text_key(&self, document: &ComparedDocument) -> u64 {
         text_key(document.sketched().key())
     }
 
-    /// Appends the keys of all features of a document that takes part in the exact join, and returns
-    /// how many of them must be probed, whichever they are; 0 if it does not take part.
+    /// Appends the bucket keys of all features of a document that takes part in the exact join. Returns
+    /// how many of them must be probed, where any of them serve; 0 if the document does not take part.
     pub fn feature_keys(&self, document: &ComparedDocument, into: &mut Vec<u64>) -> usize {
         let features = &document.features;
         let reach = self.plan.join().map_or(0, |join| join.reach);
@@ -294,24 +295,24 @@ impl DocumentComparer {
         Prefixes::of(features.len(), self.plan.candidate_threshold()).probing
     }
 
-    /// Calls back with the keys of the bands of a document that has a signature.
+    /// Calls `visit` with the bucket keys of the bands of a document that has a signature.
     pub fn band_keys(&self, document: &ComparedDocument, visit: &mut dyn FnMut(u64)) {
         if let Some(signature) = document.sketched().signature() {
             self.signature_keys(signature, visit);
         }
     }
 
-    /// Calls back with the keys of the bands of a signature.
+    /// Calls `visit` with the bucket keys of the bands of a signature.
     pub fn signature_keys(&self, signature: &[u32], visit: &mut dyn FnMut(u64)) {
         if let Some(bands) = self.plan.bands() {
             (0..bands.bands).for_each(|band| visit(band_key(bands, band, signature)));
         }
     }
 
-    /// Returns the similarity of two documents and how a run finds them, if they match.
+    /// Returns the route and the similarity of two documents if they match.
     ///
     /// # Errors
-    /// If sequences are too long to be compared.
+    /// Fails if sequences are too long to be compared.
     pub fn compare(
         &self,
         a: &ComparedDocument,

@@ -1,4 +1,5 @@
-//! How much a plan compares, counted on a sample.
+//! Counts of the comparisons that a plan makes, measured on a sample, to estimate those of a whole
+//! corpus.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,48 +12,49 @@ use super::portions::Portions;
 use super::walk::{CopyPairs, Corpus, Nodes, PairFinder, Seen, Walk};
 use crate::error::Result;
 
-/// Pairs of a route.
+/// Numbers of pairs of one route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparedPairs {
     /// Pairs that were compared by their features or texts.
     pub pairs: u64,
-    /// Those of them that match.
+    /// Compared pairs that match.
     pub matching: u64,
 }
 
-/// What a survey follows.
+/// The kind of run that a survey measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surveyed {
-    /// Every pair that matches is looked for.
+    /// A search for every matching pair.
     Pairs,
-    /// It is decided which documents are kept, so each is compared with kept ones alone.
+    /// Deduplication, in which each document is compared with kept ones alone.
     Verdicts,
 }
 
-/// What comparing the documents of a corpus takes; pairs of equal texts are not counted.
+/// The comparisons that a run over a corpus makes. Pairs of equal texts are not counted.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// What was compared, by the routes that pairs were found by.
+    /// Compared pairs by route.
     pub by_route: Vec<(Route, ComparedPairs)>,
-    /// How long threads compared pairs, all together.
+    /// Time that all threads spent comparing pairs.
     pub comparing: Duration,
-    /// The share of the work that was done, below 1 if there was too much to compare.
+    /// Share of the work that was done; below 1 if the survey stopped early.
     share: f64,
-    /// The power of the number of documents with which the pairs grow.
+    /// Exponent of the growth of pairs with the number of documents.
     growth: f64,
 }
 
 impl Survey {
-    /// How many times as many pairs a corpus has that is like this one, so many times as large.
+    /// Returns the factor by which pairs grow for a corpus of the same kind that is `times` as large.
     pub fn scale(&self, times: f64) -> f64 {
         times.powf(self.growth) / self.share.max(f64::MIN_POSITIVE)
     }
 }
 
-/// Counts the pairs that a plan compares, and goes no further when it has compared `most`.
+/// Counts the pairs that a plan compares. Stops early once it has compared `most`.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
+/// if the documents share more than 2³² − 1 bucket keys.
 pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, most: u64) -> Result<Survey> {
     survey_in(Portions::default(), corpus, followed, most)
 }
@@ -72,7 +74,7 @@ pub(super) fn survey_in(
     Ok(tally.survey(share, growth))
 }
 
-/// The share of all pairs that was gone through.
+/// Runs a search for all pairs. Returns the share of all pairs that was searched.
 fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
     let nodes = Nodes::of_pairs(corpus, CopyPairs::WithEarliest);
     let mut finder = PairFinder::new(judge, corpus, nodes)?;
@@ -91,7 +93,7 @@ fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Res
     Ok(share_of_pairs(corpus, start, ends))
 }
 
-/// The share of all pairs whose earlier document is among the first `done` of `ends`.
+/// Returns the share of all pairs whose earlier document is among the first `done` of `ends`.
 fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
     if done >= ends {
         return 1.0;
@@ -103,9 +105,9 @@ fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
     1.0 - ((ends - done) / ends).powi(2)
 }
 
-/// The share of the work that was done, and how it grows.
+/// Runs a deduplication. Returns the share of the work that was done, and the exponent of its growth.
 fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<(f64, f64)> {
-    // Documents that were decided, and the pairs that were compared for it.
+    // Pairs of the number of documents decided and the number of pairs compared until then.
     let mut course = vec![(0, 0)];
     Walk::new(judge, corpus)?.go(|decided, _| {
         course.push((decided, tally.pairs()));
@@ -121,8 +123,8 @@ fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> 
     Ok((share.powf(growth), growth))
 }
 
-/// The power with which counts grow along a course, between half of the way and its end: 1 where
-/// every document is compared with a few kept ones, 2 where with all that came before.
+/// Returns the exponent with which counts grow between half of a course and its end: 1 if every
+/// document is compared with a few kept ones, 2 if with all earlier ones.
 fn growth(course: &[(usize, u64)]) -> f64 {
     let Some(&(done, all)) = course.last() else {
         return MOST_GROWTH;
@@ -144,10 +146,10 @@ fn growth(course: &[(usize, u64)]) -> f64 {
 
 const MOST_GROWTH: f64 = 2.0;
 
-/// Fewer pairs say nothing of how they grow.
+/// Number of pairs below which the growth cannot be estimated.
 const FEWEST: f64 = 100.0;
 
-/// Counts what is compared, by all threads.
+/// Counters of comparisons, shared by all threads.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pairs: [AtomicU64; ROUTES.len()],
@@ -156,7 +158,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Counts a comparison of texts that are not equal.
+    /// Runs and counts one comparison. Equal texts are not counted.
     pub(super) fn count<T>(
         &self,
         route: Route,
@@ -213,7 +215,7 @@ mod tests {
         assert!(close(growth(&course(&|at| at * at / 2)), 2.0));
         assert!(close(growth(&course(&|at| at.pow(3) / 1000)), 2.0));
         assert!(close(growth(&course(&|_| 500)), 1.0));
-        // Too few to tell, or nothing.
+        // Too few pairs to estimate, or none.
         assert!(close(growth(&course(&|at| at / 100)), 2.0));
         assert!(close(growth(&[(0, 0)]), 2.0));
         assert!(close(growth(&[]), 2.0));

@@ -1,8 +1,8 @@
 //! Verdicts, pairs and components against a model: a double loop over sets of strings.
 //!
-//! The model knows neither keys nor groups nor blocks. It takes the tokens of the definition, the
-//! numbers of the plan, and (where the plan makes candidates of sketches) the sketches, which have
-//! tests of their own.
+//! The model has no keys, buckets or blocks. It takes the tokens of the definition and the numbers of
+//! the plan. Where the plan finds candidates by sketches, it takes these too, because they have tests
+//! of their own.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ use crate::text::{Analysis, Analyzer, Scratch, Token};
 use crate::types::{DocId, Threshold};
 use crate::verify::Weighted;
 
-/// A stream of numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-/// What a document is after normalisation.
+/// A document's text after normalisation.
 #[derive(Clone, Debug, PartialEq)]
 enum Identity {
     Nothing,
@@ -62,12 +62,12 @@ enum Identity {
     Tokens(Vec<Token>),
 }
 
-/// A document as the model sees it.
+/// A document in the model.
 struct Document {
     identity: Identity,
-    /// Names of the distinct features, ascending.
+    /// Numbers of the distinct features, ascending.
     features: Vec<usize>,
-    /// How often each of them occurs.
+    /// Number of occurrences of each feature.
     counts: HashMap<usize, u64>,
     characters: Vec<char>,
     words: Vec<Token>,
@@ -78,7 +78,7 @@ struct Document {
     index: usize,
 }
 
-/// Normalised characters: those of the tokens, a space between two words.
+/// Returns the normalised characters: those of the tokens, and a space between two words.
 fn characters(tokens: &[Token]) -> Vec<char> {
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -95,7 +95,7 @@ fn characters(tokens: &[Token]) -> Vec<char> {
     text.chars().collect()
 }
 
-/// Edit distance by the textbook's table, and the longest common substring.
+/// Returns the edit distance by the textbook's table.
 fn edits<T: PartialEq>(a: &[T], b: &[T], substitution: usize) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
@@ -122,7 +122,8 @@ fn common_run<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     longest
 }
 
-/// The similarity of two sequences, or less than a threshold if their lengths say that already.
+/// Returns the similarity of two sequences, or some value below the threshold if their lengths alone
+/// rule it out.
 fn of_sequences<T: PartialEq>(measure: Measure, a: &[T], b: &[T], threshold: f64) -> f64 {
     let (sum, longer, shorter) = (
         a.len() + b.len(),
@@ -149,7 +150,7 @@ static ANALYZERS: LazyLock<[Analyzer; 2]> = LazyLock::new(|| {
     ["words-1", "default"].map(|name| Analyzer::new(&Recipe::named(name).unwrap()))
 });
 
-/// Texts and all that a run may be told of them.
+/// Texts and all options of a run.
 struct Run {
     analyzer: &'static Analyzer,
     plan: Plan,
@@ -198,7 +199,7 @@ impl Run {
         Self { documents, ..run }
     }
 
-    /// For the engine alone.
+    /// Returns a run without the documents of the model, for tests of the engine alone.
     fn without_model(analyzer: &'static Analyzer, settings: Settings, texts: Vec<String>) -> Self {
         Self {
             analyzer,
@@ -219,7 +220,7 @@ impl Run {
         Ok(())
     }
 
-    /// The analyzer with what the plan asks for.
+    /// Returns the analyzer with the extras that the plan needs.
     fn extended(&self) -> Analyzer {
         let sketcher = Sketcher::new(self.analyzer.recipe(), &self.plan, Cpu::best());
         self.analyzer.clone().with_extras(sketcher.extras())
@@ -292,7 +293,7 @@ impl Run {
         of_one_part && window.is_none_or(|(times, width)| (times[a] - times[b]).abs() <= *width)
     }
 
-    /// Whether x ~ y, and how.
+    /// Returns the similarity and the route of two documents if they match.
     fn related(&self, a: usize, b: usize) -> Option<(f64, Route)> {
         if !self.may_meet(a, b) {
             return None;
@@ -431,7 +432,7 @@ impl Run {
         (similarity >= threshold).then_some(similarity)
     }
 
-    /// x is kept iff no kept y before x has x ~ y; the most similar one is named.
+    /// Keeps a document if no kept document before it matches it. A removal names the most similar one.
     fn model_verdicts(&self) -> Vec<Found> {
         let mut kept: Vec<usize> = Vec::new();
         let mut removals = Vec::new();
@@ -453,7 +454,7 @@ impl Run {
         removals
     }
 
-    /// Every pair that is listed, the earlier one first; and how many documents are copies.
+    /// Returns every pair that is listed, with the earlier document first, and the number of copies.
     fn model_pairs(&self, copies: CopyPairs) -> (Vec<Found>, usize) {
         let documents: Vec<usize> = (0..self.len()).map(|rank| self.document(rank)).collect();
         let is_complete = match copies {
@@ -469,7 +470,8 @@ impl Run {
             let both_given = a.max(b) < self.given;
             !both_given && self.may_meet(documents[a], documents[b])
         };
-        // Returns `true` if an earlier document of the same text stands for this one towards another.
+        // Returns `true` if the pair of `rank` and `other` is listed with an earlier document of the
+        // same text instead of `rank`.
         let has_earlier = |rank: usize, other: usize| {
             (0..rank).any(|before| is_copy(before, rank) && is_within_reach(before, other))
         };
@@ -494,7 +496,7 @@ impl Run {
         (pairs, copies.count())
     }
 
-    /// The first document of every document's component, in the order read.
+    /// Returns the first document of every document's component, in the order read.
     fn model_components(&self) -> Vec<usize> {
         let mut component: Vec<usize> = (0..self.len()).collect();
         for b in 0..self.len() {
@@ -520,7 +522,7 @@ impl Run {
 
     // The engine.
 
-    /// The sketches, read in stretches as several threads would.
+    /// Returns the sketches, made in stretches as several threads would.
     fn sketches(&self, feature_budget: usize, stretch: usize) -> Sketches {
         let sketcher = Sketcher::new(self.analyzer.recipe(), &self.plan, Cpu::best());
         let mut scratch = Scratch::default();
@@ -582,7 +584,7 @@ impl Run {
         components.into_iter().map(DocId::index).collect()
     }
 
-    /// Holds the engine against the model, in portions of several sizes.
+    /// Compares the engine with the model, with several batch sizes.
     fn check_all(&self, what: &str) {
         let verdicts = self.model_verdicts();
         self.check_laws(&verdicts, what);
@@ -611,7 +613,7 @@ impl Run {
         }
     }
 
-    /// The laws of the verdict, from the relation alone.
+    /// Checks the laws of verdicts, which follow from the relation of matching alone.
     fn check_laws(&self, verdicts: &[Found], what: &str) {
         let removed = |document: usize| verdicts.iter().any(|&(it, ..)| it == document);
         let kept: Vec<usize> = (0..self.len())
@@ -636,7 +638,7 @@ impl Run {
 
 const COPY_PAIRS: [CopyPairs; 3] = [CopyPairs::WithEarliest, CopyPairs::All, CopyPairs::None];
 
-/// How many names two ascending lists have in common.
+/// Returns the number of common elements of two ascending lists.
 fn shared(mut a: &[usize], mut b: &[usize]) -> usize {
     let mut shared = 0;
     while let ([x, rest_of_a @ ..], [y, rest_of_b @ ..]) = (a, b) {
@@ -651,7 +653,8 @@ fn shared(mut a: &[usize], mut b: &[usize]) -> usize {
     shared
 }
 
-/// Of the smallest hashes of the union, how many both have, and how many these are.
+/// Returns how many of the smallest hashes of the union both documents have, and how many hashes these
+/// are.
 fn sampled(a: &Document, b: &Document, kept: usize) -> (usize, usize) {
     let mut union = [&a.smallest[..], &b.smallest].concat();
     union.sort_unstable();
@@ -686,7 +689,7 @@ fn found(outcome: &Outcome) -> Vec<Found> {
     outcome.removals.iter().map(found).collect()
 }
 
-/// Every portion so small that nothing fits into one.
+/// Batch sizes so small that nothing fits into one batch.
 const TINY: Portions = Portions {
     keys: 300,
     rare: 0,
@@ -725,7 +728,7 @@ const SMALL: Portions = Portions {
     scanned: 0,
 };
 
-/// A text as a list of words, and changes to it.
+/// Returns the text of a list of words, given as numbers.
 fn sentence(words: &[u64]) -> String {
     words
         .iter()
@@ -773,8 +776,8 @@ fn changed(random: &mut Random, words: &[u64]) -> Vec<u64> {
     words
 }
 
-/// Texts in clusters: copies, copies that differ in what normalisation cancels, changed ones,
-/// the same words in another order; and texts with little or nothing in them.
+/// Returns texts in clusters: copies, copies that differ in what normalisation removes, changed texts,
+/// the same words in another order, and texts that are too short or empty.
 fn clustered(random: &mut Random, count: usize) -> Vec<String> {
     let mut originals: Vec<Vec<u64>> = Vec::new();
     let mut texts = Vec::new();
@@ -817,7 +820,7 @@ fn clustered(random: &mut Random, count: usize) -> Vec<String> {
     texts
 }
 
-/// The text with a full stop behind some words, always the same ones.
+/// Returns the text with a full stop after some words, always the same ones.
 fn in_sentences(text: &str) -> String {
     let ends = |word: &&str| word.ends_with(['3', '7']);
     let words = text.split(' ').map(|word| match ends(&word) {
@@ -857,7 +860,7 @@ fn settings(threshold: f64, method: Method, measure: Measure, distance: u32) -> 
     }
 }
 
-/// A run of random texts under random circumstances.
+/// Returns a run of random texts with random options.
 fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
     let analyzer = &ANALYZERS[random.below(2)];
     let mut texts = clustered(random, count);
@@ -888,7 +891,7 @@ fn random_run(random: &mut Random, settings: Settings, count: usize) -> Run {
     run
 }
 
-/// Settings with this and that of what the method and the measure leave open.
+/// Returns the settings with variations of those that the method and the measure leave open.
 fn varied(settings: Settings, round: usize) -> Settings {
     Settings {
         unit: [Unit::Words, Unit::Characters][round % 2],
@@ -907,7 +910,7 @@ fn every_method_and_measure_is_the_model() {
                 let settings = settings(threshold, method, measure, distance);
                 for round in choose(vec![random.below(4)], (0..4).collect()) {
                     let settings = varied(settings, round);
-                    // The plain table of long texts takes its time.
+                    // The plain table is slow for long texts.
                     let slow = matches!(
                         measure,
                         Measure::Levenshtein | Measure::Indel | Measure::Substring
@@ -948,7 +951,7 @@ fn borders_of_blocks_are_no_borders() {
         for at in 0..count {
             let text = match random.below(4) {
                 0 if at > 0 => {
-                    // Often a neighbour, sometimes from far away.
+                    // Usually a neighbour, sometimes a distant document.
                     let back = if random.chance(80) {
                         1 + random.below(at.min(40))
                     } else {
@@ -973,14 +976,14 @@ fn borders_of_blocks_are_no_borders() {
     }
 }
 
-/// Documents of one template: `common` words that all have, and some of their own, few or many.
+/// Returns documents of one template: `common` words that all have, and `own` further words each.
 fn template(random: &mut Random, count: usize, common: usize, own: usize) -> Vec<String> {
     let shared: Vec<u64> = (0..common as u64).collect();
     (0..count)
         .map(|_| {
             let mut words = shared.clone();
             let own = 1 + random.below(own);
-            // From a small stock, so that some documents have much in common beyond the template.
+            // From a small vocabulary, so that some documents share much beyond the template.
             words.extend((0..own).map(|_| 1000 + random.next() % 60));
             sentence(&words)
         })
@@ -1052,8 +1055,8 @@ fn hot_groups_lose_no_pair() {
     }
 }
 
-/// More than a thousand features each, many of them a document's own, some texts twice: what occurs
-/// once, who stands with the full prefix and what bitmaps rule out is learned in parts.
+/// Documents of more than a thousand features each, many of them their own, and some texts twice.
+/// Features that occur once, keys of full prefixes and bitmaps are learned in several parts.
 #[test]
 fn long_siblings_and_their_copies_are_the_model() {
     let mut random = Random(8);
@@ -1109,8 +1112,8 @@ fn long_siblings_and_their_copies_are_the_model() {
     }
 }
 
-/// Of every two sizes, with as few features shared as the threshold asks for, all of them last in
-/// the order: the first of them is still in both prefixes. One feature fewer, and it need not be.
+/// For every two sizes with as few shared features as the threshold requires, all of them last in the
+/// order: the first shared one is still in both prefixes. With one feature fewer it need not be.
 #[test]
 fn prefixes_meet_at_the_threshold_and_hardly_below() {
     for hundredths in (5..=100).step_by(5).chain([1, 33, 67, 99]) {
@@ -1138,8 +1141,8 @@ fn prefixes_meet_at_the_threshold_and_hardly_below() {
     }
 }
 
-/// Documents of one template a little below the threshold share bands or rare features, and few of four
-/// and a half million pairs are compared.
+/// Documents of one template a little below the threshold share bands or rare features, and few of the
+/// 4.5 million pairs are compared.
 #[test]
 fn siblings_below_the_threshold_are_hardly_compared() {
     let mut random = Random(7);
@@ -1162,8 +1165,8 @@ fn siblings_below_the_threshold_are_hardly_compared() {
         let settings = settings(0.75, method, Measure::Jaccard, 3);
         let run = Run::without_model(&ANALYZERS[0], settings, texts.collect());
         let sketches = run.sketches(1 << 20, 100);
-        // With bitmaps from the start, and with those that must pay first: of 4.5 million pairs few
-        // are compared for each of 3,000 documents.
+        // With bitmaps from the start, and with those that must pay off first. Of 4.5 million pairs,
+        // few are compared for each of 3,000 documents.
         let usual = Portions::default();
         let at_once = Portions { price: 0, ..usual };
         for followed in [Surveyed::Pairs, Surveyed::Verdicts] {
@@ -1239,7 +1242,7 @@ fn a_threshold_above_every_similarity_removes_equal_texts_only() {
         let mut texts: Vec<String> = (0..200)
             .map(|_| {
                 let words = new_text(&mut random);
-                // Two equal words could make two texts of the same set of words.
+                // Two equal words could give two texts the same set of words.
                 sentence(
                     &words
                         .iter()
@@ -1265,7 +1268,7 @@ fn a_threshold_above_every_similarity_removes_equal_texts_only() {
     }
 }
 
-/// `shared` words in common, and `a` and `b` of their own.
+/// Returns two texts with `shared` common words, and `a` and `b` further words of their own.
 fn pair_of(shared: u64, a: u64, b: u64) -> [String; 2] {
     let common: Vec<u64> = (0..shared).collect();
     let own = |from: u64, count: u64| (from..from + count).collect::<Vec<u64>>();
@@ -1288,7 +1291,7 @@ fn one_feature_decides_at_the_threshold() {
         }
         expected.first().map(|&(_, _, similarity, _)| similarity)
     };
-    // A union of 100 features, in both orders of size, on both sides of the border of the join.
+    // A union of 100 features, in both orders of size and on both sides of the border of the join.
     for (threshold, least) in [(0.8, 80), (0.7, 70), (0.9, 90), (0.29, 29)] {
         for scale in [1, 2] {
             let of = |shared: u64| {
@@ -1326,14 +1329,14 @@ fn one_feature_decides_at_the_threshold() {
             }
         }
     }
-    // Across the border of `auto`: 64 features are short, 81 are reached.
+    // Across the border of `auto`: documents of 64 features are short, and the join reaches 81.
     let auto = settings(0.8, Method::Auto, Measure::Jaccard, 3);
     assert_eq!(matches(auto, pair_of(64, 0, 16)), Some(0.8));
     assert_eq!(matches(auto, pair_of(63, 1, 16)), None);
     assert_eq!(matches(auto, pair_of(64, 0, 17)), None);
     assert_eq!(matches(auto, pair_of(64, 1, 15)), Some(0.8));
     assert_eq!(matches(auto, pair_of(65, 0, 16)), Some(65.0 / 81.0));
-    // Containment: the smaller of two sets of equal size.
+    // Containment of two sets of equal size.
     let containment = settings(0.8, Method::Join, Measure::Containment, 3);
     assert_eq!(matches(containment, pair_of(80, 20, 20)), Some(0.8));
     assert_eq!(matches(containment, pair_of(79, 21, 21)), None);
@@ -1429,7 +1432,7 @@ fn the_bands_reach_the_recall_that_the_plan_predicts() {
         let recall = found.len() as f64 / pairs as f64;
         let predicted = run.plan.bands().unwrap().recall(threshold);
         assert!(predicted >= 0.99);
-        // Four standard errors below the prediction, and what the cutoff may lose.
+        // Four standard errors below the prediction, less the loss that the cutoff may cause.
         let error = (predicted * (1.0 - predicted) / pairs as f64)
             .sqrt()
             .max(0.7 / pairs as f64);
@@ -1442,7 +1445,7 @@ fn the_bands_reach_the_recall_that_the_plan_predicts() {
 
 #[test]
 fn of_given_documents_the_earliest_of_the_most_similar_is_named() {
-    // Under single words, two given texts are both as similar as can be, though one is equal.
+    // With single words as features, both given texts have similarity 1, though only one is equal.
     for between in [0, 1, 40, 300] {
         let mut texts = ["b a", "a b"].map(str::to_owned).to_vec();
         texts.extend((0..between).map(|at| format!("other {at}")));
@@ -1484,7 +1487,8 @@ fn a_window_parts_equal_texts() {
     let settings = settings(0.8, Method::Auto, Measure::Jaccard, 3);
     let mut run = Run::new(&ANALYZERS[0], settings, texts);
     run.window = Some((vec![0.0, 2.0, 2.5, 4.5], 2.0));
-    // The second repeats the first; the third is out of the first's reach; the fourth repeats it.
+    // The second repeats the first. The third is out of the first's reach. The fourth repeats the
+    // third.
     assert_eq!(
         run.model_verdicts(),
         [(1, 0, 1.0, Route::Exact), (3, 2, 1.0, Route::Exact)]
@@ -1492,8 +1496,8 @@ fn a_window_parts_equal_texts() {
     run.check_all("window");
 }
 
-/// By hand: the third is out of the first's reach, so the fourth is paired with the third; without the
-/// window all are paired with the first.
+/// Expected by hand: the third is out of the first's reach, so the fourth is paired with the third.
+/// Without the window, all are paired with the first.
 #[test]
 fn each_copy_is_paired_with_the_earliest_within_reach() {
     let mut texts = vec!["the same text".to_owned(); 4];

@@ -1,12 +1,18 @@
-//! The walk through the total order: pairs and verdicts.
+//! Deduplication and the search for all pairs, in the total order of the documents.
 //!
-//! *x is kept iff no kept y before x matches it.* So a document is compared with kept ones only, a
-//! removed one always meets the threshold with the kept one that it names, and a hot bucket costs
-//! what its kept documents cost. The walk goes block by block: within a block, documents are first
-//! compared with all that was kept before it, in parallel; then the candidates among those of the
-//! block that may still be kept are found and their features made, in parallel; then these are
-//! compared with one another; then the verdicts fall in order. The result is that of the plain loop
-//! over all documents, whatever the number of threads.
+//! *A document is kept if and only if no kept document before it matches it.* So a document is compared
+//! with kept documents only, a removed document always reaches the threshold with the kept one that it
+//! names, and a dense bucket costs what its kept documents cost.
+//!
+//! Verdicts are found block by block:
+//!
+//! 1. Each document of the block is compared with all that were kept before the block, in parallel.
+//! 2. The candidate pairs among those documents of the block that may still be kept are collected, and
+//!    their features are made, in parallel.
+//! 3. These pairs are compared, a few documents at a time, and the verdicts of these documents follow
+//!    in order.
+//!
+//! Guarantee: the result is that of the plain loop over all documents, whatever the number of threads.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -25,37 +31,37 @@ use crate::plan::Plan;
 use crate::sketches::Sketches;
 use crate::types::{DocId, Similarity};
 
-/// The documents of a run and the order in which they count.
+/// The documents of a run, their total order, and the restrictions on which of them may match.
 #[derive(Clone, Copy)]
 pub struct Corpus<'a> {
-    /// How candidates are found and checked.
+    /// Match plan: how candidates are found and checked.
     pub plan: &'a Plan,
-    /// What is remembered of every document.
+    /// Sketches of every document.
     pub sketches: &'a Sketches,
-    /// Gives again what documents are compared by.
+    /// Source that provides features, weights and sequences again.
     pub texts: &'a dyn Texts,
-    /// The documents in their total order; None if that is the order read.
+    /// The documents in their total order; `None` if that is the order read.
     pub order: Option<&'a [DocId]>,
-    /// Documents match only if these values are equal.
+    /// Partition of every document, in the order read. Documents match only within a partition.
     pub parts: Option<&'a [u64]>,
-    /// Documents match only if their times differ by no more than this.
+    /// Time window. Documents match only if their times differ by no more than its width.
     pub window: Option<Window<'a>>,
-    /// So many documents, the first of the order, count as kept whatever they match.
+    /// Number of documents at the start of the order that are kept whatever they match.
     pub given: usize,
 }
 
 /// A limit on how far apart in time two documents may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    /// The time of every document, in the order read.
+    /// Times of all documents, in the order read.
     pub times: &'a [f64],
-    /// The largest difference that counts, in the same unit.
+    /// Largest difference of two times at which documents may match, in the unit of `times`.
     pub width: f64,
 }
 
 impl Corpus<'_> {
-    /// Whether two documents may match whatever their texts are: they are of one part, within the
-    /// window, and not both given.
+    /// Returns `true` if two documents may match, whatever their texts are: they are of one partition
+    /// and within the window, and not both are given.
     pub fn may_pair(&self, a: DocId, b: DocId) -> bool {
         let both_given = a.index().max(b.index()) < self.given;
         !both_given && self.within_reach(a, b)
@@ -69,7 +75,7 @@ impl Corpus<'_> {
         self.order.map_or(DocId(rank), |order| order[rank as usize])
     }
 
-    /// Whether part and window let two documents meet.
+    /// Returns `true` if the partition and the window allow a match of two documents.
     pub(super) fn may_meet(&self, a: Rank, b: Rank) -> bool {
         self.within_reach(self.document(a), self.document(b))
     }
@@ -82,8 +88,8 @@ impl Corpus<'_> {
                 .is_none_or(|Window { times, width }| (times[a] - times[b]).abs() <= width)
     }
 
-    /// Whether the order is that of the times of a window, so that what a document reaches stands
-    /// side by side.
+    /// Returns `true` if the order is that of the times of a window, so that all documents within reach
+    /// of one are neighbours in the order.
     fn goes_by_time(&self) -> bool {
         let time = |times: &[f64], rank: usize| times[self.document(rank as Rank).index()];
         let in_order = |Window { times, .. }: Window<'_>| {
@@ -92,13 +98,13 @@ impl Corpus<'_> {
         self.window.is_some_and(in_order)
     }
 
-    /// The part of a document; the same for all if there are no parts.
+    /// Returns the partition of a document, or 0 if there are no partitions.
     pub(super) fn part(&self, rank: Rank) -> u64 {
         self.parts
             .map_or(0, |parts| parts[self.document(rank).index()])
     }
 
-    /// A key that only documents of the same part share.
+    /// Returns a key that only documents of the same partition share.
     pub(super) fn parted(&self, key: u64, rank: Rank) -> u64 {
         match self.parts {
             None => key,
@@ -107,52 +113,54 @@ impl Corpus<'_> {
     }
 }
 
-/// A removed document and its evidence.
+/// A removed document, and the match for which it is removed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Removal {
-    /// The document that is removed.
+    /// The removed document.
     pub document: DocId,
-    /// The kept document that is most similar to it, the earliest of several.
+    /// The kept document that is most similar to it; the earliest if several are equally similar.
     pub kept: Match,
 }
 
 /// The verdicts of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The removed documents in their total order; all others are kept.
+    /// The removed documents in their total order. All others are kept.
     pub removals: Vec<Removal>,
 }
 
-/// A pair that matches, the earlier document first.
+/// A matching pair, with the earlier document first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
     /// The earlier document.
     pub a: DocId,
     /// The later document.
     pub b: DocId,
-    /// How similar they are.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
-    /// How the pair was found.
+    /// The way in which the pair was found.
     pub route: Route,
 }
 
-/// Walks the documents in their total order and decides which are kept.
+/// Decides which documents are kept.
 ///
-/// Calls `progress` with the number of documents decided: with 0 once the candidates are known, then
-/// from time to time.
+/// Calls `progress` with the number of documents decided: with 0 once the buckets are built, then after
+/// each block.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
+/// if the documents share more than 2³² − 1 bucket keys.
 pub fn find_verdicts(corpus: &Corpus<'_>, progress: &(dyn Fn(usize) + Sync)) -> Result<Outcome> {
     follow_verdicts(corpus, &|decided, _| progress(decided))
 }
 
-/// The same for somebody who uses verdicts as they fall: calls `told` with the number of documents
-/// of the order that are decided and the removals among those since the last call. These verdicts
-/// are final, unless an error follows.
+/// Decides which documents are kept, for a caller that uses verdicts while the run goes on.
+///
+/// Calls `told` after each block with the number of documents decided and the removals since the last
+/// call. These verdicts are final unless an error follows.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again.
+/// Fails as [`find_verdicts`] does.
 pub fn follow_verdicts(
     corpus: &Corpus<'_>,
     told: &(dyn Fn(usize, &[Removal]) + Sync),
@@ -173,10 +181,10 @@ pub(super) fn verdicts_in(
     })
 }
 
-/// Which documents are equal after normalisation.
+/// Documents that are equal after normalisation, as one node each.
 pub(super) struct Nodes {
-    /// The first document with the same key, by rank. With a window, every document is its own:
-    /// equal texts may be out of each other's reach.
+    /// For each rank, the rank of the first document with the same text. With a window, every document
+    /// is a node of its own, because equal texts may be out of each other's reach.
     first: Vec<Rank>,
     together: bool,
 }
@@ -193,7 +201,7 @@ impl Nodes {
         nodes
     }
 
-    /// Of the documents whose pairs are looked for.
+    /// Returns the nodes for a search for all pairs.
     pub(super) fn of_pairs(corpus: &Corpus<'_>, copies: CopyPairs) -> Self {
         if copies == CopyPairs::All || corpus.given > 0 {
             Self::apart(corpus)
@@ -202,8 +210,9 @@ impl Nodes {
         }
     }
 
-    /// Equal documents are one only where they match the same others: what punctuation makes of
-    /// sentences is not in the tokens.
+    /// Returns the nodes for verdicts and components. Documents with equal texts are one node only if
+    /// they match the same others. With sentences they may not, because punctuation decides where
+    /// sentences end and equal texts may differ in it.
     pub(super) fn alike(corpus: &Corpus<'_>) -> Self {
         if corpus.plan.sentences().is_some() {
             Self::apart(corpus)
@@ -212,7 +221,7 @@ impl Nodes {
         }
     }
 
-    /// Every document is its own.
+    /// Returns every document as a node of its own.
     fn apart(corpus: &Corpus<'_>) -> Self {
         Self {
             first: (0..corpus.len() as Rank).collect(),
@@ -220,7 +229,7 @@ impl Nodes {
         }
     }
 
-    /// Whether equal documents are one node.
+    /// Returns `true` if equal documents are one node.
     pub(super) fn together(&self) -> bool {
         self.together
     }
@@ -234,7 +243,7 @@ impl Nodes {
     }
 }
 
-/// Which documents a window lets meet, where the order is that of time.
+/// The window, where the order is that of time, so that documents out of reach can be cut off.
 struct Reach<'a> {
     window: Option<(&'a Corpus<'a>, Window<'a>)>,
 }
@@ -247,7 +256,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Leaves out, from both ends of ascending ranks, those that are too far from a document.
+    /// Cuts off, at both ends of ascending ranks, the documents that are too far from `rank` in time.
     fn of_those<'m>(&self, rank: Rank, others: &'m [Rank]) -> &'m [Rank] {
         let Some((corpus, Window { times, width })) = self.window else {
             return others;
@@ -267,26 +276,26 @@ pub(super) struct Walk<'a> {
     groups: Groups,
     reach: Reach<'a>,
     kept: Vec<bool>,
-    /// The kept documents of every crowd, by their seats.
+    /// Positions of the kept documents in every dense set, ascending.
     kept_seats: Vec<Vec<u32>>,
     removals: Vec<Removal>,
 }
 
-/// Fewer pairs are not worth waking a thread for.
+/// Number of pairs below which waking another thread costs more than it saves.
 const FEW_PAIRS: usize = 16;
 
-/// So many documents before they are looked up, their groups are asked for, and then the members.
+/// Numbers of documents by which the headers of buckets, and then their members, are prefetched ahead.
 const HEADS_AHEAD: Rank = 16;
 const MEMBERS_AHEAD: Rank = 8;
 
-/// What is known of a document of the block before its verdict.
+/// The findings about a document of the block before its verdict.
 #[derive(Default)]
 struct Finding {
-    /// The best match among the documents kept before the block.
+    /// Best match among the documents kept before the block.
     best: Option<Best>,
-    /// Candidates inside the block are before this one.
+    /// Rank below which candidates are searched for; 0 if no candidate can change the verdict.
     below: Rank,
-    /// These candidates, with their similarity if they were compared and match.
+    /// Candidates inside the block. The similarity is set once the pair was compared and matches.
     inner: Vec<(Rank, Route, Option<Similarity>)>,
 }
 
@@ -295,16 +304,16 @@ struct Finding {
 struct LookUp<'w> {
     rank: Rank,
     finding: Finding,
-    /// What is gone through instead of crowded groups, if that is less work.
+    /// Kept documents that are scanned instead of dense buckets, if that is less work.
     scanned: Option<Scanned<'w>>,
 }
 
-/// Kept documents of a crowd that are gone through by their bitmaps.
+/// Kept documents of a dense set that are scanned by their bitmaps.
 struct Scanned<'w> {
     seat: Seat,
-    /// The seats of these documents.
+    /// Positions of these documents.
     seats: &'w [u32],
-    /// Those that are not ruled out.
+    /// The documents that the bitmap filter does not rule out.
     left: Vec<Rank>,
 }
 
@@ -316,7 +325,7 @@ struct Best {
 }
 
 impl Finding {
-    /// Takes the more similar, of equals the earlier.
+    /// Takes a match if it is more similar than the best one so far, or equally similar and earlier.
     fn offer(&mut self, rank: Rank, route: Route, similarity: Option<Similarity>) {
         let Some(similarity) = similarity else { return };
         let better = self.best.is_none_or(|best| {
@@ -333,7 +342,7 @@ impl Finding {
 }
 
 impl<'a> Walk<'a> {
-    /// With all candidates known and nothing decided.
+    /// Builds the buckets of a corpus. No document is decided yet.
     pub(super) fn new(mut judge: Judge<'a>, corpus: &'a Corpus<'a>) -> Result<Self> {
         let nodes = Nodes::alike(corpus);
         let groups = keys::groups(corpus, &mut judge, &nodes)?;
@@ -349,8 +358,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Goes block by block; after each it tells how many documents are decided and which of the
-    /// block are removed, and stops where it is told to.
+    /// Decides all documents, block by block. After each block, calls `told` with the number of
+    /// documents decided and the removals of the block, and stops if it breaks.
     pub(super) fn go(
         mut self,
         mut told: impl FnMut(usize, &[Removal]) -> ControlFlow<()>,
@@ -390,8 +399,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Finds the candidates inside the block: those that match an earlier one are not kept, so
-    /// nobody needs to be compared with them.
+    /// Collects the candidates inside the block. Documents that match one kept before the block are not
+    /// kept themselves, so they are left out as candidates of others.
     fn find_inner(&self, findings: &mut [Finding], start: Rank) {
         let undecided: Vec<bool> = findings.iter().map(|it| it.best.is_none()).collect();
         let Some(earliest) = undecided.iter().position(|&it| it) else {
@@ -445,8 +454,8 @@ impl<'a> Walk<'a> {
         findings.for_each_init(Seen::default, find);
     }
 
-    /// Makes the features that comparing inside the block will ask for, so that all threads share
-    /// this work and not only the few documents that are decided together.
+    /// Makes the features that the comparisons inside the block need. All threads share this work here,
+    /// while few documents are decided together later.
     fn make_features(&self, findings: &[Finding], start: Rank) -> Result<()> {
         let mut wanted = vec![false; findings.len()];
         for (at, finding) in findings.iter().enumerate() {
@@ -483,7 +492,8 @@ impl<'a> Walk<'a> {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// What is known of a document before any other is looked at.
+    /// Starts the look-up of a document: finds a kept document with an equal text, and decides whether
+    /// dense sets are scanned.
     fn begin(&self, rank: Rank, start: Rank) -> LookUp<'_> {
         let first = self.nodes.first(rank);
         let mut look_up = LookUp {
@@ -497,7 +507,8 @@ impl<'a> Walk<'a> {
         finding.below = rank;
         if first < start && self.kept[first as usize] {
             finding.offer(first, Route::Exact, Some(Similarity::ONE));
-            // One given before it may be as similar: given ones are kept whatever they match.
+            // An earlier given document may be equally similar, because given documents are kept
+            // whatever they match.
             finding.below = if self.is_given(first) { first } else { 0 };
         }
         let below = finding.below;
@@ -518,13 +529,13 @@ impl<'a> Walk<'a> {
         look_up
     }
 
-    /// The kept members of a group that come before some document and are within reach of another.
+    /// Returns the kept members of a bucket that come before `below` and are within reach of `rank`.
     fn kept_in(&self, group: u32, rank: Rank, below: Rank) -> &[Rank] {
         self.reach
             .of_those(rank, before(self.groups.kept(group), below))
     }
 
-    /// Goes through the crowds that documents need, a tile after another.
+    /// Scans the dense sets that documents need, one cache-sized tile after another.
     fn scan_crowds(&self, begun: &mut [LookUp<'_>]) {
         let mut scanned: Vec<&mut Scanned<'_>> = begun
             .iter_mut()
@@ -576,8 +587,8 @@ impl<'a> Walk<'a> {
         Ok(finding)
     }
 
-    /// Where a document stands in a crowd, and the seats there that are gone through instead of `met`
-    /// members of groups, if they are.
+    /// Returns a document's place in a dense set and the positions to scan there, if scanning is less
+    /// work than visiting the `met` members of its dense buckets.
     fn scans<'s>(
         &self,
         first: Rank,
@@ -592,7 +603,8 @@ impl<'a> Walk<'a> {
             .then_some((seat, seats))
     }
 
-    /// Counts whom a document has met, as long as its crowd is not gone through by bitmaps.
+    /// Counts the candidates of a document, as long as its dense set has no bitmaps. The counts decide
+    /// when bitmaps pay off.
     fn count_met(&self, first: Rank, seen: &Seen) {
         let crowds = &self.judge.crowds;
         let seat = crowds.seat(first).filter(|it| !crowds.can_scan(it.crowd));
@@ -601,19 +613,21 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Those of ascending seats whose documents come before one.
+    /// Returns those of ascending positions whose documents come before `below`.
     fn seats_before<'s>(&self, crowd: u32, seats: &'s [u32], below: Rank) -> &'s [u32] {
         let members = self.judge.crowds.members(crowd);
         &seats[..seats.partition_point(|&seat| members[seat as usize] < below)]
     }
 
-    /// The seat of a document, unless an equal one before it has it.
+    /// Returns the place of a document in a dense set, unless an earlier document with an equal text
+    /// has it.
     fn own_seat(&self, rank: Rank) -> Option<Seat> {
         let seat = self.judge.crowds.seat(rank);
         seat.filter(|_| self.nodes.is_first(rank))
     }
 
-    /// Asks for the groups of documents that are looked up soon: they stand anywhere in memory.
+    /// Prefetches the buckets of documents that are looked up soon, because they are scattered in
+    /// memory.
     fn fetch_ahead(&self, rank: Rank) {
         let soon = |steps: Rank| {
             let later = (rank + steps) as usize;
@@ -627,8 +641,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Compares documents of the block, from `start` on, with those before them in the block: with
-    /// the kept ones before `start`, and with those behind it that may still be kept.
+    /// Compares documents of the block, from `start` on, with the candidates before them in the block:
+    /// with those before `start` that are kept, and with those from `start` on that may still be kept.
     fn compare_inside(&self, few: &mut [Finding], start: Rank) -> Result<()> {
         let pairs: usize = few.iter().map(|finding| finding.inner.len()).sum();
         let undecided: Vec<bool> = few.iter().map(|finding| finding.best.is_none()).collect();
@@ -684,7 +698,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Those of ascending ranks that come before one.
+/// Returns those of ascending ranks that come before `below`.
 #[inline]
 fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
     match ranks.last() {
@@ -693,7 +707,8 @@ fn before(ranks: &[Rank], below: Rank) -> &[Rank] {
     }
 }
 
-/// How many members of crowded groups a document meets, some counted more than once.
+/// Returns the number of candidates that a document has in dense buckets. Documents in several of them
+/// count several times.
 fn crowded<'m>(groups: &Groups, first: Rank, members: impl Fn(u32) -> &'m [Rank]) -> usize {
     let own = groups.of(first).iter();
     let crowded = own.filter(|&&group| groups.is_crowded(group));
@@ -701,8 +716,8 @@ fn crowded<'m>(groups: &Groups, first: Rank, members: impl Fn(u32) -> &'m [Rank]
     met.map(|group| members(group).len()).sum()
 }
 
-/// Calls back with the members of the groups that a document meets, but for crowded ones if these
-/// are looked for in another way. Some come more than once.
+/// Calls `visit` with the candidates that a document has in its buckets, without dense buckets if
+/// `but_crowded` is set. Documents in several buckets come several times.
 #[inline]
 fn visit_groups<'m>(
     groups: &Groups,
@@ -719,7 +734,7 @@ fn visit_groups<'m>(
     }
 }
 
-/// The documents that a look-up has met already: they stand in several groups.
+/// The candidates that a look-up has found already. They may be in several of its buckets.
 #[derive(Default)]
 pub(super) struct Seen {
     bits: Vec<u64>,
@@ -746,35 +761,35 @@ impl Seen {
         new
     }
 
-    /// Meets a document, of which what decides whether it is a candidate is asked for.
+    /// Adds a document and, if it is new, prefetches the data of its prefilter.
     fn meet(&mut self, judge: &Judge<'_>, other: Rank) {
         if self.is_new(other) {
             judge.fetch(other);
         }
     }
 
-    /// The documents met, in the order in which they were.
+    /// Returns the documents in the order in which they were added.
     fn met(&self) -> &[Rank] {
         &self.met
     }
 }
 
-/// Which pairs are listed of documents whose texts are equal after normalisation.
+/// The pairs that are listed for documents whose texts are equal after normalisation (copies).
 ///
-/// Two documents are within reach of each other if part and window let them match and not both are
-/// given.
+/// Two documents are within reach of each other if the partition and the window allow a match, and if
+/// not both are given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CopyPairs {
     /// Each copy with the earliest document of its text within its reach. A pair of different texts
-    /// names of each the earliest document within reach of the other. Where some documents are
-    /// given, this is [`All`](Self::All), because copies that are both given, or both not, are not
-    /// paired with each other.
+    /// consists, for each text, of the earliest document within reach of the other. Where some
+    /// documents are given, this is [`All`](Self::All), because two copies that are both given, or both
+    /// not given, are not paired with each other.
     #[default]
     WithEarliest,
     /// Every combination.
     All,
-    /// None; pairs of different texts are those of [`WithEarliest`](Self::WithEarliest), also where
-    /// some documents are given.
+    /// No pairs of copies. Pairs of different texts are those of [`WithEarliest`](Self::WithEarliest),
+    /// also where some documents are given.
     None,
 }
 
@@ -787,16 +802,15 @@ impl CopyPairs {
     }
 }
 
-/// Finds every pair that matches, ordered by the earlier document, then the later one, in the total
-/// order. Where some documents are given, pairs are of a given one and another.
+/// Finds every matching pair, ordered by the earlier document, then the later one, in the total order.
+/// Where some documents are given, each pair consists of a given document and one that is not.
 ///
-/// Returns how many documents are a copy of an earlier one within reach, or 0 where every
-/// combination is listed.
-///
-/// Calls `progress` with the number of documents done.
+/// Returns how many documents are a copy of an earlier one within reach, or 0 where every combination
+/// is listed. Calls `progress` with the number of documents done.
 ///
 /// # Errors
-/// If what a document is compared by cannot be had again, or `visit` fails.
+/// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, if
+/// the documents share more than 2³² − 1 bucket keys, or if `visit` fails.
 pub fn find_pairs<E: From<Error>>(
     corpus: &Corpus<'_>,
     copies: CopyPairs,
@@ -835,16 +849,16 @@ pub(super) fn pairs_in<E: From<Error>>(
     Ok(finder.count_copies())
 }
 
-/// How documents lead to those of the same text, by what is listed of these.
+/// Links between documents of the same text, as the listing of copies needs them.
 pub(super) enum CopyChains {
-    /// Every document stands for itself.
+    /// No links: every document is listed for itself.
     Unused,
-    /// A text is one node: its first document leads to the next one, and so on; the last one leads to
-    /// itself.
+    /// Link from each document to the next one of its text. A text is one node, and the last document
+    /// links to itself.
     Next(Vec<Rank>),
-    /// A text is one node, and its copies are not listed.
+    /// No links: a text is one node, and its copies are not listed.
     Hidden,
-    /// Every document leads to the one before it, and the first to itself.
+    /// Link from each document to the previous one of its text. The first one links to itself.
     Previous { of: Vec<Rank>, lists_copies: bool },
 }
 
@@ -866,8 +880,8 @@ impl CopyChains {
     }
 }
 
-/// Every document with a link to itself, where `link` is called for each two that follow one another
-/// among the documents of a text.
+/// Returns a link for every document, initially to itself. `link` is called for each two successive
+/// documents of a text.
 fn link_copies(corpus: &Corpus<'_>, link: impl Fn(&mut [Rank], Rank, Rank)) -> Vec<Rank> {
     let mut links: Vec<Rank> = (0..corpus.len() as Rank).collect();
     let mut latest = links.clone();
@@ -885,7 +899,7 @@ pub(super) struct PairFinder<'a> {
     chains: CopyChains,
     groups: Groups,
     reach: Reach<'a>,
-    /// As many seats as the largest crowd has.
+    /// The numbers from 0 up to the size of the largest dense set: the positions in any dense set.
     seats: Vec<u32>,
 }
 
@@ -905,12 +919,13 @@ impl<'a> PairFinder<'a> {
         })
     }
 
-    /// Makes use of what a block has shown.
+    /// Makes the bitmaps that pay off after the comparisons so far.
     pub(super) fn learn(&mut self) -> Result<()> {
         self.judge.learn_crowds()
     }
 
-    /// How many documents may be the earlier one of a pair: those that come first.
+    /// Returns the number of documents that may be the earlier one of a pair. They come first in the
+    /// order.
     pub(super) fn firsts(&self) -> usize {
         if self.corpus.given > 0 {
             self.corpus.given
@@ -919,7 +934,7 @@ impl<'a> PairFinder<'a> {
         }
     }
 
-    /// How many documents are copies of an earlier one within reach.
+    /// Returns the number of documents that are copies of an earlier one within reach.
     fn count_copies(&self) -> usize {
         let ranks = 0..self.corpus.len() as Rank;
         match &self.chains {
@@ -950,7 +965,7 @@ impl<'a> PairFinder<'a> {
             if !both_given && self.corpus.may_meet(before, other) {
                 return false;
             }
-            // In the order of time, those before are still farther away.
+            // In the order of time, all earlier documents are even farther away.
             if self.reach.window.is_some() {
                 return true;
             }
@@ -958,8 +973,8 @@ impl<'a> PairFinder<'a> {
         }
     }
 
-    /// Returns `true` if the pair of a document and a later one is listed, according to which pairs of
-    /// copies are listed.
+    /// Returns `true` if the pair of a document and a later one is listed, by the rules of
+    /// [`CopyPairs`].
     fn is_listed(&self, rank: Rank, other: Rank, route: Route) -> bool {
         let CopyChains::Previous { of, lists_copies } = &self.chains else {
             return true;
@@ -970,7 +985,8 @@ impl<'a> PairFinder<'a> {
             && (is_copy || self.is_earliest_within_reach(of, other, rank))
     }
 
-    /// The copies of a document that are listed with it and that its groups do not have, ascending.
+    /// Returns the copies of a document that are listed with it although they are not in its buckets,
+    /// ascending.
     fn later_copies(&self, rank: Rank) -> impl Iterator<Item = Rank> {
         let next = match &self.chains {
             CopyChains::Next(next) if self.nodes.is_first(rank) => Some(next),
@@ -980,21 +996,21 @@ impl<'a> PairFinder<'a> {
         std::iter::successors(Some(rank), follow).skip(1)
     }
 
-    /// Those of ascending ranks that come after a document and are within its reach, where given
-    /// documents meet others only.
+    /// Returns those of ascending ranks that come after a document and are within its reach. Given
+    /// documents are paired with others only.
     fn later<'m>(&self, members: &'m [Rank], rank: Rank) -> &'m [Rank] {
         self.reach
             .of_those(rank, &members[self.before(members, rank)..])
     }
 
-    /// How many of ascending ranks come no later than a document, or are given like it.
+    /// Returns how many of ascending ranks come no later than a document, or are given like it.
     fn before(&self, members: &[Rank], rank: Rank) -> usize {
         let from = rank.max((self.corpus.given as Rank).saturating_sub(1));
         members.partition_point(|&other| other <= from)
     }
 
-    /// A block of documents from `start` that have not too many candidates together. Blocks double:
-    /// the first ones show what pays.
+    /// Returns a block of documents from `start` that have not too many candidates together. Block
+    /// lengths double, because the first blocks show whether bitmaps pay off.
     pub(super) fn block(&self, start: usize, end: usize) -> std::ops::Range<Rank> {
         let mut candidates = 0;
         let mut stop = start;
@@ -1020,7 +1036,7 @@ impl<'a> PairFinder<'a> {
         &self.groups
     }
 
-    /// The later documents that are candidates, ascending.
+    /// Returns the later documents that are candidates, ascending.
     fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         let later = |group| self.later(self.groups.ahead(group), rank);
         let from = |members: &[Rank]| self.before(members, rank)..members.len();
@@ -1037,8 +1053,8 @@ impl<'a> PairFinder<'a> {
         others
     }
 
-    /// The earlier documents that match one and are not `joined` with it; groups that are done are
-    /// left out.
+    /// Returns the earlier documents that match one and that `joined` does not connect with it. Buckets
+    /// for which `is_done` returns `true` are skipped.
     pub(super) fn apart_before(
         &self,
         rank: Rank,
@@ -1066,8 +1082,8 @@ impl<'a> PairFinder<'a> {
         Ok(matching)
     }
 
-    /// Meets the members of groups that are in question, or instead of those of crowded groups what
-    /// is in question of the whole crowd.
+    /// Adds the relevant candidates from the buckets of a document to `seen`. Scans the relevant part
+    /// of its dense set in place of dense buckets, if that is less work.
     fn meet<'m>(
         &self,
         rank: Rank,
@@ -1090,7 +1106,7 @@ impl<'a> PairFinder<'a> {
         }
     }
 
-    /// The pairs of a document and a later one, ascending.
+    /// Returns the matching pairs of a document and later ones, ascending.
     pub(super) fn pairs_of(&self, rank: Rank, seen: &mut Seen) -> Result<Vec<Pair>> {
         let mut pairs = Vec::new();
         for (other, route) in self.candidates_of(rank, seen) {

@@ -1,8 +1,9 @@
-//! Checking ahead: most of a check is done while others still add, on any thread; what was added or
-//! changed in between is looked at when the document's turn comes.
+//! Prechecks: most of a check is done on any thread while others insert, and only what has changed in
+//! between is checked when the document's turn comes.
 //!
-//! The answer is that of a [`check`](Matcher::check) at that moment. Additions only add candidates, so it
-//! is enough to look at those; after any other change, and for another arrival, all is checked again.
+//! Guarantee: the answer is that of a [`check`](Matcher::check) at that moment. Insertions only add
+//! candidates, so it is enough to check the new ones. After any other change, or with another arrival
+//! time, the whole check is repeated.
 
 use super::keys::{Keyed, Keyer};
 use super::material::Texts;
@@ -12,28 +13,29 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::matching::Side;
 use crate::text::State;
 
-/// What a check has found at some moment; see [`Matcher::look_ahead`].
+/// The result of a check at some moment. See [`Matcher::look_ahead`].
 #[derive(Clone, Debug)]
 pub struct Ahead {
     found: Option<Found>,
     /// Steps of verification.
     steps: u64,
     arrival: Arrival,
-    /// An equal text was found that nothing can beat which is added later; keys were not made.
+    /// `true` if an equal text was found, over which no later insertion takes precedence. Keys were not
+    /// made.
     settled: bool,
-    /// The keys under which the document looks for others.
+    /// Bucket keys under which the document looks for others.
     asked: Vec<Asked>,
-    /// Those under which it is added; none if it has found an equal or similar one.
+    /// Bucket keys under which it will be inserted; empty if a match was found.
     added: Vec<(u64, Side)>,
-    /// Documents from this number on were not there.
+    /// Number of the first document that was not there yet.
     since: u64,
     changes: u64,
-    /// Of the keys; see `Keys::generation`.
+    /// Generation of the keys; see `Keys::generation`.
     generation: u64,
 }
 
 impl Ahead {
-    /// What was found.
+    /// Returns the match that the check found.
     pub fn found(&self) -> Option<Found> {
         self.found
     }
@@ -46,12 +48,12 @@ impl Ahead {
 }
 
 impl Matcher {
-    /// Checks a document, so that the check can be brought [up to date](Self::check_again) later, which
-    /// takes little.
+    /// Checks a document in such a way that [`check_again`](Self::check_again) can update the result
+    /// later at little cost.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be had, or verification takes more steps than are
-    /// [allowed](Self::set_step_limit).
+    /// Fails if `texts` cannot provide the text of a candidate, or if verification takes more steps than are
+    /// [allowed](Matcher::set_step_limit).
     pub fn look_ahead(
         &self,
         document: &Prepared,
@@ -96,10 +98,10 @@ impl Matcher {
         Ok(ahead)
     }
 
-    /// What a check finds now, of a document that was checked before.
+    /// Updates the result of an earlier check of the same document to this moment.
     ///
     /// # Errors
-    /// As [`look_ahead`](Self::look_ahead).
+    /// Fails as [`look_ahead`](Self::look_ahead) does.
     pub fn check_again(
         &self,
         mut ahead: Ahead,
@@ -128,7 +130,7 @@ impl Matcher {
         Ok(ahead)
     }
 
-    /// Calls back with all documents that were added since and share a key.
+    /// Calls `visit` with all documents that were inserted since the check and share a key.
     fn visit_added(&self, document: &Prepared, ahead: &Ahead, mut visit: impl FnMut(u64)) {
         let since = ahead.since;
         if since == self.sections.next() {
@@ -137,7 +139,7 @@ impl Matcher {
         let from = self.glances.from(self.glances.of(document.brief()));
         for &asked in &ahead.asked {
             if self.recent.may_have(asked.key, since) {
-                // The newest come first, and those before `since` end it.
+                // The newest come first, so the first document before `since` ends the chain.
                 self.buckets
                     .visit(asked.key, since, |number, glance, side| {
                         if asked.finds(side) && !from.rules_out(glance) {
@@ -171,16 +173,19 @@ impl Matcher {
         Err(Error::new(
             ErrorKind::TooCostly,
             format!(
-                "comparing the text with the kept texts that it may match took {} steps of 64 cells, and it                  matches none: it is not kept, because that may take at most half of the limit for one                  document, which is {}. Send a shorter text, or use a collection with a higher threshold or                  a measure of features, such as jaccard",
+                "comparing the text with the kept texts that it may match took {} steps of 64 cells, and it \
+                 matches none: it is not kept, because that may take at most half of the limit for one \
+                 document, which is {}. Send a shorter text, or use a collection with a higher threshold or \
+                 a measure of features, such as jaccard",
                 ahead.steps, self.step_limit
             ),
         ))
     }
 
-    /// As [`keep`](Self::keep), for a document that was just checked: the keys are those of the check.
+    /// Inserts a document as [`keep`](Self::keep) does, with the keys that its check has made.
     ///
     /// # Errors
-    /// As [`keep`](Self::keep).
+    /// Fails as [`keep`](Self::keep) does.
     pub fn keep_checked(
         &mut self,
         document: &Prepared,
@@ -194,18 +199,18 @@ impl Matcher {
         self.add(document, &ahead.added, order, time)
     }
 
-    /// Makes the keys of documents that are added next, until they become others: then those of
-    /// documents that were keyed before are made again when they are kept.
+    /// Returns a maker of the keys of documents that are inserted next. When the order of features
+    /// changes, keys made before are discarded and made again on insertion.
     pub fn keyer(&self) -> Keyer {
         self.keys.keyer().clone()
     }
 
-    /// Asks for the memory that adding a document will need.
+    /// Prefetches the memory that the insertion of a document needs.
     pub fn prefetch(&self, document: &Prepared, keyed: &Keyed) {
         self.prefetch_to_add(document, &keyed.keys);
     }
 
-    /// As [`prefetch`](Self::prefetch), for a document that was checked.
+    /// Prefetches as [`prefetch`](Self::prefetch) does, for a document that was checked.
     pub fn prefetch_checked(&self, document: &Prepared, ahead: &Ahead) {
         self.prefetch_to_add(document, &ahead.added);
     }
@@ -219,10 +224,10 @@ impl Matcher {
         }
     }
 
-    /// As [`keep`](Self::keep), with keys that were made before.
+    /// Inserts a document as [`keep`](Self::keep) does, with keys that were made before.
     ///
     /// # Errors
-    /// As [`keep`](Self::keep).
+    /// Fails as [`keep`](Self::keep) does.
     pub fn keep_with(
         &mut self,
         document: &Prepared,

@@ -1,70 +1,77 @@
-//! Which documents have a key: a hash table with many documents to a key, added in the order of their
-//! numbers.
+//! The hash table of bucket keys. Many documents can have the same key, and they are inserted in the
+//! order of their numbers.
 //!
-//! The table is cut into shards that grow one by one, so that no insertion waits for the whole. In
-//! each, entries are chained by key, the newest first. When a shard grows, the entries of a chain are
-//! put side by side, so that walking along it reads memory in order; what was added since stands behind.
-//! What has expired is the end of every chain: looking up stops there, and a shard that is full drops
-//! it before it grows. A hand that goes around drops it where nothing is added.
+//! The table is divided into shards that grow one by one, so no insertion waits for a resize of the
+//! whole table. Entries of a shard are chained by key, the newest first. When a shard grows, the
+//! entries of each chain are laid out side by side, so that following a chain reads memory in order;
+//! later entries are appended. Expired entries are at the end of every chain. A look-up stops at the
+//! first of them, and a full shard drops them before it grows. An incremental sweep evicts them from
+//! shards in which nothing is inserted.
 //!
-//! The bits of a head that its shard does not need for places are a filter (Bloom, 1970): each stands for a part
-//! of all keys, and says whether one of it is in the chain. Most keys that nobody has end there: with a hundred
-//! thousand entries to a shard there are fifteen such bits, and one or two entries to a chain.
+//! ```text
+//! head   | filter bits | place of the newest entry + 1, or 0 |                                (32 bits)
+//! entry  | side (1) | key tag (31) | document number (32) | next place + 1 (32) | prefilter (32) |
+//! ```
 //!
-//! Cost: one cache line for nearly all keys that nobody has; 16 bytes an entry, 2–4 for its head, and the
-//! room to grow, a quarter at the most.
+//! The bits of a head that are not needed for the place form a filter (Bloom, 1970). Each stands for a
+//! part of all keys, and is set if a key of that part is in the chain. The filter rejects most absent
+//! keys without reading an entry: a shard of a hundred thousand entries has fifteen such bits, and one
+//! or two entries per chain.
+//!
+//! Cost: one cache line for nearly every absent key; 16 bytes per entry, 2–4 bytes for its head, and at
+//! most a quarter more as room to grow.
 
 use super::glance::Glance;
 use crate::arch;
 use crate::matching::Side;
 
-/// Keys to the numbers of what has them; see the [module](super).
+/// Bucket keys and the numbers of the documents that have them. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Buckets {
     shards: Vec<Shard>,
-    /// Insertions since the hand moved.
+    /// Insertions since the last step of the sweep.
     since: u32,
-    /// The next shard that is swept.
+    /// Next shard to sweep.
     hand: usize,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// The place of the newest entry of each chain plus one, or 0, and above it the filter; a power of two
-    /// of them.
+    /// For each chain, the place of the newest entry plus one (0 if there is none), with the filter in
+    /// the bits above. The length is a power of two.
     heads: Vec<u32>,
-    /// Bits of a head that are a place.
+    /// Number of bits of a head that hold a place.
     place_bits: u32,
     entries: Vec<Entry>,
-    /// So many of the first entries stand chain by chain, each the newest first.
+    /// Number of entries at the front that are laid out chain by chain, the newest first.
     sorted: usize,
-    /// The lower half of the least number, if there are entries.
+    /// Lower half of the smallest document number, if there are entries.
     oldest: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The lower half of the key, but for the highest bit: whether the document is on the probing side.
+    /// Lower 31 bits of the key. The highest bit is set if the document is on the probing side.
     tag: u32,
-    /// The lower half of the document's number.
+    /// Lower half of the document number.
     number: u32,
-    /// The place of the next entry of the chain plus one, or 0.
+    /// Place of the next entry of the chain plus one, or 0.
     next: u32,
     glance: Glance,
 }
 
-/// The bit of a tag that tells the side.
+/// Bit of a tag that is set on the probing side.
 const PROBING: u32 = 1 << 31;
 
-/// Shards, as a power of two: some tens of thousands of entries each when there are fifty million
-/// documents.
+/// Number of shards as a power of two. With fifty million documents, a shard has some tens of thousands
+/// of entries.
 const SHARD_BITS: u32 = 12;
 
-/// Chains that are walked side by side: about as many as a core has reads of memory under way.
+/// Number of chains that are followed at once: about as many as a core has memory reads in flight.
 const ABREAST: usize = 16;
 
-/// Documents between two moves of the hand. A round takes 2²² documents, far fewer than would make
-/// a number's lower half ambiguous.
+/// Insertions between two steps of the sweep. A round takes 2²² documents, far fewer than would make
+/// the lower half of a number ambiguous.
 const STEP: u32 = 1024;
 
 impl Default for Buckets {
@@ -82,23 +89,24 @@ impl Buckets {
         (key >> (64 - SHARD_BITS)) as usize
     }
 
-    /// Asks for the first cache line that looking for a key needs.
+    /// Prefetches the first cache line that a look-up of a key reads.
     pub(super) fn prefetch(&self, key: u64) {
         self.shards[Self::shard(key)].prefetch_head(key);
     }
 
-    /// Asks for the cache lines that adding a key needs.
+    /// Prefetches the cache lines that an insertion of a key writes.
     pub(super) fn prefetch_to_add(&self, key: u64) {
         let shard = &self.shards[Self::shard(key)];
         shard.prefetch_head(key);
-        // The next one mostly has the same line.
+        // The next entry is mostly in the same cache line.
         if let Some(entry) = shard.entries.last() {
             arch::prefetch(entry);
         }
     }
 
-    /// Calls back with the number, the glance and the side of every document with the key, and of few
-    /// others with a key that is like it, the newest first. All before `low` are gone.
+    /// Calls `visit` with the number, the prefilter and the side of every document with the key, the
+    /// newest first. A few documents with a similar key come too. Documents before `low` have expired
+    /// and are left out.
     #[inline]
     pub(super) fn visit(&self, key: u64, low: u64, mut visit: impl FnMut(u64, Glance, Side)) {
         let mut walk = self.walk(key);
@@ -107,8 +115,8 @@ impl Buckets {
         }
     }
 
-    /// As [`visit`](Self::visit), of many keys: calls back with which of them it is too. Chains are
-    /// walked side by side, so that one does not wait for memory after another.
+    /// Looks up many keys as [`visit`](Self::visit) does, and also passes the key to `visit`. Chains
+    /// are followed at once, so that their memory reads overlap.
     #[inline]
     pub(super) fn visit_all<K: Copy>(
         &self,
@@ -146,7 +154,7 @@ impl Buckets {
         }
     }
 
-    /// The way along the chain of a key, if there is one.
+    /// Returns the start of the chain of a key, if there is one.
     fn walk(&self, key: u64) -> Option<Walk<'_>> {
         let shard = &self.shards[Self::shard(key)];
         let at = shard.newest(key)?;
@@ -157,8 +165,8 @@ impl Buckets {
         })
     }
 
-    /// Adds a document, whose number is not below those added before. `dead` says which documents need
-    /// not be found any more.
+    /// Inserts a document, whose number must not be below earlier ones. `dead` returns `true` for
+    /// documents that need not be found any more.
     pub(super) fn insert(
         &mut self,
         key: u64,
@@ -174,7 +182,7 @@ impl Buckets {
         shard.push(key as u32 & !PROBING | probing, number as u32, glance);
     }
 
-    /// Moves the hand, once for each document that was added.
+    /// Advances the sweep. Called once for each inserted document.
     pub(super) fn sweep(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.since += 1;
         if self.since < STEP {
@@ -188,7 +196,7 @@ impl Buckets {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
         let shards = self.shards.iter();
         let held = shards.map(|shard| {
@@ -198,13 +206,13 @@ impl Buckets {
     }
 }
 
-/// The whole number from its lower half, or None if it is before `low`.
+/// Returns the whole number from its lower half, or `None` if it is before `low`.
 fn whole(number: u32, low: u64) -> Option<u64> {
     let ahead = number.wrapping_sub(low as u32);
     (ahead <= u32::MAX >> 1).then(|| low + u64::from(ahead))
 }
 
-/// On the way along a chain: at an entry that was not looked at.
+/// A position in a chain: an entry that is not visited yet.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     entries: &'a [Entry],
@@ -219,7 +227,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Calls back with the entry if it has the key, and goes to the next one.
+    /// Visits the entry if it has the key, and returns the next position.
     #[inline]
     fn step(self, low: u64, visit: &mut impl FnMut(u64, Glance, Side)) -> Option<Self> {
         let entry = self.entries[self.at];
@@ -245,7 +253,7 @@ impl Shard {
         }
     }
 
-    /// Where the chain of a key begins, if the key may be in it.
+    /// Returns the place of the first entry of a key's chain, if the key may be in it.
     #[inline]
     fn newest(&self, key: u64) -> Option<usize> {
         let tag = key as u32;
@@ -261,11 +269,12 @@ impl Shard {
         head & low_bits(self.place_bits)
     }
 
-    /// The bit of the filter that stands for a tag; none if places need all bits.
+    /// Returns the filter bit of a tag, or 0 if places need all bits.
     #[inline]
     fn mark(&self, tag: u32) -> u32 {
         let marks = u32::BITS - self.place_bits;
-        // These bits choose neither the shard nor, but in the largest, the head.
+        // These bits do not choose the shard, and they choose the head only in shards of more than 2²⁰
+        // heads.
         let part = (tag & !PROBING) >> 20;
         let mark = (part * marks) >> 11;
         1u32.checked_shl(self.place_bits + mark).unwrap_or(0)
@@ -287,7 +296,7 @@ impl Shard {
         });
     }
 
-    /// Drops what is dead, and makes room for a quarter more if that was little.
+    /// Drops dead entries, and makes room for a quarter more if these were few.
     fn make_room(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         let full = self.entries.len();
         self.drop_dead(low, dead);
@@ -299,7 +308,7 @@ impl Shard {
         self.rebuild(full + more);
     }
 
-    /// Drops what is dead, and the room if most of it was.
+    /// Drops dead entries, and releases memory if most entries were dead.
     fn compact(&mut self, low: u64, dead: impl Fn(u64) -> bool) {
         self.drop_dead(low, dead);
         let (held, room) = (self.entries.len(), self.entries.capacity());
@@ -319,7 +328,8 @@ impl Shard {
         self.oldest = oldest as u32;
     }
 
-    /// Puts the entries chain by chain, with a head for every one or two, into this much room.
+    /// Lays the entries out chain by chain, with a head for every one or two, in memory for `room`
+    /// entries.
     fn rebuild(&mut self, room: usize) {
         let heads = (room / 2).next_power_of_two();
         self.heads.clear();
@@ -341,7 +351,7 @@ impl Shard {
             entries[*place as usize] = *entry;
             *place += 1;
         }
-        // Each head stands where its chain ends, which is where the next one begins.
+        // Each head now holds the end of its chain, which is the start of the next one.
         self.place_bits = bits_of(entries.capacity());
         let mut start = 0;
         for at in 0..heads {
@@ -360,15 +370,15 @@ impl Shard {
     }
 }
 
-/// The first entries of a shard.
+/// Initial capacity of a shard.
 const LEAST: usize = 4;
 
-/// Bits that numbers up to this one need.
+/// Returns the number of bits that numbers up to `most` need.
 fn bits_of(most: usize) -> u32 {
     usize::BITS - most.leading_zeros()
 }
 
-/// A number of ones, at most 32.
+/// Returns a mask of the lowest `count` bits, from 1 to 32.
 fn low_bits(count: u32) -> u32 {
     (u64::MAX >> (u64::BITS - count.clamp(1, u32::BITS))) as u32
 }
@@ -387,7 +397,7 @@ mod tests {
         found
     }
 
-    /// Against a list, with numbers that pass 2³² and half of a number's range.
+    /// Compares with a list, with numbers that cross 2³² and half of that.
     #[test]
     fn finds_what_a_list_finds() {
         for start in [0, u64::from(u32::MAX) - 3000, (1 << 31) - 3000] {
@@ -413,7 +423,7 @@ mod tests {
                         .collect();
                     expected.reverse();
                     let mut found = found(&buckets, key, low);
-                    // The dead may or may not be there.
+                    // Dead entries may or may not be found.
                     expected.retain(|&number| !dead(number));
                     found.retain(|&number| !dead(number));
                     assert_eq!(found, expected);
@@ -422,8 +432,8 @@ mod tests {
         }
     }
 
-    /// As many as are walked side by side, one fewer, one more and several times as many, with chains of
-    /// very different lengths, some that end at what has expired and some that do not exist.
+    /// Keys as many as are followed at once, one fewer, one more and several times as many. Chains have
+    /// very different lengths; some end at expired entries, and some keys have none.
     #[test]
     fn many_keys_find_what_each_of_them_finds() {
         let mut buckets = Buckets::default();
@@ -463,7 +473,7 @@ mod tests {
         }
     }
 
-    /// A head has room for its place and for what tells keys apart, however large its shard is.
+    /// A head has room for its place and its filter, however large its shard is.
     #[test]
     fn heads_tell_most_keys_that_are_not_there() {
         for place_bits in [3, 9, 17, 30, 31, 32] {
@@ -496,7 +506,7 @@ mod tests {
         assert!(walks(200_000..300_000) < 10_000);
     }
 
-    /// A shard in which some chains are long and most of what has expired is in the sorted part.
+    /// A shard with some long chains and most expired entries in the sorted part.
     #[test]
     fn chains_stand_side_by_side_after_growing() {
         let mut shard = Shard::default();
@@ -529,7 +539,7 @@ mod tests {
             most = most.max(buckets.bytes() - empty);
         }
         assert!(most < 50_000 * 50, "{most}");
-        // Nothing is added to most shards any more: the hand empties them.
+        // Nothing is inserted into most shards any more, so the sweep empties them.
         for number in 400_000..400_000 + (u64::from(STEP) << SHARD_BITS) {
             buckets.sweep(number, |_| false);
         }

@@ -1,9 +1,19 @@
-//! What rules out most candidates where their keys stand, before anything else of them is read.
+//! A 4-byte prefilter stored beside each bucket entry, so that most candidates are rejected without a
+//! cache miss.
 //!
-//! A short document that takes part in the exact join is known by the number of its features and, for
-//! each of 24 groups of hashes, whether it has an odd number of them there. Groups in which two differ
-//! bound the features that both have from above, as in [`Brief`], of which this is an extract of
-//! 4 bytes: what it rules out, that one rules out too.
+//! It bounds the overlap of two short documents from above. The feature hashes are split into 24 parity
+//! groups. A group whose parities differ contains at least one feature that only one document has. If
+//! more groups differ than may in a pair of these sizes, the pair cannot reach the threshold.
+//!
+//! ```text
+//!  31        24 23                     0
+//! +------------+------------------------+
+//! | set size   | parity of groups 23..0 |     size 0: unknown or more than 255 features, never rejects
+//! +------------+------------------------+
+//! ```
+//!
+//! Guarantee: a matching pair is never rejected. Cost: one XOR, one population count and one table
+//! look-up. Everything rejected here would also be rejected by [`Brief`], which has 64 groups.
 
 use std::sync::OnceLock;
 
@@ -11,15 +21,14 @@ use crate::plan::Plan;
 use crate::sketches::Brief;
 use crate::types::Threshold;
 
-/// What is seen of a document: the parities of 24 groups, and above them the number of features, or 0
-/// if that says nothing.
+/// Set size and group parities of one document, packed into 32 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Glance(u32);
 
 const GROUPS: u32 = 24;
 
 impl Glance {
-    /// Says nothing.
+    /// A prefilter that never rejects.
     pub(super) const NOTHING: Self = Self(0);
 
     fn of(brief: Brief) -> Self {
@@ -35,21 +44,21 @@ impl Glance {
         (self.0 >> GROUPS) as usize
     }
 
-    /// In how many groups the parities differ.
+    /// Returns the number of parity groups in which the two documents differ.
     fn apart(self, other: Self) -> i8 {
         ((self.0 ^ other.0) << (u32::BITS - GROUPS)).count_ones() as i8
     }
 }
 
-/// In how many groups two may differ that can match, by the size of one and then of the other; −1 if
-/// none of these sizes can.
+/// Largest number of differing groups in a matching pair, for one size of the other document. −1 if no
+/// pair of these sizes can match.
 type Row = [i8; 256];
 
-/// Makes and compares glances where they decide something.
+/// Makes and compares prefilters, for plans in which features decide.
 #[derive(Debug)]
 pub(super) struct Glances {
     threshold: Threshold,
-    /// Made when they are first asked for; none where features do not decide.
+    /// Limits by size of one document, made on first use. Empty if features do not decide.
     rows: Vec<OnceLock<Box<Row>>>,
 }
 
@@ -66,7 +75,7 @@ impl Glances {
         }
     }
 
-    /// What is seen of a document by its brief, if there is one.
+    /// Returns the prefilter of a document, from its set summary if there is one.
     pub(super) fn of(&self, brief: Option<Brief>) -> Glance {
         match brief {
             Some(brief) if !self.rows.is_empty() => Glance::of(brief),
@@ -74,7 +83,7 @@ impl Glances {
         }
     }
 
-    /// Looks at others from a document.
+    /// Returns a prefilter to compare with others.
     pub(super) fn from(&self, glance: Glance) -> From<'_> {
         let row = (glance != Glance::NOTHING).then(|| {
             let size = glance.size();
@@ -98,7 +107,7 @@ impl Glances {
     }
 }
 
-/// A document that looks at others.
+/// The prefilter of a document with the limits for its size.
 #[derive(Clone, Copy)]
 pub(super) struct From<'a> {
     glance: Glance,
@@ -106,7 +115,7 @@ pub(super) struct From<'a> {
 }
 
 impl From<'_> {
-    /// Whether it cannot match what has this glance.
+    /// Returns `true` if the two documents cannot match.
     #[inline]
     pub(super) fn rules_out(self, other: Glance) -> bool {
         let Some(row) = self.row else {
@@ -123,7 +132,8 @@ mod tests {
     use crate::hash::mix;
     use crate::plan::{Method, Settings};
 
-    /// Whatever is ruled out, the brief rules out; and a glance rules out nearly all of those.
+    /// All that the prefilter rejects, the summary rejects too; and the prefilter rejects nearly all
+    /// that the summary does.
     #[test]
     fn rules_out_what_a_brief_rules_out() {
         for hundredths in [10, 50, 80, 95, 100] {

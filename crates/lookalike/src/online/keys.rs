@@ -1,6 +1,6 @@
-//! The keys under which a document is found, and under which it looks for others.
+//! The bucket keys under which a document is inserted, and those under which it looks for others.
 //!
-//! They are the keys of a batch. Only those of the exact join depend on what came before; see
+//! They are the keys of a batch. Only those of the exact join depend on earlier documents; see
 //! [`rarity`](super::rarity).
 
 use super::prepared::Prepared;
@@ -10,22 +10,23 @@ use crate::matching::{Side, band_key, block_key, smallest_key, text_key};
 use crate::plan::{Blocks, Plan};
 use crate::text::State;
 
-/// Makes the keys under which documents are added, as they are at some moment, on any thread. Cheap to
-/// clone.
+/// Makes the bucket keys under which documents are inserted, on any thread. It has the order of
+/// features of one moment. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Keyer {
     plan: Plan,
-    /// Fingerprints are found by an index of their own, equal ones among them.
+    /// `true` if fingerprints, equal ones included, are found by an index of their own.
     codes: bool,
-    /// Where fingerprints within a distance have no such index.
+    /// Blocks of bits, for fingerprints within a distance that have no such index.
     blocks: Option<Blocks>,
-    /// Chooses among features, if they are joined.
+    /// Order of features that selects the rare ones, if the plan has an exact join.
     newest: Option<Newest>,
-    /// How many orders of features there were.
+    /// Number of orders of features before this one.
     generation: u64,
 }
 
-/// A document's keys, made on any thread for [`Matcher::keep_with`](super::Matcher::keep_with).
+/// The bucket keys of a document, made on any thread for
+/// [`Matcher::keep_with`](super::Matcher::keep_with).
 #[derive(Clone, Debug)]
 pub struct Keyed {
     pub(super) keys: Vec<(u64, Side)>,
@@ -33,7 +34,8 @@ pub struct Keyed {
 }
 
 impl Keyer {
-    /// Makes what takes longest when a document is kept that was not checked.
+    /// Makes the bucket keys of a document. This takes most of the time when a document is inserted
+    /// unchecked.
     pub fn keyed(&self, document: &Prepared) -> Keyed {
         Keyed {
             keys: self.to_add(document),
@@ -41,7 +43,7 @@ impl Keyer {
         }
     }
 
-    /// The key of a document's text, unless equal texts are found by their fingerprints.
+    /// Returns the key of a document's text, unless equal texts are found by their fingerprints.
     fn of_text(&self, document: &Prepared) -> Option<u64> {
         let by_code = self.codes && document.code().is_some();
         (document.state() != State::Empty && !by_code).then(|| text_key(document.key()))
@@ -77,7 +79,7 @@ impl Keyer {
     }
 }
 
-/// Makes keys as a plan asks, and learns which features are rare.
+/// Makes bucket keys for a plan, and learns which features are rare.
 #[derive(Debug)]
 pub(super) struct Keys {
     keyer: Keyer,
@@ -101,12 +103,12 @@ impl Keys {
         Self { keyer, rarity }
     }
 
-    /// The key of a document's text, unless equal texts are found by their fingerprints.
+    /// Returns the key of a document's text, unless equal texts are found by their fingerprints.
     pub(super) fn of_text(&self, document: &Prepared) -> Option<u64> {
         self.keyer.of_text(document)
     }
 
-    /// The keys under which a document looks for others.
+    /// Returns the keys under which a document looks for others.
     pub(super) fn to_ask(&self, document: &Prepared) -> Vec<Asked> {
         let of_sketches = self.keyer.of_sketches(document).into_iter();
         let mut keys: Vec<_> = of_sketches.map(Asked::full).collect();
@@ -116,30 +118,30 @@ impl Keys {
         keys
     }
 
-    /// The keys under which a document is found once it is added, and on which side it stands there.
+    /// Returns the keys under which a document is inserted, and its side under each.
     pub(super) fn to_add(&self, document: &Prepared) -> Vec<(u64, Side)> {
         self.keyer.to_add(document)
     }
 
-    /// Makes keys to be added under, as they are until the next [generation](Self::generation).
+    /// Returns the maker of insertion keys. It is valid until the next [generation](Self::generation).
     pub(super) fn keyer(&self) -> &Keyer {
         &self.keyer
     }
 
-    /// Goes up when keys under which documents are added become others.
+    /// Returns a number that increases whenever insertion keys change.
     pub(super) fn generation(&self) -> u64 {
         self.keyer.generation
     }
 
-    /// Asks for the memory that [learning](Self::learn) of a document will need.
+    /// Prefetches the memory that [learning](Self::learn) from a document needs.
     pub(super) fn prefetch(&self, document: &Prepared) {
         if let (Some(rarity), Some(features)) = (&self.rarity, document.joined_features()) {
             rarity.prefetch(features);
         }
     }
 
-    /// Takes note of the features of a document that was added with this number. Returns whether those
-    /// to come are added under other keys.
+    /// Counts the features of a document that was inserted with this number. Returns `true` if later
+    /// documents are inserted under other keys.
     pub(super) fn learn(&mut self, document: &Prepared, number: u64, sections: &Sections) -> bool {
         let (Some(rarity), Some(features)) = (&mut self.rarity, document.joined_features()) else {
             return false;
@@ -153,7 +155,7 @@ impl Keys {
         over
     }
 
-    /// Forgets what is about documents before this number.
+    /// Forgets orders of features that only documents before `low` were inserted under.
     pub(super) fn forget_before(&mut self, low: u64) {
         if let Some(rarity) = &mut self.rarity {
             rarity.forget_before(low);

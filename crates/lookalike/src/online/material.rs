@@ -1,4 +1,5 @@
-//! What documents are compared by: of the new one at hand, of kept ones made again from their texts.
+//! The features, weights and sequences that documents are compared by: those of the new document from
+//! its text at hand, those of kept documents made again from their texts.
 
 use std::cell::OnceCell;
 use std::sync::{Mutex, PoisonError};
@@ -11,20 +12,20 @@ use crate::matching::{Cache, Compared, List};
 use crate::text::{Analysis, Scratch};
 use crate::verify::Weighted;
 
-/// Gives the texts of kept documents again.
+/// A source of the texts of kept documents.
 pub trait Texts {
-    /// Calls back with the text of a kept document, as it was when it was prepared.
+    /// Calls `visit` with the text of a kept document, exactly as it was when it was prepared.
     ///
     /// # Errors
-    /// If the text cannot be had any more.
+    /// Fails if the text is no longer available.
     fn text(&self, slot: Slot, visit: &mut dyn FnMut(&str)) -> Result<()>;
 }
 
-/// Features of kept documents that are remembered once they were made, 8 bytes each; of weights,
-/// characters and words as many bytes where they are asked for.
+/// Features of kept documents that are cached once they are made, 8 bytes each. Weights, characters and
+/// words have as many bytes each where the measure needs them.
 const REMEMBERED: usize = 2 << 20;
 
-/// Makes what documents are compared by, and remembers what was made last.
+/// Makes features, weights and sequences of documents, and caches recent ones.
 pub(super) struct Material {
     preparer: Preparer,
     features: Cache<u64, u64>,
@@ -93,7 +94,7 @@ impl Material {
     }
 }
 
-/// What the document that arrives is compared by.
+/// The features, weights and sequences of the arriving document.
 pub(super) struct OfNew<'a> {
     material: &'a Material,
     document: &'a Prepared,
@@ -148,7 +149,7 @@ impl Compared for OfNew<'_> {
     }
 }
 
-/// What a kept document is compared by.
+/// The features, weights and sequences of a kept document.
 pub(super) struct OfKept<'a> {
     material: &'a Material,
     number: u64,

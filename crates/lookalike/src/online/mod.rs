@@ -1,38 +1,41 @@
-//! Check and insert: one document after another, in one total order, while older ones are forgotten.
+//! Stream deduplication: documents are checked and inserted one after another in one total order, while
+//! old documents expire.
 //!
-//! A [`Matcher`] remembers kept documents and answers for the next one by the rule of
-//! [`matching`](crate::matching): *x is kept iff no kept y before x, in the window, matches it*; a
-//! document that is not kept names the most similar kept one, of equals the earliest. It uses the
-//! plan, the sketches and the predicate of a batch, so a stream gets the verdicts that the same
-//! documents get from [`find_verdicts`](crate::matching::find_verdicts) with the same window.
+//! A [`Matcher`] stores kept documents and decides on the next one by the rule of
+//! [`matching`](crate::matching): *a document is kept if and only if no kept document before it, within
+//! the window, matches it*. A document that is not kept names its representative: the most similar kept
+//! document, and the earliest of several. The plan, the sketches and the predicate are those of a
+//! batch. So a stream gets the verdicts that [`find_verdicts`](crate::matching::find_verdicts) gives
+//! for the same documents with the same window.
 //!
 //! # How it works
 //!
-//! As in a batch, a document has keys, and only documents that share one can match: bands of its
-//! signature, rare features of a short one, blocks of bits, its text. The keys of kept documents stand
-//! in one table. Rare is what was rare among the documents before; since the prefix filter
-//! is exact under any fixed order of features, a document is looked up under each order that live
-//! documents were added under. Fingerprints within a distance come from
-//! [`Live`].
+//! As in a batch, a document has bucket keys, and only documents that share one can match: its text,
+//! bands of its signature, rare features of a short document, blocks of bits. One hash table holds the
+//! keys of all kept documents. A feature is rare if it was rare among earlier documents. The prefix
+//! filter is exact under any fixed order of features, so a document is looked up under each order that
+//! live documents were inserted under. Fingerprints within a distance come from [`Live`].
 //!
-//! Documents stand in *sections* by arrival. The window slides by dropping the oldest
-//! section whole: what has expired is below a low-water mark, so nothing is done per document.
+//! Documents are divided into *sections* by arrival. When the window moves on, the oldest section is
+//! dropped as a whole: everything below a low-water mark has expired, so expiry needs no work per
+//! document.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! Making a [`Prepared`] document takes nearly all of the time and needs nothing of the matcher. The
-//! check reads a cache line or two for every key, and texts only of candidates that sketches do not
-//! rule out. It may be done [ahead](Matcher::look_ahead) by many threads, so that little is left for the
-//! one that adds. A kept short document takes about 50 bytes and 23 for each of its keys; signatures of
-//! long ones take 4 bytes a slot. [`Matcher::memory`] says it by part.
+//! Preparing a document ([`Prepared`]) takes nearly all of the time and needs no access to the matcher.
+//! A check reads one or two cache lines for every key, and reads texts only of candidates that sketches
+//! do not rule out. Many threads can [check ahead](Matcher::look_ahead), so that little is left for the
+//! thread that inserts. A kept short document takes about 50 bytes and 23 for each of its keys; the
+//! signature of a long one takes 4 bytes a slot. [`Matcher::memory`] returns the memory by part.
 //!
-//! Verification by edit distances takes time in proportion to the product of the lengths. What a check may
-//! spend on it can be [bounded](Matcher::set_step_limit).
+//! Verification by edit distances takes time in proportion to the product of the lengths. The work of a check
+//! can be [bounded](Matcher::set_step_limit).
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! It is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no clock: the
-//! caller says what time it is. One thread changes it at a time; any number check beside one another.
+//! A matcher is not durable, knows no ids and holds no texts: these come from [`Texts`]. It has no
+//! clock, so the caller passes the time. Changes need exclusive access; any number of threads can check
+//! at once.
 
 mod ahead;
 mod buckets;
@@ -75,18 +78,19 @@ use sections::Sections;
 /// A kept document that matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Where it stands.
+    /// Location of the kept document.
     pub slot: Slot,
-    /// Its place in the total order.
+    /// Place of the kept document in the total order.
     pub order: u64,
-    /// How similar it is.
+    /// Similarity of the two documents.
     pub similarity: Similarity,
-    /// How it was found.
+    /// The way in which the pair was found.
     pub route: Route,
 }
 
 impl Found {
-    /// Whether it is the better evidence: the more similar, of equals the earlier.
+    /// Returns `true` if this match takes precedence: it is more similar, or equally similar and
+    /// earlier.
     fn beats(&self, other: &Self) -> bool {
         self.similarity > other.similarity
             || self.similarity == other.similarity && self.order < other.order
@@ -136,7 +140,7 @@ pub struct Matcher {
     plan: Plan,
     window: Option<Window>,
     preparer: Preparer,
-    /// The newest time of a stored document.
+    /// Newest time of a stored document.
     newest: Time,
     sections: Sections,
     buckets: Buckets,
@@ -145,17 +149,18 @@ pub struct Matcher {
     codes: Option<Codes>,
     material: Material,
     recent: Recent,
-    /// Goes up with every change but an addition: what was found before may not hold any more.
+    /// Number of changes other than insertions. After such a change, an earlier check may no longer
+    /// hold.
     changes: u64,
     /// Steps of verification that a check may take where documents are compared as sequences.
     step_limit: u64,
     /// Steps of verification of all checks so far.
     steps_taken: AtomicU64,
-    /// Stands in the places that are skipped.
+    /// Document that fills skipped places.
     blank: Prepared,
 }
 
-/// Fingerprints within a distance: a fingerprint's number is that of its document.
+/// An index of fingerprints within a distance. A fingerprint has the number of its document.
 #[derive(Debug)]
 enum Codes {
     Narrow(Live<u64>),
@@ -163,7 +168,7 @@ enum Codes {
 }
 
 impl Codes {
-    /// None where candidates come by blocks of bits.
+    /// Returns `None` if the plan has no distance, or if candidates are found by blocks of bits.
     fn new(plan: &Plan) -> Result<Option<Self>> {
         let Some(distance) = plan.distance() else {
             return Ok(None);
@@ -214,7 +219,7 @@ impl Codes {
     }
 }
 
-/// The better evidence of two.
+/// Returns the match that takes precedence.
 fn better(one: Option<Found>, other: Option<Found>) -> Option<Found> {
     match (one, other) {
         (Some(one), Some(other)) if other.beats(&one) => Some(other),
@@ -222,7 +227,7 @@ fn better(one: Option<Found>, other: Option<Found>) -> Option<Found> {
     }
 }
 
-/// A candidate before it is compared.
+/// A candidate that is not verified yet.
 struct Candidate {
     number: u64,
     slot: Slot,
@@ -231,11 +236,11 @@ struct Candidate {
 }
 
 impl Matcher {
-    /// An empty matcher. Without a window nothing is ever forgotten but by
+    /// Returns an empty matcher. Without a window, documents are only forgotten by
     /// [`remove`](Self::remove).
     ///
     /// # Errors
-    /// If the plan asks for fingerprints that cannot be searched.
+    /// Fails if no index can search fingerprints of the plan's bits and distance.
     pub fn new(recipe: &Recipe, plan: &Plan, window: Option<Window>) -> Result<Self> {
         let preparer = Preparer::new(recipe, plan);
         let codes = Codes::new(plan)?;
@@ -272,33 +277,34 @@ impl Matcher {
         self.steps_taken.load(Ordering::Relaxed)
     }
 
-    /// Makes documents ready to be checked, on any thread.
+    /// Returns the preparer, which can be used on any thread.
     pub fn preparer(&self) -> &Preparer {
         &self.preparer
     }
 
-    /// How candidates are found and checked.
+    /// Returns the match plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The window.
+    /// Returns the window.
     pub fn window(&self) -> Option<&Window> {
         self.window.as_ref()
     }
 
-    /// How many kept documents are remembered, those included that are past the window and wait for
-    /// their section to be dropped.
+    /// Returns the number of kept documents. It includes documents past the window whose section is not
+    /// dropped yet.
     pub fn len(&self) -> u64 {
         self.sections.live()
     }
 
-    /// Whether no kept document is remembered.
+    /// Returns `true` if there are no kept documents.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What a document's time means when it arrives at `now`; one that states no time is of now.
+    /// Interprets the time of a document that arrives at `now`. A document that states no time has the
+    /// time `now`.
     pub fn arrival(&self, stated: Option<Time>, now: Time) -> Arrival {
         self.arrival_after(self.newest, stated, now)
     }
@@ -315,7 +321,7 @@ impl Matcher {
         }
     }
 
-    /// What the times of documents mean that arrive one after another and are all stored.
+    /// Interprets the times of documents that arrive one after another and are all stored.
     pub fn arrivals(&self, stated: impl Iterator<Item = Option<Time>>, now: Time) -> Vec<Arrival> {
         let mut newest = self.newest;
         let arrivals = stated.map(|stated| {
@@ -328,8 +334,9 @@ impl Matcher {
         arrivals.collect()
     }
 
-    /// Whether the newest section has lasted a 24th of the window: then another should
-    /// [begin](Self::begin_section) before this arrival is stored, and before it is checked for good.
+    /// Returns `true` if there is no section or the newest one has lasted a 24th of the window. Then
+    /// another section should [begin](Self::begin_section) before this document is stored, and before
+    /// its final check.
     pub fn is_section_due(&self, arrival: &Arrival) -> bool {
         match (&self.window, self.sections.newest()) {
             (_, None) => true,
@@ -338,14 +345,14 @@ impl Matcher {
         }
     }
 
-    /// Begins a section. Its number must be above those of all sections before.
+    /// Begins a section.
     ///
-    /// Documents that are more than a window ahead of the clock, since it was set back, count from now on
-    /// as if they were a window ahead, for the clock too: what is never reached would stay for ever, and with
-    /// it all that came later.
+    /// If the wall clock was set back, documents may have times that are more than a window ahead of
+    /// `clock`. From now on they count as a window ahead, and so does the newest time. Otherwise their
+    /// section would never expire, nor would any later one.
     ///
     /// # Errors
-    /// If the number is not above the others.
+    /// Fails if `number` is not above those of all earlier sections.
     pub fn begin_section(&mut self, number: u64, clock: Time) -> Result<()> {
         self.sections.begin(number, clock)?;
         if let Some(window) = &self.window {
@@ -356,14 +363,13 @@ impl Matcher {
         Ok(())
     }
 
-    /// The number of the oldest section if all that is in it is past the window, unless it is the
-    /// newest section too.
+    /// Returns the number of the oldest section if it has expired and is not the only one.
     pub fn expired_section(&self, arrival: &Arrival) -> Option<u64> {
         let oldest = self.sections.oldest_of_several()?;
         self.has_expired(arrival).then(|| oldest.number())
     }
 
-    /// Whether all that is in the oldest section is past the window at this arrival.
+    /// Returns `true` if all documents of the oldest section are past the window at this arrival.
     pub fn has_expired(&self, arrival: &Arrival) -> bool {
         match (&self.window, self.sections.oldest()) {
             (Some(window), Some(oldest)) => window.has_passed(oldest.newest_time(), arrival.clock),
@@ -371,7 +377,7 @@ impl Matcher {
         }
     }
 
-    /// Forgets the oldest section.
+    /// Drops the oldest section with its documents.
     pub fn drop_section(&mut self) {
         self.sections.drop_oldest();
         if let (Some(codes), Some(oldest)) = (&self.codes, self.sections.oldest()) {
@@ -381,11 +387,12 @@ impl Matcher {
         self.changes += 1;
     }
 
-    /// The most similar kept document that matches, of equals the earliest.
+    /// Returns the most similar kept document that matches; the earliest if several are equally
+    /// similar.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be had, or verification takes more steps than are
-    /// [allowed](Self::set_step_limit).
+    /// Fails if `texts` cannot provide the text of a candidate, or if verification takes more steps than are
+    /// [allowed](Matcher::set_step_limit).
     pub fn check(
         &self,
         document: &Prepared,
@@ -395,10 +402,10 @@ impl Matcher {
         self.check_without(document, arrival, None, texts)
     }
 
-    /// As [`check`](Self::check), as if one document were not there.
+    /// Checks as [`check`](Self::check) does, but ignores the kept document at `without`.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// Fails as [`check`](Self::check) does.
     pub fn check_without(
         &self,
         document: &Prepared,
@@ -409,8 +416,8 @@ impl Matcher {
         Ok(self.look(document, arrival, without, texts)?.found())
     }
 
-    /// The best of candidates that match, and the steps of verification, to which those of the check before
-    /// are added.
+    /// Verifies candidates within the step limit. Returns the best match, and the steps taken, to which those
+    /// of the check before are added.
     fn best(
         &self,
         document: &Prepared,
@@ -463,12 +470,13 @@ impl Matcher {
         Rule::new(&self.plan)
     }
 
-    /// The earliest kept document with the same text, if that settles the matter.
+    /// Returns the earliest kept document with the same text, if no other match can take precedence.
     ///
-    /// No earlier document can be as similar: it would match that one too and would have kept it from
-    /// being kept, unless it was out of its reach then. If x is not older than the equal one, what
-    /// was out of the reach of that is out of the reach of x. It may be otherwise where times are
-    /// refreshed, and where equal texts match different others.
+    /// An earlier kept document with the same similarity of 1 would also match the equal document,
+    /// which would then not have been kept, unless the two were out of each other's reach. If the new
+    /// document is not older than the equal one, a document out of reach of the equal one is also out
+    /// of reach of the new one. This reasoning fails where times are refreshed, and with sentences,
+    /// where equal texts may match different documents.
     fn equal(
         &self,
         document: &Prepared,
@@ -516,7 +524,7 @@ impl Matcher {
             .is_none_or(|window| window.reaches(time, arrival))
     }
 
-    /// The kept documents that the plan makes candidates, in the order of their numbers.
+    /// Returns the kept documents that the plan makes candidates, by ascending number.
     fn candidates(
         &self,
         document: &Prepared,
@@ -542,7 +550,8 @@ impl Matcher {
         Ok(numbers.into_iter().filter_map(candidate).collect())
     }
 
-    /// A document if it is there, in reach and a candidate.
+    /// Returns a document as a candidate, if it is not removed, is within reach, and the plan makes it
+    /// one.
     fn candidate(&self, document: &Prepared, arrival: &Arrival, number: u64) -> Option<Candidate> {
         let (section, at) = self.sections.at(number);
         let route = self
@@ -559,18 +568,17 @@ impl Matcher {
         })
     }
 
-    /// Takes in a document that is kept: from now on it is found. It goes into the newest section.
-    /// `order` is its place in the total order.
+    /// Inserts a document as kept into the newest section. `order` is its place in the total order.
     ///
     /// # Errors
-    /// If there is no section, or more documents than can be numbered are remembered. Nothing has
+    /// Fails if there is no section, or if the number of kept documents reaches its limit. Nothing has
     /// changed then.
     pub fn keep(&mut self, document: &Prepared, order: u64, time: Time) -> Result<Slot> {
         let keys = self.keys.to_add(document);
         self.add(document, &keys, order, time)
     }
 
-    /// Adds a document under its keys.
+    /// Inserts a document under its bucket keys.
     fn add(
         &mut self,
         document: &Prepared,
@@ -581,7 +589,7 @@ impl Matcher {
         let number = self.sections.next();
         let slot = self.sections.next_slot()?;
         if let Some(codes) = &self.codes {
-            // Every document takes a number there, so that numbers are those of documents.
+            // Every document takes a number in the index, so that its numbers are those of documents.
             let seq = codes.insert(document.code().unwrap_or(0), slot.section)?;
             debug_assert_eq!(seq.0, number);
             if document.code().is_none() {
@@ -606,11 +614,11 @@ impl Matcher {
         Ok(slot)
     }
 
-    /// Takes up the next place of the newest section for a document that is not there any more, so that those
-    /// behind it stand where they stood. No check finds it. `order` is its place in the total order.
+    /// Fills the next place of the newest section for a document that is no longer there, so that later
+    /// documents keep their places. No check finds it. `order` is its place in the total order.
     ///
     /// # Errors
-    /// As [`keep`](Self::keep).
+    /// Fails as [`keep`](Self::keep) does.
     pub fn skip_place(&mut self, order: u64) -> Result<Slot> {
         let slot = self.sections.next_slot()?;
         if let Some(codes) = &self.codes {
@@ -622,20 +630,20 @@ impl Matcher {
         Ok(slot)
     }
 
-    /// Takes note of the time of a document that is stored with the newest section and not kept.
+    /// Records the time of a document that is stored with the newest section but not kept.
     pub fn note(&mut self, time: Time) {
         self.newest = self.newest.max(time);
         self.sections.note(time);
     }
 
-    /// Lets a kept document's window run from a later time, that of its repeat. Its section stays as long
-    /// as it does.
+    /// Refreshes a kept document: its window now runs from `time`, that of a duplicate. Its section
+    /// stays as long as the document does.
     pub fn refresh(&mut self, slot: Slot, time: Time) {
         self.sections.refresh(slot, time);
         self.changes += 1;
     }
 
-    /// Forgets a kept document; returns whether it was there.
+    /// Removes a kept document. Returns `true` if it was there.
     pub fn remove(&mut self, slot: Slot) -> bool {
         let Some(number) = self.sections.remove(slot) else {
             return false;
@@ -647,24 +655,24 @@ impl Matcher {
         true
     }
 
-    /// Lets a kept document be found by nobody until it is [brought back](Self::bring_back).
+    /// Hides a kept document from all checks until it is [brought back](Self::bring_back).
     pub fn set_aside(&mut self, slot: Slot) {
         self.sections.remove(slot);
         self.changes += 1;
     }
 
-    /// Lets a document be found again that was [set aside](Self::set_aside).
+    /// Makes a document visible again that was [set aside](Self::set_aside).
     pub fn bring_back(&mut self, slot: Slot) {
         self.sections.bring_back(slot);
         self.changes += 1;
     }
 
-    /// The order and the time of a kept document, if it is there.
+    /// Returns the order and the time of a kept document, if it is there.
     pub fn kept(&self, slot: Slot) -> Option<(u64, Time)> {
         self.sections.kept(slot)
     }
 
-    /// Bytes of memory by part.
+    /// Returns the bytes of memory by part.
     pub fn memory(&self) -> [(&'static str, u64); 5] {
         [
             ("documents", self.sections.bytes()),
@@ -679,7 +687,7 @@ impl Matcher {
     }
 }
 
-/// A prepared document stands alone in its sketches.
+/// Number of a prepared document in its sketches, where it is the only one.
 const ALONE: DocId = DocId(0);
 
 impl Prepared {

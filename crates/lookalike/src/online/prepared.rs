@@ -1,4 +1,4 @@
-//! Documents ready to be checked.
+//! Documents that are analysed and sketched, ready to be checked.
 
 use super::ALONE;
 use crate::arch::Cpu;
@@ -8,7 +8,8 @@ use crate::recipe::Recipe;
 use crate::sketches::{Brief, Sketcher, Sketches};
 use crate::text::{Analysis, Analyzer, Scratch, State};
 
-/// Analyses and sketches documents: nearly all of the work, on any thread. Cheap to clone.
+/// Analyses and sketches documents. This is nearly all of the work, and it runs on any thread. Cheap to
+/// clone.
 #[derive(Clone, Debug)]
 pub struct Preparer {
     analyzer: Analyzer,
@@ -16,18 +17,18 @@ pub struct Preparer {
     plan: Plan,
 }
 
-/// A document with all that is known of it without looking at others.
+/// A document with its text and sketches.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     sketches: Box<Sketches>,
     text: Option<String>,
 }
 
-/// Enough for the features or characters of any document that is kept whole.
+/// Feature budget that suffices for all features, characters or words of any document.
 const ALL_FEATURES: usize = 1 << 31;
 
 impl Preparer {
-    /// For documents under a recipe and its plan.
+    /// Returns a preparer for documents of a recipe and its plan.
     pub fn new(recipe: &Recipe, plan: &Plan) -> Self {
         let sketcher = Sketcher::new(recipe, plan, Cpu::best());
         Self {
@@ -37,7 +38,7 @@ impl Preparer {
         }
     }
 
-    /// A document of this text.
+    /// Prepares a document from its text.
     pub fn text(&self, text: impl Into<String>, scratch: &mut Scratch) -> Prepared {
         let text = text.into();
         let mut sketches = self.sketcher.sketches(ALL_FEATURES);
@@ -49,10 +50,11 @@ impl Preparer {
         }
     }
 
-    /// A document of which only its SimHash is known.
+    /// Prepares a document of which only the SimHash fingerprint is known.
     ///
     /// # Errors
-    /// If it has more bits than the recipe's, or the plan compares anything but fingerprints.
+    /// Fails if the fingerprint has more bits than the recipe's, or if the plan compares anything but
+    /// fingerprints.
     pub fn fingerprint(&self, fingerprint: u128) -> Result<Prepared> {
         if self.plan.distance().is_none() || self.plan.settings().measure != Measure::Sketch {
             return Err(Error::setting(format!(
@@ -74,19 +76,19 @@ impl Preparer {
         })
     }
 
-    /// Whether documents can be [written](Self::write): all but those whose sequences are compared.
+    /// Returns `true` if documents can be [written](Self::write): the plan compares no sequences.
     pub fn can_write(&self) -> bool {
         self.sketcher.can_write()
     }
 
-    /// Appends what [`read`](Self::read) makes the document of again: 17 bytes, 8 for each feature of a
-    /// short document, 4 for each slot of a long one's signature.
+    /// Appends a document in the form that [`read`](Self::read) reads. For `auto` these are 22 bytes, 8
+    /// for each feature of a document in the exact join, and 4 for each slot of a signature.
     pub fn write(&self, document: &Prepared, into: &mut Vec<u8>) {
         self.sketcher.write(&document.sketches, into);
     }
 
-    /// A document that was written under the same recipe and plan, without its text: it can be
-    /// [kept](super::Matcher::keep). None if these bytes are none.
+    /// Reads a document that was written under the same recipe and plan. It has no text, so it can only
+    /// be [kept](super::Matcher::keep). Returns `None` if the bytes do not fit the plan.
     pub fn read(&self, bytes: &[u8]) -> Option<Prepared> {
         let sketches = self.sketcher.read(bytes, ALL_FEATURES)?;
         Some(Prepared {
@@ -95,12 +97,13 @@ impl Preparer {
         })
     }
 
-    /// Where the sketches of a section go: features are made again from texts.
+    /// Returns an empty store for the sketches of a section. It keeps no features, because these are
+    /// made again from texts.
     pub(super) fn for_section(&self) -> Sketches {
         self.sketcher.sketches(0)
     }
 
-    /// Calls back with the analysis of a text.
+    /// Calls `visit` with the analysis of a text.
     pub(super) fn analyze<T>(
         &self,
         text: &str,
@@ -112,22 +115,22 @@ impl Preparer {
 }
 
 impl Prepared {
-    /// The text, unless only a fingerprint is known.
+    /// Returns the text, unless only a fingerprint is known.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// How much the document offers.
+    /// Returns the text state of the document.
     pub fn state(&self) -> State {
         self.sketches.state(ALONE)
     }
 
-    /// Names the text after normalisation.
+    /// Returns the key of the text after normalisation. Equal texts have equal keys.
     pub fn key(&self) -> u128 {
         self.sketches.key(ALONE)
     }
 
-    /// The SimHash, if the plan asks for it and there is one.
+    /// Returns the SimHash fingerprint, if the plan needs it and the document has one.
     pub fn code(&self) -> Option<u128> {
         self.sketches.fingerprint(ALONE)
     }
@@ -136,12 +139,12 @@ impl Prepared {
         &self.sketches
     }
 
-    /// What decides most pairs, if features do.
+    /// Returns the set summary of the features, if the plan has an exact join.
     pub(super) fn brief(&self) -> Option<Brief> {
         self.sketches.brief_of(ALONE)
     }
 
-    /// The distinct features, if the document takes part in the exact join.
+    /// Returns the distinct features, if the document takes part in the exact join.
     pub(super) fn joined_features(&self) -> Option<&[u64]> {
         self.sketches.features(ALONE)
     }

@@ -1,18 +1,19 @@
-//! Which features are rare: orders of features for the prefix filter.
+//! Orders of features by rarity, for the prefix filter of a stream.
 //!
-//! The filter loses no pair under any total order of features, if both documents use the same one; by
-//! rarity it meets the fewest others. Documents stand under a feature on a [`Side`]: those on the
-//! probing side do not meet one another, so that documents which share a template and too little else
-//! pass one another by (see [`Prefixes`]). What is rare is learned from the documents that are kept. From
-//! time to time what was learned becomes a new order, under which documents are added from then on.
-//! A document is looked up under every order that live documents were added under; the features
-//! that these choose are mostly the same.
+//! The filter loses no pair under any total order of features if both documents use the same one. An
+//! order by rarity yields the fewest candidates. A document is inserted under a feature on a [`Side`].
+//! Documents on the probing side are no candidates of each other, so documents that share a template
+//! and too little else are not compared (see [`Prefixes`]).
 //!
-//! So an order decides how long a look-up takes and never what it finds, and after a restart other
-//! orders may be learned.
+//! Rarity is learned from the kept documents. From time to time the counts become a new order, under
+//! which documents are inserted from then on. A document is looked up under every order that live
+//! documents were inserted under; these orders mostly select the same features.
 //!
-//! Features are counted in a table without collision handling: what shares a counter counts as more
-//! frequent than it is.
+//! Guarantee: an order influences how long a look-up takes, and never its result. So after a restart,
+//! other orders may be learned.
+//!
+//! Features are counted in a table without collision handling. A feature that shares its counter counts
+//! as more frequent than it is.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -22,42 +23,42 @@ use crate::arch;
 use crate::matching::{Prefixes, Side, feature_key};
 use crate::types::Threshold;
 
-/// A key under which a document looks for others.
+/// A bucket key under which a document looks for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) key: u64,
-    /// On which side the document is here.
+    /// Side of the document under this key.
     side: Side,
 }
 
 impl Asked {
-    /// A key whose documents are all on the full side.
+    /// Returns a key under which all documents are on the full side.
     pub(super) fn full(key: u64) -> Self {
         let side = Side::Full;
         Self { key, side }
     }
 
-    /// Whether who asks finds a document that was added under the key on a side.
+    /// Returns `true` if the querying document can see one that was inserted under this key on `side`.
     pub(super) fn finds(self, side: Side) -> bool {
         self.side == Side::Full || side == Side::Full
     }
 }
 
-/// What is rare.
+/// Learns the frequencies of features, and keeps the orders made from them.
 #[derive(Debug)]
 pub(super) struct Rarity {
     threshold: Threshold,
     counters: Vec<u32>,
-    /// Orders of live documents before the newest one, in their turn.
+    /// Orders of live documents before the newest one, the oldest first.
     older: VecDeque<Arc<Order>>,
     newest: Arc<Order>,
-    /// Documents since the newest order.
+    /// Number of documents since the newest order began.
     since: u64,
-    /// Orders that have begun.
+    /// Number of orders that have begun.
     begun: u64,
 }
 
-/// The order under which documents are added. Cheap to clone.
+/// The order under which documents are inserted. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Newest {
     threshold: Threshold,
@@ -66,28 +67,30 @@ pub(super) struct Newest {
 
 #[derive(Debug)]
 struct Order {
-    /// The number of the first document that may be added under it.
+    /// Number of the first document that may be inserted under this order.
     first: u64,
-    /// What sets its keys apart from those of other orders: a number below [`ORDERS`].
+    /// Number below [`ORDERS`] that separates the keys of this order from those of others.
     mark: u64,
-    /// Features with a higher class come later; a power of two of them.
+    /// Frequency class of each counter. Features of a higher class come later. The length is a power of
+    /// two.
     classes: Box<[u8]>,
 }
 
-/// Documents before the first order that was learned, and between any two. Those before it are found
-/// by features that are not rare, for as long as they live.
+/// Number of documents before the first learned order, and least number between any two orders.
+/// Documents before the first order are found by features that are not rare, as long as they live.
 const LEAST: u64 = 1024;
 
-/// Marks of orders are below this power of two, so that keys of one feature differ in their lowest bits
-/// alone and their chains begin in one cache line. Should two live orders have the same, which takes a
-/// window that became 4¹⁶ times as large, their documents meet without need.
+/// Number of different marks, a power of two. Marks are small so that the keys of one feature differ in
+/// their lowest bits alone, and their chains begin in the same cache line. Two live orders can have the
+/// same mark only if the window became 4¹⁶ times as large meanwhile; then their documents are
+/// candidates unnecessarily.
 const ORDERS: u64 = 16;
 
-/// The most counters: 16 MiB.
+/// Largest number of counters: 16 MiB.
 const MOST_COUNTERS: usize = 1 << 22;
 
 impl Rarity {
-    /// For sets whose Jaccard index reaches a threshold.
+    /// Returns the initial state, for sets whose Jaccard index reaches `threshold`.
     pub(super) fn new(threshold: Threshold) -> Self {
         let first = Order {
             first: 0,
@@ -104,7 +107,7 @@ impl Rarity {
         }
     }
 
-    /// Appends the keys under which a set looks for others: under each order its own.
+    /// Appends the keys under which a set looks for others: those of each order.
     pub(super) fn keys_to_ask(&self, features: &[u64], keys: &mut Vec<Asked>) {
         with_ranking(features, self.threshold, |ranking| {
             for order in self.orders() {
@@ -114,7 +117,7 @@ impl Rarity {
         });
     }
 
-    /// The order under which documents are added.
+    /// Returns the order under which documents are inserted.
     pub(super) fn newest(&self) -> Newest {
         Newest {
             threshold: self.threshold,
@@ -127,16 +130,15 @@ impl Rarity {
         older.chain(std::iter::once(&self.newest)).map(Arc::as_ref)
     }
 
-    /// Asks for the counters of features.
+    /// Prefetches the counters of features.
     pub(super) fn prefetch(&self, features: &[u64]) {
         for &feature in features {
             arch::prefetch(&self.counters[place(feature, self.counters.len())]);
         }
     }
 
-    /// Counts the features of the document with a number, which was added. `low` is the number before
-    /// which all documents are gone, and `live` how many are not. Returns whether an order begins with
-    /// the next one.
+    /// Counts the features of a document that was inserted with this number. All documents before `low`
+    /// have expired, and `live` have not. Returns `true` if a new order begins with the next document.
     pub(super) fn learn(&mut self, features: &[u64], number: u64, low: u64, live: u64) -> bool {
         for &feature in features {
             let at = place(feature, self.counters.len());
@@ -144,7 +146,8 @@ impl Rarity {
         }
         self.since += 1;
         if 8 * self.since > self.counters.len() as u64 && self.counters.len() < MOST_COUNTERS {
-            // What shared a counter is counted in both: more frequent than it is.
+            // Both halves now contain the counts of features that shared a counter, so these count as
+            // more frequent than they are.
             self.counters.extend_from_within(..);
         }
         let over = self.since >= self.lasts(low, live);
@@ -154,9 +157,10 @@ impl Rarity {
         over
     }
 
-    /// How many documents an order lasts. While there are more and more, four times as many as were
-    /// before, so that orders are few; once the window slides, half of it, so that what was new
-    /// when it began is not rare for long.
+    /// Returns the number of documents for which an order lasts. While the window fills, a new order
+    /// begins when the documents are four times as many, so that orders are few. Once the window moves,
+    /// it begins after half of the documents, so that features which were new at its start do not count
+    /// as rare for long.
     fn lasts(&self, low: u64, live: u64) -> u64 {
         let slides = self.newest.first <= low;
         let enough = if slides && low > 0 {
@@ -181,12 +185,12 @@ impl Rarity {
         self.since = 0;
     }
 
-    /// Forgets orders of documents that are all before `low`.
+    /// Drops orders whose documents are all before `low`.
     pub(super) fn forget_before(&mut self, low: u64) {
         while self.second().first <= low && self.older.pop_front().is_some() {}
     }
 
-    /// The order after the oldest one, or the only one.
+    /// Returns the order after the oldest one, or the only one.
     fn second(&self) -> &Order {
         self.older.get(1).unwrap_or(&self.newest)
     }
@@ -198,7 +202,7 @@ impl Rarity {
 }
 
 impl Newest {
-    /// Appends the keys under which a set is added.
+    /// Appends the keys under which a set is inserted.
     pub(super) fn keys_to_add(&self, features: &[u64], keys: &mut Vec<(u64, Side)>) {
         with_ranking(features, self.threshold, |ranking| {
             keys.extend(ranking.keys(&self.order));
@@ -220,15 +224,15 @@ thread_local! {
     static RANKING: Cell<Ranking> = Cell::default();
 }
 
-/// Puts the features of a set into the order of an [`Order`].
+/// Sorts the features of a set by an [`Order`].
 #[derive(Default)]
 struct Ranking {
-    /// Features, and their keys but for the mark of the order.
+    /// Features, and their keys without the mark of the order.
     features: Vec<(u64, u64)>,
-    /// How many of them are in the full and in the probing prefix.
+    /// Numbers of features in the full and in the probing prefix.
     full: usize,
     probing: usize,
-    /// Classes, and below them keys.
+    /// Class of each feature, with its key in the bits below.
     ranked: Vec<u128>,
 }
 
@@ -241,8 +245,8 @@ impl Ranking {
         (self.full, self.probing) = (prefixes.full, prefixes.probing);
     }
 
-    /// The keys of the probing prefix, those of the full one first, and on which side the set stands
-    /// there.
+    /// Returns the keys of the probing prefix, those of the full prefix first, and the side of the set
+    /// under each.
     fn keys(&mut self, order: &Order) -> impl Iterator<Item = (u64, Side)> {
         let size = order.classes.len();
         self.ranked.clear();
@@ -260,11 +264,11 @@ impl Ranking {
     }
 }
 
-/// So few are put in order one by one.
+/// Number of elements up to which insertion is faster than selection.
 const FEW: usize = 16;
 
-/// Puts the `some` least first, not fewer than the `fewer` least of these before the others. What is
-/// behind them afterwards means nothing.
+/// Moves the `some` smallest numbers to the front, with the `fewer` smallest of these before the
+/// others. The rest of the slice is undefined afterwards.
 fn put_least_first(numbers: &mut [u128], fewer: usize, some: usize) {
     if some > FEW {
         numbers.select_nth_unstable(some - 1);
@@ -285,12 +289,12 @@ fn put_least_first(numbers: &mut [u128], fewer: usize, some: usize) {
     }
 }
 
-/// The counter of a feature among a power of two of them.
+/// Returns the index of a feature's counter among a power of two of them.
 fn place(feature: u64, counters: usize) -> usize {
     (feature >> 20) as usize & (counters - 1)
 }
 
-/// Four classes to every doubling.
+/// Returns the frequency class of a count: four classes per doubling.
 fn class(count: u32) -> u8 {
     let count = u64::from(count) + 1;
     let doublings = count.ilog2();
@@ -313,7 +317,7 @@ mod tests {
         assert!(classes[1023] < classes[1300] && classes[1300] < classes[1600]);
     }
 
-    /// Whether who asks finds a document that was added under these keys.
+    /// Returns `true` if the querying document finds one that was inserted under these keys.
     fn meets(asked: &Asked, keys: &[(u64, Side)]) -> bool {
         let sides = keys.iter().filter(|(key, _)| *key == asked.key);
         let mut sides = sides.map(|&(_, side)| side);
@@ -344,7 +348,7 @@ mod tests {
         }
     }
 
-    /// A set is asked for under every order, and found there by those of that order alone.
+    /// A set is looked up under every order, and found under each order only by sets of that order.
     #[test]
     fn orders_have_keys_of_their_own_in_one_place() {
         let mut rarity = Rarity::new(Threshold::new(0.8).unwrap());
@@ -375,7 +379,7 @@ mod tests {
         assert!(asked.iter().all(|key| places.contains(&(key / ORDERS))));
     }
 
-    /// Two sets at the threshold share a key, whichever orders they were added and asked under.
+    /// Two sets at the threshold share a key, whatever orders they were inserted and looked up under.
     #[test]
     fn sets_at_the_threshold_meet_under_all_orders() {
         for hundredths in [10, 50, 80, 90, 100] {
@@ -425,8 +429,8 @@ mod tests {
         }
     }
 
-    /// Sets of one template whose own features are too many for the threshold find hardly any that was
-    /// added under an order that was learned.
+    /// Sets of one template whose own features are too many for the threshold find hardly any that were
+    /// inserted under a learned order.
     #[test]
     fn siblings_below_the_threshold_do_not_meet() {
         let mut rarity = Rarity::new(Threshold::new(0.75).unwrap());

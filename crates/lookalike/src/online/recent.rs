@@ -1,18 +1,18 @@
-//! Which keys were added of late: a set of bits that says no for nearly every key that was not.
+//! A bit set of recently inserted keys, which rejects nearly every key that was not inserted.
 
 /// Keys of the documents from some number on.
 #[derive(Debug)]
 pub(super) struct Recent {
     bits: Box<[u64; WORDS]>,
-    /// The number of the first document whose keys are in it.
+    /// Number of the first document whose keys are included.
     first: u64,
     keys: usize,
 }
 
-/// 8 KiB: they stay in the nearest cache.
+/// Words of the bit set: 8 KiB, which stay in the first-level cache.
 const WORDS: usize = 1024;
 
-/// An eighth of the bits.
+/// Number of keys after which the set is cleared: an eighth of the bits.
 const MOST_KEYS: usize = WORDS * 8;
 
 impl Default for Recent {
@@ -26,13 +26,13 @@ impl Default for Recent {
 }
 
 fn place(key: u64) -> (usize, u64) {
-    // Bits that decide neither the shard nor the chain of a key.
+    // These bits choose neither the shard nor the chain of a key.
     let bit = (key >> 32) as usize % (64 * WORDS);
     (bit / 64, 1 << (bit % 64))
 }
 
 impl Recent {
-    /// Begins anew with the document with this number, if there are many keys.
+    /// Clears the set if it is full. It then starts with the document of this number.
     pub(super) fn begin(&mut self, number: u64) {
         if self.keys >= MOST_KEYS {
             self.bits.fill(0);
@@ -47,7 +47,7 @@ impl Recent {
         self.keys += 1;
     }
 
-    /// Whether a document from `since` on may have been added under this key.
+    /// Returns `true` if a document from `since` on may have been inserted under this key.
     pub(super) fn may_have(&self, key: u64, since: u64) -> bool {
         let (word, bit) = place(key);
         since < self.first || self.bits[word] & bit != 0

@@ -1,10 +1,10 @@
-//! Kept documents in sections by arrival, which come and go as a whole.
+//! Kept documents in sections by arrival. A section is added and dropped as a whole.
 //!
-//! Documents have numbers, ascending without gaps over all sections, of which tables hold the lower
-//! half. All below the first one of the oldest section are gone.
+//! Documents are numbered consecutively over all sections. Tables hold the lower half of a number. All
+//! documents before the first one of the oldest section have expired.
 //!
-//! A section is in leaves of some thousands of documents, so that no list of a whole section moves when it
-//! grows or ends.
+//! A section consists of chunks of some thousands of documents, so that growth and sealing never move
+//! the lists of a whole section.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,31 +15,32 @@ use crate::matching::Sketched;
 use crate::sketches::Sketches;
 use crate::types::DocId;
 
-/// Where a kept document stands.
+/// The location of a kept document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot {
-    /// The number of its section.
+    /// Number of the section.
     pub section: u64,
-    /// Its place among the kept documents of the section, from 0.
+    /// Place among the kept documents of the section, from 0.
     pub index: u32,
 }
 
-/// The most documents from the oldest to the newest: tables keep half of a number.
+/// Largest number of documents from the oldest to the newest. It is limited because tables keep half of
+/// a number.
 const LIMIT: u64 = 1 << 31;
 
-/// Stands for a place in the total order that is too far from the others of its section.
+/// Mark of an order that is too far from the others of its section for 32 bits.
 const FAR: u32 = u32::MAX;
 
-/// Documents of a leaf: so few that nobody waits long while its lists grow, or are cut when it is full. Tests
-/// have several leaves of few documents.
+/// Documents per chunk: so few that growing its lists, or shrinking them once it is full, never stalls
+/// readers for long. Tests use small chunks.
 const LEAF: usize = if cfg!(test) { 8 } else { 1 << 12 };
 
-/// Some documents of a section.
+/// A chunk of documents of a section.
 #[derive(Debug)]
 struct Leaf {
     sketches: Sketches,
     times: Vec<Time>,
-    /// Places in the total order, from the section's least one on, or [`FAR`].
+    /// Places in the total order, relative to the section's least one, or [`FAR`].
     orders: Vec<u32>,
 }
 
@@ -56,7 +57,7 @@ impl Leaf {
         self.times.len()
     }
 
-    /// Gives back what room is left, for nothing more will come.
+    /// Releases unused capacity, because nothing more will be added.
     fn seal(&mut self) {
         self.sketches.shrink_to_fit();
         self.times.shrink_to_fit();
@@ -74,16 +75,17 @@ impl Leaf {
 pub(super) struct Section {
     number: u64,
     began: Time,
-    /// The newest time of a document that is stored with it, kept or not.
+    /// Newest time of a document that is stored with the section, kept or not.
     newest: Time,
-    /// The number of its first document.
+    /// Number of the first document.
     first: u64,
-    /// Its documents, in full leaves but for the last.
+    /// Chunks of documents, all full but the last.
     leaves: Vec<Leaf>,
     least_order: u64,
-    /// Places that are far from the others: documents that were moved here after a very long time.
+    /// Orders too far from the others, by index. They come from documents that were moved here after a
+    /// very long time.
     far: HashMap<u32, u64>,
-    /// A bit for each document, from the first removal on.
+    /// Removed documents, one bit each; empty before the first removal.
     removed: Vec<u64>,
 }
 
@@ -139,7 +141,7 @@ impl Section {
         &mut self.leaves[last]
     }
 
-    /// Counts places in the order from a later one on if this one would be far from them.
+    /// Moves the base of the section's orders up if `order` would be too far from it.
     fn make_near(&mut self, order: u64) {
         if order <= self.least_order || self.order_behind(order).is_some() {
             return;
@@ -156,7 +158,7 @@ impl Section {
         }
     }
 
-    /// How far a place in the order is behind the least one, unless it is far from the others.
+    /// Returns the distance of an order from the base, or `None` if it is too far.
     fn order_behind(&self, order: u64) -> Option<u32> {
         let behind = order.checked_sub(self.least_order)?;
         u32::try_from(behind).ok().filter(|&behind| behind != FAR)
@@ -194,7 +196,7 @@ impl Section {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Whether it was there.
+    /// Marks a document as removed. Returns `true` if it was there.
     fn remove(&mut self, at: usize) -> bool {
         if at >= self.len() || self.is_removed(at) {
             return false;
@@ -206,7 +208,7 @@ impl Section {
         true
     }
 
-    /// Whether it was removed.
+    /// Reverts a removal. Returns `true` if the document was removed.
     fn bring_back(&mut self, at: usize) -> bool {
         let removed = self.is_removed(at);
         if removed {
@@ -220,7 +222,7 @@ impl Section {
         words.map(|word| u64::from(word.count_ones())).sum()
     }
 
-    /// Gives back what room is left, for nothing more will come.
+    /// Releases unused capacity, because nothing more will be added.
     fn seal(&mut self) {
         if let Some(last) = self.leaves.last_mut() {
             last.seal();
@@ -233,13 +235,13 @@ impl Section {
     }
 }
 
-/// All sections.
+/// All sections, the oldest first.
 #[derive(Debug)]
 pub(super) struct Sections {
     sections: VecDeque<Section>,
-    /// The number of the next document.
+    /// Number of the next document.
     next: u64,
-    /// Documents that are removed in all of them.
+    /// Number of removed documents in all sections.
     removals: u64,
     empty: Sketches,
 }
@@ -258,12 +260,12 @@ impl Sections {
         self.next
     }
 
-    /// All documents before this number are gone.
+    /// Returns the number before which all documents have expired.
     pub(super) fn low(&self) -> u64 {
         self.oldest().map_or(self.next, |section| section.first)
     }
 
-    /// Documents that were not removed.
+    /// Returns the number of documents that are not removed.
     pub(super) fn live(&self) -> u64 {
         self.next - self.low() - self.removals
     }
@@ -280,7 +282,7 @@ impl Sections {
         self.sections.back()
     }
 
-    /// Where the next document will stand.
+    /// Returns the location of the next document.
     pub(super) fn next_slot(&self) -> Result<Slot> {
         if self.next - self.low() >= LIMIT {
             return Err(too_many());
@@ -321,7 +323,7 @@ impl Sections {
         Ok(())
     }
 
-    /// No section is newer than this from now on.
+    /// Limits the newest time of every section to `latest`.
     pub(super) fn hold_back(&mut self, latest: Time) {
         for section in &mut self.sections {
             section.newest = section.newest.min(latest);
@@ -339,7 +341,7 @@ impl Sections {
         }
     }
 
-    /// The document with a number that is not gone.
+    /// Returns the section and the index of the document with a number, which must not have expired.
     pub(super) fn at(&self, number: u64) -> (&Section, usize) {
         let behind = self
             .sections
@@ -348,7 +350,8 @@ impl Sections {
         (section, (number - section.first) as usize)
     }
 
-    /// Calls back with the number and the fingerprint of all documents from a number on that have one.
+    /// Calls `visit` with the number and the fingerprint of every document from number `from` on that
+    /// has one.
     pub(super) fn visit_codes(&self, from: u64, mut visit: impl FnMut(u64, u128)) {
         let mut number = from;
         while number < self.next {
@@ -363,7 +366,7 @@ impl Sections {
         }
     }
 
-    /// Whether the document with a number is gone or removed.
+    /// Returns `true` if the document with a number has expired or is removed.
     pub(super) fn is_dead(&self, number: u64) -> bool {
         if number < self.low() {
             return true;
@@ -388,7 +391,7 @@ impl Sections {
         there.then(|| (section.order(at), section.time(at)))
     }
 
-    /// Takes a removal back.
+    /// Reverts a removal.
     pub(super) fn bring_back(&mut self, slot: Slot) {
         if let Some(at) = self.section(slot.section) {
             let back = self.sections[at].bring_back(slot.index as usize);
@@ -409,7 +412,7 @@ impl Sections {
         }
     }
 
-    /// The number of the document, if it was there.
+    /// Removes a document. Returns its number if it was there.
     pub(super) fn remove(&mut self, slot: Slot) -> Option<u64> {
         let at = self.section(slot.section)?;
         let section = &mut self.sections[at];

@@ -1,4 +1,4 @@
-//! A stream against a batch of the same documents, and against a double loop that knows neither keys
+//! A stream compared with a batch of the same documents, and with a double loop that has neither keys
 //! nor sections.
 
 use std::collections::{BTreeSet, HashMap};
@@ -26,7 +26,8 @@ impl Random {
     }
 }
 
-/// Texts of which many are edits of earlier ones: short, long, poor, blank and empty.
+/// Returns texts of which many are edits of earlier ones: short, long, too short, of symbols only, and
+/// empty.
 fn texts(count: usize, random: &mut Random) -> Vec<String> {
     const RARE: [&str; 10] = ["", " ", "!", "!!", "。", "a", "A", "b", "老", "a b a b a"];
     let mut texts: Vec<String> = Vec::new();
@@ -79,7 +80,7 @@ impl Texts for Kept {
     }
 }
 
-/// A matcher with the texts of its documents and all that its caller does.
+/// A matcher with the texts of its documents, used as a caller does.
 struct Stream {
     matcher: Matcher,
     kept: Kept,
@@ -87,7 +88,7 @@ struct Stream {
     next: u64,
 }
 
-/// The answer for a document: its place in the order, unless it was late, and what was found.
+/// The answer for a document: its place in the order unless it was late, and the match that was found.
 type Answer = (Option<u64>, Option<(u64, f64, Route)>);
 
 impl Stream {
@@ -126,7 +127,7 @@ impl Stream {
         self.offer_checked(text, &document, ahead, stated, now)
     }
 
-    /// As `offer`, of a document that was checked before.
+    /// Offers a document as `offer` does, after an earlier check.
     fn offer_checked(
         &mut self,
         text: &str,
@@ -214,7 +215,7 @@ impl matching::Texts for Batch<'_> {
     }
 }
 
-/// What a batch says of every document.
+/// Returns the answers of a batch for every document.
 fn in_a_batch(
     plan: &Plan,
     texts: &[String],
@@ -325,7 +326,7 @@ fn a_stream_gets_the_verdicts_of_a_batch() {
     }
 }
 
-/// Documents that are checked before others of the same portion are added get the same answers.
+/// Documents that are checked before others of the same batch are inserted get the same answers.
 #[test]
 fn checking_ahead_changes_no_answer() {
     for (seed, settings) in (1..).zip(all_settings()) {
@@ -364,18 +365,18 @@ fn checking_ahead_changes_no_answer() {
     }
 }
 
-/// What the double loop remembers of a document.
+/// A document in the double loop.
 struct Remembered {
     order: u64,
     tokens: Vec<Token>,
     text: String,
     time: i64,
-    /// Whether the clock was set back to more than a window before it.
+    /// `true` if the clock was set back to more than a window before this document.
     is_far: bool,
     slot: Option<Slot>,
 }
 
-/// The rule and nothing else, for texts that are joined exactly.
+/// The rule by itself, for texts of the exact join.
 struct Model {
     analyzer: Analyzer,
     threshold: f64,
@@ -383,7 +384,7 @@ struct Model {
     skew: i64,
     refresh: bool,
     newest: i64,
-    /// The clock when the newest section began.
+    /// Clock at the start of the newest section.
     began: Option<i64>,
     kept: Vec<Remembered>,
     next: u64,
@@ -410,7 +411,7 @@ impl Model {
         (shared > 0 && share >= self.threshold).then_some(share)
     }
 
-    /// The time and the clock at a document's arrival.
+    /// Returns the time and the clock at a document's arrival.
     fn arrival(&self, stated: Option<i64>, now: i64) -> (i64, i64) {
         let time = stated.unwrap_or(now).min(now + self.skew);
         (time, self.newest.max(time).min(now + self.skew))
@@ -507,7 +508,7 @@ proptest! {
         let seconds = |count: i64| Duration::from_secs(count.unsigned_abs());
         let window = width.map(|width| Window::new(seconds(width), seconds(5), refresh).unwrap());
         let mut stream = Stream::new(settings, window);
-        // What was found when a text was last looked at, as long ago as that may be.
+        // Result of the last precheck of each text, however long ago.
         let mut ahead: HashMap<usize, Ahead> = HashMap::new();
         let mut model = Model {
             analyzer: Analyzer::new(&Recipe::named("default").unwrap()),
@@ -535,8 +536,8 @@ proptest! {
                     let ahead = ahead.unwrap_or_else(|| stream.look_ahead(&document, &arrival));
                     let answer =
                         stream.offer_checked(&texts[text], &document, ahead, stated_time, now_time);
-                    // What is past the window is dropped at some time, and for good, even if the wall
-                    // clock is set back.
+                    // Documents past the window are dropped at some time, and for good, even if the
+                    // wall clock is set back.
                     let (_, clock) = model.arrival(stated, now);
                     for gone in model.kept.extract_if(.., |kept| {
                         kept.slot.is_some_and(|slot| stream.matcher.kept(slot).is_none())
@@ -622,7 +623,7 @@ fn a_bare_fingerprint_is_compared_by_its_bits() {
     assert!(refused.to_string().contains("0x5"), "{refused}");
 }
 
-/// What was written and read again is kept like the document itself; anything else is refused.
+/// Documents that were written and read again are kept like the originals. Other bytes are refused.
 #[test]
 fn written_documents_come_back() {
     for (seed, settings) in (1..).zip(all_settings()) {
@@ -674,14 +675,14 @@ fn documents_from_a_wrong_time_are_forgotten_too() {
         stream.offer(&text, None, Time((1000 + now) * S));
         kept.push(stream.matcher.len());
     }
-    // What comes next stays as long as the one from next year: two windows and the skew.
+    // The documents that follow stay as long as the one from next year: two windows and the skew.
     let until = 31 + 2 * 24 + 5;
     assert_eq!(kept.iter().max(), Some(&kept[until]), "{kept:?}");
     assert_eq!(kept[until], until as u64 - 30 + 1);
     assert!(kept[until + 1..].iter().all(|&kept| kept <= 24 + 2));
 }
 
-/// Places in the total order come back however far apart they are.
+/// Orders are preserved however far apart they are.
 #[test]
 fn documents_of_one_section_may_be_far_apart_in_the_order() {
     let far = 1 << 33;
@@ -739,7 +740,7 @@ fn sections_have_ascending_numbers_and_must_be_begun() {
     );
 }
 
-/// A place that is skipped counts for those behind it, and is found by nobody.
+/// A skipped place counts for later documents, and no check finds it.
 #[test]
 fn a_skipped_place_is_found_by_nobody() {
     let recipe = Recipe::named("default").unwrap();

@@ -1,4 +1,5 @@
-//! Which times can meet, and what counts as now.
+//! The time window: which times are within reach of each other, and the clock that lets documents
+//! expire.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct Time(pub i64);
 
 impl Time {
-    /// Before every other time.
+    /// A time before every other.
     pub const BEGINNING: Self = Self(i64::MIN);
 
     fn plus(self, microseconds: i64) -> Self {
@@ -21,13 +22,13 @@ impl Time {
     }
 }
 
-/// How far apart in time two documents may be, and how times are taken.
+/// The time window: how far apart in time two documents may be, and how the clock follows their times.
 ///
-/// The clock is the newest time of a stored document, held back to the wall clock plus the skew. A
-/// document's own time is held back likewise when it arrives, so that one from the future neither
-/// empties the window nor stays for ever.
+/// The clock is the newest time of a stored document, but never later than the wall clock plus the
+/// skew. The time of an arriving document is limited in the same way. So a document with a time in the
+/// future neither expires all others nor stays for ever.
 ///
-/// With [`with_wall_clock`](Self::with_wall_clock) the clock is never behind the wall clock either, so that
+/// With [`with_wall_clock`](Self::with_wall_clock), the clock is never behind the wall clock either, so
 /// time passes while no document arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -37,27 +38,27 @@ pub struct Window {
     wall: bool,
 }
 
-/// What a document's time means on its arrival.
+/// The time of an arriving document, as the window interprets it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The document's time.
+    /// Time of the document.
     pub time: Time,
-    /// The clock, this document counted.
+    /// Clock, which takes this document into account.
     pub clock: Time,
-    /// Whether the document is older than the window: it is answered, and must not be stored.
+    /// `true` if the document is older than the window. It can be checked but must not be stored.
     pub late: bool,
 }
 
-/// So many sections make a window.
+/// Number of sections in a window.
 const SECTIONS: i64 = 24;
 
 impl Window {
-    /// A window in which documents match if their times differ by at most `width` (≤). `skew` is how
-    /// far times may be ahead of the wall clock. With `refresh` the window of a kept document runs
-    /// from its last repeat, otherwise from itself.
+    /// Returns a window in which documents can match if their times differ by at most `width` (≤).
+    /// `skew` is the time by which documents may be ahead of the wall clock. With `refresh`, the window
+    /// of a kept document runs from its last duplicate instead of its own time.
     ///
     /// # Errors
-    /// If the width is below a microsecond, or width or skew above some 290,000 years.
+    /// Fails if the width is below a microsecond, or if width or skew exceed some 290,000 years.
     pub fn new(width: Duration, skew: Duration, refresh: bool) -> Result<Self> {
         let microseconds = |name: &str, duration: Duration| {
             i64::try_from(duration.as_micros()).map_err(|_| {
@@ -96,17 +97,17 @@ impl Window {
         self.wall
     }
 
-    /// The largest difference of times that can match.
+    /// Returns the largest difference of times at which documents can match.
     pub fn width(&self) -> Duration {
         Duration::from_micros(self.width.unsigned_abs())
     }
 
-    /// How far times may be ahead of the wall clock.
+    /// Returns the time by which documents may be ahead of the wall clock.
     pub fn skew(&self) -> Duration {
         Duration::from_micros(self.skew.unsigned_abs())
     }
 
-    /// Whether the window of a kept document runs from its last repeat.
+    /// Returns `true` if the window of a kept document runs from its last duplicate.
     pub fn refreshes(&self) -> bool {
         self.refresh
     }
@@ -123,23 +124,24 @@ impl Window {
         }
     }
 
-    /// Whether what has this time is past the window.
+    /// Returns `true` if a time is past the window.
     pub fn has_passed(&self, time: Time, clock: Time) -> bool {
         time < clock.minus(self.width)
     }
 
-    /// The latest time that a document can have which is reached at this clock.
+    /// Returns the latest time that is still within the window's width of this clock.
     pub(super) fn farthest(&self, clock: Time) -> Time {
         clock.plus(self.width)
     }
 
-    /// Whether a kept document of this time can match one that arrives.
+    /// Returns `true` if a kept document of this time can match one that arrives.
     pub(super) fn reaches(&self, time: Time, arrival: &Arrival) -> bool {
         let apart = time.0.abs_diff(arrival.time.0);
         apart <= self.width.unsigned_abs() && !self.has_passed(time, arrival.clock)
     }
 
-    /// Whether a section that began then has lasted long enough. The clock may have been set back.
+    /// Returns `true` if a section that began at `began` has lasted long enough. Uses the absolute
+    /// difference, because the clock may have been set back.
     pub(super) fn is_over(&self, began: Time, clock: Time) -> bool {
         clock.0.abs_diff(began.0) >= (self.width / SECTIONS).max(1).unsigned_abs()
     }
@@ -190,7 +192,7 @@ mod tests {
             let arrival = arrival(stated, 100 * S, 0);
             assert_eq!((arrival.time.0, arrival.clock.0), (time, time));
         }
-        // The clock itself follows a wall clock that was set back.
+        // The clock follows a wall clock that was set back.
         let back = arrival(50 * S, 50 * S, 100 * S);
         assert_eq!(
             (back.time.0, back.clock.0, back.late),
@@ -198,7 +200,7 @@ mod tests {
         );
     }
 
-    /// Time passes while no document arrives, and what states an old time is late.
+    /// Time passes while no document arrives, and a document that states an old time is late.
     #[test]
     fn the_clock_follows_the_wall_clock_where_asked() {
         let by_documents = window(10, 3);
@@ -209,7 +211,7 @@ mod tests {
         };
         assert_eq!(clock(by_documents), (100 * S, false));
         assert_eq!(clock(by_wall), (110 * S, true));
-        // Documents may still be ahead of it by the skew.
+        // Documents may still be ahead of the wall clock by the skew.
         let ahead = by_wall.arrival(Time(112 * S), Time(110 * S), Time(100 * S));
         assert_eq!(ahead.clock, Time(112 * S));
         assert!(by_wall.follows_wall_clock() && !by_documents.follows_wall_clock());

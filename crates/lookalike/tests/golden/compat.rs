@@ -1,4 +1,5 @@
-//! Other tools' fingerprints are what these tools make: `testdata/compat`, with its generator.
+//! The fingerprints of other tools equal those that the tools themselves make; see `testdata/compat`,
+//! which includes their generator.
 
 use lookalike::recipe::{MinHashFamily, Scheme};
 use lookalike::sketch::{MinHasher, SimHasher};
@@ -27,8 +28,8 @@ struct Column {
 }
 
 impl Column {
-    /// A column is named after its scheme, for SimHash with the bits if they are not 64, for MinHash
-    /// with the seed, and with the slots if they are not 128.
+    /// Creates a column from its name: that of the scheme, then for SimHash the bits if they are not
+    /// 64, for MinHash the seed, and the slots if they are not 128.
     fn new(name: &str, cpu: Cpu) -> Self {
         let scheme = Recipe::NAMES
             .into_iter()
@@ -87,7 +88,7 @@ impl Column {
     }
 }
 
-/// All columns that the lines have.
+/// Returns all columns of the lines.
 fn columns<'l>(lines: impl Iterator<Item = &'l Value>, cpu: Cpu) -> Vec<Column> {
     let mut names: Vec<&String> = lines
         .flat_map(|line| line.as_object().expect("a line is an object").keys())

@@ -1,4 +1,4 @@
-//! The golden vectors hold: a recipe means the same fingerprints for ever.
+//! Golden vectors: a recipe yields the same fingerprints for ever.
 
 mod compat;
 mod vectors;
@@ -31,7 +31,7 @@ fn every_recipe_and_state_has_vectors() {
     let built_in: BTreeSet<String> = Recipe::NAMES
         .iter()
         .map(|name| Recipe::named(name).unwrap())
-        // The vectors of those are in `testdata/compat`.
+        // The vectors of these recipes are in `testdata/compat`.
         .filter(|recipe| recipe.scheme.is_none())
         .map(|recipe| recipe.name)
         .collect();

@@ -1,4 +1,4 @@
-//! What the engine makes of the texts in `testdata/golden`, one line of JSON per text and recipe.
+//! The results of the engine for the texts in `testdata/golden`: one line of JSON per text and recipe.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use lookalike::text::{Analysis, Analyzer, Scratch, State};
 use lookalike::{Cpu, Recipe};
 use serde::{Deserialize, Serialize};
 
-/// The recipes that have vectors: all that are built in.
+/// The built-in recipes, without those of other tools' schemes, whose vectors are in `testdata/compat`.
 pub(crate) const RECIPES: [&str; 8] = [
     "default-1",
     "words-1",
@@ -26,17 +26,17 @@ struct Text {
     text: String,
 }
 
-/// The fields in their order in the file. Numbers of 64 bits and more, and signatures, are
-/// hexadecimal: a signature has eight digits for every slot.
+/// The fields in the order of the file. Numbers of 64 bits and more, and signatures, are hexadecimal; a
+/// signature has eight digits for every slot.
 #[derive(Serialize)]
 struct Vector<'a> {
     text: &'a str,
     recipe: &'a str,
     recipe_id: String,
     state: &'static str,
-    /// All tokens.
+    /// Number of tokens.
     tokens: usize,
-    /// Distinct features.
+    /// Number of distinct features.
     features: usize,
     key: String,
     simhash_64: Option<String>,
@@ -45,13 +45,13 @@ struct Vector<'a> {
     affine_32: Option<String>,
 }
 
-/// A file beside the texts.
+/// Returns the path of a file beside the texts.
 pub(crate) fn path(name: &str) -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.join("../../testdata/golden").join(name)
 }
 
-/// Computes every line with the chosen instructions.
+/// Computes all lines with the instruction set of `cpu`.
 pub(crate) fn lines(cpu: Cpu) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let texts = std::fs::read_to_string(path("texts.jsonl"))?;
     let texts: Vec<Text> = texts
