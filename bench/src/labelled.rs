@@ -139,7 +139,7 @@ fn row(pair: &Pair) -> Value {
     row
 }
 
-/// Revisions of one page, graded in the file itself.
+/// Reads revisions of one page, graded in the file itself.
 fn versions(data: &Path, name: &'static str) -> Result<Set> {
     let mut builder = Builder::default();
     for group in rows(data, name)? {
@@ -158,7 +158,7 @@ fn versions(data: &Path, name: &'static str) -> Result<Set> {
     Ok(builder.finish(name, GRADED_BY_5_GRAMS, true))
 }
 
-/// Titles of one question that keep half of their character pairs, against titles of other
+/// Pairs titles of one question that keep half of their character pairs, and titles of different
 /// questions.
 fn questions(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
@@ -186,7 +186,7 @@ fn questions(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_question_edits", truth, true))
 }
 
-/// Sentences and their corrections, against other sentences.
+/// Pairs sentences with their corrections, and with other sentences.
 fn grammar(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     for row in rows(data, "zh_grammar_edits")? {
@@ -206,7 +206,7 @@ fn grammar(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_grammar_edits", truth, true))
 }
 
-/// One page in both scripts, against the other pages in the other script.
+/// Pairs each page with itself in the other script, and with other pages in the other script.
 fn scripts(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     let mut simplified = Vec::new();
@@ -227,7 +227,7 @@ fn scripts(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_traditional_simplified", truth, true))
 }
 
-/// Documents whose pairs are graded by an exact measure if they are at least as similar as
+/// Reads documents whose pairs are graded by an exact measure if they are at least as similar as
 /// `nearest`.
 fn graded(
     data: &Path,
@@ -247,7 +247,8 @@ fn graded(
     Ok(builder.finish(name, truth, true))
 }
 
-/// Answers that people copied and revised, against answers that they wrote themselves.
+/// Pairs originals with answers that people copied and revised, and with answers that they wrote
+/// themselves.
 fn answers(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     let rows = rows(data, "plagiarism_answers")?;
@@ -273,7 +274,7 @@ fn answers(data: &Path) -> Result<Set> {
     ))
 }
 
-/// Pairs labelled for meaning. For LCQMC only those whose surface agrees with the label.
+/// Reads pairs labelled for meaning, for LCQMC only those whose surface agrees with the label.
 fn semantic(data: &Path, name: &'static str) -> Result<Set> {
     let paraphrases = name.contains("lcqmc");
     let mut builder = Builder::default();

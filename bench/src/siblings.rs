@@ -119,7 +119,7 @@ pub fn run() -> Result<()> {
     machine::write("siblings", rows)
 }
 
-/// Number of documents that makes a dense bucket, which is not compared pairwise at once.
+/// Number of documents in the short form, above the size at which a bucket may be refined (512).
 const SHORT: usize = 800;
 
 /// Runs a short form, as a test.

@@ -305,8 +305,8 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
         (free, (syndrome & ((1 << CHECKS) - 1)) as usize)
     }
 
-    /// Returns the free bits of the nearest codeword, and the syndrome, which tells the bit that
-    /// differs from it.
+    /// Returns the free bits of the nearest codeword, and the syndrome, which identifies the bit
+    /// that differs from it.
     #[inline(always)]
     fn split(&self, word: u32) -> (u32, u32) {
         let (free, syndrome) = self.read(word);

@@ -26,8 +26,8 @@ pub(super) fn no_memory(error: std::io::Error) -> Error {
 /// Lines that form rings, and a list of free lines.
 ///
 /// The last word of a line is its link: the number of the next line, plus one. A ring is named by
-/// its newest line, whose link leads to the oldest line. Both ends are therefore at hand, and a
-/// whole ring is freed in one step.
+/// its newest line, whose link leads to the oldest line. Both ends are therefore reachable from
+/// the name, and a whole ring is freed in one step.
 #[derive(Debug)]
 pub(super) struct Rings {
     lines: Lines,
