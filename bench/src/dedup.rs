@@ -214,7 +214,7 @@ pub fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<R
     best_by("auto", input, threads, threshold, rounds)
 }
 
-/// Returns the same for a given method.
+/// Returns the same as [`best`], for a given method.
 pub fn best_by(
     method: &str,
     input: &Path,

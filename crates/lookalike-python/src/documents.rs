@@ -28,7 +28,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// Reads the fields that the order and the bounds of a run need.
+    /// Selects the fields that the order and the bounds of a run need.
     pub(crate) fn new(keep: &Keep, bounds: Bounds) -> Self {
         let mut extra = Vec::new();
         let mut wanted = |name: &str, is_wanted: bool| {

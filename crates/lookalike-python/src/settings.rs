@@ -16,7 +16,7 @@ use crate::recipe::Recipe;
 /// Largest number of threads, as on the command line.
 const MOST_THREADS: usize = 1024;
 
-/// The texts that match each other.
+/// Match options as given in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Rule {
@@ -36,7 +36,7 @@ enum Span {
     Text(String),
 }
 
-/// The fields of a row.
+/// Fields that are read of a row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Reading {
@@ -46,7 +46,7 @@ pub(crate) struct Reading {
     features: Option<String>,
 }
 
-/// The fields of a row, the texts that match, and the documents that are kept.
+/// Options of a run: fields, match options, and the documents that are kept.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Options {

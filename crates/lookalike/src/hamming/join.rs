@@ -2,7 +2,7 @@
 //!
 //! Every pair within the distance is found once. First, equal fingerprints are collapsed
 //! ([`Distinct`]), so that a hot value costs one comparison instead of one for each of its rows.
-//! The distinct values are split recursively:
+//! The distinct values are then split recursively:
 //!
 //! * Near pairs differ in at most k bits, so they are equal in at least one of k + 1 blocks of bits
 //!   (the pigeonhole principle). Fingerprints are grouped by the first block, then by the next one.
@@ -10,9 +10,9 @@
 //!   otherwise it has been reported before. No list of reported pairs is needed.
 //! * A group in which a block is equal is a smaller problem of the same kind: its pairs differ in
 //!   at most k of the remaining bits, or in at most k − s if they differ in s skipped blocks. For
-//!   example, the recursion itself arrives at five blocks of which two are equal (ten tables at k =
-//!   3 in Manku, Jain and Das Sarma 2007; here four are made from the whole list and ten within
-//!   groups that fit the cache).
+//!   example, at k = 3 the recursion itself arrives at five blocks of which two are equal. Manku,
+//!   Jain and Das Sarma (2007) build ten tables for this; here four are made from the whole list,
+//!   and ten within groups that fit the cache.
 //! * A group that is cheap to compare is compared, a cache line of fingerprints at a time.
 //!
 //! A cost model decides anew in every group how wide the blocks are, how deep to split and when to
@@ -24,9 +24,9 @@
 //! # Cost
 //!
 //! In addition to the given fingerprints, a join takes 8.5 bytes per row and three times the bytes
-//! of a fingerprint (33 bytes per row at 64 bits, 57 at 128) for any fingerprints, and the batches
-//! of pairs in progress. It passes over the whole list about 2·(k + 2) times. All other work is
-//! done in the cache and grows with the number of pairs.
+//! of a fingerprint (33 bytes per row at 64 bits, 57 at 128), whatever the fingerprints are, and
+//! the batches of pairs in progress. It passes over the whole list about 2·(k + 2) times. All other
+//! work is done in the cache and grows with the number of pairs.
 //!
 //! # Limits
 //!

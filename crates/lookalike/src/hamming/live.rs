@@ -205,9 +205,9 @@ impl<C: Code> Live<C> {
     /// other threads find each fingerprint as soon as its batch is added.
     ///
     /// # Errors
-    /// Returns an error, and adds nothing, if the slot is before one that was used or that has
-    /// expired, if a fingerprint has more bits than the index, or if the [limit](Self::LIMIT) would
-    /// be exceeded. Also returns an error if memory runs out; the first fingerprints may then have
+    /// Returns an error, and adds nothing, if the slot has expired or is lower than one that was
+    /// used, if a fingerprint has more bits than the index, or if the [limit](Self::LIMIT) would be
+    /// exceeded. Also returns an error if memory runs out; the first fingerprints may then have
     /// been added.
     pub fn insert_many(&self, codes: &[C], slot: u64) -> Result<Range<u64>> {
         let all = codes.iter().fold(0, |all, code| all | code.widen());

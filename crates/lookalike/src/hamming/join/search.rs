@@ -20,8 +20,8 @@ pub(super) struct Search<'a, F> {
     pub(super) distance: u32,
     pub(super) cpu: Cpu,
     pub(super) tuning: Tuning,
-    /// Takes near pairs, of which the left one comes first in a join across two lists. It can stop
-    /// the join.
+    /// Takes near pairs, and can stop the join. In a join across two lists, the fingerprint of the
+    /// left list comes first.
     pub(super) visit: &'a F,
     pub(super) stopped: AtomicBool,
 }

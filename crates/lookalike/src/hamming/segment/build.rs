@@ -38,7 +38,7 @@ impl<C: Code> Codes<C> for [C] {
     }
 }
 
-/// Largest size of a distributed copy in bytes.
+/// Approximate largest size of a distributed copy in bytes.
 const SLICE_BYTES: usize = 1 << 32;
 
 /// Approximate number of entries of a part, so that it is sorted in the second-level cache.

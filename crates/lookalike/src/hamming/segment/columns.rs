@@ -20,8 +20,8 @@ pub(super) struct Column<T> {
 }
 
 impl<T: Pod> Column<T> {
-    /// Creates a view of `bytes` bytes from `from` on. Both must be multiples of the size of a
-    /// value.
+    /// Creates a view of `bytes` bytes from `from` on, which must be aligned for the type and hold
+    /// whole values.
     pub(super) fn new(memory: &Arc<Memory>, from: usize, bytes: usize) -> Self {
         Self {
             memory: Arc::clone(memory),
