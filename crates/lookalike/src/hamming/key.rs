@@ -15,7 +15,7 @@
 
 use super::code::Code;
 
-/// Bucket number of at most 28 bits.
+/// Bucket number of at most 26 bits.
 pub(crate) type Bucket = u32;
 
 /// Largest number of buckets that a covering key visits.
