@@ -1,4 +1,4 @@
-//! Audits against the truth: how often the interval holds it, and what an audit costs.
+//! Audits against the truth: the share of intervals that contain it, and the cost of an audit.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -20,33 +20,33 @@ struct Row {
     method: &'static str,
     documents: u64,
     drawn: u64,
-    /// What a hundred audits said, where they were made.
+    /// Results of a hundred audits, if they were made.
     #[serde(flatten)]
     held: Option<Held>,
-    /// Of `dedup`, the fastest of some.
+    /// Seconds of `dedup`, as the fastest of some runs.
     #[serde(serialize_with = "machine::rounded")]
     seconds: f64,
     #[serde(serialize_with = "machine::rounded")]
     audited_seconds: f64,
-    /// What the audit adds, of the time on the clock.
+    /// Share of elapsed time that the audit adds.
     share: f64,
 }
 
 #[derive(Serialize)]
 struct Held {
-    /// Drawn documents that have a similar one, on the mean over the audits.
+    /// Mean number of drawn documents that have a similar one.
     #[serde(serialize_with = "machine::rounded")]
     cases: f64,
-    /// By the exact join and the pairs that the method lists.
+    /// Recall, by the exact join and the pairs that the method lists.
     recall: f64,
     audits: u32,
-    /// Audits whose interval holds the recall.
+    /// Number of audits whose interval contains the recall.
     held: u32,
 }
 
 const AUDITS: u32 = 100;
 
-/// Methods of `pairs`; one that misses much among them.
+/// Methods of `pairs`, including one that misses many pairs.
 const METHODS: [(&str, &[&str]); 2] = [
     ("auto", &[]),
     (
@@ -55,11 +55,11 @@ const METHODS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// A hundred audits of both corpora of long documents by every method.
+/// Runs a hundred audits of both corpora of long documents with every method.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut rows = Vec::new();
-    // Short documents are joined exactly, so of them there is nothing to miss.
+    // Short documents are joined exactly, so no pairs of them can be missed.
     for name in &REAL[..2] {
         let corpus = Corpus::real(data, name, folder.path())?;
         measure(&corpus, AUDITS, &mut rows)?;
@@ -72,18 +72,18 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("audit", rows)
 }
 
-/// As often the English documents are repeated, each time with other letters, so that words are as
-/// long, as many and as frequent, and other words.
+/// Number of times that the English documents are repeated. Every repetition has other letters, so
+/// that its words are different but equally long, numerous and frequent.
 const ALPHABETS: u64 = 7;
 
-/// More than a gigabyte of which nothing is known but what an audit adds.
+/// Writes a corpus of more than a gigabyte, which serves only to measure the cost of an audit.
 fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
     let texts = Corpus::real(data, REAL[0], folder)?.texts()?;
     let path = folder.join("alphabets.jsonl");
     let mut file = std::io::BufWriter::new(File::create(&path)?);
     for alphabet in 0..ALPHABETS {
         let other = |c: char| match c {
-            // Multiples that are prime to 26 leave no letter out.
+            // Multiplying by a number that is prime to 26 permutes the letters.
             'a'..='z' => {
                 let letter = (c as u64 - 97) * (2 * alphabet + 1 + 2 * (alphabet / 6)) % 26;
                 (97 + letter as u8) as char
@@ -103,7 +103,7 @@ fn many_alphabets(data: &Path, folder: &Path) -> Result<Corpus> {
     })
 }
 
-/// Ten audits of a made corpus, as a test.
+/// Runs ten audits of a generated corpus, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let documents = generate::corpus(Kind::English, 1500, 3);
@@ -151,7 +151,7 @@ fn measure(corpus: &Corpus, audits: u32, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// What an audit adds to `dedup`: the fastest of some runs of each, in turn.
+/// Measures the time that an audit adds to `dedup`: the fastest of some runs of each, in turn.
 fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<Row> {
     let audit = [options, &["--audit"]].concat();
     let (mut seconds, mut audited_seconds) = (f64::INFINITY, f64::INFINITY);
@@ -180,7 +180,7 @@ fn cost(corpus: &Corpus, (method, options): (&'static str, &[&str])) -> Result<R
     Ok(row)
 }
 
-/// The mean over documents of the share of their later similar ones that are found.
+/// Returns the mean over documents of the share of their later similar documents that is found.
 fn mean_recall(similar: &[(u32, u32)], found: &HashSet<(u32, u32)>) -> f64 {
     let mut of: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for pair in similar {
@@ -194,7 +194,7 @@ fn mean_recall(similar: &[(u32, u32)], found: &HashSet<(u32, u32)>) -> f64 {
     shares.sum::<f64>() / of.len().max(1) as f64
 }
 
-/// Runs that are timed.
+/// Number of timed runs.
 const TIMED: u32 = 5;
 
 fn dedup(corpus: &Corpus, options: &[&str]) -> Result<Value> {

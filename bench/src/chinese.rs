@@ -1,8 +1,8 @@
-//! Chinese text cut into words by jieba, on one core beside jieba-rs alone, and document
-//! frequencies on two.
+//! Chinese text segmented into words by jieba: on one core, compared with jieba-rs alone, and
+//! document frequencies on two cores.
 //!
 //! The answer is checked: SimHash is the vote over the weighted features, at most twenty of them,
-//! and frequencies are the same at one thread and at two.
+//! and frequencies are the same with one thread and with two.
 
 use std::path::Path;
 use std::time::Instant;
@@ -28,7 +28,7 @@ struct Row {
     threads: usize,
     #[serde(serialize_with = "machine::rounded")]
     megabytes_per_second: f64,
-    /// Tokens, fingerprints or terms.
+    /// Number of tokens, fingerprints or features.
     made: u64,
 }
 
@@ -39,7 +39,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("chinese", measure(&corpus.texts()?, 2)?)
 }
 
-/// The same on little text, as a test.
+/// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
     let corpus = generate::corpus(Kind::Chinese, 300, 3);
     let texts: Vec<_> = corpus.into_iter().map(|(_, text)| text).collect();
@@ -100,7 +100,7 @@ fn measure(texts: &[String], rounds: u32) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The best time of some rounds after one to warm up, and what was made.
+/// Returns the best time of some rounds after one to warm up, and the result of the work.
 fn best(rounds: u32, mut work: impl FnMut() -> u64) -> (f64, u64) {
     let mut best = f64::INFINITY;
     let mut made = 0;
@@ -112,7 +112,7 @@ fn best(rounds: u32, mut work: impl FnMut() -> u64) -> (f64, u64) {
     (best, made)
 }
 
-/// How many texts have fingerprints, and a checksum of them.
+/// Returns the number of texts with fingerprints, and a checksum of the fingerprints.
 fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
     let hasher = SimHasher::new(&analyzer.recipe().simhash, Cpu::best());
     let mut scratch = Scratch::default();
@@ -124,7 +124,8 @@ fn fingerprints(analyzer: &Analyzer, texts: &[String]) -> (u64, u64) {
     })
 }
 
-/// The recipe with TF-IDF learned from the texts, and the twenty heaviest words.
+/// Returns the recipe with TF-IDF weights learned from the texts and only the twenty heaviest
+/// words.
 fn weighted(recipe: &Recipe, texts: &[String]) -> Result<Recipe> {
     let learned = frequencies(recipe, texts, 2)?;
     let head = Head::new(recipe, learned.documents, learned.len());

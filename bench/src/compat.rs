@@ -1,8 +1,8 @@
-//! From text to other tools' fingerprints on one core.
+//! Speed from text to other tools' fingerprints on one core.
 //!
-//! The answer is checked: every instruction set gives the fingerprints of the plain one, which the
-//! tests hold to those of the tools; `bench/compare/compat.py` compares with the tools on the same
-//! texts.
+//! The answer is checked: every instruction set gives the fingerprints of the scalar one, which
+//! tests compare with those of the tools. `bench/compare/compat.py` compares with the tools on the
+//! same texts.
 
 use std::path::Path;
 use std::time::Instant;
@@ -38,11 +38,12 @@ impl Row {
     }
 }
 
-/// How often everything is measured: a machine that is slow for some seconds is so once.
+/// Number of passes over all measurements, so that a slow moment of the machine affects only one
+/// pass.
 const PASSES: usize = 10;
 
-/// Every so many-th document is taken that about this much remains: enough for a steady figure, and
-/// little enough for the tools themselves, which get the same documents.
+/// Approximate size of a sample, for which every n-th document is taken. It is large enough for a
+/// steady result, and small enough for the other tools, which get the same documents.
 const SAMPLE_BYTES: usize = 12_000_000;
 
 fn total(texts: &[String]) -> usize {
@@ -74,7 +75,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("compat", best)
 }
 
-/// The same on little text, as a test.
+/// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
     for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
@@ -122,7 +123,7 @@ fn measure(corpus: &str, texts: &[String], rounds: u32, rows: &mut Vec<Row>) -> 
     Ok(())
 }
 
-/// The best of some rounds over all texts, and a checksum of what came out.
+/// Returns the best time of some rounds over all texts, and a checksum of the results.
 fn timed(recipe: &Recipe, cpu: Cpu, texts: &[String], rounds: u32) -> (f64, u64) {
     let analyzer = Analyzer::with_cpu(recipe, cpu);
     let simhash = SimHasher::new(&recipe.simhash, cpu);

@@ -1,4 +1,4 @@
-//! The corpora, real or made, in every format.
+//! Real and generated corpora in every format.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,15 +11,15 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-/// A corpus as a file, uncompressed.
+/// An uncompressed corpus file.
 pub struct Corpus {
     /// Name for reports.
     pub name: String,
-    /// JSONL or TSV.
+    /// Path of a JSONL or TSV file.
     pub path: PathBuf,
 }
 
-/// The three corpora of the main job.
+/// The three corpora of the main benchmarks.
 pub const REAL: [&str; 3] = ["en_docs.jsonl", "zh_docs.jsonl", "zh_short.tsv"];
 
 impl Corpus {
@@ -31,13 +31,13 @@ impl Corpus {
         let path = folder.join(name);
         let unpacked = File::create(&path)?;
         zstd::stream::copy_decode(source, &unpacked)?;
-        // Left to the system, it would be written while others wait for the disk.
+        // Sync now, because the system would otherwise write it while a benchmark uses the disk.
         unpacked.sync_all()?;
         let name = name.split('.').next().unwrap_or(name).to_owned();
         Ok(Self { name, path })
     }
 
-    /// Writes a made corpus as JSONL.
+    /// Writes a generated corpus as JSONL.
     pub fn made(name: &str, documents: &[(String, String)], folder: &Path) -> Result<Self> {
         let path = folder.join(format!("{name}.jsonl"));
         let mut file = std::io::BufWriter::new(File::create(&path)?);
@@ -51,12 +51,12 @@ impl Corpus {
         })
     }
 
-    /// The texts.
+    /// Returns the texts.
     pub fn texts(&self) -> Result<Vec<String>> {
         Ok(self.columns()?.1.pop().unwrap_or_default())
     }
 
-    /// The same rows, compressed.
+    /// Writes the same rows compressed with Zstandard.
     pub fn zstd(&self) -> Result<PathBuf> {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{name}.zst"));
@@ -64,7 +64,7 @@ impl Corpus {
         Ok(path)
     }
 
-    /// The same rows as Parquet, all columns as strings.
+    /// Writes the same rows as Parquet, with all columns as strings.
     pub fn parquet(&self) -> Result<PathBuf> {
         const ROWS: usize = 100_000;
         let path = self.path.with_extension("parquet");

@@ -1,7 +1,8 @@
-//! The whole command, from file to synced file.
+//! The whole command, from input file to synced output file.
 //!
 //! The answer is checked: every input format and number of threads keeps the same documents. The
-//! threshold is that of the pipelines it is compared with, and the default's beside it.
+//! threshold is that of the pipelines it is compared with; the default threshold is measured as
+//! well.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ struct Row {
     documents: u64,
     kept: u64,
     removed: u64,
-    /// Of the uncompressed rows.
+    /// Megabytes of the uncompressed rows.
     megabytes: f64,
     #[serde(serialize_with = "machine::rounded")]
     seconds: f64,
@@ -35,7 +36,7 @@ struct Row {
     million_documents_per_second: f64,
 }
 
-/// The most memory of some runs.
+/// Peak memory of some runs.
 #[derive(Serialize)]
 struct Peak {
     corpus: String,
@@ -43,13 +44,13 @@ struct Peak {
     documents: u64,
     #[serde(serialize_with = "machine::rounded")]
     peak_megabytes: f64,
-    /// What a run may take: 256 MB, and 300 bytes for every document of up to 100 characters or 1,000
-    /// for a longer one, and 12 times the longest text.
+    /// Memory that a run may take: 256 MB, plus 300 bytes per document of up to 100 characters and
+    /// 1,000 bytes per longer document, plus 12 times the longest text.
     #[serde(serialize_with = "machine::rounded")]
     bound_megabytes: f64,
 }
 
-/// What the pipelines of the comparison take.
+/// Threshold of the pipelines of the comparison.
 const THRESHOLD: f64 = 0.8;
 
 /// Measures on the real corpora.
@@ -66,7 +67,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("dedup", rows)
 }
 
-/// Watches the memory of runs over the real corpora.
+/// Measures the memory of runs over the real corpora.
 pub fn memory(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let mut peaks = Vec::new();
@@ -85,7 +86,7 @@ pub fn memory(data: &Path) -> Result<()> {
     machine::write("memory", peaks)
 }
 
-/// The same on made corpora, as a test.
+/// Runs the benchmark on generated corpora, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut peaks) = (Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-/// The most memory of some runs on two threads, by format.
+/// Measures the peak memory of some runs on two threads, by format.
 fn watch(corpus: &Corpus, rounds: u32, peaks: &mut Vec<Peak>) -> Result<()> {
     let bound_megabytes = bound(&corpus.texts()?);
     for (format, path) in formats(corpus)? {
@@ -199,7 +200,7 @@ fn bound(texts: &[String]) -> f64 {
 
 /// A run of the command.
 pub struct Run {
-    /// By the clock.
+    /// Elapsed seconds.
     pub seconds: f64,
     /// Documents read.
     pub documents: u64,
@@ -208,12 +209,12 @@ pub struct Run {
     peak_megabytes: f64,
 }
 
-/// The fastest of some runs after one to warm up, and the most memory of any.
+/// Returns the fastest of some runs after one to warm up, with the highest peak memory of all.
 pub fn best(input: &Path, threads: u32, threshold: f64, rounds: u32) -> Result<Run> {
     best_by("auto", input, threads, threshold, rounds)
 }
 
-/// The same by a method.
+/// Returns the same as [`best`], for a given method.
 pub fn best_by(
     method: &str,
     input: &Path,
@@ -271,7 +272,7 @@ fn once(method: &str, input: &Path, threads: u32, threshold: f64) -> Result<Run>
     })
 }
 
-/// The most memory that a process has had so far, in MB.
+/// Returns the peak memory of a process so far, in MB.
 pub fn resident(process: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status
@@ -285,7 +286,7 @@ pub fn resident(process: u32) -> f64 {
     kib.unwrap_or_default() * 1024.0 / 1e6
 }
 
-/// The command beside this program.
+/// Returns the path of the `lookalike` binary beside this program.
 pub fn binary() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("lookalike");
     if !path.exists() {

@@ -1,5 +1,4 @@
-//! What was aimed at, beside what was measured: one table, so that no figure that fell short is missed
-//! among those that did not.
+//! One table of goals and measurements, so that every missed goal is visible.
 
 use std::fmt::Write as _;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use crate::tables::read;
 
-/// A figure aimed at. Rows are found by the fields that tell them apart.
+/// A goal for a measured value.
 struct Goal {
     what: &'static str,
     wanted: Wanted,
@@ -43,7 +42,7 @@ const fn at_most(what: &'static str, wanted: f64, unit: &'static str, measured: 
     }
 }
 
-/// The table of one part of the document.
+/// Returns the table of one part of the document.
 pub fn table(part: &str) -> Result<String> {
     let goals: &[Goal] = match part {
         "batch" => &BATCH,
@@ -76,7 +75,7 @@ pub fn table(part: &str) -> Result<String> {
     Ok(table)
 }
 
-/// Some three digits, more before the point.
+/// Formats a value with about three digits, or more before the point.
 fn figure(value: f64) -> String {
     let digits = match value.abs() {
         100.0.. => 0,
@@ -90,7 +89,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// A field of the first row of a result that has these values.
+/// Returns a field of the first row of a result that has these values.
 fn of(name: &str, row: &[(&str, &str)], field: &str) -> Result<f64> {
     let results = read(name)?;
     let rows = results.get("measured").or_else(|| results.get("runs"));
@@ -115,13 +114,13 @@ fn dedup(corpus: &str, format: &str, threshold: &str, field: &str) -> Result<f64
     of("dedup", &row, field)
 }
 
-/// The speed of a format as a share of that of plain JSONL or TSV.
+/// Returns the speed of a format as a share of that of plain JSONL or TSV.
 fn share(corpus: &str, format: &str) -> Result<f64> {
     let speed = |format| dedup(corpus, format, "0.8", "megabytes_per_second");
     Ok(speed(format)? / speed("as it is")?)
 }
 
-/// The highest peak of memory of a corpus, in any format, as a share of its bound.
+/// Returns the highest peak memory of a corpus in any format, as a share of its bound.
 fn memory(corpus: &str) -> Result<f64> {
     let results = read("memory")?;
     let rows = results["measured"].as_array().context("no rows")?;

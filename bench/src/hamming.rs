@@ -1,7 +1,7 @@
-//! Look-ups by Hamming distance, in immutable indexes.
+//! Look-ups by Hamming distance in immutable indexes.
 //!
-//! Queries are stored fingerprints with up to k flipped bits. The answers are checked: every planted
-//! one is found, and on a sample all are those of the scan.
+//! Queries are stored fingerprints with up to k flipped bits. The answers are checked: every
+//! planted fingerprint is found, and for a sample the results equal those of a scan.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::corpora::{Corpus, REAL};
 use crate::machine;
 
-/// What was not measured is no number.
+/// A result; values that were not measured are NaN.
 #[derive(Serialize)]
 struct Row {
     fingerprints: String,
@@ -68,7 +68,7 @@ pub struct Selection {
     words: Option<Vec<PathBuf>>,
 }
 
-/// Measures what is selected.
+/// Measures the selection.
 pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     if let Some([codes, queries]) = selection.words.as_deref() {
         return given(&words(codes)?, &words(queries)?);
@@ -111,7 +111,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     machine::write("hamming", rows)
 }
 
-/// The default plan, and the fastest whatever its size.
+/// Measures the default plan, and the fastest plan of any size.
 fn given(codes: &[u64], queries: &[u64]) -> Result<()> {
     let request = request(codes.len(), 64, 3)?;
     let fastest = Plan::best(Plan::all(&request)?, request.count).context("there are plans")?;
@@ -129,7 +129,7 @@ fn words(path: &Path) -> Result<Vec<u64>> {
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// The same with few fingerprints, as a test.
+/// Runs the benchmark on few fingerprints, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
     for layout in [Layout::Lines, Layout::Packed] {
@@ -176,7 +176,7 @@ impl<C: Code> Codes<C> for Uniform<C> {
     }
 }
 
-/// The generator SplitMix64 at a place.
+/// Returns the number of the SplitMix64 generator at a position.
 fn mix(at: u64) -> u64 {
     let mut value = at.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -193,8 +193,8 @@ fn request(count: usize, bits: u32, distance: u32) -> Result<Request> {
     })
 }
 
-/// The best plan of a layout within a number of bytes a fingerprint: packed ones get fewer, greater
-/// distances and widths more.
+/// Returns the best plan of a layout within a number of bytes per fingerprint. The limit is lower
+/// for packed layouts, and higher for large distances and widths.
 fn fitting(request: &Request, layout: Layout) -> Result<Plan> {
     let count = request.count;
     let most = match (request.bits, request.distance.get(), layout) {
@@ -223,7 +223,7 @@ fn uniform<C: Code>(
     measure("uniform", &plan, &codes[..], 1_000_000.min(count), rows)
 }
 
-/// Measures with queries that [`planted`] makes.
+/// Measures with the queries of [`planted`].
 fn measure<C: Code>(
     name: &str,
     plan: &Plan,
@@ -247,7 +247,7 @@ fn look_up<C: Code>(
     let distance = plan.distance();
     let mut started = Instant::now();
     let mut segment = Segment::build(plan, codes)?;
-    // Again where that is quick: memory that was never used before is slow.
+    // Build again if that is quick, because memory that was never used before is slow.
     if count <= 100_000_000 {
         drop(segment);
         started = Instant::now();
@@ -315,7 +315,7 @@ fn print(row: &Row) {
     );
 }
 
-/// Stored fingerprints with 0 to k flipped bits.
+/// Returns stored fingerprints with 0 to k flipped bits.
 fn planted<C: Code>(
     codes: &(impl Codes<C> + ?Sized),
     queries: usize,
@@ -372,7 +372,7 @@ fn check_sample<C: Code>(
     Ok(())
 }
 
-/// The fingerprints of a real corpus under the default recipe.
+/// Returns the fingerprints of a real corpus under the default recipe.
 fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
     let folder = tempfile::tempdir()?;
     let corpus = Corpus::real(data, name, folder.path())?;
@@ -387,7 +387,7 @@ fn real(data: &Path, name: &str) -> Result<Vec<u64>> {
     Ok(prints.map(|print| print as u64).collect())
 }
 
-/// The ways that articles begin with, on the same fingerprints as one of ours.
+/// Measures the simple methods of textbooks and one plan on the same fingerprints.
 fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
     let distance = Distance::new(3, 64)?;
     let mut codes = vec![0; count];
@@ -444,7 +444,7 @@ fn baselines(count: usize, rows: &mut Vec<Row>) -> Result<()> {
     )
 }
 
-/// Distances of a million pairs.
+/// Measures the distances of a million pairs.
 fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
     const PAIRS: usize = 1_000_000;
     let codes: Vec<u64> = (0..2 * PAIRS as u64).map(mix).collect();
@@ -463,9 +463,9 @@ fn pairs_of_fingerprints(rows: &mut Vec<Row>) {
     rows.push(Row::plain(name.to_owned(), PAIRS, 0, 8.0, best));
 }
 
-/// What the machine gives: lines of 64 bytes at random in memory with large pages, read one after the
-/// other without waiting for any, so that as many are under way as one core can have. A look-up
-/// cannot take less than this for every line it touches.
+/// Measures the limit of the machine: random lines of 64 bytes from memory with large pages, read
+/// one after another without waiting, so that one core has as many reads in progress as it can. A
+/// look-up cannot take less than this for every line that it reads.
 fn random_lines(bytes: usize, rows: &mut Vec<Row>) -> Result<()> {
     const READS: usize = 10_000_000;
     let mut memory = MmapOptions::new().len(bytes).map_anon()?;

@@ -1,10 +1,11 @@
-//! The service as its clients meet it: bulk, single documents over many connections, and queries.
+//! The service as clients use it: bulk, single documents over many connections, and queries.
 //!
-//! The program beside this one is started with an empty directory, and everything goes over sockets of
-//! this machine, so the figures include HTTP, JSON and the client's own work on the same cores. The
-//! answers are checked: put in the order of their sequence numbers, the documents get the verdicts of
-//! `lookalike dedup`. So do those of a service that is killed again and again while they come, in a window
-//! that most of them leave. With twenty million in the window: [`large`].
+//! The program beside this one is started with an empty directory. All requests go over sockets of
+//! this machine, so the results include HTTP, JSON and the client's own work on the same cores. The
+//! answers are checked: in the order of their sequence numbers, the documents get the verdicts of
+//! `lookalike dedup`. The same holds for a service that is killed repeatedly while documents
+//! arrive, with a window that most of them leave. [`large`] measures with twenty million documents
+//! in the window.
 
 mod large;
 
@@ -37,32 +38,32 @@ struct Row {
     unit: &'static str,
 }
 
-/// Connections that send single documents.
+/// Number of connections that send single documents.
 const CONNECTIONS: usize = 64;
 
-/// Single documents that are sent as fast as they are answered.
+/// Number of single documents that are sent as fast as they are answered.
 const SINGLE: usize = 200_000;
 
-/// Single documents a second where their number is given.
+/// Single documents per second when they are sent at a fixed rate.
 const RATE: f64 = 2000.0;
 
-/// Single documents that are sent at that rate.
+/// Number of single documents that are sent at that rate.
 const PACED: usize = 20_000;
 
-/// How much is measured.
+/// Sizes of the measurements.
 struct Sizes {
     single: usize,
     paced: usize,
     kills: u64,
 }
 
-/// How often the service is killed while the titles come.
+/// Number of times that the service is killed while the titles arrive.
 const KILLS: u64 = 20;
 
-/// Documents that are sent again when the service has been killed for the last time.
+/// Number of documents that are sent again after the service has been killed for the last time.
 const AGAIN: usize = 1000;
 
-/// The window of the collection that is killed, half a year as in the benchmark without HTTP.
+/// Window of the collection that is killed: half a year, as in the benchmark without HTTP.
 const WINDOW: &str = "180d";
 
 /// Seconds of a day.
@@ -100,7 +101,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     machine::write("http", rows)
 }
 
-/// The same with few, as a test.
+/// Runs the benchmark on few documents, as a test.
 pub fn smoke() -> Result<()> {
     let made = |kind, count| {
         let made = generate::corpus(kind, count, 5).into_iter();
@@ -144,14 +145,14 @@ fn measure(
     let paced = documents(&titles[..sizes.paced.min(titles.len())], titles.len());
     singles(&service, ("titles", "documents"), &paced, Some(RATE), rows)?;
     singles(&service, ("titles", "query"), &paced, Some(RATE), rows)?;
-    // What HTTP and the client take by themselves.
+    // Measure the share of HTTP and the client alone.
     let nothing = vec![String::new(); paced.len()];
     singles(&service, ("", NOTHING), &nothing, Some(RATE), rows)
 }
 
-/// Titles with their dates in bulk to a service with a window, that is killed and started again at moments
-/// that nobody chooses. What was answered stays answered, and in the end all have the verdicts of the
-/// batch with the same window.
+/// Sends dated titles in bulk to a service with a window, which is killed and started again at
+/// arbitrary moments. Documents that were answered must stay answered, and in the end all documents
+/// must have the verdicts of the batch engine with the same window.
 fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
     let dated = titles.texts.iter().zip(&titles.days).enumerate();
     let dated = dated.map(|(at, (text, day))| {
@@ -167,14 +168,15 @@ fn killed(titles: &Titles, kills: u64, rows: &mut Vec<Row>) -> Result<()> {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         let share = (moment >> 40) as f64 / (1u64 << 24) as f64;
-        // On average as long as its part of the titles takes at the usual speed.
+        // On average this is the time that its part of the titles takes at the usual speed.
         let part = documents.len() as f64 / kills as f64 / 1.5e5;
         let after = Duration::from_secs_f64(2.0 * share * part);
         let rest = &documents[answered.len()..];
         answered.extend(service.killed_while(&documents_path("killed"), rest, after)?);
         ready = ready.max(service.restart()?);
     }
-    // The rest, and some that were answered: what has left the window is forgotten.
+    // Send the rest, and only some of those that were answered, because documents that have left
+    // the window are forgotten.
     let again = answered.len().saturating_sub(AGAIN);
     let body = documents[again..].join("\n");
     let kind = "application/x-ndjson";
@@ -202,7 +204,7 @@ fn documents_path(collection: &str) -> String {
     format!("/v1/collections/{collection}/documents")
 }
 
-/// Lines with a document each; ids are numbers from `from` on.
+/// Returns one line per document; ids are numbers from `from` on.
 fn documents(texts: &[String], from: usize) -> Vec<String> {
     let line = |(at, text): (usize, &String)| {
         json!({ "id": (from + at).to_string(), "text": text }).to_string()
@@ -220,7 +222,7 @@ fn report(rows: &mut Vec<Row>, what: String, documents: usize, figure: f64, unit
     });
 }
 
-/// The service, ended with this.
+/// A running service, which is killed on drop.
 struct Service {
     child: Child,
     address: SocketAddr,
@@ -234,7 +236,7 @@ impl Drop for Service {
     }
 }
 
-/// As much of an answer as is checked.
+/// The fields of an answer that are checked.
 #[derive(Debug, Deserialize, PartialEq)]
 struct Answer {
     id: String,
@@ -254,7 +256,7 @@ impl Service {
         })
     }
 
-    /// Bytes of memory of the process now.
+    /// Returns the current memory of the process in bytes.
     fn resident(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let resident = status.lines().find_map(|it| it.strip_prefix("VmRSS:"));
@@ -262,7 +264,7 @@ impl Service {
         Ok(kibibytes.context("it has memory")?.parse::<u64>()? << 10)
     }
 
-    /// Starts the service again after it was killed; returns the time until it was ready.
+    /// Starts the service again after it was killed. Returns the time until it was ready.
     fn restart(&mut self) -> Result<Duration> {
         let started = Instant::now();
         (self.child, self.address) = launch(self.folder.path())?;
@@ -275,7 +277,8 @@ impl Service {
         Ok(started.elapsed())
     }
 
-    /// Sends documents and kills the service after a while; returns what it had answered by then.
+    /// Sends documents and kills the service after a while. Returns the answers received until
+    /// then.
     fn killed_while(
         &mut self,
         path: &str,
@@ -287,7 +290,7 @@ impl Service {
         let body = documents.join("\n");
         let mut answer = Vec::new();
         std::thread::scope(|scope| -> Result<()> {
-            // Both end when the service does.
+            // Both threads end when the service does.
             scope.spawn(move || {
                 let head = head_of("POST", path, "application/x-ndjson", body.len());
                 let _ = writer.write_all(head.as_bytes());
@@ -320,7 +323,7 @@ impl Service {
         Ok(())
     }
 
-    /// The body of an answer to a request that is sent while the answer is read.
+    /// Sends a request and reads its answer at the same time. Returns the body of the answer.
     fn request(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<String> {
         let mut stream = TcpStream::connect(self.address)?;
         stream.write_all(head_of(method, path, kind, body.len()).as_bytes())?;
@@ -348,7 +351,7 @@ impl Service {
         Ok(String::from_utf8(body)?)
     }
 
-    /// The answers to documents that were inserted one by one, which they get again.
+    /// Returns the answers to documents that were inserted one by one, by inserting them again.
     fn single_answers(&self, documents: &[String]) -> Result<String> {
         self.request(
             "POST",
@@ -385,7 +388,7 @@ fn head_of(method: &str, path: &str, kind: &str, length: usize) -> String {
     )
 }
 
-/// The chunks of a body, as far as it came, and whether that is all of it.
+/// Joins the chunks of a body as far as it was received. Returns `true` if it is complete.
 fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     loop {
@@ -408,7 +411,7 @@ fn joined(mut chunks: &[u8]) -> (Vec<u8>, bool) {
     }
 }
 
-/// All documents of a corpus in one request, into an empty collection.
+/// Inserts all documents of a corpus into an empty collection with one request.
 fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>) -> Result<()> {
     service.make(name, &json!({}))?;
     let path = documents_path(name);
@@ -430,8 +433,8 @@ fn bulk(service: &Service, name: &str, documents: &[String], rows: &mut Vec<Row>
     Ok(())
 }
 
-/// The answers are those of the batch engine, with some options, for the documents in the order of the
-/// answers' numbers.
+/// Checks that the answers are those of the batch engine with some options, for the documents in
+/// the order of their sequence numbers.
 fn check(mut answers: Vec<Answer>, documents: &[String], options: &[&str]) -> Result<()> {
     ensure!(
         answers.len() == documents.len(),
@@ -464,14 +467,14 @@ fn check(mut answers: Vec<Answer>, documents: &[String], options: &[&str]) -> Re
     Ok(())
 }
 
-/// A row of what `dedup` removes.
+/// A row of the duplicates that `dedup` removes.
 #[derive(Deserialize)]
 struct Removed {
     id: String,
     kept: String,
 }
 
-/// What each removed document repeats.
+/// Returns the representative of every duplicate, by ids.
 fn batch_verdicts(documents: &str, options: &[&str]) -> Result<HashMap<String, String>> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("in.jsonl"), documents)?;
@@ -483,7 +486,7 @@ fn batch_verdicts(documents: &str, options: &[&str]) -> Result<HashMap<String, S
     Ok(found)
 }
 
-/// Calls back with what is removed of the documents in `in.jsonl` of a folder.
+/// Calls `visit` with every duplicate among the documents in `in.jsonl` of a folder.
 fn each_removed(
     folder: &Path,
     options: &[&str],
@@ -511,7 +514,8 @@ fn each_removed(
 /// The call that does nothing.
 const NOTHING: &str = "livez";
 
-/// One document a request over many connections: as fast as they are answered, or at a rate.
+/// Sends one document per request over many connections: as fast as they are answered, or at a
+/// rate.
 fn singles(
     service: &Service,
     (collection, call): (&str, &str),
@@ -568,23 +572,24 @@ fn joined_or_failed<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread.join().unwrap_or_else(failed)
 }
 
-/// The time in milliseconds that a share of these does not exceed.
+/// Returns the milliseconds that a share of the times does not exceed.
 fn share_of(times: &mut [Duration], share: f64) -> f64 {
     times.sort_unstable();
     times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3
 }
 
-/// What the machine itself takes while others are at work: what waits for a processor or for the disk waits at
-/// least as long.
+/// Delays of the machine itself under load. Work that waits for a processor or for the disk waits
+/// at least as long.
 #[derive(Default)]
 struct Machine {
-    /// How late a sleeper wakes.
+    /// Delays of a sleeping thread after it should wake.
     late: Vec<Duration>,
-    /// How long a page that is appended to a file takes to be on the disk.
+    /// Durations of syncing one page that is appended to a file.
     synced: Vec<Duration>,
 }
 
-/// Time between two looks at the machine: seldom enough to be nothing beside what is measured.
+/// Interval between two samples of the machine, so long that sampling does not disturb the
+/// measurement.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl Machine {
@@ -615,7 +620,7 @@ impl Machine {
     }
 }
 
-/// What the clients of one measurement share.
+/// State that the clients of one measurement share.
 struct Load<'a> {
     address: SocketAddr,
     /// Method and path.
@@ -626,12 +631,12 @@ struct Load<'a> {
     rate: Option<f64>,
 }
 
-/// The system may wake a sleeper as late as this.
+/// Largest delay with which the system is expected to wake a sleeping thread.
 const LATE: Duration = Duration::from_millis(2);
 
 impl Load<'_> {
-    /// Waits until so many seconds after the start. Returns the moment; when all connections were busy
-    /// then, the moment that was meant.
+    /// Waits until so many seconds after the start, and returns the current moment. If all
+    /// connections were busy then, returns the intended moment.
     fn wait_for(&self, seconds: f64) -> Instant {
         let due = self.started + Duration::from_secs_f64(seconds);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
@@ -639,7 +644,7 @@ impl Load<'_> {
         if now > due + LATE { due } else { now }
     }
 
-    /// Sends documents over one connection until none is left; returns the times they took.
+    /// Sends documents over one connection until none is left. Returns the durations.
     fn client(&self) -> Result<Vec<Duration>> {
         let mut writer = TcpStream::connect(self.address)?;
         writer.set_nodelay(true)?;

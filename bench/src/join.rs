@@ -1,7 +1,7 @@
-//! All pairs of fingerprints within a Hamming distance, against comparing all with all.
+//! All pairs of fingerprints within a Hamming distance, compared with a scan of all pairs.
 //!
 //! The answer is checked: every planted pair is found, sampled fingerprints have as many neighbours
-//! as a scan finds, every number of threads gives the same pairs, and so does the scan of all where
+//! as a scan finds, and every number of threads gives the same pairs, as does the full scan where
 //! it is timed.
 
 use std::collections::HashSet;
@@ -35,15 +35,15 @@ struct Row {
     values: usize,
     /// Pairs of distinct fingerprints within the distance.
     pairs: u64,
-    /// Until equal fingerprints are collapsed.
+    /// Seconds until equal fingerprints are collapsed.
     #[serde(serialize_with = "machine::rounded")]
     sorting_seconds: f64,
-    /// In all.
+    /// Seconds in total.
     #[serde(serialize_with = "machine::rounded")]
     seconds: f64,
 }
 
-/// Measures on made fingerprints and on those of real corpora.
+/// Measures on generated fingerprints and on those of real corpora.
 pub fn run(data: &Path) -> Result<()> {
     let mut rows = Vec::new();
     for (length, distance) in [
@@ -72,7 +72,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("join", rows)
 }
 
-/// The same on few fingerprints, as a test.
+/// Runs the benchmark on few fingerprints, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
     for distance in [0, 3, 7] {
@@ -101,7 +101,7 @@ fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
         .collect())
 }
 
-/// Uniform fingerprints, the last hundredth of them made from the first by up to k flips.
+/// Uniform fingerprints; the last hundredth is made from the first ones by up to k flips.
 struct Made<C> {
     codes: Vec<C>,
     planted: usize,
@@ -194,7 +194,7 @@ struct Join<'a, C> {
     distance: u32,
 }
 
-/// What came out, apart from its order.
+/// The result of a join, independent of its order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Answer {
     pairs: u64,
@@ -257,8 +257,8 @@ impl<C: Code> Join<'_, C> {
         Ok(())
     }
 
-    /// The last tenth, which has the copies, against the others. Together with the pairs within each
-    /// that is all.
+    /// Measures the last tenth, which has the copies, against the others. Together with the pairs
+    /// within each part, its pairs are all pairs.
     fn measure_across(&self, rows: &mut Vec<Row>) -> Result<()> {
         let (others, last) = self.codes.split_at(self.codes.len() / 10 * 9);
         let within = [self.codes, others, last].map(|codes| self.pairs_of_rows(codes));
@@ -292,7 +292,7 @@ impl<C: Code> Join<'_, C> {
         Ok(pairs.into_inner())
     }
 
-    /// The pairs of rows across, and how many values both lists have.
+    /// Returns the pairs of rows across, and the number of values of both lists.
     fn across(&self, left: &[C], right: &[C]) -> Result<(Timed, usize)> {
         let started = Instant::now();
         let left = Distinct::new(left, C::BITS)?;
@@ -380,7 +380,7 @@ impl<C: Code> Join<'_, C> {
         })
     }
 
-    /// All with all, the plain way.
+    /// Compares all pairs of values.
     fn scan(&self, distinct: &Distinct<C>) -> Timed {
         let started = Instant::now();
         let mut answer = Answer::default();
@@ -400,7 +400,7 @@ impl<C: Code> Join<'_, C> {
         }
     }
 
-    /// Every n-th value has as many neighbours as a scan finds.
+    /// Checks that sampled values have as many neighbours as a scan finds.
     fn agrees_with_samples(&self, distinct: &Distinct<C>) -> Result<()> {
         const SAMPLES: usize = 64;
         let limit = distance::<C>(self.distance)?;

@@ -1,15 +1,16 @@
-//! Labelled pairs made from the real corpora, one form for every tool.
+//! Labelled pairs made from the real corpora, in one form for every tool.
 //!
-//! Three layers of truth, never mixed: what people judged, what people edited and an exact measure
-//! graded, and what a conversion left alone. The exact measures are no recipe of ours: character
-//! 5-grams of the text without white space for documents, pairs of neighbouring letters and digits
-//! for titles, both as sets of strings. Pairs at .8 or more are positive, at .5 or less negative,
-//! between them ungraded; negatives are the nearest there are (siblings of one template), because
-//! random ones flatter every tool.
+//! There are three kinds of truth, which are never mixed: judgements of people, edits of people
+//! graded by an exact measure, and conversions that preserve the text. The exact measures are
+//! independent of our recipes, as sets of strings: character 5-grams of the text without white
+//! space for documents, and pairs of neighbouring letters and digits for titles. Pairs at .8 or
+//! more are positive, those at .5 or less negative, and the others ungraded. The negatives are the
+//! nearest that exist (for example siblings of one template), because random negatives flatter
+//! every tool.
 //!
-//! The texts of a set are split in two, those of one group or one connected component of positive
-//! pairs together, and pairs across the split are left out: no text stands in both the half that settings are chosen
-//! on and the half they are judged on.
+//! The texts of a set are split into two halves, and pairs across the halves are left out. Texts of
+//! one group or of one connected component of positive pairs stay together. No text is therefore in
+//! both the half that settings are chosen on and the half that they are measured on.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -20,24 +21,24 @@ use anyhow::{Context, Result};
 use lookalike_oracle::{all_pairs_of_sets, jaccard, normalize};
 use serde_json::{Value, json};
 
-/// Where a pair may be used.
+/// The use of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Half {
-    /// To choose settings.
+    /// Choosing settings.
     Tune,
-    /// To judge them.
+    /// Measuring settings.
     Test,
 }
 
-/// Two texts and whether they are near-duplicates.
+/// Two texts and their label.
 pub struct Pair {
     /// Positions in the set's texts.
     pub texts: (usize, usize),
-    /// Near-duplicates.
+    /// `true` for near-duplicates.
     pub positive: bool,
-    /// Kind of edit, where it is known.
+    /// Kind of edit, if it is known.
     pub kind: Option<String>,
-    /// Its half.
+    /// Half that the pair belongs to.
     pub half: Half,
 }
 
@@ -45,30 +46,30 @@ pub struct Pair {
 pub struct Set {
     /// Name of the corpus.
     pub name: &'static str,
-    /// What made the labels.
+    /// Origin of the labels.
     pub truth: &'static str,
-    /// Whether a near-duplicate is what its labels mean; others are reported only.
+    /// `true` if a positive label means a near-duplicate; other sets are only reported.
     pub near_duplicates: bool,
-    /// The texts, each once for every row it stands in.
+    /// One text per row that it occurs in.
     pub texts: Vec<String>,
-    /// The pairs.
+    /// Labelled pairs of these texts.
     pub pairs: Vec<Pair>,
 }
 
 const GRADED_BY_5_GRAMS: &str = "natural; character 5-grams: J ≥ .8 against J ≤ .5";
 const GRADED_BY_2_GRAMS: &str = "natural; character pairs: J ≥ .8 against J ≤ .5";
 
-/// At least this is positive, at most [`NEGATIVE`] negative.
+/// Similarity from which a pair is positive; it is negative up to [`NEGATIVE`].
 const POSITIVE: f64 = 0.8;
 const NEGATIVE: f64 = 0.5;
 
-/// Negatives are at least so similar, or they would be random ones.
+/// Lowest similarity of negatives, because less similar ones would be random.
 const NEAREST: f64 = 0.2;
 
-/// Most pairs of one label, drawn evenly.
+/// Largest number of pairs of one label, drawn evenly.
 const MOST: usize = 10_000;
 
-/// All sets.
+/// Returns all sets.
 pub fn sets(data: &Path) -> Result<Vec<Set>> {
     Ok(vec![
         versions(data, "en_doc_versions")?,
@@ -92,8 +93,8 @@ pub fn sets(data: &Path) -> Result<Vec<Set>> {
     ])
 }
 
-/// Writes every set as `NAME/texts.jsonl` (`id, text`) and `NAME/tune.jsonl` and `NAME/test.jsonl`
-/// (`a, b, label`, and `kind` where there is one): what `lookalike eval --corpus` reads.
+/// Writes every set as `NAME/texts.jsonl` (`id, text`), `NAME/tune.jsonl` and `NAME/test.jsonl`
+/// (`a, b, label`, and `kind` if known), which `lookalike eval --corpus` reads.
 pub fn run(data: &Path, out: &Path) -> Result<()> {
     for set in sets(data)? {
         let folder = out.join(set.name);
@@ -138,7 +139,7 @@ fn row(pair: &Pair) -> Value {
     row
 }
 
-/// Revisions of one page, graded in the file itself.
+/// Reads revisions of one page, graded in the file itself.
 fn versions(data: &Path, name: &'static str) -> Result<Set> {
     let mut builder = Builder::default();
     for group in rows(data, name)? {
@@ -157,7 +158,8 @@ fn versions(data: &Path, name: &'static str) -> Result<Set> {
     Ok(builder.finish(name, GRADED_BY_5_GRAMS, true))
 }
 
-/// Titles of one question that keep half of their character pairs, against titles of others.
+/// Pairs titles of one question that keep half of their character pairs, and titles of different
+/// questions.
 fn questions(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     let mut group_of = Vec::new();
@@ -184,7 +186,7 @@ fn questions(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_question_edits", truth, true))
 }
 
-/// Sentences and their corrections, against other sentences.
+/// Pairs sentences with their corrections, and with other sentences.
 fn grammar(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     for row in rows(data, "zh_grammar_edits")? {
@@ -204,7 +206,7 @@ fn grammar(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_grammar_edits", truth, true))
 }
 
-/// One page in both scripts, against the other pages in the other script.
+/// Pairs each page with itself in the other script, and with other pages in the other script.
 fn scripts(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     let mut simplified = Vec::new();
@@ -225,7 +227,8 @@ fn scripts(data: &Path) -> Result<Set> {
     Ok(builder.finish("zh_traditional_simplified", truth, true))
 }
 
-/// Documents whose pairs an exact measure grades, if it finds them as near as `nearest`.
+/// Reads documents whose pairs are graded by an exact measure if they are at least as similar as
+/// `nearest`.
 fn graded(
     data: &Path,
     name: &'static str,
@@ -244,7 +247,8 @@ fn graded(
     Ok(builder.finish(name, truth, true))
 }
 
-/// Answers that people copied and revised, against ones they wrote by themselves.
+/// Pairs originals with answers that people copied and revised, and with answers that they wrote
+/// themselves.
 fn answers(data: &Path) -> Result<Set> {
     let mut builder = Builder::default();
     let rows = rows(data, "plagiarism_answers")?;
@@ -270,7 +274,7 @@ fn answers(data: &Path) -> Result<Set> {
     ))
 }
 
-/// Pairs labelled for meaning; for the first corpus only where the surface agrees with the label.
+/// Reads pairs labelled for meaning, for LCQMC only those whose surface agrees with the label.
 fn semantic(data: &Path, name: &'static str) -> Result<Set> {
     let paraphrases = name.contains("lcqmc");
     let mut builder = Builder::default();
@@ -298,7 +302,7 @@ fn semantic(data: &Path, name: &'static str) -> Result<Set> {
 struct Builder {
     texts: Vec<String>,
     pairs: Vec<((usize, usize), bool, Option<String>)>,
-    /// Texts that stay in one half, positive pairs apart.
+    /// Texts that stay in one half, in addition to positive pairs.
     together: Vec<(usize, usize)>,
 }
 
@@ -341,7 +345,7 @@ impl Builder {
         }
     }
 
-    /// For every text its half: that of the first text of its component.
+    /// Returns the half of every text, which is that of the first text of its component.
     fn halves(&self) -> Vec<Half> {
         let mut parent: Vec<usize> = (0..self.texts.len()).collect();
         fn root(parent: &mut [usize], mut at: usize) -> usize {
@@ -351,7 +355,7 @@ impl Builder {
             }
             at
         }
-        // Near negatives would chain whole corpora together.
+        // Use only positive pairs, because near negatives would chain whole corpora together.
         let positive = self.pairs.iter().filter(|(_, positive, _)| *positive);
         for (a, b) in positive
             .map(|&(pair, ..)| pair)
@@ -370,7 +374,7 @@ impl Builder {
     }
 }
 
-/// The finaliser of SplitMix64: an even, fixed order.
+/// The finaliser of SplitMix64, used for an even, fixed order.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -378,17 +382,17 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Character 5-grams of the text without white space.
+/// Returns character 5-grams of the text without white space.
 fn shingles(text: &str) -> Vec<u128> {
     windows(text.chars().filter(|c| !c.is_whitespace()), 5)
 }
 
-/// Pairs of neighbouring letters and digits, normalised.
+/// Returns pairs of neighbouring letters and digits of the normalised text.
 fn bigrams(text: &str) -> Vec<u128> {
     windows(normalize(text).chars().filter(|c| c.is_alphanumeric()), 2)
 }
 
-/// The set of windows of `n` ≤ 6 characters, 21 bits each.
+/// Returns the set of windows of `n` ≤ 6 characters, with 21 bits per character.
 fn windows(characters: impl Iterator<Item = char>, n: usize) -> Vec<u128> {
     let characters: Vec<char> = characters.collect();
     let pack = |window: &[char]| window.iter().fold(0, |packed, &c| packed << 21 | c as u128);
@@ -398,7 +402,7 @@ fn windows(characters: impl Iterator<Item = char>, n: usize) -> Vec<u128> {
     windows
 }
 
-/// The texts of a corpus of rows `text`.
+/// Returns the texts of a corpus whose rows have the field `text`.
 pub fn texts(data: &Path, name: &str) -> Result<Vec<String>> {
     let rows = rows(data, name)?;
     rows.iter().map(|row| text(row, "text")).collect()

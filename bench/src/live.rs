@@ -1,6 +1,6 @@
 //! The live index: a window that slides while it is searched.
 //!
-//! The answers are checked: every query finds the fingerprint that it was made from, each at its
+//! The answers are checked: every query finds the fingerprint that it was made from at the right
 //! distance, and for some queries all matches are compared with those of a scan over the window.
 
 use std::path::Path;
@@ -30,20 +30,20 @@ struct Row {
 /// Slots of a window.
 const SLOTS: u64 = 50;
 
-/// Insertions at a time.
+/// Number of fingerprints that are inserted at a time.
 const PORTION: u64 = 128;
 
-/// Fingerprints inserted each second while the other thread searches.
+/// Fingerprints inserted per second while the other thread searches.
 const RATE: f64 = 1e6;
 
-/// Measures with 50 million in the window.
+/// Measures with 50 million fingerprints in the window.
 pub fn run() -> Result<()> {
     let mut rows = Vec::new();
     window(50_000_000, 2_000_000, &mut rows)?;
     machine::write("live", rows)
 }
 
-/// Measures look-ups of the fingerprints of real texts, which are not spread evenly.
+/// Measures look-ups of the fingerprints of real texts, which are not evenly distributed.
 pub fn texts(data: &Path) -> Result<()> {
     let mut rows = Vec::new();
     let folder = tempfile::tempdir()?;
@@ -54,7 +54,7 @@ pub fn texts(data: &Path) -> Result<()> {
     machine::write("live_texts", rows)
 }
 
-/// The same with few, as a test.
+/// Runs the benchmark on few fingerprints, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
     window(100_000, 20_000, &mut rows)?;
@@ -74,7 +74,7 @@ fn report(rows: &mut Vec<Row>, what: &str, fingerprints: u64, figure: f64, unit:
     });
 }
 
-/// The fingerprint with a sequence number.
+/// Returns the fingerprint of a sequence number.
 fn code(seq: u64) -> u64 {
     mix(seq.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1))
 }
@@ -85,18 +85,18 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Distance 3 of 64 bits.
+/// Returns the distance of all searches: 3 of 64 bits.
 fn distance() -> Result<Distance> {
     Ok(Distance::new(3, 64)?)
 }
 
-/// The time that this thread has worked.
+/// Returns the CPU time of this thread.
 fn worked() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What inserting one after another took.
+/// Times of inserting batches one after another.
 #[derive(Default)]
 struct Inserted {
     total: Duration,
@@ -105,14 +105,15 @@ struct Inserted {
     longest_expiry: Duration,
 }
 
-/// Inserts what has these numbers; what is a window older expires.
+/// Inserts the fingerprints of a range of numbers, and expires those that are older than the
+/// window.
 fn insert(live: &Live<u64>, from: u64, to: u64, window: u64) -> Result<Inserted> {
     let mut inserted = Inserted::default();
     let mut codes = Vec::new();
     let mut seq = from;
     while seq < to {
         codes.clear();
-        // A portion lies in one slot, or what it expires would be of the next.
+        // A batch lies within one slot, because all of it is inserted under that slot.
         let slot = seq * SLOTS / window;
         let end = (seq + PORTION).min((slot + 1) * window / SLOTS).min(to);
         codes.extend((seq..end).map(code));
@@ -131,8 +132,8 @@ fn insert(live: &Live<u64>, from: u64, to: u64, window: u64) -> Result<Inserted>
     Ok(inserted)
 }
 
-/// Queries near what has numbers of a range: the numbers, and the fingerprints with up to three bits
-/// flipped.
+/// Returns queries near the fingerprints of a range of numbers: the numbers, and the fingerprints
+/// with up to three flipped bits.
 fn queries(count: u64, from: u64, to: u64) -> (Vec<u64>, Vec<u64>) {
     let made = (0..count).map(|query| {
         let seq = from + mix(query ^ from) % (to - from);
@@ -147,8 +148,8 @@ fn queries(count: u64, from: u64, to: u64) -> (Vec<u64>, Vec<u64>) {
     made.unzip()
 }
 
-/// Searches for all, batched and one at a time; microseconds each. Each must find what it was made
-/// from, and nothing that is too far.
+/// Searches for all queries, batched and one at a time, and returns microseconds per query. Checks
+/// that each finds the fingerprint that it was made from, and nothing too far away.
 fn search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
     let (seqs, queries) = queries(count, from, to);
     let mut found = 0;
@@ -175,7 +176,7 @@ fn search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)
     Ok((batched, single))
 }
 
-/// The better of two.
+/// Returns the better of two measurements.
 fn best_search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64, f64)> {
     let (first, second) = (
         search(live, from, to, count)?,
@@ -184,7 +185,7 @@ fn best_search(live: &Live<u64>, from: u64, to: u64, count: u64) -> Result<(f64,
     Ok((first.0.min(second.0), first.1.min(second.1)))
 }
 
-/// Some queries find exactly what a scan finds.
+/// Checks that some queries find exactly what a scan finds.
 fn compare_with_scan(live: &Live<u64>, from: u64, to: u64) -> Result<()> {
     let (_, queries) = queries(10, from, to);
     let mut expected = Vec::new();
@@ -275,7 +276,7 @@ fn window(window: u64, lookups: u64, rows: &mut Vec<Row>) -> Result<()> {
     let stop = AtomicBool::new(false);
     let (searched, rate) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| keep_inserting(&live, end, window, &stop));
-        // Nothing expires meanwhile.
+        // Nothing expires in the meantime.
         let searched = best_search(&live, end - window, end, lookups);
         stop.store(true, Ordering::Relaxed);
         (searched, writer.join())
@@ -294,7 +295,7 @@ fn window(window: u64, lookups: u64, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Inserts a million a second until told to stop; returns how many millions a second it was.
+/// Inserts a million per second until it is stopped, and returns the millions per second reached.
 fn keep_inserting(live: &Live<u64>, from: u64, window: u64, stop: &AtomicBool) -> Result<f64> {
     let started = Instant::now();
     let mut done = 0;
@@ -310,7 +311,8 @@ fn keep_inserting(live: &Live<u64>, from: u64, window: u64, stop: &AtomicBool) -
     Ok(done as f64 / 1e6 / started.elapsed().as_secs_f64())
 }
 
-/// SimHash fingerprints of 64 bits by the default recipe; texts without any are left out.
+/// Returns the 64-bit SimHash fingerprints of texts by the default recipe, without texts that have
+/// none.
 fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
     let recipe = Recipe::named("default")?;
     let analyzer = Analyzer::new(&recipe);
@@ -323,8 +325,8 @@ fn fingerprints(texts: &[String]) -> Result<Vec<u64>> {
     Ok(made.collect())
 }
 
-/// Fingerprints as they are, beside as many uniform ones: each of some queries is timed, and must
-/// take at most 20 times the uniform median and 50 ns for each match.
+/// Measures the given fingerprints and as many uniform ones. Times each of some queries, which must
+/// take at most 20 times the uniform median plus 50 ns per match.
 fn skewed(name: &str, codes: &[u64], rows: &mut Vec<Row>) -> Result<()> {
     let count = codes.len() as u64;
     let uniform: Vec<u64> = (0..count).map(code).collect();
@@ -364,15 +366,15 @@ fn skewed(name: &str, codes: &[u64], rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Queries that are timed one by one.
+/// Number of queries that are timed one by one.
 const TIMED: u64 = 50_000;
 
-/// So often all of them are, one after another: a look-up that is slow by itself is so every time, one
-/// that the system has interrupted is not.
+/// Number of passes over these queries. A look-up that is slow by itself is slow in every pass,
+/// while one that the system interrupted is not.
 const PASSES: usize = 3;
 
-/// Microseconds, the least of all passes, and matches of one look-up after another, for some of what
-/// is there.
+/// Returns the microseconds, as the lowest of all passes, and the matches of look-ups of some
+/// stored fingerprints.
 fn timed(codes: &[u64]) -> Result<Vec<(f64, u64)>> {
     let live = Live::new(64, distance()?)?;
     live.insert_many(codes, 0)?;

@@ -1,4 +1,4 @@
-//! What a figure was measured on.
+//! The machine of a measurement, and the files of results.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// The processor, its cores and memory: nothing that names a machine.
+/// Returns the processor, its cores and memory, without anything that identifies a machine.
 pub fn describe() -> Value {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let field = |text: &str, name: &str| {
@@ -30,7 +30,7 @@ pub fn describe() -> Value {
     })
 }
 
-/// Refuses to measure beside other work.
+/// Returns an error if other work keeps the machine busy.
 pub fn refuse_if_busy() -> Result<()> {
     let load = std::fs::read_to_string("/proc/loadavg").context("cannot read the load")?;
     let load: f64 = load
@@ -56,17 +56,17 @@ pub fn write(name: &str, measured: impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Where results are.
+/// Returns the folder of the results.
 pub fn results() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("results")
 }
 
-/// The root of the project.
+/// Returns the root of the project.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Serializes with three digits.
+/// Serializes a number with three digits after the point.
 pub fn rounded<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1000.0).round() / 1000.0)
 }

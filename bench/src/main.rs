@@ -1,13 +1,16 @@
 //! Benchmarks that check their answers.
 //!
-//! - `smoke`: every benchmark in a short form on made corpora, as a test;
-//! - `sketch`, `compat`, `chinese`, `dedup`, `hamming`, `join`, `live`, `live-texts`, `quality`, `settings`,
-//!   `planted`, `audit`, `serve`, `http`: the figures on real corpora (`--data DIRECTORY`), each written to
-//!   `bench/results/NAME.json`, and so are `measures` and `siblings`, which need none;
+//! - `smoke`: every benchmark in a short form on generated corpora, as a test;
+//! - `sketch`, `compat`, `chinese`, `dedup`, `memory`, `hamming`, `join`, `live-texts`, `quality`,
+//!   `settings`, `planted`, `audit`, `serve`, `http`: measurements, most of them on real corpora
+//!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
+//! - `live`, `measures`, `siblings`, `search`: the same without real corpora;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
-//! - `tables`: puts the results into the tables of the documents; `--check` fails if they are stale.
+//! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
+//!   stale.
 //!
-//! Times are the best of several runs after one to warm up; a busy machine is refused.
+//! A time is the best of several runs after one warm-up run. Measuring on a busy machine is
+//! refused.
 
 mod audit;
 mod chinese;

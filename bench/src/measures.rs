@@ -1,5 +1,5 @@
-//! Edit distance of two short sentences, beside the textbook's table; and every measure against its
-//! definition on strings.
+//! Edit distance of two short sentences compared with the textbook's algorithm, and a check of
+//! every measure against its definition on strings.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -19,7 +19,7 @@ const SENTENCES: [&str; 2] = [
     "你妈妈叫你回家吃饭啦，回家罗回家罗",
 ];
 
-/// Every measure of made texts is its definition.
+/// Checks every measure of generated texts against its definition.
 pub fn smoke() -> Result<()> {
     let analyzer = Analyzer::new(&Recipe::default()).with_extras(Extras {
         characters: true,

@@ -1,5 +1,5 @@
-//! Edits of known kind and strength planted into real corpora: how similar they leave a text, and how
-//! many of those that stay above the threshold `pairs` finds.
+//! Edits of known kind and strength planted into real corpora: the similarity that they leave, and
+//! the share of copies above the threshold that `pairs` finds.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,21 +19,21 @@ use crate::machine;
 struct Row {
     corpus: String,
     kind: String,
-    /// The share of the text that is edited, where a kind has strengths.
+    /// Share of the text that is edited, if the kind has strengths.
     strength: String,
     copies: usize,
-    /// The median of the copies' exact similarities with their originals.
+    /// Median of the copies' exact similarities with their originals.
     #[serde(serialize_with = "machine::rounded")]
     median: f64,
-    /// Those whose exact similarity is at the default threshold or above.
+    /// Copies whose exact similarity is at least the default threshold.
     similar: usize,
     #[serde(serialize_with = "machine::rounded")]
     similar_share: f64,
-    /// Of the similar ones, what is found.
+    /// Share of the similar copies that is found.
     recall: f64,
 }
 
-/// All kinds of edits together, of texts of one length.
+/// Results of all kinds of edits on texts of one length.
 #[derive(Serialize)]
 struct LengthRow {
     corpus: String,
@@ -41,15 +41,15 @@ struct LengthRow {
     /// Kinds of edits that leave a copy similar.
     kinds: usize,
     similar: usize,
-    /// Of the kind that is found worst.
+    /// Recall of the kind that is found worst.
     lowest_recall: f64,
 }
 
-/// Documents with edits, of every corpus.
+/// Number of edited documents per corpus.
 const DOCUMENTS: &str = "2000";
 
-/// Measures on the real corpora with default settings; texts wrapped in HTML also where they are read as
-/// that, and forms of Unicode on the documents that have any.
+/// Measures on the real corpora with default settings. Texts wrapped in HTML are also read as HTML,
+/// and forms of Unicode are planted in the documents that have any.
 pub fn run(data: &Path) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
@@ -72,7 +72,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("planted_lengths", lengths)
 }
 
-/// The same on a made corpus, as a test.
+/// Runs the benchmark on a generated corpus, as a test.
 pub fn smoke() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (mut rows, mut lengths) = (Vec::new(), Vec::new());
@@ -114,7 +114,7 @@ pub fn smoke() -> Result<()> {
     Ok(())
 }
 
-/// The documents in which some letter has an accent of its own, every second one taken apart.
+/// Returns the documents with accented letters, every second one with the accents decomposed.
 fn with_accents(corpus: &Corpus) -> Result<Vec<(String, String)>> {
     let [nfd] = Edit::parse("nfd")?[..] else {
         anyhow::bail!("nfd is one edit");
@@ -131,7 +131,7 @@ fn with_accents(corpus: &Corpus) -> Result<Vec<(String, String)>> {
         .collect())
 }
 
-/// Plants edits, looks for pairs and counts.
+/// Plants edits, finds pairs and counts them.
 fn measure(
     corpus: &Corpus,
     plant: &[&str],
@@ -175,7 +175,7 @@ fn done(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Copies, those that are similar, and of these what is found.
+/// Numbers of copies, of similar copies, and of those that are found.
 type Counts = [usize; 3];
 
 /// Copies with an edit of one kind and strength.
@@ -239,7 +239,7 @@ fn count(
             .entry((kind, strength))
             .or_default()
             .add(similarity, is_found);
-        // A copy stands behind the document that it was made of.
+        // A copy follows the document that it was made from, so it is the second of the pair.
         let class = classes.get(b).with_context(|| format!("no text '{b}'"))?;
         let kinds = by_length.entry(*class).or_default();
         add(kinds.entry(kind).or_default(), similarity, is_found);
@@ -287,7 +287,7 @@ fn count(
     Ok(())
 }
 
-/// A share as it is written for people; nothing stays nothing.
+/// Formats a share as a percentage; an empty string stays empty.
 fn percent(share: &str) -> Result<String> {
     if share.is_empty() {
         return Ok(String::new());
@@ -303,7 +303,7 @@ fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// How long the text of every row is.
+/// Returns the length class of every text.
 fn classes(planted: &Path) -> Result<HashMap<String, LengthClass>> {
     #[derive(Deserialize)]
     struct Planted {

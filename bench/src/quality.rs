@@ -1,5 +1,5 @@
 //! Recall and precision of `pairs` against an oracle that works on strings: at every threshold, by
-//! script and length of the texts, and what each way to find candidates contributes.
+//! script and length of the texts, and by method.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -26,11 +26,11 @@ struct Row {
     found: usize,
     recall: f64,
     precision: f64,
-    /// The largest difference between a reported similarity and the oracle's.
+    /// Largest difference between a reported similarity and the oracle's.
     largest_error: f64,
 }
 
-/// Recall of the pairs whose shorter text is of one class, all corpora together.
+/// Recall of the pairs whose shorter text is of one class, over all corpora.
 #[derive(Serialize)]
 struct ClassRow {
     script: &'static str,
@@ -40,7 +40,7 @@ struct ClassRow {
     recall: f64,
 }
 
-/// What a method finds of the true pairs at the default threshold.
+/// Recall of a method for the true pairs at the default threshold.
 #[derive(Serialize)]
 struct MethodRow {
     corpus: String,
@@ -53,24 +53,25 @@ struct MethodRow {
 #[derive(Default)]
 struct Rows {
     corpora: Vec<Row>,
-    /// True pairs and how many of them were found, by class and threshold.
+    /// True pairs and the found ones among them, by class and threshold.
     classes: BTreeMap<(Script, LengthClass, usize), [usize; 2]>,
     methods: Vec<MethodRow>,
 }
 
-/// From low to high.
+/// Thresholds in ascending order.
 const THRESHOLDS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// What `auto` is made of, and the ways it is not.
+/// `auto`, the methods that it consists of, and those that it does not use.
 const METHODS: [&str; 5] = ["auto", "exact", "join", "minhash", "simhash"];
 
 /// Tokens in a feature of the default recipe.
 const NGRAM: usize = 2;
 
-/// Of every corpus so many documents, the last ones: near-duplicates stand near each other.
+/// Largest number of documents per corpus. The last ones are taken, because near-duplicates stand
+/// near each other.
 const MOST: usize = 20_000;
 
-/// More corpora: siblings of one template, versions of one statute, short lines of verse.
+/// Further corpora: siblings of one template, versions of one statute, short lines of verse.
 const MORE: [&str; 4] = [
     "debian_descriptions",
     "zh_laws",
@@ -94,7 +95,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("quality", rows.corpora)
 }
 
-/// The same on made corpora, as a test.
+/// Runs the benchmark on generated corpora, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Rows::default();
     let kinds = [

@@ -1,7 +1,8 @@
-//! Look-ups from the command line: a library of bare fingerprints, built, verified and searched.
+//! Look-ups from the command line in an index of bare fingerprints, which is built, verified and
+//! searched.
 //!
-//! Queries are stored fingerprints with up to 3 flipped bits. Each must find what it was made of, at its
-//! distance, and both numbers of threads the same matches.
+//! Queries are stored fingerprints with up to 3 flipped bits. Each must find the fingerprint that
+//! it was made from at the right distance, and both numbers of threads must find the same matches.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -24,7 +25,7 @@ struct Row {
     threads: u32,
     #[serde(serialize_with = "machine::rounded")]
     seconds: f64,
-    /// Of it, until the library was open and checked.
+    /// Seconds of these until the index was open and checked.
     #[serde(serialize_with = "machine::rounded")]
     opening_seconds: f64,
     #[serde(serialize_with = "machine::rounded")]
@@ -36,12 +37,12 @@ pub fn run() -> Result<()> {
     machine::write("search", measure(50_000_000, 1_000_000)?)
 }
 
-/// The same with few, as a test.
+/// Runs the benchmark on few fingerprints, as a test.
 pub fn smoke() -> Result<()> {
     measure(20_000, 2_000).map(drop)
 }
 
-/// A fingerprint by its number (SplitMix64).
+/// Returns the fingerprint of a number (SplitMix64).
 fn fingerprint(number: u64) -> u64 {
     let mut z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -49,7 +50,7 @@ fn fingerprint(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The stored fingerprint that a query is made of, the bits that are flipped, and how many these are.
+/// Returns the stored fingerprint that a query is made from, its flipped bits, and their number.
 fn query(at: u64, count: u64) -> (u64, u64, u32) {
     let stored = fingerprint(!at) % count;
     let flips = (0..at % 4).map(|flip| 1u64 << (fingerprint(at << 8 | flip) % 64));
@@ -132,7 +133,7 @@ fn measure(count: u64, queries: u64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Sees that every query found what it was made of.
+/// Checks that every query found the fingerprint that it was made from.
 fn check(table: &str, count: u64, queries: u64) -> Result<()> {
     let mut seen = vec![false; queries as usize];
     for line in table.lines().skip(1) {
@@ -166,7 +167,7 @@ fn write_lines(path: &Path, codes: impl Iterator<Item = u64>) -> Result<()> {
     Ok(file.flush()?)
 }
 
-/// Runs the command and reads what it says.
+/// Runs the command and parses its output.
 fn command(options: &[&str], places: &[&Path]) -> Result<Value> {
     let output = Command::new(binary()?)
         .args(options)

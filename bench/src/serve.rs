@@ -1,8 +1,9 @@
-//! Check and insert, durably: the heart of the service without its HTTP.
+//! Durable check and insert: the service without HTTP.
 //!
-//! Documents are prepared on all cores, checked and inserted some thousands at a time, and acknowledged
-//! once they are on disk, each thousands while the next are checked. The answers are checked: the stream of titles with a window gets
-//! the verdicts of the batch engine over the same titles, document by document.
+//! Documents are prepared on all cores, and checked and inserted some thousands at a time. They are
+//! acknowledged once they are on disk, while the next ones are checked. The answers are checked: a
+//! stream of titles with a window gets the same verdicts as the batch engine gives to the same
+//! titles.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,10 +35,10 @@ struct Row {
     unit: &'static str,
 }
 
-/// Documents that are on disk before the next ones are inserted.
+/// Number of documents that are synced to disk while the next ones are inserted.
 const PORTION: usize = 4096;
 
-/// A made stream: so many of a hundred repeat an earlier title.
+/// Percentage of a generated stream that repeats an earlier title.
 const REPEATED: u64 = 40;
 
 /// Documents in the window of the largest collections.
@@ -45,14 +46,14 @@ const LARGE: usize = 50_000_000;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Single documents that are timed.
+/// Number of single documents that are timed.
 const SINGLE: usize = 2000;
 
-/// Documents that arrive a second while each is timed, and for how long at the most.
+/// Documents that arrive per second while each is timed, and the longest duration in seconds.
 const ARRIVING: u32 = 2000;
 const SECONDS: u32 = 10;
 
-/// Threads that wait for the answers of these.
+/// Number of threads that wait for the answers to these.
 const CLIENTS: u32 = 16;
 
 /// What is measured.
@@ -96,7 +97,7 @@ const ALL: [Part; 6] = [
     Part::ManySimhash,
 ];
 
-/// Measures on real titles, and with many made of them in the window.
+/// Measures on real titles, and with many titles made from them in the window.
 pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let titles = Titles::read(&Corpus::real(data, "zh_short.tsv", folder.path())?)?;
@@ -124,7 +125,7 @@ pub fn run(data: &Path, selection: &Selection) -> Result<()> {
     machine::write("serve", rows)
 }
 
-/// The same with few, as a test.
+/// Runs the benchmark on few documents, as a test.
 pub fn smoke() -> Result<()> {
     let made = |kind, count| {
         let made = generate::corpus(kind, count, 5).into_iter();
@@ -138,7 +139,7 @@ pub fn smoke() -> Result<()> {
         .try_for_each(|part| measure(part, &titles, &english, 5000, &mut Vec::new()))
 }
 
-/// A stream in the order of its dates.
+/// Titles in the order of their dates.
 pub(crate) struct Titles {
     pub(crate) texts: Vec<String>,
     /// Days since 1970.
@@ -155,18 +156,18 @@ impl Titles {
             let day = day(date).with_context(|| format!("'{date}' is no date"))?;
             titles.push((day, cells.nth(1).unwrap_or_default().to_owned()));
         }
-        // Each source is in the order of its dates; together they are a stream.
+        // Each source is ordered by date; sorting merges them into one stream.
         titles.sort_by_key(|&(day, _)| day);
         let (days, texts) = titles.into_iter().unzip();
         Ok(Self { texts, days })
     }
 }
 
-/// Days since 1970 of a date of the Gregorian calendar, by the count of leap years before it.
+/// Returns the days since 1970 of a Gregorian date, from the number of leap years before it.
 fn day(date: &str) -> Option<i64> {
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    // Years begin in March, so that a leap day is the last.
+    // Years begin in March here, so that a leap day is the last day.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -194,7 +195,7 @@ fn measure(
     }
 }
 
-/// Matching by SimHash alone.
+/// Returns settings that match by SimHash alone.
 fn simhash() -> plan::Settings {
     plan::Settings {
         method: Method::SimHash,
@@ -213,7 +214,8 @@ fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: 
     });
 }
 
-/// A collection in a folder of its own. All documents state their times, so its clock is theirs.
+/// A collection in its own folder. All documents state their times, so the clock of the collection
+/// does not matter.
 struct Place {
     folder: tempfile::TempDir,
     collection: Collection,
@@ -234,7 +236,7 @@ impl Place {
         Ok(Self { folder, collection })
     }
 
-    /// Closes the collection and opens it again; returns how long opening took.
+    /// Closes the collection and opens it again. Returns the duration of opening.
     fn reopen(self) -> Result<(Self, Duration)> {
         let Self { folder, collection } = self;
         drop(collection);
@@ -249,8 +251,8 @@ impl Place {
     }
 }
 
-/// Prepares and inserts a stream, made in portions by `make`; calls back with the answers. Returns the
-/// time of it all.
+/// Prepares and inserts a stream that `make` generates in batches, and calls `answered` with the
+/// answers. Returns the total duration.
 fn insert(
     collection: &Collection,
     count: usize,
@@ -299,8 +301,9 @@ fn document(at: usize, text: &str, time: i64) -> Document {
     }
 }
 
-/// The titles with a window of half a year, of which some 400,000 are remembered at a time: the same
-/// verdicts as the batch engine, before and after the collection is opened again in the middle.
+/// Inserts the titles with a window of half a year, which holds some 400,000 of them. The verdicts
+/// must be those of the batch engine, before and after the collection is opened again in the
+/// middle.
 fn stream_like_a_batch(titles: &Titles, rows: &mut Vec<Row>) -> Result<()> {
     let days = 180;
     let width = Duration::from_micros(days * DAY.unsigned_abs());
@@ -394,7 +397,7 @@ fn in_a_batch(titles: &Titles, plan: &Plan, days: f64) -> Result<Vec<Found>> {
     Ok(found)
 }
 
-/// Bulk into an empty collection, and how long it takes to open it again.
+/// Measures bulk insertion into an empty collection, and the time to open it again.
 fn bulk(name: &str, texts: &[String], matching: plan::Settings, rows: &mut Vec<Row>) -> Result<()> {
     let settings = Settings {
         matching,
@@ -465,7 +468,7 @@ fn report_memory(place: &Place, name: &str, count: usize, rows: &mut Vec<Row>) -
     Ok(())
 }
 
-/// A title of a large stream: one of four parts of two real ones, or a repeat of an earlier one.
+/// Returns a title of a large stream: halves of two real titles, or a repeat of an earlier title.
 pub(crate) fn made(at: usize, titles: &[String]) -> String {
     let mut seed = mix(at as u64);
     let mut at = at as u64;
@@ -488,7 +491,8 @@ fn mix(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Many in the window: the rate of the last tenth, memory, single documents, opening.
+/// Measures with many documents in the window: the rate of the last tenth, memory, single
+/// documents, opening.
 fn with_many(
     name: &str,
     titles: &[String],
@@ -503,7 +507,7 @@ fn with_many(
         ..Settings::default()
     };
     let place = Place::new(&settings)?;
-    // All within the window, in as many partitions as it has.
+    // All documents are within the window and spread over its partitions.
     let time = |at: usize| (at as u64 * width.as_micros() as u64 / count as u64) as i64;
     let make = |at: usize| document(at, &made(at, titles), time(at));
     let most = count / 10 * 9;
@@ -532,7 +536,7 @@ fn with_many(
     Ok(())
 }
 
-/// Closes a collection and times how long opening takes; nothing may be lost.
+/// Closes a collection and times opening it; checks that nothing is lost.
 fn opened_again(place: Place, what: &str, count: usize, rows: &mut Vec<Row>) -> Result<Place> {
     let before = place.collection.stats()?;
     let (place, opening) = place.reopen()?;
@@ -545,8 +549,8 @@ fn opened_again(place: Place, what: &str, count: usize, rows: &mut Vec<Row>) -> 
     Ok(place)
 }
 
-/// Single documents that arrive at their times, whether those before are answered or not: how long
-/// after its time each is answered, on disk.
+/// Measures single documents that arrive at fixed times, even if earlier ones are not answered yet:
+/// the time from the arrival of each until its answer is on disk.
 fn arriving(
     collection: &Collection,
     titles: &[String],
@@ -594,7 +598,7 @@ fn arriving(
     Ok(())
 }
 
-/// One document after another: the check alone, and check and insert until it is on disk.
+/// Measures one document after another: the check alone, and check and insert until it is on disk.
 fn single(
     collection: &Collection,
     titles: &[String],
@@ -623,7 +627,7 @@ fn single(
     Ok(())
 }
 
-/// The median and the 99th percentile of milliseconds.
+/// Reports the median and the 99th percentile in milliseconds.
 fn report_times(what: &str, mut times: Vec<f64>, count: usize, rows: &mut Vec<Row>) {
     times.sort_unstable_by(f64::total_cmp);
     for (share, of_100) in [("median", 50), ("99 of 100", 99)] {

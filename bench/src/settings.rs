@@ -1,6 +1,6 @@
-//! The experiment that chose the defaults: on every labelled set, the default method with the default
-//! recipe beside single settings, each with the threshold that does best on the tuning half, all
-//! judged on the other half.
+//! The experiment that chose the defaults. On every labelled set it compares the default method and
+//! recipe with single settings. Each uses the threshold that does best on the tuning half, and all
+//! are measured on the other half.
 
 use std::path::Path;
 
@@ -23,8 +23,8 @@ struct Row {
     near_duplicates: bool,
     setting: String,
     cut: f64,
-    /// What chose the cut on the tuning half; or `default`; or `fixed`, whose figures are of the tuning
-    /// half itself.
+    /// Criterion that chose the cut on the tuning half; or `default`; or `fixed`, whose results are
+    /// measured on the tuning half itself.
     chosen_by: &'static str,
     positive: u64,
     negative: u64,
@@ -37,20 +37,21 @@ struct Row {
     f1_interval: String,
 }
 
-/// The lowest threshold that is looked at, and the steps above it.
+/// The lowest threshold of the search, and the number of steps from it on.
 const LOWEST: f64 = 0.3;
 const STEPS: usize = 13;
 
-/// What the default threshold was chosen from.
+/// Candidates for the default threshold.
 const FIXED: [f64; 5] = [0.65, 0.7, 0.75, 0.8, 0.85];
 
-/// The precision that a threshold is asked for besides the one of the highest F1.
+/// Precision required of a second threshold, beside the one with the highest F1.
 const PRECISE: f64 = 0.99;
 
-/// The largest distance of 64 bits that is looked at.
+/// Largest distance of 64-bit fingerprints that is tried.
 const DISTANCE: u32 = 24;
 
-/// Longer texts are not compared by edits: the time grows with the square of the length.
+/// Largest number of characters that edit distances compare, because their time grows with the
+/// square of the length.
 const MOST_CHARACTERS: usize = 2000;
 
 /// Measures every setting on every set.
@@ -77,7 +78,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("settings", rows)
 }
 
-/// A setting and what it is called.
+/// A setting and its name.
 struct Named {
     name: String,
     setting: Setting,
@@ -101,7 +102,7 @@ fn named(name: &str, recipe: &str, matching: plan::Settings) -> Result<Named> {
     })
 }
 
-/// The default method and the single settings that stand beside it.
+/// Returns the default method and the single settings that are compared with it.
 fn settings(set: &Set) -> Result<Vec<Named>> {
     let default = plan::Settings::default();
     let by = |method| plan::Settings { method, ..default };
@@ -189,14 +190,14 @@ fn grid() -> Vec<f64> {
         .collect()
 }
 
-/// The cut with the highest F1.
+/// Returns the cut with the highest F1.
 fn chosen(tune: &Labelled, setting: &Setting) -> Result<f64> {
     let evaluation = Evaluation::new(tune, setting, &without_intervals(grid()))?;
     let best = evaluation.best.unwrap_or_default();
     Ok(evaluation.points[best].cut)
 }
 
-/// The lowest threshold, in fine steps, at which precision is at least [`PRECISE`].
+/// Returns the lowest threshold, in fine steps, at which precision is at least [`PRECISE`].
 fn precise(tune: &Labelled, setting: &Setting) -> Result<Option<f64>> {
     let steps = (60..200).step_by(2).chain((81..161).step_by(2));
     let mut thresholds: Vec<f64> = steps.map(|step| f64::from(step) / 200.0).collect();
@@ -255,7 +256,7 @@ fn row(
     Ok(row)
 }
 
-/// What a setting does at one cut.
+/// Measures a setting at one cut.
 fn judged(test: &Labelled, setting: &Setting, cut: f64) -> Result<Metrics> {
     let options = Options {
         thresholds: vec![cut],

@@ -1,5 +1,5 @@
-//! Documents of one template that are a little less similar than the threshold: all are kept, and the
-//! time must not grow with the square of their number.
+//! Documents of one template that are slightly less similar than the threshold. All of them are
+//! kept, and the time must not grow with the square of their number.
 //!
 //! The answer is checked in the short form, against the verdicts of the oracle.
 
@@ -14,7 +14,7 @@ use crate::{dedup, machine};
 #[derive(Serialize)]
 struct Row {
     words: usize,
-    /// Words of their own, of a hundred.
+    /// Percentage of words that are the document's own.
     own: u32,
     places: &'static str,
     templates: usize,
@@ -27,7 +27,7 @@ struct Row {
     microseconds_a_document: f64,
 }
 
-/// Where the words of their own stand.
+/// Positions of the words that are the document's own.
 #[derive(Clone, Copy)]
 enum Places {
     Own,
@@ -48,9 +48,9 @@ impl Places {
 struct Template {
     words: usize,
     places: Places,
-    /// Words of their own, of a hundred.
+    /// Percentage of words that are the document's own.
     own: u32,
-    /// How many templates there are.
+    /// Number of templates.
     templates: usize,
 }
 
@@ -69,7 +69,7 @@ impl Template {
         Self { templates, ..self }
     }
 
-    /// One of each template in turn.
+    /// Returns documents of each template in turn.
     fn texts(self, documents: usize) -> Vec<(String, String)> {
         let make = match self.places {
             Places::Own => generate::template,
@@ -119,10 +119,10 @@ pub fn run() -> Result<()> {
     machine::write("siblings", rows)
 }
 
-/// More than a group that is used as it is.
+/// Number of documents in the short form, above the size at which a bucket may be refined (512).
 const SHORT: usize = 800;
 
-/// A short form, as a test.
+/// Runs a short form, as a test.
 pub fn smoke() -> Result<()> {
     for template in TEMPLATES {
         let row = measure(template, "auto", SHORT, 0)?;

@@ -1,6 +1,6 @@
-//! From text to sketches on one core.
+//! Speed from text to sketches on one core.
 //!
-//! The answer is checked: every instruction set gives the fingerprints of the plain one.
+//! The answer is checked: every instruction set gives the fingerprints of the scalar one.
 
 use std::path::Path;
 use std::time::Instant;
@@ -47,7 +47,7 @@ pub fn run(data: &Path) -> Result<()> {
     machine::write("sketch", rows)
 }
 
-/// The same on little text, as a test.
+/// Runs the benchmark on little text, as a test.
 pub fn smoke() -> Result<()> {
     let mut rows = Vec::new();
     for (name, kind) in [("english", Kind::English), ("chinese", Kind::Chinese)] {
@@ -102,7 +102,7 @@ fn measure(
     Ok(())
 }
 
-/// The best of some rounds over all texts, and a checksum of what came out.
+/// Returns the best time of some rounds over all texts, and a checksum of the results.
 fn timed(recipe: &Recipe, cpu: Cpu, sketch: &str, texts: &[String], rounds: u32) -> (f64, u64) {
     let analyzer = Analyzer::with_cpu(recipe, cpu);
     let simhash = SimHasher::new(&recipe.simhash, cpu);

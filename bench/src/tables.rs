@@ -17,7 +17,7 @@ const DOCUMENTS: [&str; 4] = [
     "docs/spark.md",
 ];
 
-/// Puts the results into the documents, or says which are stale.
+/// Writes the results into the documents, or reports the stale documents.
 pub fn run(check: bool) -> Result<()> {
     let mut stale = Vec::new();
     for name in DOCUMENTS {
@@ -125,7 +125,7 @@ fn table(name: &str) -> Result<String> {
     }
 }
 
-/// The result of a benchmark.
+/// Reads the results of a benchmark.
 pub fn read(name: &str) -> Result<Value> {
     let path = results().join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path)
@@ -144,7 +144,7 @@ fn machine(of: &str) -> Result<String> {
     ))
 }
 
-/// Heading, field, digits after the point.
+/// Heading, field, and digits after the point.
 type Columns<const N: usize> = [(&'static str, &'static str, usize); N];
 
 const PYTHON: Columns<7> = [
@@ -402,7 +402,7 @@ fn cell(value: &Value, digits: usize) -> String {
     }
 }
 
-/// The default beside the best single setting and the best peer, a row for every set.
+/// Returns a table of the default, the best single setting and the best peer, with one row per set.
 fn settings() -> Result<String> {
     let settings = measured("settings")?;
     let peers = measured("quality_peers")?;
@@ -452,7 +452,7 @@ fn settings() -> Result<String> {
     Ok(table)
 }
 
-/// F1 of every setting on every set.
+/// Returns a table of the F1 of every setting on every set.
 fn all_settings() -> Result<String> {
     let rows = measured("settings")?;
     let tuned: Vec<&Value> = rows.iter().filter(|row| row["chosen_by"] == "F1").collect();

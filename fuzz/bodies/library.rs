@@ -1,5 +1,5 @@
-//! Any bytes as the files of a library are an error or what they say they are, never a crash, and a
-//! search never prints what is not there.
+//! Checks that index files of any bytes are read correctly or refused, and never cause a crash. A
+//! search never prints a match that does not exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,12 @@ use lookalike_batch::run::Silent;
 use lookalike_batch::sink::Output;
 use lookalike_batch::source::ReadOptions;
 
-/// Panics if the bytes break that law. The first chooses what they are: 0 a manifest, 1–3 the body
-/// of a manifest under a right checksum; any other, changes to a file of a library that there is, of
-/// three bytes each: two for the place, one for what is put there (or, if it is 0, the file is cut).
+/// Panics if the bytes violate that rule.
+///
+/// The first byte chooses the meaning of the others: 0 is a manifest, 1–3 is the body of a manifest
+/// under a correct checksum, and any other value is a list of changes to a file of an existing
+/// index. A change has three bytes: two for the place, and one that is XORed with the byte there.
+/// If the third byte is 0, the file is cut at the place.
 pub(crate) fn check(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else {
         return;
@@ -44,7 +47,7 @@ fn manifest(bytes: &[u8]) {
 struct Sample {
     /// Name and bytes of every file.
     files: Vec<(String, Vec<u8>)>,
-    /// The matches of the whole library, as lines.
+    /// Matches of all rows in the index, as lines.
     matches: BTreeSet<String>,
     rows: PathBuf,
     _place: tempfile::TempDir,
@@ -58,7 +61,7 @@ fn sample() -> &'static Sample {
         let text: String = (0..200)
             .map(|row| {
                 let word = row % 40;
-                // Some are too poor for a fingerprint.
+                // Some texts are too short for a fingerprint.
                 let text = match row % 20 {
                     7 => format!("w{word}"),
                     _ => format!("one two w{word} three four {word}"),

@@ -1,8 +1,9 @@
-//! Any text is a recipe or an error; what is a recipe reads the same again and keeps its identity.
+//! Checks that any text is a recipe or an error, and that a recipe survives a round trip with the
+//! same id.
 
 use lookalike::Recipe;
 
-/// Panics if the bytes, taken for TOML, break that law.
+/// Panics if the bytes, read as TOML, violate that rule.
 pub(crate) fn check(bytes: &[u8]) {
     let Ok(recipe) = String::from_utf8_lossy(bytes).parse::<Recipe>() else {
         return;

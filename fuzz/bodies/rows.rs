@@ -1,5 +1,5 @@
-//! Any bytes are rows and bad rows, perhaps ended by an error: the same whatever the blocks, and the
-//! same when read again.
+//! Checks that any bytes are read as rows and bad rows, possibly followed by an error. The result
+//! does not depend on the size of blocks, and is the same when rows are read again.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,9 +9,11 @@ use lookalike_batch::source::{
     BadRow, Fields, Format, Inputs, InvalidText, ParseScratch, Place, ReadOptions, Row,
 };
 
-/// Panics if the bytes break that law: the first chooses how they are read, the others are the
-/// input. Its bits: two for the format, two for the size of blocks, one each for malformed text,
-/// more fields, and a header; the last is a legacy encoding.
+/// Panics if the bytes violate that rule.
+///
+/// The first byte chooses the options, and the others are the input. Bits 0–1 choose the format and
+/// bits 2–3 the size of blocks. Bit 4 accepts malformed text, bit 5 reads more fields, bit 6 turns
+/// off the header, and bit 7 chooses a legacy encoding.
 pub(crate) fn check(bytes: &[u8]) {
     let Some((&choice, input)) = bytes.split_first() else {
         return;
@@ -27,7 +29,7 @@ pub(crate) fn check(bytes: &[u8]) {
     };
     let (whole, error) = read(file.path(), &options);
     let (cut, small_error) = read(file.path(), &small);
-    // Of a block that cannot be filled no row is handed out: small blocks come closer to the damage,
+    // No row is returned from a block that cannot be filled. Small blocks end closer to the damage,
     // and may find another fault before it.
     if small_error != error {
         assert!(!small_error.is_empty() && error.contains("cannot decompress"));
@@ -43,7 +45,7 @@ pub(crate) fn check(bytes: &[u8]) {
 const FORMATS: [Format; 4] = [Format::Jsonl, Format::CSV, Format::TSV, Format::Text];
 const BLOCKS: [usize; 4] = [1, 2, 7, 64];
 
-/// More than nearly all inputs; the usual block is dear to clear for each of them.
+/// Block size in bytes that holds nearly all inputs, because clearing the default block takes long.
 const WHOLE: usize = 1 << 14;
 
 fn options(choice: u8) -> ReadOptions {
@@ -87,10 +89,10 @@ fn options(choice: u8) -> ReadOptions {
     }
 }
 
-/// What became of a row.
+/// Result of reading a row.
 type Outcome = std::result::Result<Seen, BadRow>;
 
-/// A good row by value, with the features and further fields as they are printed.
+/// A good row by value, with its features and extra fields in printed form.
 #[derive(Debug, PartialEq)]
 struct Seen {
     id: Option<String>,
@@ -116,8 +118,8 @@ impl Seen {
     }
 }
 
-/// The rows of an input in order, and the error that ended them. Checks that they read the same
-/// again.
+/// Returns the rows of an input in order, and the error that ended them. Checks that the rows are
+/// the same when they are read again.
 fn read(path: &Path, options: &ReadOptions) -> (Vec<Outcome>, String) {
     let mut rows = Vec::new();
     let inputs = match Inputs::open(&[path.to_path_buf()], options) {

@@ -1,4 +1,4 @@
-//! Under any recipe every instruction set makes of any text what the definition makes of it.
+//! Checks that every instruction set analyses any text under any recipe as the definition does.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,8 @@ use lookalike::recipe::{Markup, Step, Tokens};
 use lookalike::text::{Analyzer, Scratch, State, Token};
 use lookalike::{Cpu, Recipe};
 
-/// Panics if the bytes break that law: the first chooses the recipe, the others are the text.
+/// Panics if the bytes violate that rule. The first byte chooses the recipe, the others are the
+/// text.
 pub(crate) fn check(bytes: &[u8]) {
     let Some((&choice, text)) = bytes.split_first() else {
         return;
@@ -43,8 +44,8 @@ fn state(values: &[u64], ngram: usize, text: &str) -> State {
     }
 }
 
-/// The analyzers of a recipe, one for each instruction set; made once, because their tables are
-/// dear.
+/// Returns the analyzers of a recipe, one per instruction set. They are kept because their tables
+/// are expensive.
 fn analyzers(recipe: usize) -> &'static [Analyzer] {
     static KNOWN: [OnceLock<Vec<Analyzer>>; RECIPES] = [const { OnceLock::new() }; RECIPES];
     KNOWN[recipe].get_or_init(|| {
@@ -73,7 +74,7 @@ const STEPS: [&[Step]; 5] = [
     &[Step::Simplified, Step::Punctuation, Step::NoWhitespace],
 ];
 
-/// Every kind of token with every kind of markup and of normalisation.
+/// Number of combinations of tokens, markup and normalisation.
 pub(crate) const RECIPES: usize = TOKENS.len() * MARKUPS.len() * STEPS.len();
 
 fn recipe(number: usize) -> Recipe {

@@ -1,4 +1,4 @@
-//! Any bytes as the files of a library.
+//! Fuzzes the files of an index with any bytes.
 
 #![no_main]
 

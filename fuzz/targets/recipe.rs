@@ -1,4 +1,4 @@
-//! TOML text as a recipe.
+//! Fuzzes a recipe with TOML text.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as an input file.
+//! Fuzzes an input file with any bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text under any kind of recipe.
+//! Fuzzes the analysis of any text under every kind of recipe.
 
 #![no_main]
 

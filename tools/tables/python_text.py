@@ -1,10 +1,10 @@
-"""Writes crates/lookalike/src/sketch/compat/python/generated.rs: what Python 3.11 makes of text.
+"""Writes crates/lookalike/src/sketch/compat/python/generated.rs: tables of Python 3.11's text methods.
 
     python3.11 tools/tables/python_text.py            # write the file
     python3.11 tools/tables/python_text.py --check    # fail if it is not what would be written
 
-Everything is asked of the interpreter itself: `str.lower`, the `\\w` of `re`, and, through the rule
-for a final sigma, which characters are cased or ignored by it. Only Python 3.11 (Unicode 14) will do.
+The interpreter itself answers every question: `str.lower`, the `\\w` of `re`, and, through the rule for
+a final sigma, the characters that are cased or that the rule ignores. Only Python 3.11 (Unicode 14) works.
 """
 
 import pathlib
@@ -18,7 +18,7 @@ SPECIAL = {"\u0130", "\u03a3"}  # one becomes two characters, the other depends 
 
 
 def runs(holds):
-    """First and last of every run of code points of which `holds` is true."""
+    """Returns the first and last of every run of code points for which `holds` is true."""
     found = []
     for point in POINTS:
         if not holds(chr(point)):
@@ -31,7 +31,7 @@ def runs(holds):
 
 
 def lowered_runs():
-    """`[first, last, step, lower of the first]`: every step-th character is lowered by one distance."""
+    """Returns rows of `[first, last, step, lower of the first]`; every step-th character is lowered alike."""
     found = []
     for point in POINTS:
         lower = chr(point).lower()

@@ -1,7 +1,7 @@
-//! Twenty million titles in the window, as clients of the service meet it.
+//! Twenty million titles in the window, as clients of the service use it.
 //!
-//! All of them come over HTTP. In the end the verdicts of all are compared with those of `dedup` on the same
-//! titles and window.
+//! All titles are sent over HTTP. In the end, all verdicts are compared with those of `dedup` for
+//! the same titles and window.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,14 +17,14 @@ use crate::corpora::Corpus;
 use crate::machine;
 use crate::serve::{Titles, made};
 
-/// Documents of a request while the window is filled.
+/// Number of documents per request while the window is filled.
 const REQUEST: usize = 500_000;
 
-/// The window, and the time that the titles are spread over: none leaves it meanwhile.
+/// The window, and the duration that the titles are spread over, so that none leaves the window.
 const WINDOW: &str = "2d";
 const SPREAD: Duration = Duration::from_secs(40 * 3600);
 
-/// How much is measured.
+/// Sizes of the measurements.
 struct Sizes {
     many: usize,
     paced: usize,
@@ -43,7 +43,7 @@ pub(super) fn run(data: &Path, many: usize) -> Result<()> {
     machine::write("http_large", rows)
 }
 
-/// The same with few, as a test.
+/// Runs the benchmark on few titles, as a test.
 pub(super) fn smoke(titles: &[String]) -> Result<()> {
     let sizes = Sizes {
         many: 20_000,
@@ -57,7 +57,7 @@ fn measure(titles: &[String], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> 
     let stream = Stream::new(titles, count)?;
     let mut service = Service::start()?;
     service.make("many", &json!({ "window": WINDOW }))?;
-    // What each one repeats.
+    // The representative of every duplicate.
     let mut repeats = Vec::with_capacity(count);
     let most = count / 10 * 9;
     for from in (0..most).step_by(REQUEST) {
@@ -121,7 +121,7 @@ fn measure(titles: &[String], sizes: &Sizes, rows: &mut Vec<Row>) -> Result<()> 
 struct Stream<'a> {
     titles: &'a [String],
     count: usize,
-    /// The time of the first one, in seconds since 1970.
+    /// Time of the first title, in seconds since 1970.
     begins: u64,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Takes note of what documents repeat, by number, from their answers in their order.
+/// Collects the representatives of documents, by number, from answers in their order.
 fn take(answers: &str, repeats: &mut Vec<Option<u32>>) -> Result<()> {
     for line in answers.lines() {
         let answer: Answer = serde_json::from_str(line).with_context(|| line.to_owned())?;
@@ -169,7 +169,7 @@ fn take(answers: &str, repeats: &mut Vec<Option<u32>>) -> Result<()> {
     Ok(())
 }
 
-/// All documents have the verdicts of the batch engine for the same titles in the same window.
+/// Checks that all documents have the verdicts of the batch engine for the same titles and window.
 fn like_a_batch(stream: &Stream<'_>, count: usize, repeats: &[Option<u32>]) -> Result<()> {
     ensure!(repeats.len() == count, "{} answers", repeats.len());
     let folder = tempfile::tempdir_in(machine::root())?;
@@ -196,7 +196,7 @@ fn like_a_batch(stream: &Stream<'_>, count: usize, repeats: &[Option<u32>]) -> R
 }
 
 impl Service {
-    /// The answers to documents in bulk.
+    /// Returns the answers to documents in bulk.
     fn request_lines(&self, collection: &str, lines: &str) -> Result<String> {
         let kind = "application/x-ndjson";
         self.request("POST", &documents_path(collection), kind, lines.as_bytes())
@@ -208,7 +208,7 @@ impl Service {
         Ok(())
     }
 
-    /// Removes what the service can make again.
+    /// Removes files that the service can rebuild.
     fn lose_caches(&self) -> Result<()> {
         let mut folders = vec![self.folder.path().to_owned()];
         let mut lost = 0;

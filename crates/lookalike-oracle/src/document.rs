@@ -1,24 +1,24 @@
-//! Features, similarity, and what becomes of texts that have too few.
+//! Features, similarity, and the texts that have too few tokens for features.
 
 use std::collections::BTreeSet;
 
 use crate::text::tokens;
 
-/// A text as it is compared.
+/// A text in the form in which it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Document {
-    /// It has features: the set of its token n-grams.
+    /// The set of token n-grams of a text that has features.
     Rich(BTreeSet<Vec<String>>),
-    /// It has fewer tokens than an n-gram needs, and is compared as a whole.
+    /// The tokens of a text that has fewer than an n-gram needs; it is compared as a whole.
     Poor(Vec<String>),
-    /// It has no tokens: its trimmed raw text.
+    /// The trimmed raw text of a text without tokens.
     Blank(String),
-    /// It is empty or white space, and matches nothing.
+    /// An empty text or only white space, which matches nothing.
     Empty,
 }
 
 impl Document {
-    /// The text under the default recipe with n-grams of `n` tokens.
+    /// Analyses a text under the default recipe with n-grams of `n` tokens.
     pub fn new(text: &str, n: usize) -> Self {
         let tokens = tokens(text);
         if tokens.len() >= n {
@@ -32,7 +32,7 @@ impl Document {
         }
     }
 
-    /// The Jaccard index; between texts without features 1 if they are equal and 0 if not.
+    /// Returns the Jaccard index; for texts without features, 1 if they are equal and 0 if not.
     pub fn similarity(&self, other: &Self) -> f64 {
         match (self, other) {
             (Self::Rich(a), Self::Rich(b)) => jaccard(a, b),
@@ -42,7 +42,8 @@ impl Document {
     }
 }
 
-/// The set of the text's token n-grams under the default recipe: empty for fewer than `n` tokens.
+/// Returns the set of token n-grams of a text under the default recipe; empty for fewer than `n`
+/// tokens.
 pub fn features(text: &str, n: usize) -> BTreeSet<Vec<String>> {
     windows(&tokens(text), n)
 }
@@ -51,18 +52,18 @@ fn windows(tokens: &[String], n: usize) -> BTreeSet<Vec<String>> {
     tokens.windows(n).map(<[String]>::to_vec).collect()
 }
 
-/// |A ∩ B| ÷ |A ∪ B|; of two empty sets 0, since nothing speaks for a match.
+/// Returns |A ∩ B| ÷ |A ∪ B|; 0 for two empty sets, because they give no evidence of a match.
 pub fn jaccard<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
     let shared = a.intersection(b).count();
     share(shared, a.len() + b.len() - shared)
 }
 
-/// |A ∩ B| ÷ |A|: how much of `a` is found in `b`; of an empty `a` 0.
+/// Returns |A ∩ B| ÷ |A|, the share of `a` that is found in `b`; 0 for an empty `a`.
 pub fn containment<T: Ord>(a: &BTreeSet<T>, b: &BTreeSet<T>) -> f64 {
     share(a.intersection(b).count(), a.len())
 }
 
-/// The quotient, rounded once: 4 of 5 is the number that is written 0.8.
+/// Returns the quotient, rounded once. For example, 4 of 5 gives exactly the `f64` written as 0.8.
 pub(crate) fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 {
         0.0

@@ -1,4 +1,4 @@
-//! How much a test does: a short form at every change, a long one where `./test --long` asks for it.
+//! Effort of tests: a short form runs at every change, and a long form under `./test --long`.
 
 /// Returns `true` if tests run in their long form, because `LOOKALIKE_LONG_TESTS` is set.
 pub fn is_long() -> bool {

@@ -1,14 +1,14 @@
-//! Corpora in English and Chinese with planted near-duplicates, from a seed.
+//! Corpora in English and Chinese with planted near-duplicates, generated from a seed.
 //!
-//! The same arguments give the same bytes on every machine, today and in later versions: numbers
-//! come from one small generator in integer arithmetic, and a test holds a checksum. The words mean
-//! nothing; their frequencies fall off as in language (the k-th word about k times rarer than the
-//! first), lengths spread over more than one order of magnitude, and about four documents in ten
-//! are an edited copy of an earlier one or a sibling from the same template.
+//! The same arguments give the same bytes on every machine, now and in later versions, because all
+//! numbers come from one small generator in integer arithmetic; a test compares a checksum. The
+//! words mean nothing. Their frequencies fall off as in natural language (the k-th word is about k
+//! times rarer than the first), and lengths spread over more than one order of magnitude. About
+//! four documents in ten are an edited copy of an earlier document or share a template with others.
 
 use std::sync::LazyLock;
 
-/// What the texts are.
+/// Language and length of the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Articles of 40 to 1,300 English words.
@@ -19,7 +19,7 @@ pub enum Kind {
     Short,
 }
 
-/// `documents` pairs of id and text.
+/// Returns `documents` pairs of id and text.
 pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> {
     let mut random = Random::new(seed);
     let mut texts: Vec<String> = Vec::with_capacity(documents);
@@ -27,7 +27,7 @@ pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> 
     while texts.len() < documents {
         let text = match random.below(100) {
             0..35 if !texts.is_empty() => {
-                // A few texts are copied again and again, most once or never.
+                // A few texts are copied many times, most once or never.
                 let copied = match random.below(4) {
                     0 => random.rank(texts.len()),
                     _ => random.below(texts.len()),
@@ -48,8 +48,8 @@ pub fn corpus(kind: Kind, documents: usize, seed: u64) -> Vec<(String, String)> 
     named(texts)
 }
 
-/// `documents` texts of one template of so many words, in each of which the fraction `changed` of
-/// the words, at places of its own, is replaced by others.
+/// Returns `documents` texts from one template of `words` words. Each text has the fraction
+/// `changed` of its words replaced, at places of its own.
 ///
 /// # Panics
 /// If `changed` is not between 0 and 1.
@@ -59,7 +59,8 @@ pub fn template(documents: usize, words: usize, seed: u64, changed: f64) -> Vec<
     })
 }
 
-/// The same with the other words at the same places in all texts, as in a form that is filled in.
+/// Returns texts as [`template`] does, but with the replaced words at the same places in all texts,
+/// as in a form that is filled in.
 ///
 /// # Panics
 /// If `changed` is not between 0 and 1.
@@ -69,8 +70,8 @@ pub fn form(documents: usize, words: usize, seed: u64, changed: f64) -> Vec<(Str
     })
 }
 
-/// `place` says which of the places that are left, in their order from the given one on, the next of
-/// so many words takes.
+/// `place(at, replaced, random)` chooses the place of replaced word number `at` of `replaced`, as
+/// an index into the list of places whose first `at` are taken.
 fn siblings(
     documents: usize,
     words: usize,
@@ -104,7 +105,7 @@ fn named(texts: Vec<String>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The sentences of a new document, each with the white space that follows it.
+/// Returns the sentences of a new document, each with the white space that follows it.
 fn sentences(kind: Kind, random: &mut Random) -> Vec<String> {
     match kind {
         Kind::English => {
@@ -155,8 +156,8 @@ fn chinese_sentence(random: &mut Random) -> String {
     clauses.join("，") + end
 }
 
-/// Between `least` and `most - 1` Chinese characters; now and then a number or a name in Latin
-/// letters among them.
+/// Returns `least` to `most - 1` Chinese characters, sometimes followed by a number or a Latin
+/// word.
 fn hanzi(random: &mut Random, least: usize, most: usize) -> String {
     let mut text = String::new();
     for _ in 0..least + random.below(most - least) {
@@ -170,13 +171,13 @@ fn hanzi(random: &mut Random, least: usize, most: usize) -> String {
     text
 }
 
-/// A Chinese character by frequency.
+/// Returns a Chinese character, drawn by frequency.
 fn common_hanzi(random: &mut Random) -> char {
     static CHARACTERS: LazyLock<Vec<char>> = LazyLock::new(|| HANZI.chars().collect());
     CHARACTERS[random.rank(CHARACTERS.len())]
 }
 
-/// An English word by frequency: one of the common ones or a made-up rarer one.
+/// Returns an English word, drawn by frequency: a common word or a made-up rarer one.
 fn word(random: &mut Random) -> String {
     let rank = random.rank(20_000);
     COMMON
@@ -188,7 +189,7 @@ fn rare_word(random: &mut Random) -> String {
     made_up(2_000 + random.below(200_000))
 }
 
-/// A pronounceable word that stands for a number, another one for every number.
+/// Returns the pronounceable word of a number; every number has its own.
 fn made_up(mut number: usize) -> String {
     let mut word = String::new();
     loop {
@@ -202,7 +203,7 @@ fn made_up(mut number: usize) -> String {
     }
 }
 
-/// A template with its variable parts filled: every third sentence is the document's own.
+/// Fills a template: every third sentence is new, and a number ends the text.
 fn filled(form: &[String], kind: Kind, random: &mut Random) -> String {
     let mut text = String::new();
     for (at, sentence) in form.iter().enumerate() {
@@ -215,7 +216,7 @@ fn filled(form: &[String], kind: Kind, random: &mut Random) -> String {
     text + &random.below(1_000_000).to_string()
 }
 
-/// What reposting does to a text: one or two of the edits, the lighter ones oftener.
+/// Applies one or two edits, as reposting does; lighter edits are more frequent.
 fn edited(text: &str, random: &mut Random) -> String {
     let mut text = edit(text, random);
     if random.below(3) == 0 {
@@ -240,7 +241,7 @@ fn edit(text: &str, random: &mut Random) -> String {
     }
 }
 
-/// Traditional characters for simplified ones, where one stands for one.
+/// Replaces simplified characters by traditional ones, where the mapping is one to one.
 pub fn traditional(text: &str) -> String {
     let pairs: Vec<char> = TRADITIONAL.chars().collect();
     let other = |c| {
@@ -252,7 +253,7 @@ pub fn traditional(text: &str) -> String {
     text.chars().map(other).collect()
 }
 
-/// Full-width forms for ASCII, the ideographic space for the space.
+/// Replaces ASCII by full-width forms, and the space by the ideographic space.
 pub fn full_width(text: &str) -> String {
     let wide = |c| match c {
         ' ' => '\u{3000}',
@@ -262,7 +263,7 @@ pub fn full_width(text: &str) -> String {
     text.chars().map(wide).collect()
 }
 
-/// Other marks between the same words.
+/// Replaces punctuation marks by others.
 pub fn other_punctuation(text: &str) -> String {
     let other = |c| match c {
         ',' => ';',
@@ -275,7 +276,7 @@ pub fn other_punctuation(text: &str) -> String {
     text.chars().map(other).collect()
 }
 
-/// Zero-width characters inside, a space around every hundredth character that is not ASCII.
+/// Inserts zero-width characters, and a space after about every hundredth non-ASCII character.
 fn interspersed(text: &str, random: &mut Random) -> String {
     let mut result = String::new();
     for c in text.chars() {
@@ -290,7 +291,7 @@ fn interspersed(text: &str, random: &mut Random) -> String {
     result
 }
 
-/// About so many in a thousand words (or characters that are not ASCII) replaced, deleted or doubled.
+/// Replaces, deletes or doubles about `per_mille` of every thousand words or non-ASCII characters.
 fn replaced(text: &str, per_mille: usize, random: &mut Random) -> String {
     let mut result = String::new();
     for piece in text.split_inclusive(|c: char| c == ' ' || !c.is_ascii()) {
@@ -308,7 +309,7 @@ fn replaced(text: &str, per_mille: usize, random: &mut Random) -> String {
     result
 }
 
-/// Without up to a third of its head or tail.
+/// Removes up to a third of the text from its head or its tail.
 fn shortened(text: &str, random: &mut Random) -> String {
     let characters: Vec<char> = text.chars().collect();
     let cut = random.below(characters.len() / 3 + 1);
@@ -320,7 +321,7 @@ fn shortened(text: &str, random: &mut Random) -> String {
     rest.iter().collect()
 }
 
-/// With the words of a site around it.
+/// Surrounds the text with phrases of a web site.
 fn framed(text: &str, random: &mut Random) -> String {
     const FRAMES: [(&str, &str); 4] = [
         (
@@ -335,17 +336,17 @@ fn framed(text: &str, random: &mut Random) -> String {
     format!("{before}{text}{after}")
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// The SplitMix64 generator (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The generator's sequence for a seed.
+    /// Starts the sequence of a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn next_bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -353,13 +354,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         assert!(bound > 0, "there is no number below 0");
         ((u128::from(self.next_bits()) * bound as u128) >> 64) as usize
     }
 
-    /// A number below `bound`, k about k times rarer than 1.
+    /// Returns a number below `bound`; k − 1 is about k times rarer than 0.
     pub fn rank(&mut self, bound: usize) -> usize {
         let octaves = bound.ilog2() as usize + 1;
         let low = 1usize << self.below(octaves);
@@ -389,7 +390,7 @@ const COMMON: [&str; 120] = [
     "order", "team",
 ];
 
-/// Common characters, about in order of frequency.
+/// Common characters, approximately in order of frequency.
 const HANZI: &str = "的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下\
     过子说产种面而方后多定行学法所民得经十三之进着等部度家电力里如水化高自二理起小物现实加量都\
     两体制机当使点从业本去把性好应开它合还因由其些然前外天政四日那社义事平形相全表间样与关各重\
@@ -422,7 +423,7 @@ mod tests {
     use crate::normalize;
     use crate::pairs::all_pairs;
 
-    /// FNV-1a over ids and texts.
+    /// Returns the FNV-1a hash of ids and texts.
     fn checksum(corpus: &[(String, String)]) -> u64 {
         let bytes = corpus
             .iter()

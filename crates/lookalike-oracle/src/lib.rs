@@ -1,8 +1,9 @@
-//! What the engine is checked against: its definitions once more, in the plainest form.
+//! Reference implementation: the engine's definitions again, in the plainest form.
 //!
-//! Everything here works on strings and sets of strings, follows the written definitions and shares
-//! no code, no table and no hash with the engine. It is slow and means to be obviously right. When
-//! the two disagree, the definition decides which of them is wrong.
+//! Tests compare the engine with it. Everything here works on strings and sets of strings, follows
+//! the written definitions, and shares no code, table or hash with the engine. It is slow, because
+//! it is meant to be obviously right. When the two disagree, the definition decides which of them
+//! is wrong.
 //!
 //! ```
 //! use lookalike_oracle::{all_pairs, features, jaccard, normalize};
@@ -15,12 +16,12 @@
 //! assert_eq!(all_pairs(&texts, 2, 0.8), [(0, 1, 1.0)]);
 //! ```
 //!
-//! - [`text`]: the default recipe's normalised text and its tokens
-//! - [`document`]: features, similarity, and what becomes of texts that have too few
+//! - [`text`]: the normalised text of the default recipe and its tokens
+//! - [`document`]: features, similarity, and the texts that have too few tokens for features
 //! - [`sequence`]: edit distances, common substrings, the cosine
 //! - [`pairs`]: every pair at or above a threshold, exactly
-//! - [`verdict`]: who is kept, by the rule and nothing else
-//! - [`effort`]: how much a test does, in short and in long runs
+//! - [`verdict`]: the verdict on every document, by the rule alone
+//! - [`effort`]: the effort of tests, in short and in long runs
 //! - [`generate`]: corpora in English and Chinese with planted near-duplicates, from a seed
 
 pub mod document;

@@ -1,10 +1,11 @@
 //! Every pair at or above a threshold, exactly.
 //!
-//! The double loop is the definition. The join gives the same for corpora of tens of thousands of
-//! documents, by the simplest filter there is: two sets with Jaccard index ≥ t share at least one of
-//! the `len − ⌈t·len⌉ + 1` rarest features of each, so only documents that share one are compared.
-//! 20,000 documents of 5 kB take a fraction of a minute in English and about one in Chinese;
-//! documents that are mostly alike cost as many comparisons as there are pairs.
+//! The double loop is the definition. The join gives the same result for corpora of tens of
+//! thousands of documents, with the simplest filter: two sets with Jaccard index ≥ t share at least
+//! one of the `len − ⌈t·len⌉ + 1` rarest features of each, so only documents that share such a
+//! feature are compared. 20,000 documents of 5 kB take a fraction of a minute in English and about
+//! a minute in Chinese. Documents that are mostly alike cost as many comparisons as there are
+//! pairs.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -13,10 +14,10 @@ use rayon::prelude::*;
 
 use crate::document::{Document, share};
 
-/// Positions of the two documents, the earlier first, and their similarity.
+/// Positions of two documents, the earlier one first, and their similarity.
 pub type Pair = (usize, usize, f64);
 
-/// The pairs with similarity ≥ `threshold`, sorted by position.
+/// Returns the pairs with similarity ≥ `threshold`, sorted by position.
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
@@ -34,8 +35,8 @@ pub fn all_pairs_by_double_loop(documents: &[Document], threshold: f64) -> Vec<P
     pairs
 }
 
-/// The same pairs of texts under the default recipe with n-grams of `n` tokens, found faster and
-/// without ever holding the features of all of them as strings.
+/// Returns the same pairs for texts under the default recipe with n-grams of `n` tokens. It is
+/// faster than the double loop and never holds the features of all texts as strings.
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
@@ -64,8 +65,8 @@ pub fn all_pairs<T: AsRef<str> + Sync>(texts: &[T], n: usize, threshold: f64) ->
     pairs
 }
 
-/// The pairs of sets of anything with Jaccard index ≥ `threshold`, sorted by position. A set is a
-/// list without repetitions, in any order; empty ones match nothing.
+/// Returns the pairs of sets with Jaccard index ≥ `threshold`, sorted by position. A set is a list
+/// without repetitions, in any order; an empty set matches nothing.
 ///
 /// # Panics
 /// If the threshold is not above 0 and at most 1.
@@ -98,7 +99,7 @@ fn check(threshold: f64) {
     );
 }
 
-/// Pairs of texts without features: those that are equal.
+/// Returns the pairs of equal texts without features.
 fn equal_pairs(documents: &[(usize, Document)]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (at, (j, document)) in documents.iter().enumerate() {
@@ -110,7 +111,7 @@ fn equal_pairs(documents: &[(usize, Document)]) -> Vec<Pair> {
     pairs
 }
 
-/// Numbers for features, so that sets become lists of numbers.
+/// Numbers of features, which turn sets into lists of numbers.
 #[derive(Default)]
 struct Numbers {
     tokens: HashMap<String, u32>,
@@ -119,7 +120,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// The document's features; none if it has none.
+    /// Returns the numbers of a document's features; empty if it has none.
     fn set(&mut self, document: &Document) -> Vec<u32> {
         let Document::Rich(features) = document else {
             return Vec::new();
@@ -139,7 +140,7 @@ impl Numbers {
     }
 }
 
-/// Numbers the features anew, the rarest first, and sorts every set.
+/// Renumbers the features, the rarest first, and sorts every set.
 fn order_by_rarity(frequency: &[u32], sets: &mut [Vec<u32>]) {
     let mut by_rarity: Vec<u32> = (0..frequency.len() as u32).collect();
     by_rarity.sort_by_key(|&feature| (frequency[feature as usize], feature));
@@ -154,7 +155,7 @@ fn order_by_rarity(frequency: &[u32], sets: &mut [Vec<u32>]) {
     }
 }
 
-/// The key's number: that of an equal key before it, or the next one.
+/// Returns the number of an equal key, or the next number for a new key.
 fn number<K, Q>(numbers: &mut HashMap<K, u32>, key: &Q) -> u32
 where
     K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
@@ -168,8 +169,8 @@ where
     next
 }
 
-/// How many of a set's rarest features must be looked at. The small subtraction keeps rounding in
-/// `threshold * len` from making it one too few.
+/// Returns how many of the rarest features of a set must be compared. The small subtraction keeps
+/// rounding in `threshold * len` from making the result one too small.
 fn prefix(len: usize, threshold: f64) -> usize {
     let least = (threshold * len as f64 - 1e-6).ceil() as usize;
     (len + 1 - least.max(1)).min(len)
@@ -192,7 +193,7 @@ fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
         for i in candidates {
             let shorter = sets[i].len().min(sets[j].len());
             let longer = sets[i].len().max(sets[j].len());
-            // The index is at most the quotient of the lengths.
+            // The Jaccard index is at most the quotient of the lengths.
             if share(shorter, longer) >= threshold {
                 let shared = shared(&sets[i], &sets[j]);
                 let similarity = share(shared, shorter + longer - shared);
@@ -209,7 +210,7 @@ fn join(sets: &[Vec<u32>], threshold: f64) -> Vec<Pair> {
         .collect()
 }
 
-/// How many numbers two ascending lists have in common.
+/// Returns how many numbers two ascending lists share.
 fn shared(a: &[u32], b: &[u32]) -> usize {
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -276,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Two tokens as one number, from their bytes.
+    /// Turns the tokens of a feature into one number, by their bytes.
     fn numbered(feature: &[String]) -> u64 {
         let bytes = feature.join("\u{1}").into_bytes();
         bytes.iter().fold(7, |sum: u64, &byte| {

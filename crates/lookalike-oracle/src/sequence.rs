@@ -1,11 +1,11 @@
-//! Measures of sequences and of counted features.
+//! Similarity measures of sequences and of counted features.
 
 use std::collections::BTreeMap;
 
 use crate::document::share;
 use crate::text::tokens;
 
-/// The characters that are compared: those of the tokens, with a space between two words of letters.
+/// Returns the characters that are compared: those of the tokens, with a space between two words.
 pub fn characters(text: &str) -> Vec<char> {
     let mut joined = String::new();
     let mut before: Option<String> = None;
@@ -20,25 +20,25 @@ pub fn characters(text: &str) -> Vec<char> {
     joined.chars().collect()
 }
 
-/// Whether a token is a character of a script written without spaces.
+/// Returns `true` if a token is a character of a script that is written without spaces.
 fn is_single(token: &str) -> bool {
-    // Two of them are two tokens, two letters are one.
+    // Two such characters are two tokens, while two letters are one.
     tokens(&token.repeat(2)).len() == 2
 }
 
-/// 1 − Levenshtein distance ÷ the longer length.
+/// Returns 1 − Levenshtein distance ÷ the longer length.
 pub fn levenshtein<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     let longer = a.len().max(b.len());
     share(longer - distance(a, b, 1), longer)
 }
 
-/// 1 − Indel distance ÷ both lengths.
+/// Returns 1 − Indel distance ÷ the sum of both lengths.
 pub fn indel<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     let both = a.len() + b.len();
     share(both - distance(a, b, 2), both)
 }
 
-/// 2 · length of the longest common substring ÷ both lengths.
+/// Returns 2 · length of the longest common substring ÷ the sum of both lengths.
 pub fn common_substring<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     let mut longest = 0;
     let mut ending = vec![0; b.len() + 1];
@@ -51,7 +51,7 @@ pub fn common_substring<T: PartialEq>(a: &[T], b: &[T]) -> f64 {
     share(2 * longest, a.len() + b.len())
 }
 
-/// The cosine of the numbers of occurrences of the token n-grams of two texts.
+/// Returns the cosine of the counts of token n-grams of two texts.
 pub fn cosine(a: &str, b: &str, n: usize) -> f64 {
     let counts = |text: &str| {
         let mut counts: BTreeMap<Vec<String>, f64> = BTreeMap::new();
@@ -70,7 +70,7 @@ pub fn cosine(a: &str, b: &str, n: usize) -> f64 {
     if norms == 0.0 { 0.0 } else { dot / norms }
 }
 
-/// The textbook's table, a row at a time; a substitution costs 1 or 2.
+/// Computes the textbook's table row by row; a substitution costs 1 or 2.
 fn distance<T: PartialEq>(a: &[T], b: &[T], substitution: usize) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

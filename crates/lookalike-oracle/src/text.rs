@@ -1,21 +1,21 @@
-//! The default recipe's normalised text and its tokens.
+//! The normalised text of the default recipe and its tokens.
 //!
 //! **Normalised text.** NFKC, full case folding and the removal of default ignorable code points
-//! are repeated until nothing changes; then every traditional Chinese character becomes the
-//! simplified one that OpenCC's table of characters gives first, and that is simplified again if
-//! the table says so. Unlike a case folding that looks
-//! at one character after the other, this one sees text in canonical order, so canonically
-//! equivalent texts are always equal.
+//! are repeated until nothing changes. Then every traditional Chinese character is replaced by the
+//! first simplified character in OpenCC's table, which is simplified again if the table contains
+//! it. Canonically equivalent texts are always equal, because folding sees text in canonical order
+//! instead of one character after another.
 //!
 //! **Tokens.** Letters, marks and numbers (general categories L, M and N), and the radicals of Han
-//! and Yi, make tokens; everything else parts them. A character of a script written without
-//! spaces is a token by itself, except that decimal digits are always part of words. All others
-//! make words: a token is a run of them, as long as it gets.
+//! and Yi, form tokens; everything else separates them. A character of a script that is written
+//! without spaces is a token by itself, but decimal digits are always part of words. All other
+//! characters form words: a token is a run of them that is as long as possible.
 //!
-//! A script counts as written without spaces if lines may break between its letters, which is to
-//! say that most of its letters have one of the Line_Break classes ID, CJ, SA, AK and AS. Hangul is
-//! left out, four ancient scripts of word signs are added. A character of several scripts (Common
-//! or Inherited with Script_Extensions) must have no other ones.
+//! A script counts as written without spaces if lines may break between its letters, that is, if
+//! most of its letters have one of the Line_Break classes ID, CJ, SA, AK and AS. Hangul is
+//! excluded, and four ancient scripts of word signs are included. A character of several scripts
+//! (Common or Inherited with Script_Extensions) counts only if all of these are written without
+//! spaces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ use icu_properties::props::{
 use icu_properties::script::ScriptWithExtensions;
 use icu_properties::{CodePointMapData, CodePointSetData};
 
-/// The text as the default recipe compares it, punctuation and white space still in place.
+/// Returns the text as the default recipe compares it, with punctuation and white space in place.
 pub fn normalize(text: &str) -> String {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
     let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
@@ -40,14 +40,14 @@ pub fn normalize(text: &str) -> String {
         let folded = CaseMapper::new().fold_string(&composed);
         let next: String = folded.chars().filter(|&c| !ignorable.contains(c)).collect();
         if next == text {
-            // Folding takes some characters apart that NFKC puts together: "ǰ" is one.
+            // Folding decomposes some characters that NFKC composes, for example "ǰ".
             return nfkc.normalize(&text).chars().map(simplified).collect();
         }
         text = next;
     }
 }
 
-/// The tokens of a text, normalised, in order.
+/// Returns the normalised tokens of a text, in order.
 pub fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut word = String::new();
@@ -70,8 +70,8 @@ pub fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// OpenCC's simplified form of one character, simplified again if that is possible: 薴 becomes 苧,
-/// which becomes 苎.
+/// Returns OpenCC's simplified form of a character, simplified again as far as possible. For
+/// example, 薴 becomes 苧, which becomes 苎.
 fn simplified(c: char) -> char {
     static SIMPLIFIED: LazyLock<HashMap<char, char>> = LazyLock::new(|| {
         let converter = OpenCC::from_config(BuiltinConfig::T2s).expect("the crate embeds it");
@@ -80,7 +80,7 @@ fn simplified(c: char) -> char {
             if CodePointMapData::<Script>::new().get(c) != Script::Han {
                 continue;
             }
-            // Asked for one character, the converter can apply none of its phrases.
+            // The converter cannot apply a phrase to a single character.
             let step = |c: char| {
                 converter
                     .convert(&c.to_string())
@@ -132,7 +132,7 @@ fn kind(c: char) -> Kind {
     }
 }
 
-/// The script of a character, or those it is used in if it belongs to none.
+/// Returns the script of a character, or the scripts that use it if it belongs to none.
 fn scripts(c: char) -> Vec<Script> {
     match CodePointMapData::<Script>::new().get(c) {
         Script::Common | Script::Inherited => ScriptWithExtensions::new()

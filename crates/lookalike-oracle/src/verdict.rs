@@ -1,33 +1,33 @@
-//! Who is kept, by the rule and nothing else.
+//! The verdict on every document, by the rule alone.
 //!
-//! *x is kept iff no kept y before x has x ~ y*; a removed x names the most similar kept one, of
-//! equals the earliest. What "before" means is the caller's: documents are visited in the order
-//! given. What x ~ y means is the caller's too: a window, a field that must be equal and the
-//! threshold all go into the function that answers for a pair.
+//! *x is kept iff no kept y before x has x ~ y.* A removed x names the most similar kept document,
+//! or the earliest of several equally similar ones. The caller defines "before": documents are
+//! visited in the given order. The caller also defines x ~ y: the function that answers for a pair
+//! applies a window, a field that must be equal, and the threshold.
 
 use std::collections::HashMap;
 
 use crate::pairs::Pair;
 
-/// What becomes of a document.
+/// The verdict on a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
-    /// It stays.
+    /// It is kept.
     Kept,
-    /// It repeats a kept document.
+    /// It duplicates a kept document.
     Removed {
         /// Position of the most similar kept document before it.
         kept: usize,
-        /// Their similarity.
+        /// Similarity of the two.
         similarity: f64,
     },
 }
 
-/// The verdict on every document, by position.
+/// Returns the verdict on every document, by position.
 ///
 /// `order` lists every position once, in the total order of documents. The first `always_kept` of
-/// them are kept whatever they resemble: documents to compare against. `similar(x, y)` gives their
-/// similarity if x ~ y.
+/// them are kept regardless of similarity, as documents to compare against. `similar(x, y)` returns
+/// the similarity if x ~ y.
 pub fn verdicts(
     order: &[usize],
     always_kept: usize,
@@ -54,7 +54,7 @@ pub fn verdicts(
     verdicts
 }
 
-/// The same from a list of all pairs with x ~ y, which suits large corpora.
+/// Returns the same verdicts from a list of all pairs with x ~ y, which suits large corpora.
 pub fn verdicts_from_pairs(order: &[usize], always_kept: usize, pairs: &[Pair]) -> Vec<Verdict> {
     let place: HashMap<usize, usize> = order.iter().enumerate().map(|(at, &x)| (x, at)).collect();
     let mut neighbours: Vec<Vec<(usize, f64)>> = vec![Vec::new(); order.len()];
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// a ~ b ~ c without a ~ c: b goes, c stays, since b was not kept.
+    /// With a ~ b ~ c and not a ~ c, b is removed and c is kept, because b is not kept.
     #[test]
     fn the_middle_of_a_chain_goes() {
         let pairs = [(0, 1, 0.8), (1, 2, 0.9)];

@@ -1,4 +1,4 @@
-//! Two texts compared, and texts cut into tokens.
+//! Comparing two texts, and segmenting texts into tokens.
 
 use lookalike::compare::{Comparison, Kind, Steps};
 use lookalike::text::State;
@@ -14,7 +14,7 @@ use crate::run::{Watch, abandonable, watched};
 use crate::settings::{Reading, Rule, threads};
 use crate::table::{Stream, give, take};
 
-/// Bytes of two texts whose comparison may take so long that somebody loses patience.
+/// Bytes of two texts from which a comparison can take so long that users interrupt it.
 const LONG: usize = 100_000;
 
 /// Compares two texts.
@@ -94,7 +94,7 @@ fn steps<'py>(py: Python<'py>, steps: &Steps) -> PyResult<Bound<'py, PyDict>> {
     Ok(told)
 }
 
-/// The tokens of every text of a table, or its terms with their weights.
+/// Returns the tokens of every text of a table, or its features with their weights.
 #[pyfunction]
 pub(crate) fn segment<'py>(
     py: Python<'py>,

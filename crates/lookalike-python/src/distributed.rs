@@ -1,7 +1,7 @@
-//! The steps of a run over many machines ([`lookalike::distributed`]), batch by batch.
+//! The steps of a run on many machines ([`lookalike::distributed`]), batch by batch.
 //!
-//! What a step takes and gives are Arrow record batches, so that Spark and Ray hand them over without a
-//! copy. Blocks travel as rows of a kind, a part and bytes: [`Kind`].
+//! A step takes and returns Arrow record batches, because Spark and Ray can pass these on without a
+//! copy. Blocks of bytes travel as rows with a kind, a part and the block; see [`Kind`].
 
 use std::sync::{Arc, LazyLock};
 
@@ -30,44 +30,44 @@ use crate::settings::Rule;
 
 type Batch = PyArrowType<RecordBatch>;
 
-/// What the rows of blocks hold.
+/// Content of a row of blocks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Keys, texts and ids, for a part once they are spread.
+    /// Keys, texts and ids; the row names their part once they are spread.
     Part = 0,
-    /// Features that are not keys yet.
+    /// Features that are not bucket keys yet.
     Features = 1,
-    /// Pairs of nodes, 16 bytes each.
+    /// Linked pairs of nodes, 16 bytes each.
     Links = 2,
-    /// Repeated texts, as [`Members`] are written.
+    /// Repeated texts, in the format of [`Members`].
     Repeats = 3,
     /// An id that several rows have.
     RepeatedId = 4,
-    /// Nodes of groups that were too large, 8 bytes each.
+    /// Nodes of buckets that are too large to compare, 8 bytes each.
     Crowded = 5,
-    /// Keys of groups that are compared in squares, for a part.
+    /// Keys of buckets whose pairs are compared in squares, for a part.
     Split = 6,
-    /// How often features occur.
+    /// Frequencies of features.
     Table = 7,
-    /// An id that several rows have of what is given as known.
+    /// An id that several rows of the known documents have.
     RepeatedGivenId = 8,
-    /// A row that cannot be used: its id and why, as JSON.
+    /// A row that cannot be used: its id and the reason, as JSON.
     Rejected = 9,
 }
 
-/// Bytes of blocks that are held before they are handed on.
+/// Bytes of blocks that are buffered before they are returned.
 const HELD: usize = 16 << 20;
 
-/// Links and nodes of a row.
+/// Largest number of links or nodes in a row.
 const A_ROW: usize = 1 << 16;
 
-/// One thread: what runs side by side, and how much of it, is for Spark or Ray to say.
+/// A pool of one thread, because Spark or Ray decides how much runs in parallel.
 static POOL: LazyLock<rayon::ThreadPool> = LazyLock::new(|| {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
     pool.expect("a thread can be started")
 });
 
-/// Recipe, rule and order of a run.
+/// Recipe, match options and order of a run.
 #[pyclass(
     frozen,
     module = "lookalike._engine",
@@ -83,7 +83,7 @@ pub(crate) struct Distributed {
 
 #[pymethods]
 impl Distributed {
-    /// `id` is the field of the ids: an order by it is one by id.
+    /// `id` is the field of the ids; ordering by this field is ordering by id.
     #[new]
     #[pyo3(signature = (recipe, rule, keep, id, within=false, against=false, features=false))]
     fn new(
@@ -121,7 +121,7 @@ impl Distributed {
         })
     }
 
-    /// The field with the value that orders documents, if there is one.
+    /// The field with the value that orders documents, or None.
     #[getter]
     fn field(&self) -> Option<&str> {
         match &self.keep {
@@ -162,13 +162,13 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
 }
 
 impl Distributed {
-    /// How rows of documents are read.
+    /// Returns the fields that are read of documents.
     fn reading(&self) -> Reading {
         Reading::new(&self.keep, self.bounds)
     }
 }
 
-/// Rows of blocks that are made.
+/// Builder of rows of blocks.
 #[derive(Default)]
 struct Blocks {
     kinds: Int32Builder,
@@ -223,7 +223,7 @@ fn binary(batch: &RecordBatch, name: &str) -> PyResult<BinaryArray> {
     to_binary(found).map_err(wrong)
 }
 
-/// The blocks of a batch.
+/// Returns the blocks of a batch.
 fn blocks_of(batch: &RecordBatch) -> PyResult<BinaryArray> {
     binary(batch, "block")
 }
@@ -235,7 +235,7 @@ pub(crate) struct Scatter {
     reading: Reading,
     scatter: Scattering,
     order: Option<FeatureOrder>,
-    /// Rows that cannot be used, as they are told.
+    /// Rows that cannot be used, as JSON.
     rejected: Vec<String>,
 }
 
@@ -258,7 +258,7 @@ impl Scatter {
         }
     }
 
-    /// Takes a batch of documents; gives blocks when there are many.
+    /// Takes a batch of documents, and returns blocks once there are many.
     fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Option<Batch>> {
         let (reading, scatter) = (&self.reading, &mut self.scatter);
         let bad = py.detach(|| {
@@ -296,7 +296,7 @@ impl Scatter {
         blocks.finish()
     }
 
-    /// How often features occurred in all blocks that were given, if there were any.
+    /// Returns the frequencies of features in all returned blocks, or None if there were none.
     fn table(&self) -> PyResult<Option<Batch>> {
         self.order.as_ref().map(table).transpose()
     }
@@ -313,7 +313,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     words.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
-/// Adds up how often features occur, and makes keys of those that are rarest.
+/// Adds up the frequencies of features, and turns the rarest into bucket keys.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Features {
     of: Distributed,
@@ -330,20 +330,20 @@ impl Features {
         Ok(Self { of, order })
     }
 
-    /// Adds a table of counts.
+    /// Adds a table of frequencies.
     fn add(&mut self, table: &[u8]) -> PyResult<()> {
         let other = FeatureOrder::read(table).map_err(refuse)?;
         self.order = std::mem::take(&mut self.order).with(&other);
         Ok(())
     }
 
-    /// All counts.
+    /// Returns all frequencies.
     fn table(&self) -> PyResult<Batch> {
         table(&self.order)
     }
 
-    /// The parcels of a batch of blocks, for so many parts: features become keys, and keys, texts and
-    /// ids are spread.
+    /// Returns the blocks of a batch for each of `parts` parts: turns features into keys, and
+    /// spreads keys, texts and ids.
     fn keys(&self, py: Python<'_>, batch: Batch, parts: u32) -> PyResult<Batch> {
         let kinds: &Int32Array = column(&batch.0, "kind")?;
         let setup = &self.of.setup;
@@ -364,7 +364,7 @@ impl Features {
 const PART: i32 = Kind::Part as i32;
 const FEATURES: i32 = Kind::Features as i32;
 
-/// All blocks of some parts.
+/// Collects all blocks of some parts.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Gather {
     gather: Option<Gathering>,
@@ -387,7 +387,7 @@ impl Gather {
         added.map_err(refuse)
     }
 
-    /// What was found, with keys of squares for so many parts.
+    /// Returns the results, with the keys of squares spread over `parts` parts.
     fn finish(&mut self, py: Python<'_>, parts: u32) -> PyResult<Batch> {
         let gather = self.gather.take().ok_or_else(finished)?;
         let found = py.detach(|| gather.finish(parts));
@@ -420,7 +420,7 @@ fn finished() -> PyErr {
     InputError::new_err("this step is finished: begin another one")
 }
 
-/// The members of components and the repeated texts, from blocks of links and of repeats.
+/// Returns the members of components and the repeated texts, from blocks of links and of repeats.
 #[pyfunction]
 pub(crate) fn members(
     py: Python<'_>,
@@ -442,7 +442,8 @@ pub(crate) fn members(
     made.map_err(refuse)
 }
 
-/// The repeated texts of a batch of blocks: name, position of the first document, and its id.
+/// Returns the repeated texts of a batch of blocks: name, position of the first document, and its
+/// id.
 #[pyfunction]
 pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
     let (mut names, mut firsts) = (BinaryBuilder::new(), BinaryBuilder::new());
@@ -461,7 +462,7 @@ pub(crate) fn repeats(of: &Distributed, blocks: Batch) -> PyResult<Batch> {
     ])
 }
 
-/// Finds the documents with a part in components.
+/// Finds the documents that are in a component or repeat a text.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Collect {
     reading: Reading,
@@ -479,7 +480,7 @@ impl Collect {
         })
     }
 
-    /// The documents of a batch that have a part.
+    /// Returns those documents of a batch.
     fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
         let Self { reading, collect } = self;
         let mut collected = Collected::default();
@@ -493,7 +494,7 @@ impl Collect {
         collected.finish()
     }
 
-    /// Node, name, position, id, text and part of every document of a batch whose text is one.
+    /// Returns node, name, position, id, given, part and text of every document that has a name.
     fn names(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
         let Self { reading, collect } = self;
         let mut named = Named::default();
@@ -507,7 +508,7 @@ impl Collect {
     }
 }
 
-/// Rows with the names of their texts.
+/// Builder of rows with the names of their texts.
 #[derive(Default)]
 struct Named {
     nodes: Int64Builder,
@@ -546,7 +547,7 @@ impl Named {
     }
 }
 
-/// Rows for the walks; those with `rank` 2 are decided.
+/// Builder of rows for [`Settle`]; rows with `rank` 2 are decided already.
 #[derive(Default)]
 struct Collected {
     components: Int64Builder,
@@ -569,7 +570,8 @@ impl Collected {
         match role {
             Role::Alone => {}
             Role::Repeats(kept) => {
-                // What is decided goes anywhere, evenly.
+                // A decided row can go to any component, so the hash of its id spreads such rows
+                // evenly.
                 let anywhere = lookalike::value_hash(id.as_bytes());
                 self.components.append_value(anywhere as i64);
                 self.ranks.append_value(DECIDED);
@@ -613,7 +615,7 @@ impl Collected {
     }
 }
 
-/// Walks through whole components.
+/// Decides whole components.
 #[pyclass(module = "lookalike._engine")]
 pub(crate) struct Settle {
     settle: Settling,
@@ -623,7 +625,7 @@ pub(crate) struct Settle {
 
 #[pymethods]
 impl Settle {
-    /// `limit` is how many bytes a component may take.
+    /// `limit` is the largest number of bytes of a component.
     #[new]
     fn new(of: Distributed, pairs: bool, limit: u64) -> Self {
         let settle = if pairs {
@@ -638,7 +640,7 @@ impl Settle {
         }
     }
 
-    /// Takes collected rows, component by component and by rank; gives what is known by then.
+    /// Takes collected rows by component and rank, and returns the results that are known by then.
     fn add(&mut self, py: Python<'_>, batch: Batch) -> PyResult<Batch> {
         let batch = &batch.0;
         let components: &Int64Array = column(batch, "component")?;

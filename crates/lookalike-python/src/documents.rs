@@ -1,7 +1,7 @@
-//! Rows of documents of the steps over many machines, read as tables of one machine are.
+//! Documents of a run on many machines, read from tables in the same way as on one machine.
 //!
-//! A batch has the columns `id` and, as a run wants them, `text`, `features`, `value` (what orders
-//! documents), `part` (what must be equal) and `given` (whether it is known).
+//! A batch has the column `id` and, depending on the run, `text`, `features`, `value` (orders
+//! documents), `part` (must be equal) and `given` (`true` for a known document).
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -15,10 +15,10 @@ use pyo3::prelude::*;
 
 use crate::error::{InputError, raise, refuse};
 
-/// A row that cannot be used: its id, and why.
+/// Id of a row that cannot be used, and the reason.
 pub(crate) type Rejected = (String, String);
 
-/// How rows of documents are read.
+/// The fields of documents that a run reads.
 pub(crate) struct Reading {
     options: ReadOptions,
     longest: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// As the order and what keeps documents apart want them.
+    /// Selects the fields that the order and the bounds of a run need.
     pub(crate) fn new(keep: &Keep, bounds: Bounds) -> Self {
         let mut extra = Vec::new();
         let mut wanted = |name: &str, is_wanted: bool| {
@@ -58,11 +58,11 @@ impl Reading {
         }
     }
 
-    /// Calls back with every document of a batch; returns the rows that cannot be used, but for those
-    /// without a text and those that are given as known.
+    /// Calls `visit` with every document of a batch. Returns the rows that cannot be used, without
+    /// those that have no text or are given as known.
     ///
     /// # Errors
-    /// A row without an id, a batch without the columns, and what is called back returns.
+    /// Returns an error if a row has no id or the batch lacks a column, and the errors of `visit`.
     pub(crate) fn each(
         &self,
         batch: RecordBatch,
@@ -123,7 +123,8 @@ fn value_of(value: Scalar<'_>) -> Value<'_> {
     }
 }
 
-/// Names rows that cannot be used. Rows without a text are known to whoever asks for them.
+/// Returns the ids of rows that cannot be used. Rows without a text are left out, because the
+/// caller knows them.
 fn rejected(batch: &RecordBatch, bad: Vec<(usize, String)>) -> PyResult<Vec<Rejected>> {
     if bad.is_empty() {
         return Ok(Vec::new());

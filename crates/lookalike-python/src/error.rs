@@ -1,4 +1,4 @@
-//! Errors as exceptions: the tree of `lookalike._errors`, by the kind of the error.
+//! Conversion of errors to the exceptions of `lookalike._errors`, by the kind of the error.
 
 use lookalike_batch::{Error, ErrorKind};
 use pyo3::{PyErr, import_exception};
@@ -10,7 +10,7 @@ import_exception!(lookalike._errors, BadRowError);
 import_exception!(lookalike._errors, OutputError);
 import_exception!(lookalike._errors, LimitError);
 
-/// The exception of an error of a run.
+/// Returns the exception of an error of a run.
 pub(crate) fn raise(error: Error) -> PyErr {
     let message = error.to_string();
     let cause = std::error::Error::source(&error);
@@ -25,7 +25,7 @@ pub(crate) fn raise(error: Error) -> PyErr {
     }
 }
 
-/// The exception of an error of the engine.
+/// Returns the exception of an error of the engine.
 pub(crate) fn refuse(error: lookalike::Error) -> PyErr {
     of_kind(error.kind(), error.to_string())
 }

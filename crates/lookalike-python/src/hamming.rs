@@ -1,4 +1,4 @@
-//! Fingerprints within a distance.
+//! Index of fingerprints, searched within a Hamming distance.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,37 +13,37 @@ use pyo3::prelude::*;
 use crate::error::{SettingError, refuse};
 use crate::run::Signals;
 
-/// Codes that are added, removed or searched between two looks for signals; of a search with many matches a
-/// second's work at the most.
+/// Codes that are added, removed or searched between two checks for signals. A search with many
+/// matches takes at most a second for so many.
 const PORTION: usize = 128;
 
-/// What a search finds: the positions of queries, ids, and distances.
+/// Matches of a search: the positions of queries, ids, and distances.
 type Found<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u32>>,
 );
 
-/// Fingerprints of up to 64 or 128 bits.
+/// Fingerprints of at most 64 or at most 128 bits.
 enum Codes {
     Narrow(Live<u64>),
     Wide(Live<u128>),
 }
 
-/// The ids of fingerprints, by the order in which they were added, and the other way round.
+/// Ids of fingerprints by sequence number, and sequence numbers by id.
 #[derive(Default)]
 struct Ids {
     by_number: Vec<u64>,
     numbers: HashMap<u64, u64>,
 }
 
-/// Fingerprints that come and go.
+/// An index of fingerprints that can be added and removed.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct HammingIndexBase {
     codes: Codes,
     bits: u32,
     distance: Distance,
-    /// The id of the next code that is added without one.
+    /// Id of the next code that is added without one.
     next: AtomicU64,
     ids: RwLock<Ids>,
 }
@@ -57,7 +57,7 @@ impl HammingIndexBase {
         self.ids.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds codes; none of them after an error or an interrupt.
+    /// Adds codes, or none of them after an error or an interrupt.
     fn add_all<C: Code>(&self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
         self.ids().check_new(new)?;
         let mut signals = Signals::new();
@@ -84,14 +84,15 @@ impl HammingIndexBase {
         Ok(removed)
     }
 
-    /// Finds the positions of queries, ids and distances, by query and then by the order of adding.
+    /// Returns positions of queries, ids and distances, sorted by query and then by the order of
+    /// adding.
     fn find_all<C: Code>(
         &self,
         live: &Live<C>,
         codes: &[C],
         distance: Distance,
     ) -> PyResult<(Vec<u64>, Vec<u64>, Vec<u32>)> {
-        // Refuses a distance that is too great, with no codes as well.
+        // Check the distance even if there are no codes.
         live.search_many(&[], distance, |_, _, _| ())
             .map_err(refuse)?;
         let mut signals = Signals::new();
@@ -127,7 +128,7 @@ impl HammingIndexBase {
         )))
     }
 
-    /// Refuses queries of more bits than the index has.
+    /// Returns an error if a query has more bits than the index.
     fn check_bits(&self, mut codes: impl Iterator<Item = u128>) -> PyResult<()> {
         let too_wide = |code: &u128| code.checked_shr(self.bits).is_some_and(|rest| rest > 0);
         match codes.find(too_wide) {
@@ -170,12 +171,12 @@ impl HammingIndexBase {
         })
     }
 
-    /// Takes so many ids that follow one another; returns the first.
+    /// Reserves consecutive ids and returns the first.
     fn take_ids(&self, count: u64) -> u64 {
         self.next.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// Adds codes, a row of words each, under ids that are not there yet.
+    /// Adds codes, each a row of words, under new ids.
     fn add(
         &self,
         py: Python<'_>,
@@ -203,7 +204,7 @@ impl HammingIndexBase {
         }
     }
 
-    /// Removes ids; returns how many were there.
+    /// Removes ids and returns how many of them existed.
     fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
         let gone = ids.as_array().to_vec();
         py.detach(|| match &self.codes {
@@ -212,8 +213,8 @@ impl HammingIndexBase {
         })
     }
 
-    /// Finds all within a distance of each query: the positions of queries, ids and distances, by
-    /// query and then by the order of adding.
+    /// Finds everything within a distance of each query. Returns positions of queries, ids and
+    /// distances, sorted by query and then by the order of adding.
     #[pyo3(signature = (codes, distance=None))]
     fn search<'py>(
         &self,
@@ -269,7 +270,7 @@ impl HammingIndexBase {
 }
 
 impl Ids {
-    /// Refuses ids that are there already, or twice among the new ones.
+    /// Returns an error if an id exists already or is repeated.
     fn check_new(&self, new: &[u64]) -> PyResult<()> {
         let mut seen = HashSet::with_capacity(new.len());
         let repeated = new.iter().find(|id| !seen.insert(**id));
@@ -282,7 +283,7 @@ impl Ids {
         there.map_or(Ok(()), |&id| Err(known(id)))
     }
 
-    /// Adds codes under different ids, of which none is there.
+    /// Adds codes under distinct new ids.
     fn add<C: Code>(&mut self, live: &Live<C>, codes: &[C], new: &[u64]) -> PyResult<()> {
         self.check_unknown(new)?;
         let added = live.insert_many(codes, 0).map_err(refuse)?;
@@ -293,7 +294,7 @@ impl Ids {
         Ok(())
     }
 
-    /// Removes ids; returns how many were there.
+    /// Removes ids and returns how many of them existed.
     fn remove<C: Code>(&mut self, live: &Live<C>, gone: &[u64]) -> usize {
         let numbers = gone.iter().filter_map(|id| self.numbers.remove(id));
         numbers.filter(|&number| live.remove(Seq(number))).count()

@@ -1,4 +1,4 @@
-//! What is learned from texts: document frequencies, and how well settings do.
+//! Learning from texts: document frequencies, and the quality of settings on labelled texts.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::run::{Watch, as_json, watched};
 use crate::settings::{Reading, Rule, threads};
 use crate::table::{Stream, take};
 
-/// Labelled texts: pairs, or texts with their groups.
+/// Fields and grades of labelled texts, which are pairs or texts with groups.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Labels {
@@ -33,7 +33,7 @@ pub(crate) struct Labels {
     reading: Reading,
 }
 
-/// What is resampled, from which threshold on, by how many threads.
+/// Options of a measurement: lowest threshold, resampling and threads.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Ways {
@@ -103,7 +103,7 @@ impl Ways {
     }
 }
 
-/// Measures settings on labelled texts; JSON as the command has it.
+/// Measures settings on labelled texts. Returns the JSON of the command line.
 #[pyfunction]
 pub(crate) fn evaluate(
     py: Python<'_>,
@@ -137,7 +137,8 @@ pub(crate) fn evaluate(
     as_json(&summary)
 }
 
-/// Looks for the best setting for labelled texts; JSON as the command has it, and the chosen recipe.
+/// Searches the best setting for labelled texts. Returns the JSON of the command line and the
+/// recipe.
 #[pyfunction]
 pub(crate) fn tune(
     py: Python<'_>,
@@ -167,7 +168,8 @@ pub(crate) fn tune(
     Ok((as_json(&summary)?, summary.recipe.to_toml()))
 }
 
-/// Which rows count, and what of the table is kept.
+/// Options of counting document frequencies: the rows that are read, and the features that are
+/// kept.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Counting {
@@ -180,7 +182,7 @@ pub(crate) struct Counting {
     strict: bool,
 }
 
-/// Learns document frequencies and writes them to a file; JSON as the command has it.
+/// Learns document frequencies and writes them to a file. Returns the JSON of the command line.
 #[pyfunction]
 pub(crate) fn idf(
     py: Python<'_>,

@@ -1,8 +1,9 @@
-//! `lookalike._engine`: the engine as Python sees it.
+//! `lookalike._engine`: the Python binding of the engine.
 //!
-//! Thin: what a call means is decided in `lookalike` and `lookalike-batch`, how it looks to a person in
-//! `python/lookalike`. Here values cross: Arrow tables come in without a copy (`table`), runs let go of
-//! the interpreter and listen for Ctrl-C (`run`), errors become exceptions (`error`).
+//! The binding is thin, because `lookalike` and `lookalike-batch` decide the meaning of a call, and
+//! `python/lookalike` decides its interface. This crate only converts: Arrow tables come in without
+//! a copy (`table`), runs release the interpreter and handle Ctrl-C (`run`), and errors become
+//! exceptions (`error`).
 
 mod compare;
 mod distributed;
@@ -21,7 +22,7 @@ mod texts;
 
 use pyo3::prelude::*;
 
-/// What the package is made of; see `lookalike`.
+/// The compiled part of the package; see `lookalike`.
 #[pymodule(gil_used = false)]
 #[pyo3(name = "_engine")]
 mod engine {

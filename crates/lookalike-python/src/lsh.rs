@@ -1,4 +1,4 @@
-//! Tables of bands: signatures that share a band with a query.
+//! LSH tables: they find the signatures that share a band with a query.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -20,13 +20,13 @@ use crate::recipe::Recipe;
 use crate::run::Signals;
 use crate::settings::Rule;
 
-/// Signatures that are added or removed between two looks for signals.
+/// Signatures that are added or removed between two checks for signals.
 const PORTION: usize = 128;
 
-/// Signatures whose memory is not worth giving back.
+/// Number of signatures below which memory is not released.
 const FEW: usize = 1024;
 
-/// Hands on a number that is a hash already.
+/// A hasher that passes on numbers that are hashes already.
 #[derive(Default)]
 struct AsItIs(u64);
 
@@ -44,15 +44,15 @@ impl Hasher for AsItIs {
     }
 
     fn write_u32(&mut self, number: u32) {
-        // A table takes its groups from the upper bits of a hash.
+        // Multiply, because a `HashMap` takes its control bits from the upper bits of a hash.
         self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
-/// From the hash of a band to the numbers of the signatures that have it.
+/// Map from the hash of a band to the numbers of the signatures that have it.
 type Table = HashMap<u64, Vec<u32>, BuildHasherDefault<AsItIs>>;
 
-/// The bands of signatures.
+/// One table per band.
 #[derive(Default)]
 struct Tables {
     rows: usize,
@@ -67,7 +67,7 @@ impl Tables {
         }
     }
 
-    /// The hash of each band.
+    /// Returns the hash of each band.
     fn hashes<'s, T: Copy + Into<u64>>(
         &self,
         slots: &'s [T],
@@ -100,7 +100,7 @@ impl Tables {
     fn remove(&mut self, hashes: &[u64], number: u32) {
         for (table, hash) in self.tables.iter_mut().zip(hashes) {
             if let Some(bucket) = table.get_mut(hash) {
-                // From the end, where stands what was inserted last.
+                // Search from the end, because the latest insertions are there.
                 if let Some(at) = bucket.iter().rposition(|&other| other == number) {
                     bucket.remove(at);
                 }
@@ -114,7 +114,7 @@ impl Tables {
         }
     }
 
-    /// Every number becomes the one that stands in its place.
+    /// Replaces every number by the element of `renumbered` at its position.
     fn renumber(&mut self, renumbered: &[u32]) {
         let numbers = self.tables.iter_mut().flat_map(HashMap::values_mut);
         for number in numbers.flatten() {
@@ -122,7 +122,7 @@ impl Tables {
         }
     }
 
-    /// The numbers that share one of the first bands, each once, ascending.
+    /// Returns the numbers that share one of the first `bands` bands, each once, ascending.
     fn query(&self, hashes: &[u64], bands: usize) -> Vec<u32> {
         let mut found: Vec<u32> = Vec::new();
         for (table, hash) in self.tables.iter().zip(hashes).take(bands) {
@@ -141,35 +141,36 @@ fn numbered(count: usize) -> PyResult<u32> {
         .ok_or_else(|| LimitError::new_err(format!("an index holds at most {} keys", u32::MAX)))
 }
 
-/// The tables under `MinHashLSH`: keys of any kind, and a MinHash for each.
+/// The tables of `MinHashLSH`: keys of any kind, each with its MinHash.
 ///
-/// Threads may insert and remove at once, of one key also: what Python's dictionary of the keys takes
-/// first counts, and until then an entry is found by nobody.
+/// Threads can insert and remove at the same time, even under the same key. The insertion that
+/// Python's dictionary of keys accepts first wins; no query finds an entry before that.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct LshTables {
-    /// Never held while Python may run, which could let another thread in that waits for it.
+    /// Never held while Python code may run, because that could switch to another thread that waits
+    /// for it.
     inner: Mutex<Keyed>,
 }
 
 struct Keyed {
-    /// Hash values of a MinHash; 0 before `prepare`.
+    /// Number of hash values of a MinHash; 0 before `prepare`.
     length: usize,
     tables: Tables,
-    /// From a key to its number.
+    /// Map from a key to its number.
     numbers: Py<PyDict>,
-    /// By number. Numbers ascend, so that they tell the order of insertion, and none is given out again.
+    /// Entries by number. Numbers ascend in the order of insertion and are never reused.
     entries: HashMap<u32, Entry, BuildHasherDefault<AsItIs>>,
     next: u32,
     scheme: Option<&'static str>,
 }
 
-/// What was inserted under a key.
+/// The signatures under a key.
 struct Entry {
     key: Py<PyAny>,
     slots: Slots,
-    /// What was inserted under it again, without a check.
+    /// Signatures that were inserted later under the same key, without a check for duplicates.
     more: Vec<Slots>,
-    /// Whether `numbers` has the key under this number.
+    /// `true` if `numbers` maps the key to this number.
     claimed: bool,
 }
 
@@ -191,7 +192,7 @@ impl Keyed {
         }
     }
 
-    /// Takes an entry out, and its bands out of the tables.
+    /// Removes an entry, and its bands from the tables.
     fn withdraw(&mut self, number: u32) -> Option<Entry> {
         let entry = self.entries.remove(&number)?;
         if self.entries.len() < self.entries.capacity() / 8 {
@@ -204,7 +205,7 @@ impl Keyed {
         Some(entry)
     }
 
-    /// Adds a signature to an entry, unless it is there.
+    /// Adds a signature to an entry unless the entry has it already.
     fn add_to(&mut self, number: u32, slots: &Slots) {
         let Some(entry) = self.entries.get_mut(&number) else {
             return;
@@ -216,7 +217,7 @@ impl Keyed {
         }
     }
 
-    /// Refuses what cannot be compared with what is here.
+    /// Returns an error if a MinHash cannot be compared with those of the index.
     fn check(&self, minhash: &MinHash) -> PyResult<()> {
         let (length, scheme) = (minhash.with_slots(Slots::len), minhash.scheme_name());
         if self.length == 0 {
@@ -244,7 +245,7 @@ impl Keyed {
         entry.filter(|entry| entry.claimed)
     }
 
-    /// All that anybody finds, in the order of insertion.
+    /// Returns all entries that queries can find, in the order of insertion.
     fn all_claimed(&self) -> impl Iterator<Item = &Entry> {
         let mut numbers: Vec<u32> = self.entries.keys().copied().collect();
         numbers.sort_unstable();
@@ -259,7 +260,8 @@ impl LshTables {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bands, rows, and the signatures of each key of some numbers or of all.
+    /// Returns the number of bands, of rows, and the signatures of each of the chosen keys or of
+    /// all keys.
     fn signatures(&self, chosen: Option<&HashSet<u32>>) -> (usize, usize, Vec<Vec<Slots>>) {
         let inner = self.inner();
         let wanted = |number: &&u32| chosen.is_none_or(|chosen| chosen.contains(number));
@@ -272,7 +274,7 @@ impl LshTables {
         (inner.tables.tables.len(), inner.tables.rows, signatures)
     }
 
-    /// Makes an entry that nobody finds yet.
+    /// Creates an entry that no query finds yet.
     fn enter(&self, key: &Bound<'_, PyAny>, minhash: &MinHash) -> PyResult<u32> {
         let slots = minhash.slots();
         let mut inner = self.inner();
@@ -294,7 +296,7 @@ impl LshTables {
         Ok(number)
     }
 
-    /// The number that a key has, which is this one if it had none.
+    /// Returns the number of a key, which becomes `number` if the key has none.
     fn claim(&self, key: &Bound<'_, PyAny>, number: u32) -> PyResult<u32> {
         let py = key.py();
         let numbers = self.inner().numbers.clone_ref(py);
@@ -305,14 +307,15 @@ impl LshTables {
             .extract()
     }
 
-    /// Lets everybody find an entry, unless its key was removed meanwhile.
+    /// Makes an entry visible to queries, unless its key has been removed in the meantime.
     fn confirm(&self, number: u32) {
         if let Some(entry) = self.inner().entries.get_mut(&number) {
             entry.claimed = true;
         }
     }
 
-    /// Moves what is in an entry to that which has the key; false if this was removed meanwhile.
+    /// Moves the signature of an entry to the entry `first`, which has the key. Returns `false` if
+    /// that entry has been removed in the meantime.
     fn join(&self, number: u32, first: u32) -> bool {
         let mut inner = self.inner();
         if !inner.entries.contains_key(&first) {
@@ -347,14 +350,14 @@ impl LshTables {
         }
     }
 
-    /// Makes tables for MinHashes of a length; what was in the index is gone.
+    /// Creates tables for MinHashes of a length and drops the content of the index.
     fn prepare(&self, py: Python<'_>, length: usize, bands: usize, rows: usize) {
         let fresh = Keyed::new(py, length, Tables::new(bands, rows));
         let before = std::mem::replace(&mut *self.inner(), fresh);
         drop(before);
     }
 
-    /// Adds a MinHash under a key that is not there yet; unchecked, a key may have several.
+    /// Adds a MinHash under a new key. Without check_duplication a key can have several.
     #[pyo3(signature = (key, minhash, check_duplication=true))]
     fn insert(
         &self,
@@ -388,7 +391,8 @@ impl LshTables {
         }
     }
 
-    /// The keys whose MinHash shares a band with this one, each once, in the order of insertion.
+    /// Returns the keys whose MinHash shares a band with this one, each once, in the order of
+    /// insertion.
     #[pyo3(signature = (minhash, bands=None))]
     fn query<'py>(
         &self,
@@ -430,13 +434,13 @@ impl LshTables {
         self.inner().numbers.bind(py).len()
     }
 
-    /// Whether nothing is in the index.
+    /// Returns True if the index is empty.
     fn is_empty(&self, py: Python<'_>) -> bool {
         self.__len__(py) == 0
     }
 
-    /// For each band the number of keys in each bucket, by the bytes of the band; of some keys only if
-    /// any are given.
+    /// Returns for each band the number of keys in each bucket, by the bytes of the band. Counts
+    /// only the given keys, if there are any.
     #[pyo3(signature = (keys=None))]
     fn counts<'py>(
         &self,
@@ -472,7 +476,7 @@ impl LshTables {
         Ok(counts)
     }
 
-    /// The keys, in the order of insertion.
+    /// Returns the keys in the order of insertion.
     fn all_keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let keys: Vec<_> = {
             let inner = self.inner();
@@ -482,7 +486,7 @@ impl LshTables {
         PyList::new(py, keys)
     }
 
-    /// Keys and the hash values of each, in the order of insertion.
+    /// Returns the keys with the hash values of each, in the order of insertion.
     fn entries<'py>(
         &self,
         py: Python<'py>,
@@ -498,14 +502,14 @@ impl LshTables {
         Ok(entries.into_iter().map(as_arrays).collect())
     }
 
-    /// The scheme of what was inserted.
+    /// The scheme of the inserted MinHashes.
     #[getter]
     fn scheme(&self) -> Option<&'static str> {
         self.inner().scheme
     }
 }
 
-/// The slots of a band, the highest byte of each first.
+/// Returns the slots of a band as big-endian bytes.
 fn band_bytes(slots: &Slots, band: usize, rows: usize) -> Vec<u8> {
     let range = band * rows..(band + 1) * rows;
     match slots {
@@ -520,20 +524,20 @@ fn band_bytes(slots: &Slots, band: usize, rows: usize) -> Vec<u8> {
     }
 }
 
-/// What a search finds: the positions of queries, ids, and shares of equal slots.
+/// Matches of a search: the positions of queries, ids, and shares of equal slots.
 type Found<'py> = (
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<u64>>,
     Bound<'py, PyArray1<f64>>,
 );
 
-/// MinHash signatures by their bands.
+/// An index of MinHash signatures by their bands.
 #[pyclass(frozen, subclass, module = "lookalike._engine")]
 pub(crate) struct LshIndexBase {
     bands: usize,
     rows: usize,
     slots: usize,
-    /// The id of the next signature that is added without one.
+    /// Id of the next signature that is added without one.
     next: AtomicU64,
     inner: Mutex<Signed>,
 }
@@ -542,9 +546,9 @@ struct Signed {
     slots: usize,
     tables: Tables,
     ids: Vec<u64>,
-    /// One after another.
+    /// Signatures one after another.
     signatures: Vec<u32>,
-    /// The place of every id that was not removed.
+    /// Position of every id that was not removed.
     places: HashMap<u64, u32>,
 }
 
@@ -553,7 +557,7 @@ impl Signed {
         &self.signatures[place as usize * self.slots..][..self.slots]
     }
 
-    /// Gives back what removed signatures took, once that is more than half of all.
+    /// Releases the memory of removed signatures once they are more than half of all.
     fn tidy(&mut self) {
         if self.ids.len() < FEW || self.places.len() >= self.ids.len() / 2 {
             return;
@@ -580,7 +584,7 @@ impl Signed {
         there.map_or(Ok(()), |&id| Err(known(id)))
     }
 
-    /// Adds signatures under different ids, of which none is there.
+    /// Adds signatures under distinct new ids.
     fn add(&mut self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
         self.check_unknown(ids)?;
         numbered(self.ids.len() + ids.len())?;
@@ -595,7 +599,7 @@ impl Signed {
         Ok(())
     }
 
-    /// Removes ids, the last first; returns how many were there.
+    /// Removes ids, the last first, and returns how many of them existed.
     fn remove(&mut self, ids: &[u64]) -> usize {
         let places = ids.iter().rev().filter_map(|id| self.places.remove(id));
         let places: Vec<u32> = places.collect();
@@ -617,7 +621,7 @@ impl LshIndexBase {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds signatures; none of them after an error or an interrupt.
+    /// Adds signatures, or none of them after an error or an interrupt.
     fn add_all(&self, rows: &[&[u32]], ids: &[u64]) -> PyResult<()> {
         let mut fresh = HashSet::with_capacity(ids.len());
         let repeated = ids.iter().find(|id| !fresh.insert(**id));
@@ -692,12 +696,12 @@ impl LshIndexBase {
         })
     }
 
-    /// Takes so many ids that follow one another; returns the first.
+    /// Reserves consecutive ids and returns the first.
     fn take_ids(&self, count: u64) -> u64 {
         self.next.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// Adds signatures under ids that are not there yet.
+    /// Adds signatures under new ids.
     fn add(
         &self,
         py: Python<'_>,
@@ -716,7 +720,7 @@ impl LshIndexBase {
         py.detach(|| self.add_all(&rows, &ids))
     }
 
-    /// Removes ids; returns how many were there.
+    /// Removes ids and returns how many of them existed.
     fn remove(&self, py: Python<'_>, ids: PyReadonlyArray1<'_, u64>) -> PyResult<usize> {
         let gone = ids.as_array().to_vec();
         py.detach(|| {
@@ -730,7 +734,7 @@ impl LshIndexBase {
         })
     }
 
-    /// Finds signatures that share a band with a query and at least a share of all slots.
+    /// Finds signatures that share a band with a query and at least the share `least` of all slots.
     fn search<'py>(
         &self,
         py: Python<'py>,

@@ -1,7 +1,7 @@
-//! The MinHash of `datasketch`, bit for bit.
+//! A MinHash that agrees with that of `datasketch` bit for bit.
 //!
-//! What `update` is given is kept until somebody looks: hashing many messages side by side takes a
-//! fraction of the time of one after another.
+//! Values given to `update` are kept until the result is read, because hashing many messages side
+//! by side takes a fraction of the time of hashing one after another.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,13 +15,13 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView, PyString, PyTuple, PyTy
 
 use crate::error::refuse;
 
-/// The most functions that a MinHash has.
+/// Largest number of functions of a MinHash.
 const MOST_FUNCTIONS: usize = 1 << 20;
 
-/// Messages of a list above which others may run meanwhile.
+/// Number of messages from which a list is hashed in batches, each without the interpreter.
 const LONG: usize = 4096;
 
-/// Messages that are kept before they are hashed, and their bytes.
+/// Limits on the messages that wait to be hashed: their number, and their bytes.
 const PENDING: usize = 1024;
 const PENDING_BYTES: usize = 64 << 10;
 
@@ -80,7 +80,7 @@ fn lower<T: Copy + Ord>(a: &mut [T], b: &[T]) {
     }
 }
 
-/// The value of a slot that nothing has reached.
+/// Returns the value of a slot before anything is added.
 fn most(scheme: PermutedScheme) -> u64 {
     match scheme {
         PermutedScheme::Affine32 | PermutedScheme::Legacy => u32::MAX.into(),
@@ -107,11 +107,11 @@ fn scheme_of(name: &str) -> PyResult<PermutedScheme> {
     }
 }
 
-/// The functions of a scheme, a number of slots and a seed; drawn once while few are asked for.
+/// Returns the functions of a scheme, a number of slots and a seed. Drawn functions are cached.
 fn drawn(scheme: PermutedScheme, slots: usize, seed: u32) -> Arc<Permuted> {
     type Known = HashMap<(PermutedScheme, usize, u32), Arc<Permuted>>;
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
-    /// With more, those that nobody has are given back.
+    /// Number of cached entries from which unused ones are dropped before a new one is drawn.
     const KEPT: usize = 64;
     let known = KNOWN.get_or_init(Mutex::default);
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,14 +128,15 @@ thread_local! {
     static HASHER: RefCell<MessageHasher> = RefCell::default();
 }
 
-/// What was added, as far as it is in the slots.
+/// The slots, and the values that are not in them yet.
 #[derive(Clone)]
 struct State {
     slots: Slots,
-    /// Messages that are not hashed yet, one after another, and where each ends.
+    /// Messages that are not hashed yet, one after another; `ends` has the end of each.
     messages: Vec<u8>,
     ends: Vec<usize>,
-    /// Hashes that somebody else made.
+    /// Hashes that are not in the slots yet, from `hashfunc` or, for the legacy scheme, from
+    /// messages.
     hashes: Vec<u64>,
 }
 
@@ -164,7 +165,7 @@ impl State {
         }
     }
 
-    /// Hashes messages, one after another, each with where it ends.
+    /// Hashes messages that follow one another; `ends` has the end of each.
     fn hash(&mut self, functions: &Permuted, messages: &[u8], ends: &[usize]) {
         HASHER.with_borrow_mut(|hasher| {
             let hashes = hasher.hashes(messages, ends);
@@ -177,7 +178,7 @@ impl State {
         });
     }
 
-    /// Puts all that is pending into the slots.
+    /// Puts all pending values into the slots.
     fn take_in(&mut self, functions: &Permuted) {
         if !self.ends.is_empty() {
             let mut messages = std::mem::take(&mut self.messages);
@@ -193,7 +194,7 @@ impl State {
         }
     }
 
-    /// The slots of all that was added; what it took to get there is freed.
+    /// Puts all pending values into the slots, frees the buffers, and returns the slots.
     fn finished(&mut self, functions: &Permuted) -> &mut Slots {
         if !self.ends.is_empty() || !self.hashes.is_empty() {
             self.take_in(functions);
@@ -215,16 +216,16 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
     }
 }
 
-/// A MinHash as `datasketch` has it: the same parameters, methods and values.
+/// A MinHash with the parameters, methods and values of `datasketch`.
 ///
 /// Parameters
 /// ----------
-/// num_perm : how many functions there are; ignored where ``hashvalues`` are given.
-/// seed : what draws the functions, from 0 to 2**32 - 1.
-/// gpu_mode : only "disable"; there is no GPU code here.
-/// hashfunc : makes an integer of what ``update`` is given; SHA-1 unless given.
-/// hashvalues, permutations : the state of another MinHash, whose ``scheme`` must be given then.
-/// scheme : "affine32" (the default), "affine64" or "legacy", the one before datasketch 2.0.
+/// num_perm : number of functions; ignored if ``hashvalues`` are given.
+/// seed : seed of the functions, from 0 to 2**32 - 1.
+/// gpu_mode : only "disable", because there is no GPU code here.
+/// hashfunc : function from a value of ``update`` to an integer; SHA-1 by default.
+/// hashvalues, permutations : state of another MinHash, whose ``scheme`` must also be given.
+/// scheme : "affine32" (the default), "affine64" or "legacy", which datasketch had before 2.0.
 ///
 /// >>> import lookalike as la
 /// >>> a, b = la.MinHash(), la.MinHash()
@@ -235,11 +236,12 @@ fn add(functions: &Permuted, hashes: &[u64], slots: &mut Slots) {
 #[pyclass(frozen, subclass, module = "lookalike", name = "MinHash")]
 pub(crate) struct MinHash {
     functions: Arc<Permuted>,
-    /// Whether the functions were given and not drawn.
+    /// `true` if the functions were given and not drawn.
     given: bool,
     seed: i64,
     hashfunc: Option<Py<PyAny>>,
-    /// Never held while Python may run, which could let another thread in that waits for it.
+    /// Never held while Python code may run, because that could switch to another thread that waits
+    /// for it.
     state: Mutex<State>,
 }
 
@@ -248,12 +250,12 @@ impl MinHash {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The slots of all that was added.
+    /// Returns the slots with everything that was added.
     pub(crate) fn slots(&self) -> Slots {
         self.state().finished(&self.functions).clone()
     }
 
-    /// Calls with the slots of all that was added.
+    /// Calls `visit` with the slots with everything that was added.
     pub(crate) fn with_slots<R>(&self, visit: impl FnOnce(&Slots) -> R) -> R {
         visit(self.state().finished(&self.functions))
     }
@@ -306,7 +308,8 @@ impl MinHash {
         Ok(())
     }
 
-    /// Adds messages; what are no bytes, with the state let go, since Python may run meanwhile.
+    /// Adds messages. Unlocks the state for values that are not bytes, because Python code may run
+    /// then.
     fn add_list(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let mut state = self.state();
         for value in list {
@@ -321,8 +324,8 @@ impl MinHash {
         Ok(())
     }
 
-    /// The same for a long list: what it holds is copied portion by portion, and hashed apart from the
-    /// interpreter.
+    /// Adds the messages of a long list: copies them batch by batch and hashes each batch without
+    /// the interpreter.
     fn add_long_list(&self, list: &Bound<'_, PyList>) -> PyResult<()> {
         let py = list.py();
         let (mut messages, mut ends) = (Vec::new(), Vec::new());
@@ -366,7 +369,7 @@ impl MinHash {
     }
 }
 
-/// A MinHash of this package; refuses what is none, with a word on what to make of one of another.
+/// Returns a MinHash of this package. For one of another package, the error says how to convert it.
 pub(crate) fn minhash_of<'a, 'py>(
     value: &'a Bound<'py, PyAny>,
 ) -> PyResult<&'a Bound<'py, MinHash>> {
@@ -383,7 +386,7 @@ pub(crate) fn minhash_of<'a, 'py>(
     Err(PyTypeError::new_err(refusal))
 }
 
-/// The bytes of what has a buffer.
+/// Returns the bytes of an object with a buffer.
 fn bytes_of<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if value.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(
@@ -464,7 +467,7 @@ impl MinHash {
         })
     }
 
-    /// Adds a value: bytes, or whatever ``hashfunc`` takes.
+    /// Adds a value: bytes, or what ``hashfunc`` takes.
     fn update(&self, b: &Bound<'_, PyAny>) -> PyResult<()> {
         self.add(b)
     }
@@ -481,7 +484,7 @@ impl MinHash {
         b.try_iter()?.try_for_each(|value| self.add(&value?))
     }
 
-    /// The estimate of the Jaccard index of what was added to both.
+    /// Estimates the Jaccard index of the values that were added to both.
     fn jaccard(&self, other: &Bound<'_, PyAny>) -> PyResult<f64> {
         let other = minhash_of(other)?.get();
         self.check_alike(other, "compute Jaccard given")?;
@@ -490,7 +493,7 @@ impl MinHash {
         Ok(equal as f64 / slots.len() as f64)
     }
 
-    /// The estimate of how many distinct values were added.
+    /// Estimates the number of distinct values that were added.
     fn count(&self) -> f64 {
         let most = most(self.functions.scheme()) as f64;
         self.with_slots(|slots| {
@@ -502,7 +505,7 @@ impl MinHash {
         })
     }
 
-    /// Adds all that was added to the other.
+    /// Adds all values that were added to the other.
     fn merge(&self, other: &Bound<'_, PyAny>) -> PyResult<()> {
         let other = minhash_of(other)?.get();
         self.check_alike(other, "merge")?;
@@ -511,24 +514,24 @@ impl MinHash {
         Ok(())
     }
 
-    /// A copy of the hash values.
+    /// Returns a copy of the hash values.
     fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.slots().as_array(py)
     }
 
-    /// Whether nothing was added.
+    /// Returns True if nothing was added.
     fn is_empty(&self) -> bool {
         let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
         self.with_slots(|slots| *slots == empty)
     }
 
-    /// Forgets all that was added.
+    /// Removes everything that was added.
     fn clear(&self) {
         let empty = Slots::empty(self.functions.scheme(), self.functions.slots());
         *self.state() = State::new(empty);
     }
 
-    /// Another of the same state.
+    /// Returns another MinHash with the same state.
     fn copy(&self, py: Python<'_>) -> Self {
         self.with(py, self.slots())
     }
@@ -558,7 +561,7 @@ impl MinHash {
         )
     }
 
-    /// The hash values: an array that cannot be written to. Assign another to change them.
+    /// The hash values as a read-only array. Assign another array to change them.
     #[getter]
     fn hashvalues<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let array = self.digest(py);
@@ -578,7 +581,7 @@ impl MinHash {
         Ok(())
     }
 
-    /// The factors and the summands of the functions, two rows.
+    /// The factors and the summands of the functions, in two rows.
     #[getter]
     fn permutations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let numbers = [self.functions.factors(), self.functions.summands()].concat();
@@ -609,7 +612,7 @@ impl MinHash {
         self.scheme_name()
     }
 
-    /// What makes an integer of a value; None for SHA-1.
+    /// The function from a value to an integer, by default one of SHA-1.
     #[getter]
     fn hashfunc(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match &self.hashfunc {
@@ -624,7 +627,7 @@ impl MinHash {
         }
     }
 
-    /// The union of two or more.
+    /// Returns the union of two or more.
     #[classmethod]
     #[pyo3(signature = (*mhs))]
     fn union(class: &Bound<'_, PyType>, mhs: &Bound<'_, PyTuple>) -> PyResult<Self> {
@@ -646,7 +649,7 @@ impl MinHash {
         Ok(first.get().with(class.py(), slots))
     }
 
-    /// One MinHash for each list of values.
+    /// Returns one MinHash for each list of values.
     #[classmethod]
     #[pyo3(signature = (b, **minhash_kwargs))]
     fn bulk<'py>(
@@ -665,7 +668,7 @@ impl MinHash {
         Ok(made)
     }
 
-    /// The same one after another.
+    /// Yields one MinHash for each list of values.
     #[classmethod]
     #[pyo3(signature = (b, **minhash_kwargs))]
     fn generator<'py>(
@@ -733,7 +736,7 @@ fn check_modes(
     Ok(())
 }
 
-/// An array of whole numbers, none above what a slot of the scheme holds.
+/// Reads an array of whole numbers, none of which exceeds the largest slot of the scheme.
 fn read_slots(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult<Slots> {
     let wide = as_wide(values, 1)?;
     let wide: PyReadonlyArray1<'_, u64> = wide.extract()?;
@@ -763,7 +766,7 @@ fn read_functions(scheme: PermutedScheme, values: &Bound<'_, PyAny>) -> PyResult
     Permuted::new(scheme, rows.row(0).to_vec(), rows.row(1).to_vec()).map_err(refuse)
 }
 
-/// Whole numbers from 0 on as an array of 64 bits.
+/// Converts whole numbers from 0 on to an array of 64-bit integers.
 fn as_wide<'py>(values: &Bound<'py, PyAny>, dimensions: usize) -> PyResult<Bound<'py, PyAny>> {
     let module = values.py().import("lookalike._hashfunc")?;
     module.getattr("as_wide")?.call1((values, dimensions))

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::error::RecipeError;
 
-/// A recipe, loaded.
+/// A loaded recipe.
 #[pyclass(
     frozen,
     module = "lookalike._engine",
@@ -21,7 +21,7 @@ use crate::error::RecipeError;
 #[derive(Clone)]
 pub(crate) struct Recipe(
     pub(crate) lookalike::Recipe,
-    /// What reads texts by it, made when it is first asked for: that takes some milliseconds.
+    /// Analyzer of the recipe, created on first use because that takes some milliseconds.
     Arc<OnceLock<Analyzer>>,
 );
 

@@ -1,9 +1,9 @@
-//! Runs: without the interpreter lock, with an ear for Ctrl-C.
+//! Runs without the interpreter lock that handle Ctrl-C.
 //!
-//! A run works in a thread of its own. The calling thread wakes every [`PULSE`], lets Python handle its
-//! signals and tells how far the run has come. When a handler raises, the run ends at its next sign
-//! of progress by unwinding, which takes what it had begun with it. What works by portions in the calling
-//! thread asks for [`Signals`] between them.
+//! A run works in its own thread. The calling thread wakes every [`PULSE`], lets Python handle its
+//! signals and reports progress. When a signal handler raises, the run stops at its next report of
+//! progress by unwinding, which also cleans up unfinished work. Work that is done batch by batch in
+//! the calling thread uses [`Signals`] between batches.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,10 +23,10 @@ use crate::error::{OutputError, raise};
 use crate::settings::Options;
 use crate::table::{Stream, give, take};
 
-/// How often signals are handled and progress is told.
+/// Interval between handling signals and reporting progress.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// The names of stages, in the order of [`Stage`].
+/// Names of the stages, in the order of [`Stage`].
 const STAGES: [&str; 7] = [
     "read",
     "candidates",
@@ -37,10 +37,10 @@ const STAGES: [&str; 7] = [
     "write",
 ];
 
-/// What unwinds a run that is to stop.
+/// Panic payload that unwinds a run when it must stop.
 struct Stopped;
 
-/// What a run tells, for the thread that watches it.
+/// State of a run, shared with the thread that watches it.
 #[derive(Default)]
 pub(crate) struct Watch {
     stage: AtomicUsize,
@@ -51,21 +51,21 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Unwinds if the run is to stop.
+    /// Unwinds if the run must stop.
     pub(crate) fn stop_if_asked(&self) {
         if self.stop.load(Ordering::Relaxed) && !std::thread::panicking() {
             resume_unwind(Box::new(Stopped));
         }
     }
 
-    /// The rows that could not be used: number from 0, and why.
+    /// Returns the rows that could not be used: their number, from 0, and the reason.
     pub(crate) fn bad_rows(&self) -> Vec<(u64, String)> {
         let bad = self.bad.lock().unwrap_or_else(PoisonError::into_inner);
         let told = bad.iter().map(|row| (row.number - 1, row.reason.clone()));
         told.collect()
     }
 
-    /// Stage, what is done of it and its total, 0 where that is not known.
+    /// Returns the stage, the work done in it, and its total, which is 0 if it is unknown.
     fn told(&self) -> (&'static str, u64, u64) {
         let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
         let stage = STAGES[self.stage.load(Ordering::Relaxed)];
@@ -92,10 +92,10 @@ impl Progress for Watch {
     }
 }
 
-/// Does work apart from the interpreter; `told` is called with what [`Watch::told`] says.
+/// Does work without the interpreter, and calls `told` with the result of [`Watch::told`].
 ///
 /// # Errors
-/// Those of the work, what a signal handler or `told` raised.
+/// Returns the errors of the work, and what a signal handler or `told` raised.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     watch: &Watch,
@@ -133,11 +133,11 @@ pub(crate) fn watched<T: Send>(
     })
 }
 
-/// Does work that cannot be stopped on a thread of its own: after an interrupt it is left to its end, and
-/// what it finds is dropped.
+/// Does work that cannot be stopped, in its own thread. After an interrupt the thread runs to its
+/// end and its result is dropped.
 ///
 /// # Errors
-/// What a signal handler raised, or an [`OutputError`] if the work broke off.
+/// Returns what a signal handler raised, or an [`OutputError`] if the work panicked.
 pub(crate) fn abandonable<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -159,7 +159,7 @@ pub(crate) fn abandonable<T: Send + 'static>(
     })
 }
 
-/// The signals of work that lets go of the interpreter and does itself what there is to do.
+/// Handles signals for work that releases the interpreter but stays in the calling thread.
 pub(crate) struct Signals {
     handled: Instant,
 }
@@ -171,11 +171,11 @@ impl Signals {
         }
     }
 
-    /// Lets Python handle its signals, every [`PULSE`]. The caller holds no lock: whoever has the
-    /// interpreter may wait for it.
+    /// Lets Python handle its signals, at most every [`PULSE`]. The caller must not hold a lock,
+    /// because the thread that has the interpreter may wait for that lock.
     ///
     /// # Errors
-    /// What a handler raised.
+    /// Returns what a signal handler raised.
     pub(crate) fn handle(&mut self) -> PyResult<()> {
         if self.handled.elapsed() < PULSE {
             return Ok(());
@@ -206,7 +206,7 @@ fn inputs(table: Stream, against: Option<Stream>) -> PyResult<RunInputs> {
     })
 }
 
-/// Removes near-duplicates of a table.
+/// Removes the near-duplicates of a table.
 #[pyfunction]
 #[pyo3(signature = (table, against, options, components, progress))]
 pub(crate) fn dedup<'py>(
@@ -276,7 +276,7 @@ pub(crate) fn pairs<'py>(
     Ok(result)
 }
 
-/// What a run has done, as JSON.
+/// Returns the summary of a run as JSON.
 pub(crate) fn as_json(summary: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(summary).map_err(|error| OutputError::new_err(error.to_string()))
 }

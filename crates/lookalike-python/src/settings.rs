@@ -1,4 +1,5 @@
-//! Arguments as given, to validated settings: the choices and the refusals of the command line.
+//! Conversion of Python arguments to validated settings, with the choices and errors of the command
+//! line.
 
 use lookalike::Threshold;
 use lookalike_batch::rule::{
@@ -12,10 +13,10 @@ use pyo3::prelude::*;
 use crate::error::{SettingError, raise, refuse};
 use crate::recipe::Recipe;
 
-/// The most threads that can be asked for, as on the command line.
+/// Largest number of threads, as on the command line.
 const MOST_THREADS: usize = 1024;
 
-/// Which texts match.
+/// Match options as given in Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Rule {
@@ -28,14 +29,14 @@ pub(crate) struct Rule {
     unit: Option<String>,
 }
 
-/// A length of time.
+/// A duration.
 #[derive(FromPyObject)]
 enum Span {
     Seconds(f64),
     Text(String),
 }
 
-/// How rows are read.
+/// Fields that are read of a row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Reading {
@@ -45,7 +46,7 @@ pub(crate) struct Reading {
     features: Option<String>,
 }
 
-/// How rows are read, who matches whom, and who stays.
+/// Options of a run: fields, match options, and the documents that are kept.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Options {
@@ -62,12 +63,12 @@ pub(crate) struct Options {
 }
 
 impl Rule {
-    /// The settings that were asked for.
+    /// Returns the validated settings.
     pub(crate) fn settings(&self) -> PyResult<lookalike::plan::Settings> {
         self.asked()?.settings(Spelling::Arguments).map_err(raise)
     }
 
-    /// What was asked for, by names that there are.
+    /// Returns the given arguments, after checking that their names exist.
     pub(crate) fn asked(&self) -> PyResult<Asked> {
         let threshold = self.threshold.map(Threshold::new).transpose();
         Ok(Asked {
@@ -99,7 +100,7 @@ fn chosen<T: Copy>(
 }
 
 impl Reading {
-    /// How a table is read.
+    /// Returns the options for reading a table.
     pub(crate) fn options(self) -> ReadOptions {
         let id = match self.id {
             Some(field) => IdField::Named(field),
@@ -119,7 +120,7 @@ impl Reading {
 }
 
 impl Options {
-    /// The settings of a run.
+    /// Returns the settings of a run.
     pub(crate) fn settings(self) -> PyResult<Settings> {
         let keep = self.keep.as_deref().unwrap_or("first");
         let keep = parse_keep(keep)
@@ -167,7 +168,7 @@ fn window(span: Option<Span>, time: Option<String>) -> PyResult<Option<Window>> 
     }
 }
 
-/// The number of threads: as given, or one for each core.
+/// Returns the number of threads: the given one, or one per core.
 pub(crate) fn threads(given: Option<usize>) -> PyResult<usize> {
     match given {
         None => Ok(Settings::default().threads),

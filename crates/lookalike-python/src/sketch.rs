@@ -1,4 +1,4 @@
-//! Fingerprints and signatures of texts, all at once.
+//! Fingerprints and signatures of many texts at once.
 
 use lookalike::Cpu;
 use lookalike::sketch::{MinHasher, SimHasher};
@@ -13,13 +13,13 @@ use crate::settings::threads;
 use crate::table::Stream;
 use crate::texts::Texts;
 
-/// Texts that a thread takes at a time.
+/// Number of texts that a thread takes at a time.
 const PORTION: usize = 64;
 
-/// Rows of numbers, and which of them are of no use because their text has too little in it.
+/// Rows of numbers, and a flag per row that is `true` if the text is too short for a sketch.
 type Rows<'py, T> = (Bound<'py, PyArray2<T>>, Bound<'py, PyArray1<bool>>);
 
-/// Makes so many numbers of every text. `make` returns whether the text has any.
+/// Computes `width` numbers of every text. `make` returns `false` if a text has none.
 fn rows<T: Send + Default + Copy>(
     py: Python<'_>,
     texts: &Texts,
@@ -56,10 +56,11 @@ fn rows<T: Send + Default + Copy>(
     })
 }
 
-/// The number of a portion of texts, and where its rows go.
+/// Number of a batch of texts, and the slices for its rows.
 type Portion<'a, T> = (usize, (&'a mut [T], &'a mut [bool]));
 
-/// Whether texts are done before threads for them have started: a portion of some pages at most.
+/// Returns `true` if the texts are few and short, so that they are done before threads have
+/// started.
 fn is_little(texts: &Texts) -> bool {
     const BYTES: usize = 1 << 14;
     texts.len() <= PORTION
@@ -80,7 +81,7 @@ fn as_arrays<T: numpy::Element>(
     Ok((numbers, missing.into_pyarray(py)))
 }
 
-/// SimHash fingerprints: a row of one or two words for each text, the lower one first.
+/// Returns SimHash fingerprints: one or two words per text, the lower word first.
 #[pyfunction]
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn simhash<'py>(
@@ -110,7 +111,7 @@ pub(crate) fn simhash<'py>(
     as_arrays(py, made, width)
 }
 
-/// MinHash signatures: a row of slots for each text.
+/// Returns MinHash signatures: one row of slots per text.
 #[pyfunction]
 #[pyo3(signature = (texts, recipe, threads=None))]
 pub(crate) fn minhash<'py>(

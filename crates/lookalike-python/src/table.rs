@@ -1,4 +1,4 @@
-//! Tables in and out.
+//! Conversion of tables from and to Arrow.
 
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi_stream::RecordBatchStreamReader;
@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 
 use crate::error::{InputError, raise};
 
-/// Anything with `__arrow_c_stream__`.
+/// An object with `__arrow_c_stream__`.
 pub(crate) type Stream = PyArrowType<RecordBatchStreamReader>;
 
-/// Takes the batches of a stream, whose buffers stay where they are; `name` stands for it in messages.
+/// Takes the batches of a stream without copying their buffers; `name` denotes the table in
+/// messages.
 pub(crate) fn take(stream: Stream, name: &str) -> PyResult<source::Table> {
     let reader = stream.0;
     let schema = reader.schema();
@@ -22,7 +23,7 @@ pub(crate) fn take(stream: Stream, name: &str) -> PyResult<source::Table> {
     source::Table::new(name, schema, batches).map_err(raise)
 }
 
-/// A table that a run wrote, as one of pyarrow.
+/// Returns a table that a run wrote as a table of pyarrow.
 pub(crate) fn give<'py>(py: Python<'py>, collected: &Collected) -> PyResult<Bound<'py, PyAny>> {
     let Some((schema, batches)) = collected.take() else {
         return Ok(py.None().into_bound(py));

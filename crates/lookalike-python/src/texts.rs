@@ -1,4 +1,4 @@
-//! A column of texts, whatever kind of strings it is made of.
+//! A column of texts in any Arrow string type.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{
@@ -54,7 +54,7 @@ impl Strings {
 /// The texts of a table's first column.
 pub(crate) struct Texts {
     parts: Vec<Strings>,
-    /// Texts before each part, and of all.
+    /// Number of texts before each part, and in total at the end.
     starts: Vec<usize>,
 }
 
@@ -86,7 +86,7 @@ impl Texts {
         self.starts[self.parts.len()]
     }
 
-    /// A text; none where it is null.
+    /// Returns a text; `None` if it is null.
     pub(crate) fn get(&self, index: usize) -> Option<&str> {
         let part = self.starts.partition_point(|&start| start <= index) - 1;
         self.parts[part].get(index - self.starts[part])

@@ -1,6 +1,6 @@
-//! What each code point is to the tokeniser.
+//! The tokeniser's class of every code point.
 //!
-//! The rule is explained where it is used, at the head of the engine's `text::unicode`.
+//! The rule is explained in the engine's module `text::unicode`.
 
 use icu_properties::props::{
     DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, Script, WhiteSpace,
@@ -20,8 +20,8 @@ pub(crate) enum Class {
     Character,
 }
 
-/// Scripts in whose text lines break between letters without a space, Hangul apart: most of their
-/// letters have Line_Break ID, CJ, SA, AK or AS. A test holds the list to that rule.
+/// Scripts without Hangul in whose text lines break between letters without a space: most of their
+/// letters have Line_Break ID, CJ, SA, AK or AS. A test checks the list against that rule.
 const BROKEN_BETWEEN_LETTERS: [Script; 29] = [
     Script::Ahom,
     Script::Balinese,
@@ -54,8 +54,8 @@ const BROKEN_BETWEEN_LETTERS: [Script; 29] = [
     Script::Yi,
 ];
 
-/// Ancient scripts of word and syllable signs without word division, to which line breaking gives
-/// the class of alphabets.
+/// Ancient scripts of word and syllable signs without word division, whose line breaking class is
+/// that of alphabets.
 const LOGOSYLLABIC: [Script; 4] = [
     Script::AnatolianHieroglyphs,
     Script::Cuneiform,
@@ -63,7 +63,7 @@ const LOGOSYLLABIC: [Script; 4] = [
     Script::ProtoCuneiform,
 ];
 
-/// The first code point of every run of equal class, in order; the first run starts at zero.
+/// Returns the first code point of every run of equal class, in order; the first run starts at 0.
 pub(crate) fn ranges() -> Vec<(char, Class)> {
     let mut ranges: Vec<(char, Class)> = Vec::new();
     for c in code_points() {
@@ -102,7 +102,7 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Whether every script that the character belongs to is written without spaces between words.
+/// Returns `true` if every script of the character is written without spaces between words.
 fn is_unspaced(c: char) -> bool {
     let unspaced =
         |script| BROKEN_BETWEEN_LETTERS.contains(&script) || LOGOSYLLABIC.contains(&script);
@@ -115,8 +115,8 @@ fn is_unspaced(c: char) -> bool {
     }
 }
 
-/// Whether the character is a radical of Han or Yi: a symbol by category, which stands in text
-/// where the character does that looks the same.
+/// Returns `true` if the character is a radical of Han or Yi. Its category is a symbol, but texts
+/// use it in place of the character that looks the same.
 fn is_radical(c: char, category: GeneralCategory) -> bool {
     let script = CodePointMapData::<Script>::new().get(c);
     category == GeneralCategory::OtherSymbol && matches!(script, Script::Han | Script::Yi)

@@ -5,9 +5,9 @@
 //! cargo run -p lookalike-tables -- --check  # fail if the file is not what would be written
 //! ```
 //!
-//! The tables decide fingerprints, so they change only when somebody regenerates them on purpose:
-//! the data crates are pinned to exact versions, must agree with each other on every code point,
-//! and must belong to the Unicode version that [`sources::UNICODE_VERSION`] names.
+//! The tables decide fingerprints, so they change only when somebody regenerates them on purpose.
+//! The data crates are pinned to exact versions, must agree with each other on every code point,
+//! and must belong to the Unicode version [`sources::UNICODE_VERSION`].
 
 mod classes;
 mod mappings;
@@ -18,7 +18,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// The generated file, from the root of the workspace.
+/// Path of the generated file from the root of the workspace.
 const OUTPUT: &str = "crates/lookalike/src/text/unicode/generated.rs";
 
 fn main() -> Result<()> {
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The whole text of the generated file.
+/// Returns the whole text of the generated file.
 fn generate() -> Result<String> {
     sources::check_agreement()?;
     Ok(render::file(

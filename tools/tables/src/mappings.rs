@@ -1,4 +1,4 @@
-//! What characters become: normalisation, folding, simplification.
+//! Mappings of characters: normalisation, folding, simplification.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,31 +9,31 @@ use icu_normalizer::properties::{
 
 use crate::sources::{self, Simplifier, code_points};
 
-/// Precomposed Hangul syllables: arithmetic serves them, no table.
+/// Precomposed Hangul syllables, which the engine computes without a table.
 const HANGUL_SYLLABLES: std::ops::RangeInclusive<char> = '\u{ac00}'..='\u{d7a3}';
 
-/// The vowels and the trailing consonants that arithmetic joins to a syllable before them.
+/// Vowels and trailing consonants that are joined to a preceding syllable by computation.
 const HANGUL_SECONDS: [std::ops::RangeInclusive<char>; 2] =
     ['\u{1161}'..='\u{1175}', '\u{11a8}'..='\u{11c2}'];
 
-/// A table of characters that become other characters, in order of the former.
+/// A table from characters to their replacements, ordered by character.
 pub(crate) type Expansions = BTreeMap<char, Vec<char>>;
 
-/// All tables but the classes, each in order of its first column.
+/// All tables except the classes, each ordered by its first column.
 pub(crate) struct Mappings {
-    /// NFKC of the character alone, where it differs.
+    /// NFKC of a single character, where it differs from the character.
     pub(crate) compatibility: Expansions,
-    /// Full case folding, where it differs.
+    /// Full case folding, where it differs from the character.
     pub(crate) fold: Expansions,
-    /// NFD of the character alone, where it differs, without Hangul.
+    /// NFD of a single character, where it differs from the character, without Hangul.
     pub(crate) decomposition: Expansions,
-    /// Primary composites: first, second, composite; without Hangul.
+    /// Primary composites by first and second character, without Hangul.
     pub(crate) compositions: BTreeMap<(char, char), char>,
-    /// First and last of each run with the same combining class other than zero.
+    /// First and last of each run of characters with the same non-zero combining class.
     pub(crate) combining: Vec<(char, char, u8)>,
-    /// First and last of each run of characters that may act on what precedes them.
+    /// First and last of each run of characters that can combine with a preceding one.
     pub(crate) composing: Vec<(char, char)>,
-    /// Traditional to simplified.
+    /// Traditional to simplified characters.
     pub(crate) simplified: BTreeMap<char, char>,
 }
 
@@ -87,8 +87,8 @@ fn combining() -> Vec<(char, char, u8)> {
     runs
 }
 
-/// Characters with a combining class, those that compose with a character before them, and those
-/// whose decomposition, canonical or by compatibility, starts with such a character.
+/// Returns runs of the characters that have a combining class, that compose with a character before
+/// them, or whose decomposition, canonical or by compatibility, starts with such a character.
 fn composing() -> Result<Vec<(char, char)>> {
     let seconds: BTreeSet<char> = compositions()
         .into_keys()
@@ -117,8 +117,8 @@ fn composing() -> Result<Vec<(char, char)>> {
     Ok(runs)
 }
 
-/// The table closed under itself, so that what has been simplified stays as it is: 薴 becomes 苧,
-/// which as a traditional character becomes 苎.
+/// Returns the table applied to itself until nothing changes, so that simplified text stays as it
+/// is. For example, 薴 becomes 苧, which as a traditional character becomes 苎.
 fn simplified() -> Result<BTreeMap<char, char>> {
     let simplifier = Simplifier::new()?;
     let mut table = BTreeMap::new();

@@ -8,7 +8,7 @@ use crate::sources::UNICODE_VERSION;
 
 const WIDTH: usize = 100;
 
-/// The whole file.
+/// Returns the whole file.
 pub(crate) fn file(classes: &[(char, Class)], mappings: &Mappings) -> String {
     let (major, minor, update) = UNICODE_VERSION;
     let mut pool = Pool::default();
@@ -102,7 +102,7 @@ fn header() -> String {
     )
 }
 
-/// Characters that tables point into, each sequence once.
+/// Characters that the tables refer to. Each sequence is stored once.
 #[derive(Default)]
 struct Pool(Vec<char>);
 
@@ -131,7 +131,7 @@ impl Pool {
     }
 }
 
-/// Appends one table, as many rows in a line as fit.
+/// Appends one table, with as many rows in a line as fit.
 fn table(
     source: &mut String,
     about: &str,
@@ -162,7 +162,7 @@ fn hex(c: char) -> String {
     format!("0x{:X}", u32::from(c))
 }
 
-/// A character literal: the character where it stands for itself in any editor, else escaped.
+/// Returns a character literal, escaped unless the character is readable in any editor.
 fn literal(c: char) -> String {
     if matches!(c, '\u{4e00}'..='\u{9fff}') || (c.is_ascii_graphic() && !matches!(c, '\'' | '\\')) {
         format!("'{c}'")

@@ -1,4 +1,4 @@
-//! The data crates, one question at a time, and the proof that they agree.
+//! The data crates behind simple functions, and the check that they agree.
 
 use anyhow::{Result, bail, ensure};
 use ferrous_opencc::OpenCC;
@@ -10,55 +10,55 @@ use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick, is_nfkc_quick};
 
-/// The one Unicode version of all sources.
+/// The Unicode version of all sources.
 pub(crate) const UNICODE_VERSION: (u8, u8, u8) = (18, 0, 0);
 
-/// Graphic, format and control characters which that version assigns: it tells versions apart in
-/// data that carries no version number.
+/// Number of graphic, format and control characters that this version assigns. It distinguishes
+/// versions in data that carries no version number.
 const ASSIGNED: usize = 172_873;
 
-/// Every code point that text can hold: all but the surrogates.
+/// Returns every code point that text can hold, which is all but the surrogates.
 pub(crate) fn code_points() -> impl Iterator<Item = char> {
     '\0'..=char::MAX
 }
 
-/// The NFKC form of the character alone.
+/// Returns the NFKC form of a single character.
 pub(crate) fn nfkc(c: char) -> Vec<char> {
     characters(&ComposingNormalizerBorrowed::new_nfkc().normalize(c.encode_utf8(&mut [0; 4])))
 }
 
-/// The NFD form of the character alone.
+/// Returns the NFD form of a single character.
 pub(crate) fn nfd(c: char) -> Vec<char> {
     characters(&DecomposingNormalizerBorrowed::new_nfd().normalize(c.encode_utf8(&mut [0; 4])))
 }
 
-/// The NFKD form of the character alone.
+/// Returns the NFKD form of a single character.
 pub(crate) fn nfkd(c: char) -> Vec<char> {
     characters(&DecomposingNormalizerBorrowed::new_nfkd().normalize(c.encode_utf8(&mut [0; 4])))
 }
 
-/// The full case folding (C and F) of the character.
+/// Returns the full case folding (C and F) of a character.
 pub(crate) fn fold(c: char) -> Vec<char> {
     characters(&CaseMapper::new().fold_string(c.encode_utf8(&mut [0; 4])))
 }
 
-/// Canonical_Combining_Class.
+/// Returns the Canonical_Combining_Class of a character.
 pub(crate) fn combining_class(c: char) -> u8 {
     CanonicalCombiningClassMapBorrowed::new().get_u8(c)
 }
 
-/// Whether the character itself may compose with what precedes it: NFC_Quick_Check or
+/// Returns `true` if the character can compose with a preceding one: its NFC_Quick_Check or
 /// NFKC_Quick_Check is Maybe.
 pub(crate) fn quick_check_maybe(c: char) -> bool {
     let alone = || std::iter::once(c);
     is_nfc_quick(alone()) == IsNormalized::Maybe || is_nfkc_quick(alone()) == IsNormalized::Maybe
 }
 
-/// OpenCC's table of single characters, traditional to simplified: `None` for a character it does
-/// not change.
+/// OpenCC's table of single characters, traditional to simplified. Characters that it does not
+/// change map to `None`.
 ///
-/// The converter is asked for one character at a time, which no phrase can match, and answers
-/// with the first of the table's alternatives.
+/// The converter is asked for one character at a time, so that no phrase can match. It returns the
+/// first alternative of the table.
 pub(crate) struct Simplifier(OpenCC);
 
 impl Simplifier {
@@ -75,7 +75,7 @@ impl Simplifier {
     }
 }
 
-/// Refuses sources of another Unicode version, or of two versions.
+/// Returns an error if the sources have another Unicode version or different versions.
 pub(crate) fn check_agreement() -> Result<()> {
     let version = unicode_normalization::UNICODE_VERSION;
     ensure!(

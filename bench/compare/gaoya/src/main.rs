@@ -1,8 +1,8 @@
-//! Signatures of the crate gaoya for features given a text a line.
+//! Signatures of the crate gaoya for the features of texts.
 //!
-//! Standard input: a JSON list of strings a line, the features of one text. Standard output: a JSON
-//! object a line, `minhash` (126 values of 32 bits, as its documentation has them: 42 bands of 3) and
-//! `simhash` (hexadecimal). The time spent in signatures goes to standard error.
+//! Standard input has one JSON list of strings per line, the features of one text. Standard output
+//! has one JSON object per line: `minhash` (126 values of 32 bits as in its documentation, 42 bands
+//! of 3) and `simhash` (hexadecimal). The time spent on signatures goes to standard error.
 
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};

@@ -1,15 +1,15 @@
-//! Fingerprints as numbers, 64 or 128 bits wide.
+//! Fingerprints as unsigned integers, 64 or 128 bits wide.
 
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// A fingerprint in the lowest bits of a number; the bits above are 0.
+/// A fingerprint in the lowest bits of an integer; the bits above are 0.
 ///
-/// Implemented by `u64`, for fingerprints of 8–64 bits, and by `u128`, for those of 65–128.
+/// `u64` implements it for fingerprints of 8–64 bits, and `u128` for those of 65–128 bits.
 pub trait Code:
     bytemuck::Pod + Ord + Hash + Debug + Default + Send + Sync + sealed::Sealed + 'static
 {
-    /// The most bits that a fingerprint of this type has.
+    /// Width of the type in bits, which is the largest width of its fingerprints.
     const BITS: u32;
 
     /// A fingerprint and its row, without padding.
@@ -22,29 +22,29 @@ pub trait Code:
     #[doc(hidden)]
     fn of_entry(entry: Self::Entry) -> (Self, u32);
 
-    /// The number as one of 128 bits.
+    /// Returns the fingerprint as a 128-bit integer.
     fn widen(self) -> u128;
 
-    /// The lowest [`BITS`](Self::BITS) bits of a number.
+    /// Returns the lowest [`BITS`](Self::BITS) bits of a 128-bit integer.
     fn narrow(wide: u128) -> Self;
 
-    /// The bits that differ.
+    /// Returns the bits in which the two differ.
     fn xor(self, other: Self) -> Self;
 
-    /// How many bits are 1.
+    /// Returns the number of bits that are 1.
     fn ones(self) -> u32;
 
-    /// Bits `shift..shift + 32`; those past the end are 0. `shift` must be below
+    /// Returns bits `shift..shift + 32`; those past the end are 0. `shift` must be below
     /// [`BITS`](Self::BITS).
     fn word(self, shift: u32) -> u32;
 
-    /// The Hamming distance.
+    /// Returns the Hamming distance.
     #[inline(always)]
     fn distance(self, other: Self) -> u32 {
         self.xor(other).ones()
     }
 
-    /// How many of the bits of `mask` are 1.
+    /// Returns the number of bits of `mask` that are 1.
     #[inline(always)]
     fn ones_in(self, mask: u128) -> u32 {
         Self::narrow(self.widen() & mask).ones()
@@ -108,7 +108,7 @@ macro_rules! code {
 code!(u64, 2);
 code!(u128, 4);
 
-/// The lowest `bits` bits, at most 128.
+/// Returns a mask of the lowest `bits` bits, at most 128.
 pub(crate) const fn low_bits(bits: u32) -> u128 {
     if bits == 0 {
         0

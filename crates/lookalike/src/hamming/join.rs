@@ -1,34 +1,38 @@
-//! All pairs within a Hamming distance: of one list, or of one list and another.
+//! Exact join: all pairs within a Hamming distance, of one list or of one list and another.
 //!
-//! Exact: every pair within the distance comes up, and comes up once. First equal fingerprints are
-//! collapsed ([`Distinct`]), so that a hot value costs one comparison where it would cost one for
-//! each of its rows. What is left is split recursively:
+//! Every pair within the distance is found once. First, equal fingerprints are collapsed
+//! ([`Distinct`]), so that a hot value costs one comparison instead of one for each of its rows.
+//! The distinct values are then split recursively:
 //!
-//! * near pairs differ in at most k bits, so of k + 1 blocks of bits they are equal in at least one
-//!   (the pigeonhole principle). Fingerprints are brought together by the first block, and then by
-//!   the next one; pairs that meet in a later block count only if they differ in all earlier ones,
-//!   since otherwise they came up before. No list of pairs seen is needed;
-//! * a group in which a block is equal is a smaller problem of the same kind: the pairs differ in at
-//!   most k bits of those left; in at most k − s, if they differ in s blocks that were skipped. With
-//!   that, five blocks of which two are equal come out of the recursion by itself (ten tables at
-//!   k = 3, as Manku, Jain and Das Sarma 2007 have them, of which four are made from the whole list
-//!   and ten within groups that fit the cache);
-//! * a group that is cheap to compare is compared, a cache line of fingerprints at a time.
+//! * Near pairs differ in at most k bits, so they are equal in at least one of k + 1 blocks of bits
+//!   (the pigeonhole principle). Fingerprints are grouped by the first block, then by the next one.
+//!   A pair found in a later block counts only if it differs in all earlier blocks, because
+//!   otherwise it has been reported before. No list of reported pairs is needed.
+//! * A group in which a block is equal is a smaller problem of the same kind: its pairs differ in
+//!   at most k of the remaining bits, or in at most k − s if they differ in s skipped blocks. For
+//!   example, at k = 3 the recursion itself arrives at five blocks of which two are equal. Manku,
+//!   Jain and Das Sarma (2007) build ten tables for this; here four are made from the whole list,
+//!   and ten within groups that fit the cache.
+//! * A group that is cheap to compare is compared, a cache line of fingerprints at a time.
 //!
-//! How wide the blocks are, how deep to go and when to compare is decided in every group anew, by a
-//! cost model, from the number of its fingerprints and the bits in which they really vary. This is
-//! what real fingerprints need: some of their bits are nearly constant, and a group that stays large
-//! after one split is split by other bits. In a group where only k bits vary, all pairs are answers,
-//! so comparing all of them is no waste.
+//! A cost model decides anew in every group how wide the blocks are, how deep to split and when to
+//! compare. It uses the number of fingerprints and the bits that vary in the group. Real
+//! fingerprints need this because some of their bits are nearly constant, and a group that stays
+//! large after one split is then split by other bits. In a group in which only k bits vary, every
+//! pair is a match, so comparing all pairs is no waste.
 //!
-//! Besides the fingerprints handed in it takes 8.5 bytes a row and three times the bytes of a
-//! fingerprint (33 bytes a row at 64 bits, 57 at 128), whatever the fingerprints, and the portions of
-//! pairs under way. The whole list is passed over about 2·(k + 2) times; all else is done in the
-//! cache, and grows with the number of pairs.
+//! # Cost
 //!
-//! Works in the `rayon` pool in which it is called. The set of pairs is always the same; their order
-//! and their portions are not. Nothing can be added to a join: to look up what is near to one
-//! fingerprint after the other, an index is better.
+//! In addition to the given fingerprints, a join takes 8.5 bytes per row and three times the bytes
+//! of a fingerprint (33 bytes per row at 64 bits, 57 at 128), whatever the fingerprints are, and
+//! the batches of pairs in progress. It passes over the whole list about 2·(k + 2) times. All other
+//! work is done in the cache and grows with the number of pairs.
+//!
+//! # Limits
+//!
+//! A join runs in the `rayon` pool in which it is called. The set of pairs is always the same;
+//! their order and their batches are not. Nothing can be added to a join: an index is better for
+//! looking up one fingerprint after another.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::AtomicBool;
@@ -51,32 +55,32 @@ use crate::arch::Numbers;
 use crate::error::Result;
 use crate::types::Distance;
 
-/// Two that are near each other.
+/// Two values or rows that are near each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Near {
-    /// The one: where both are of one list, the one with the lower number.
+    /// The first of the two: in a join of one list with itself, the one with the lower number.
     pub a: u32,
-    /// The other.
+    /// The second of the two.
     pub b: u32,
-    /// How many bits differ.
+    /// Number of bits that differ.
     pub distance: u32,
 }
 
-/// How rows of equal fingerprints are reported.
+/// The pairs that are reported for rows of equal fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equal {
-    /// Only the first row of each value is paired with first rows of near values; in a list joined
-    /// with itself it is also paired with every other row of its value. That connects the same rows
-    /// as all pairs would, and costs a pair for every row of a hot value.
+    /// Only the first row of each value is paired with first rows of near values. In a join of one
+    /// list with itself, it is also paired with every other row of its value. This connects the
+    /// same rows as all pairs would, and costs one pair per row of a hot value.
     Linked,
     /// Every pair of rows: n²/2 of them for a value of n rows.
     Expanded,
 }
 
-/// Calls back with all pairs of distinct values within the distance, by where they stand, a < b.
+/// Calls `visit` with all pairs of distinct values within the distance, by their positions, a < b.
 ///
 /// # Errors
-/// If there is not enough memory.
+/// Returns an error if there is not enough memory.
 pub fn near_values<C: Code>(
     codes: &Distinct<C>,
     distance: Distance,
@@ -97,11 +101,11 @@ pub fn near_values<C: Code>(
     Ok(next)
 }
 
-/// Calls back with all pairs of a value of `left` and one of `right` within the distance, equal ones
-/// among them, by where they stand.
+/// Calls `visit` with all pairs of a value of `left` and a value of `right` within the distance,
+/// including equal values, by their positions.
 ///
 /// # Errors
-/// If there is not enough memory.
+/// Returns an error if there is not enough memory.
 pub fn near_values_across<C: Code>(
     left: &Distinct<C>,
     right: &Distinct<C>,
@@ -150,7 +154,7 @@ fn run<C: Code, const SIDES: usize>(
     }
 }
 
-/// A copy of the values that may be reordered, and as much room.
+/// A copy of the values that can be reordered, and a buffer of the same length.
 struct Work<C: Code> {
     codes: Numbers<C>,
     room: Numbers<C>,
@@ -174,11 +178,12 @@ impl<C: Code> Work<C> {
     }
 }
 
-/// Calls back with the pairs of rows of one list within the distance, a < b, each pair once, in an
-/// order that is not defined, in batches, from several threads at once. Stops early if told to.
+/// Calls `visit` with the pairs of rows of one list within the distance, a < b, each pair once.
+/// Pairs come in batches, in no specified order, from several threads at once. `visit` can stop the
+/// join.
 ///
 /// # Errors
-/// As [`Distinct::new`].
+/// Returns an error in the cases of [`Distinct::new`].
 pub fn near_rows<C: Code>(
     codes: &[C],
     bits: u32,
@@ -209,11 +214,11 @@ pub fn near_rows<C: Code>(
     })
 }
 
-/// Calls back with the pairs of a row of `left` and one of `right` within the distance; otherwise
-/// like [`near_rows`].
+/// Calls `visit` with the pairs of a row of `left` and a row of `right` within the distance, as
+/// [`near_rows`] does.
 ///
 /// # Errors
-/// As [`Distinct::new`].
+/// Returns an error in the cases of [`Distinct::new`].
 pub fn near_rows_across<C: Code>(
     left: &[C],
     right: &[C],
@@ -229,7 +234,7 @@ pub fn near_rows_across<C: Code>(
     })
 }
 
-/// From pairs of values to pairs of rows.
+/// Turns pairs of values into pairs of rows.
 fn expand<C: Code>(
     near: &[Near],
     left: &Distinct<C>,
@@ -289,5 +294,5 @@ impl<'a, F: Fn(&[Near]) -> ControlFlow<()>> Batch<'a, F> {
     }
 }
 
-/// Pairs that are handed on together.
+/// Pairs per call of `visit`.
 const BATCH: usize = 4096;

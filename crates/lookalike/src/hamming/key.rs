@@ -1,59 +1,62 @@
-//! From a block of a fingerprint to the bucket it falls into, and from a query to the buckets where
-//! everything near it must be.
+//! Maps a block of a fingerprint to its bucket, and a query to every bucket that can hold a near
+//! fingerprint.
 //!
-//! Two kinds. A *direct* key is the upper bits of the block: what is near differs in at most r of
-//! them, so the buckets are those of all keys within r. A *covering* key is the codeword of a
-//! Hamming code that is nearest to the block, which is never further than one flip: what is within
-//! one flip of the query then falls into 15 buckets (two [15, 11] codewords, 22 bits) or 16 (one
-//! [31, 26] codeword, 26 bits) where a direct key would have 23 or 27. Bits of the block that no
-//! codeword covers take no part in the key.
+//! There are two kinds of key:
 //!
-//! Both may keep fewer bits than they have: keys that then coincide are visited once.
+//! - A *direct* key is the upper bits of the block. A near block differs in at most r of these
+//!   bits, so a query visits the buckets of all keys within r.
+//! - A *covering* key is the codeword of a Hamming code that is nearest to the block, which is
+//!   never further away than one flip. All blocks within one flip of the query then fall into 15
+//!   buckets (two [15, 11] codewords, 22 bits) or 16 buckets (one [31, 26] codeword, 26 bits),
+//!   where a direct key needs 23 or 27. Bits of the block that no codeword covers do not affect the
+//!   key.
+//!
+//! Both kinds can drop their lowest bits. Keys that then coincide are visited once.
 
 use super::code::Code;
 
-/// A key of at most 28 bits.
+/// Bucket number of at most 26 bits.
 pub(crate) type Bucket = u32;
 
-/// The most buckets that a covering key visits.
+/// Largest number of buckets that a covering key visits.
 pub(crate) const COVERING_PROBES: usize = 16;
 
-/// How the blocks of one table become buckets.
+/// How a table maps its block to a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     /// The upper `bits` bits of the segments of a block, first segment uppermost.
     Direct {
-        /// Where the segments lie; unused ones are empty.
+        /// Places of the segments; unused ones are empty.
         segments: Segments,
-        /// Bits kept.
+        /// Number of bits kept.
         bits: u32,
     },
-    /// The codewords nearest to the 32 bits from `shift` on.
+    /// The codewords nearest to the 32 bits from bit `shift` on.
     Covering {
         shift: u32,
         code: Covering,
-        /// Bits kept.
+        /// Number of bits kept.
         bits: u32,
     },
 }
 
-/// Runs of bits, as pairs of the lowest bit and the length.
+/// Runs of bits, as pairs of lowest bit and length.
 pub(crate) type Segments = [(u8, u8); MOST_SEGMENTS];
 
-/// The most runs of bits in a key.
+/// Largest number of runs of bits in a key.
 pub(crate) const MOST_SEGMENTS: usize = 8;
 
-/// Which Hamming codes lie in the 32 bits.
+/// The Hamming codes that cover the 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Covering {
-    /// Two codewords of 15 bits, 11 of them free.
+    /// Two codewords of 15 bits, 11 of which are free.
     TwoOf15,
-    /// One codeword of 31 bits, 26 of them free.
+    /// One codeword of 31 bits, 26 of which are free.
     OneOf31,
 }
 
 impl Covering {
-    /// Bits of the block that the key depends on, the lowest ones.
+    /// Returns the number of block bits, from the lowest on, that the key depends on.
     pub(crate) const fn covered(self) -> u32 {
         match self {
             Self::TwoOf15 => 30,
@@ -61,7 +64,7 @@ impl Covering {
         }
     }
 
-    /// Bits of the key.
+    /// Returns the number of bits of the key.
     pub(crate) const fn bits(self) -> u32 {
         match self {
             Self::TwoOf15 => 22,
@@ -71,17 +74,19 @@ impl Covering {
 }
 
 impl Key {
-    /// Bits of the bucket's number.
+    /// Returns the number of bits of a bucket number.
     pub(crate) fn bits(&self) -> u32 {
         match *self {
             Self::Direct { bits, .. } | Self::Covering { bits, .. } => bits,
         }
     }
 
-    /// The upper `most` bits of runs of bits, given as start and width, or all if they are fewer.
+    /// Creates a direct key of the upper `most` bits of the runs, or of all bits if there are
+    /// fewer. A run is given as start and width.
     pub(crate) fn direct(runs: &[(u32, u32)], most: u32) -> Self {
         let mut segments = Segments::default();
-        // Contiguous runs stay in order: what is taken of a single one is its upper part.
+        // Runs keep their order, because `source` relies on the upper part of a single run being
+        // kept.
         for (segment, &(start, width)) in segments.iter_mut().zip(runs) {
             *segment = (start as u8, width as u8);
         }
@@ -92,8 +97,8 @@ impl Key {
         }
     }
 
-    /// Where the bits lie that the bucket depends on, as the lowest of them and their number. For
-    /// direct keys of one run.
+    /// Returns the bits that the bucket depends on, called the source, as their lowest bit and
+    /// their number. A direct key must have a single run.
     pub(crate) fn source(&self) -> (u32, u32) {
         match *self {
             Self::Direct { segments, bits } => {
@@ -107,7 +112,7 @@ impl Key {
         }
     }
 
-    /// Bits that the bucket does not tell of the source.
+    /// Returns the number of source bits that the bucket does not determine.
     pub(crate) fn remainder_bits(&self) -> u32 {
         match *self {
             Self::Direct { .. } => 0,
@@ -115,7 +120,7 @@ impl Key {
         }
     }
 
-    /// What the bucket does not tell of the source.
+    /// Returns the part of the source that the bucket does not determine.
     #[inline(always)]
     pub(crate) fn remainder<C: Code>(&self, code: C) -> u32 {
         match *self {
@@ -132,7 +137,7 @@ impl Key {
         }
     }
 
-    /// The source bits, lowest first, of fingerprints with this bucket and remainder.
+    /// Returns the source bits, lowest first, of fingerprints with this bucket and remainder.
     #[inline(always)]
     pub(crate) fn source_of(&self, bucket: Bucket, remainder: u32) -> u32 {
         match *self {
@@ -149,12 +154,12 @@ impl Key {
         }
     }
 
-    /// How many buckets there are.
+    /// Returns the number of buckets.
     pub(crate) fn buckets(&self) -> usize {
         1 << self.bits()
     }
 
-    /// The bucket of a fingerprint.
+    /// Returns the bucket of a fingerprint.
     #[inline(always)]
     pub(crate) fn bucket<C: Code>(&self, code: C) -> Bucket {
         match *self {
@@ -170,9 +175,9 @@ impl Key {
         }
     }
 
-    /// Calls back with every bucket, once, that can hold a fingerprint whose block differs from the
-    /// query's in at most `radius` bits, and with a lower bound of how many bits differ in it. For
-    /// covering keys the radius is 1.
+    /// Calls `visit` once with every bucket that can hold a fingerprint whose block differs from
+    /// the query's in at most the radius, and with a lower bound of the number of differing bits.
+    /// `deltas` sets the radius of a direct key; the radius of a covering key is 1.
     #[inline(always)]
     pub(crate) fn probes<C: Code>(
         &self,
@@ -197,8 +202,8 @@ impl Key {
         }
     }
 
-    /// What a direct key of this many bits is xored with to visit all within `radius`, with how many
-    /// bits that flips; the least first.
+    /// Returns the masks that turn a direct key into all keys within `radius`, each with the number
+    /// of bits that it flips, fewest first.
     pub(crate) fn deltas(&self, radius: u32) -> Vec<(Bucket, u8)> {
         let Self::Direct { bits, .. } = *self else {
             return Vec::new();
@@ -210,7 +215,7 @@ impl Key {
             from = deltas.len();
             for at in last {
                 let delta: Bucket = deltas[at].0;
-                // Only above the highest flipped bit, so that every set of bits comes up once.
+                // Flip only above the highest flipped bit, so that every set of bits comes up once.
                 let lowest = Bucket::BITS - delta.leading_zeros();
                 deltas.extend((lowest..bits).map(|bit| (delta | 1 << bit, weight)));
             }
@@ -219,7 +224,7 @@ impl Key {
     }
 }
 
-/// The bits of all segments side by side, and how many they are.
+/// Returns the bits of all segments side by side, and their number.
 #[inline(always)]
 fn gather<C: Code>(code: C, segments: &Segments) -> (u128, u32) {
     let wide = code.widen();
@@ -229,19 +234,19 @@ fn gather<C: Code>(code: C, segments: &Segments) -> (u128, u32) {
             break;
         }
         let part = wide >> shift & super::code::low_bits(length.into());
-        // A segment of all 128 bits has nothing before it.
+        // Only a segment of all 128 bits shifts by 128, and nothing precedes it.
         value = value.unbounded_shl(length.into()) | part;
         width += u32::from(length);
     }
     (value, width)
 }
 
-/// A Hamming code of 2^`CHECKS` − 1 bits: the free bits lowest, then the check bits.
+/// A Hamming code of 2^`CHECKS` − 1 bits: the free bits are the lowest, the check bits follow.
 struct HammingCode<const CHECKS: usize, const DELTAS: usize> {
-    /// For check j, the free bits whose parity it is.
+    /// For check bit j, the free bits whose parity it is.
     parities: [u32; CHECKS],
-    /// Per syndrome: what the free bits are xored with to give those of every codeword within two
-    /// flips, the nearest first.
+    /// For each syndrome, the masks that turn the free bits into those of every codeword within two
+    /// flips, nearest first.
     deltas: [[u32; DELTAS]; 32],
 }
 
@@ -289,7 +294,7 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
         Self { parities, deltas }
     }
 
-    /// The free bits, and what the check bits say is wrong.
+    /// Returns the free bits and the syndrome, which is 0 for a codeword.
     #[inline(always)]
     fn read(&self, word: u32) -> (u32, usize) {
         let free = word & ((1 << Self::FREE) - 1);
@@ -300,14 +305,15 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
         (free, (syndrome & ((1 << CHECKS) - 1)) as usize)
     }
 
-    /// The free bits of the nearest codeword, and which bit of the word is wrong.
+    /// Returns the free bits of the nearest codeword, and the syndrome, which identifies the bit
+    /// that differs from it.
     #[inline(always)]
     fn split(&self, word: u32) -> (u32, u32) {
         let (free, syndrome) = self.read(word);
         (free ^ self.deltas[syndrome][0], syndrome as u32)
     }
 
-    /// The word that [`split`](Self::split) came from.
+    /// Restores the word from the results of [`split`](Self::split).
     #[inline(always)]
     fn unsplit(&self, nearest: u32, syndrome: u32) -> u32 {
         let free = nearest ^ self.deltas[syndrome as usize][0];
@@ -315,7 +321,8 @@ impl<const CHECKS: usize, const DELTAS: usize> HammingCode<CHECKS, DELTAS> {
         free | (checks as u32 ^ syndrome) << Self::FREE
     }
 
-    /// The free bits, and the deltas to all codewords that some word within one flip is nearest to.
+    /// Returns the free bits, and the deltas to every codeword that is nearest to some word within
+    /// one flip.
     #[inline(always)]
     fn ball(&self, word: u32) -> (u32, &[u32]) {
         let (free, syndrome) = self.read(word);
@@ -329,7 +336,8 @@ fn nearest(covering: Covering, word: u32) -> u32 {
     split(covering, word).0
 }
 
-/// The full key of a word, and what it does not tell: syndromes and uncovered bits.
+/// Returns the full key of a word, and the syndromes and uncovered bits, which the key does not
+/// determine.
 #[inline(always)]
 fn split(covering: Covering, word: u32) -> (u32, u32) {
     match covering {
@@ -346,7 +354,7 @@ fn split(covering: Covering, word: u32) -> (u32, u32) {
     }
 }
 
-/// The word that [`split`] came from.
+/// Restores the word from the results of [`split`].
 #[inline(always)]
 fn unsplit(covering: Covering, key: u32, remainder: u32) -> u32 {
     match covering {
@@ -362,7 +370,8 @@ fn unsplit(covering: Covering, key: u32, remainder: u32) -> u32 {
     }
 }
 
-/// The buckets of all words within one flip, without the lowest `dropped` bits; returns how many.
+/// Collects the buckets of all words within one flip, without their lowest `dropped` bits, and
+/// returns their number.
 #[inline(always)]
 fn ball(
     covering: Covering,
@@ -401,7 +410,7 @@ fn ball(
     count
 }
 
-/// Moves distinct values to the front, in the order of their first appearance.
+/// Moves distinct values to the front in order of first appearance, and returns their number.
 fn distinct(buckets: &mut [Bucket]) -> usize {
     let mut kept = 0;
     for at in 0..buckets.len() {
@@ -450,7 +459,7 @@ mod tests {
                     for flip in 32..64 {
                         assert!(buckets.contains(&key.bucket(query ^ 1 << flip)));
                     }
-                    // The bits below the block take no part.
+                    // Bits below the block do not affect the key.
                     assert_eq!(key.bucket(query), key.bucket(query ^ 0xffff_ffff));
                 }
             }

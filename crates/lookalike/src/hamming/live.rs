@@ -1,36 +1,37 @@
 //! A window of fingerprints that changes while it is searched.
 //!
-//! [`Live`] takes fingerprints in, each with the slot of time that it belongs to, and forgets them: one
-//! by one, or all of the earliest slots. At every moment it answers what [`scan`](super::scan) over
-//! the live ones would answer, with any number of threads searching beside one that changes it.
+//! [`Live`] takes in fingerprints, each with the slot of time that it belongs to. It forgets them
+//! one by one, or all of the earliest slots at once. At every moment a search answers exactly what
+//! [`scan`](super::scan) over the live fingerprints would answer. Any number of threads can search
+//! while one thread changes the index.
 //!
 //! # How it works
 //!
-//! Codes stand in a log in the order of their insertion, so that a sequence number is all that a
-//! table needs to remember, and so that what has expired is a prefix of the log: nothing is done
-//! per expired fingerprint. There is a table per block of bits, which maps its block, by a key that
-//! lets few buckets hold everything near, to residual bits and sequence numbers. What a residual
-//! does not rule out is compared in the log.
+//! Codes are stored in a log in the order of their insertion. A table therefore stores only
+//! sequence numbers, and the expired fingerprints are a prefix of the log, so that expiry does no
+//! work per fingerprint. There is one table per block of bits. It maps its block to residual bits
+//! and sequence numbers, by a key that lets few buckets hold everything near. Candidates that the
+//! residual does not rule out are compared in the log.
 //!
-//! Tables grow bucket by bucket (linear hashing), logs and pools in chunks: nothing is ever copied or
-//! rehashed as a whole. A bucket drops its dead entries when it is full, and a hand that goes around
-//! over all buckets drops those that nobody touches.
+//! Tables grow bucket by bucket (linear hashing), logs and pools grow in chunks, and nothing is
+//! ever copied or rehashed as a whole. A bucket drops its dead entries when it is full. An
+//! incremental sweep evicts the dead entries of all other buckets.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! For 64 bits and distance 3 there are two blocks of 32 bits with radius 1. A look-up reads 32 cache
-//! lines, and one for every seventh of them that is full; an insertion writes four. A fingerprint
-//! takes 33–35 bytes, and 2 more while a window slides, for what is dead and not yet dropped. A lock
-//! is held for a batch of insertions or look-ups, tens of microseconds: readers beside a writer wait for
-//! their turn.
+//! For 64 bits and distance 3 there are two blocks of 32 bits with radius 1. A look-up reads 32
+//! cache lines, and one more for about every seventh of them, whose bucket is full. An insertion
+//! writes four lines. A fingerprint takes 33–35 bytes, and 2 more while a window slides, because of
+//! dead entries that are not dropped yet. A lock is held for a batch of insertions or look-ups,
+//! which takes tens of microseconds, so readers wait for their turn while there is a writer.
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! It is not durable. Memory that growing has taken is used again, but returned to the system only
-//! for the log. The log keeps the code of a removed fingerprint until it expires or its whole
-//! segment of 2²⁰ was removed. Numbers of removed fingerprints are not given out again. A bucket that
-//! holds very many distinct fingerprints, as when nearly all agree in 32 bits, is split and tidied up at
-//! one time, for which all wait.
+//! The index is not durable. Memory that tables have taken is reused, but only the log returns
+//! memory to the system. The log keeps the code of a removed fingerprint until it expires or until
+//! its whole segment of 2²⁰ is removed. Numbers of removed fingerprints are not reused. A bucket
+//! with very many distinct fingerprints, for example because nearly all agree in 32 bits, is split
+//! and swept in one step, and all threads wait for it.
 
 mod blocks;
 mod forecast;
@@ -56,20 +57,20 @@ use search::{Scratch, Search};
 use table::{SWEEP, Table};
 use turns::Turns;
 
-/// Live fingerprints per bucket, above which a bucket is added.
+/// Live fingerprints per bucket above which a bucket is added.
 const LOAD: u64 = 12;
 
-/// Insertions for which the lock is held, and queries.
+/// Number of insertions, or of queries, for which the lock is held.
 const BATCH: usize = 128;
 
-/// Insertions between asking for the lines of one and writing them.
+/// Number of insertions between prefetching the lines of one and writing them.
 const AHEAD: usize = 8;
 
-/// The number of an insertion, ascending without gaps.
+/// Sequence number of an insertion, ascending without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// Fingerprints that come and go; see the [module](self).
+/// An index of fingerprints that come and go; see the [module](self).
 ///
 /// ```
 /// use lookalike::Distance;
@@ -93,7 +94,7 @@ pub struct Live<C> {
     bits: u32,
     distance: Distance,
     cpu: Cpu,
-    /// Held by whoever changes something, throughout; the lock of the state only for a batch.
+    /// Held during a whole change, while the lock of the state is held only for a batch.
     writer: Mutex<()>,
     state: Turns<State<C>>,
 }
@@ -104,14 +105,14 @@ struct State<C> {
     tables: Vec<Table>,
 }
 
-/// Sizes of memory, smaller in tests.
+/// Sizes of memory blocks; tests use small ones.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Lines of a chunk, as a power of two.
     chunk_bits: u32,
     /// Codes of a segment of the log, as a power of two.
     segment_bits: u32,
-    /// The first sequence number.
+    /// First sequence number.
     first: u64,
 }
 
@@ -126,18 +127,18 @@ impl Default for Shape {
 }
 
 impl<C: Code> Live<C> {
-    /// The most fingerprints from the oldest that has not expired to the newest. Tables keep half of
-    /// a sequence number, and may keep what is dead for as many insertions again.
+    /// Largest number of fingerprints from the oldest that has not expired to the newest. Tables
+    /// store 32 bits of a sequence number, and may keep a dead entry for 2³¹ further insertions.
     pub const LIMIT: u64 = 1 << 31;
 
-    /// The greatest distance that can be asked for.
+    /// Largest distance that a live index supports.
     pub const GREATEST_DISTANCE: u32 = 16;
 
-    /// For fingerprints of `bits` bits, to be searched within up to `distance`.
+    /// Creates an index of fingerprints of `bits` bits, to be searched within up to `distance`.
     ///
     /// # Errors
-    /// If `C` has no room for so many bits, or the distance is above
-    /// [`GREATEST_DISTANCE`](Self::GREATEST_DISTANCE).
+    /// Returns an error if `C` has no room for so many bits, or if the distance is not below the
+    /// bits or is above [`GREATEST_DISTANCE`](Self::GREATEST_DISTANCE).
     pub fn new(bits: u32, distance: Distance) -> Result<Self> {
         Self::with_shape(bits, distance, Shape::default())
     }
@@ -149,7 +150,7 @@ impl<C: Code> Live<C> {
                 C::BITS
             )));
         }
-        // Once more, for the distance may have been made for another width.
+        // Check again, because the distance may have been made for another width.
         let distance = Distance::new(distance.get(), bits)?;
         if distance.get() > Self::GREATEST_DISTANCE {
             return Err(Error::setting(format!(
@@ -175,17 +176,17 @@ impl<C: Code> Live<C> {
         })
     }
 
-    /// How many are live.
+    /// Returns the number of live fingerprints.
     pub fn len(&self) -> u64 {
         self.state.read().log.live()
     }
 
-    /// Whether none is live.
+    /// Returns `true` if no fingerprint is live.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory taken, but for what is the same for every size.
+    /// Returns the bytes of memory taken, without what is the same for every size.
     pub fn bytes(&self) -> u64 {
         let state = self.state.read();
         state.log.bytes() + state.tables.iter().map(Table::bytes).sum::<u64>()
@@ -194,19 +195,20 @@ impl<C: Code> Live<C> {
     /// Adds a fingerprint that belongs to a slot.
     ///
     /// # Errors
-    /// As [`insert_many`](Self::insert_many).
+    /// Returns an error in the cases of [`insert_many`](Self::insert_many).
     pub fn insert(&self, code: C, slot: u64) -> Result<Seq> {
         let added = self.insert_many(&[code], slot)?;
         Ok(Seq(added.start))
     }
 
-    /// Adds fingerprints that belong to a slot; returns their sequence numbers. Searches of other
-    /// threads find each as soon as it is added.
+    /// Adds fingerprints that belong to a slot, and returns their sequence numbers. Searches of
+    /// other threads find each fingerprint as soon as its batch is added.
     ///
     /// # Errors
-    /// If the slot is before one that was used or before which all has expired, if a fingerprint has
-    /// more bits than were promised, or if the [limit](Self::LIMIT) would be exceeded: then nothing
-    /// was added. If memory runs out: then the first of them may have been added.
+    /// Returns an error, and adds nothing, if the slot has expired or is lower than one that was
+    /// used, if a fingerprint has more bits than the index, or if the [limit](Self::LIMIT) would be
+    /// exceeded. Also returns an error if memory runs out; the first fingerprints may then have
+    /// been added.
     pub fn insert_many(&self, codes: &[C], slot: u64) -> Result<Range<u64>> {
         let all = codes.iter().fold(0, |all, code| all | code.widen());
         if all & !low_bits(self.bits) != 0 {
@@ -241,7 +243,7 @@ impl<C: Code> Live<C> {
         self.writer.lock().expect("no writer panicked")
     }
 
-    /// Removes a fingerprint; returns whether it was live.
+    /// Removes a fingerprint and returns `true` if it was live.
     pub fn remove(&self, seq: Seq) -> bool {
         let _writer = self.only_writer();
         let mut state = self.state.write();
@@ -252,7 +254,7 @@ impl<C: Code> Live<C> {
         removed
     }
 
-    /// Lets everything expire that belongs to an earlier slot. Costs a few steps per slot, none per
+    /// Expires everything that belongs to an earlier slot. Costs a few steps per slot and none per
     /// fingerprint.
     pub fn expire_before(&self, slot: u64) {
         let _writer = self.only_writer();
@@ -264,11 +266,11 @@ impl<C: Code> Live<C> {
         }
     }
 
-    /// Calls back with every live fingerprint within `distance` of the query, and how far it is, in
-    /// no particular order. What it finds is the state of one moment.
+    /// Calls `visit` with every live fingerprint within `distance` of the query and its distance,
+    /// in no particular order. The results show the index at one moment.
     ///
     /// # Errors
-    /// If the distance is above the one that the index was made for.
+    /// Returns an error if the distance is above that of the index.
     pub fn search(
         &self,
         query: C,
@@ -278,12 +280,12 @@ impl<C: Code> Live<C> {
         self.search_many(&[query], distance, |_, seq, distance| visit(seq, distance))
     }
 
-    /// Searches for many, which takes less time than one by one; calls back with the query's
-    /// position, in ascending order. Each query sees the state of one moment, no earlier than those
-    /// of the queries before.
+    /// Searches for many queries, which is faster than one by one. Calls `visit` with the position
+    /// of the query, in ascending order. The results of each query show the index at one moment, no
+    /// earlier than those of the queries before it.
     ///
     /// # Errors
-    /// As [`search`](Self::search).
+    /// Returns an error if the distance is above that of the index.
     pub fn search_many(
         &self,
         queries: &[C],
@@ -316,7 +318,7 @@ impl<C: Code> Live<C> {
 }
 
 thread_local! {
-    /// Taken out while in use, so that a search may be made from within another's callback.
+    /// Taken out while in use, so that the callback of a search can search as well.
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 

@@ -1,11 +1,12 @@
-//! Every fingerprint within a Hamming distance.
+//! Exact search for all fingerprints within a Hamming distance.
 //!
-//! Fingerprints are cut into blocks of bits. If two differ in at most k bits and the blocks have
-//! radii r with Σ(r + 1) = k + 1, then in some block they differ in at most its r: otherwise they
-//! would differ in at least Σ(r + 1) bits (the general pigeonhole principle; Norouzi, Punjani and
-//! Fleet 2012). So a table per block, asked for everything within its radius, misses nothing. What a
-//! table finds is compared in full, and reported by the first table that can see it, so that nothing
-//! comes up twice. All answers are exact: [`scan`] is the definition.
+//! Fingerprints are cut into blocks of bits, and each block has a radius r. If the radii satisfy
+//! Σ(r + 1) = k + 1, two fingerprints that differ in at most k bits differ in at most r bits of
+//! some block, because otherwise they would differ in at least Σ(r + 1) bits (the general
+//! pigeonhole principle; Norouzi, Punjani and Fleet 2012). One table per block, searched within the
+//! block's radius, therefore misses nothing. Every candidate is compared in full and reported only
+//! by the first table that can see it, so that no match comes up twice. All answers are exact:
+//! [`scan`] is the definition.
 
 mod code;
 pub mod join;

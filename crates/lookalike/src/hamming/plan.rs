@@ -1,20 +1,22 @@
-//! Which tables find everything within a distance, and what a look-up will cost.
+//! Plans: the tables that find every fingerprint within a distance, and the predicted cost of a
+//! look-up.
 //!
-//! A plan cuts fingerprints into blocks and says what a table may see of them. Two shapes:
+//! A plan cuts fingerprints into blocks and gives each table a condition on them. A table *sees* a
+//! pair of fingerprints that meets its condition. There are two shapes:
 //!
-//! - [`Shape::Blocks`]: a table per block with a radius. Complete iff Σ(r + 1) ≥ k + 1: two
-//!   fingerprints that differ in more than r bits of every block differ in at least Σ(r + 1) > k
-//!   (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012). The four 16-bit blocks of
-//!   the classic index for k = 3 are `16,16,16,16; 0,0,0,0`.
-//! - [`Shape::Combinations`]: a table per choice of some of the blocks, all of which must be equal.
-//!   Complete iff at least as many blocks are left out as bits may differ: k bits spoil at most k
+//! - [`Shape::Blocks`]: one table per block, with a radius r. Complete iff Σ(r + 1) ≥ k + 1,
+//!   because two fingerprints that differ in more than r bits of every block differ in at least
+//!   Σ(r + 1) > k bits (the general pigeonhole principle; Norouzi, Punjani and Fleet 2012). For
+//!   example, the four 16-bit blocks of the classic index for k = 3 are `16,16,16,16; 0,0,0,0`.
+//! - [`Shape::Combinations`]: one table per choice of some of the blocks, all of which must be
+//!   equal. Complete iff at least k blocks are left out, because k differing bits lie in at most k
 //!   blocks (Manku, Jain and Das Sarma 2007, whose permuted sorted tables put the chosen blocks
 //!   first by a permutation π and compare the leading p bits; here the chosen bits are the key).
 //!
-//! A scan is the plan with one table that sees everything.
+//! A scan is the plan with one table that sees every pair.
 //!
-//! Costs are predicted for evenly distributed fingerprints from measured costs of a cache line;
-//! real fingerprints are skewed, so a prediction is a floor.
+//! Costs are predicted for evenly distributed fingerprints from the measured cost of a cache line.
+//! A prediction is a lower bound, because real fingerprints are skewed.
 
 use std::fmt;
 
@@ -24,60 +26,61 @@ use super::segment::Anatomy;
 use crate::error::{Error, Result};
 use crate::types::Distance;
 
-/// What an index is to be made for.
+/// The data that an index is planned for, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// How many fingerprints.
+    /// Number of fingerprints.
     pub count: u64,
     /// Bits of a fingerprint, 8–128.
     pub bits: u32,
-    /// The largest distance that will be asked for.
+    /// Largest distance that queries may use.
     pub distance: Distance,
-    /// The most bytes that the index may take. None: three times the bare fingerprints, or 64 MiB if
-    /// that is more; if no plan is so small, the smallest there is.
+    /// Largest size of the index in bytes. `None` stands for three times the size of the bare
+    /// fingerprints or 64 MiB, whichever is larger; if no plan is so small, the smallest plan is
+    /// allowed.
     pub memory: Option<u64>,
 }
 
-/// How many times the size of its bare fingerprints an index takes where nobody set a limit. Ten
-/// permuted tables are predicted to be faster, but take eight times, and where their file is mapped
-/// with small pages they are slower.
+/// Default size limit of an index, as a multiple of its bare fingerprints. For example, ten
+/// permuted tables are predicted to be faster but take eight times the size, and they are slower
+/// when their file is mapped with small pages.
 const COMFORTABLE: f64 = 3.0;
 
-/// So many bytes an index may always take.
+/// Size in bytes that an index may always take by default.
 const SMALL: f64 = (64 << 20) as f64;
 
-/// The largest distance that plans are made for.
+/// Largest distance that a plan supports.
 pub const MOST_DISTANCE: u32 = 16;
 
-/// How fingerprints are cut, and what tables see.
+/// The blocks that fingerprints are cut into, and the condition of every table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// A table per block.
+    /// One table per block.
     Blocks {
         /// Bits of each block, from the lowest bit on.
         widths: Vec<u32>,
-        /// In how many bits a table lets its block differ.
+        /// Number of bits in which each block may differ.
         radii: Vec<u32>,
     },
-    /// A table per choice of `chosen` blocks, which must be equal.
+    /// One table per choice of `chosen` blocks, which must be equal.
     Combinations {
         /// Bits of each block, from the lowest bit on.
         widths: Vec<u32>,
-        /// How many blocks a table takes.
+        /// Number of blocks per table.
         chosen: u32,
     },
 }
 
-/// How the words of a bucket lie in memory.
+/// Arrangement of the words of a bucket in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// One cache line a bucket, with an overflow: fastest.
+    /// One cache line per bucket, with an overflow: fastest.
     Lines,
-    /// One bucket behind the other, with a directory: smallest.
+    /// Buckets one after another, with a directory: smallest.
     Packed,
 }
 
-/// How to find everything within a distance.
+/// The tables that find every fingerprint within a distance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     bits: u32,
@@ -88,57 +91,58 @@ pub struct Plan {
     tables: Vec<Table>,
 }
 
-/// One way to look at fingerprints.
+/// One table of a plan: the bits that it compares and the key of its buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The bits it looks at.
+    /// Bits that the table compares.
     pub(crate) mask: u128,
-    /// In how many of them it lets fingerprints differ.
+    /// Number of these bits in which it lets fingerprints differ.
     pub(crate) radius: u32,
     pub(crate) key: Key,
 }
 
-/// What a look-up is expected to cost.
+/// Predicted cost of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// Buckets visited.
     pub probes: f64,
-    /// Fingerprints in them.
+    /// Fingerprints in these buckets.
     pub candidates: f64,
     /// Fingerprints whose remaining bits must be fetched.
     pub survivors: f64,
     /// Bytes of the whole index.
     pub bytes: f64,
-    /// Time of a look-up among many, one thread. Matches are not counted: each costs the more, the more
-    /// tables see it, of combinations most of them.
+    /// Nanoseconds of one look-up among many, on one thread. The cost of matches is not included.
+    /// It grows with the number of tables that see a match, which is most of them with
+    /// combinations.
     pub nanoseconds: f64,
 }
 
 /// One table of permuted fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
-    /// π: the blocks in the order in which the table has them, counted from the lowest bits.
+    /// π: the blocks in the order of the table, counted from the lowest bits.
     pub order: Vec<u32>,
-    /// How many blocks, the first of the order, must be equal.
+    /// Number of blocks at the front of the order that must be equal.
     pub leading: u32,
-    /// p: the bits of these.
+    /// p: number of bits in these blocks.
     pub leading_bits: u32,
 }
 
-/// The most bits of a bucket's number.
+/// Largest number of bits of a bucket number.
 pub(crate) const MOST_KEY_BITS: u32 = 26;
 
-/// The most buckets of one table that a look-up visits.
+/// Largest number of buckets of one table that a look-up may visit.
 const MOST_PROBES: f64 = 20_000.0;
 
-/// Predicted times of a ratio up to this are taken for equal.
+/// Predicted times whose ratio is at most this count as equal.
 const TIE: f64 = 1.1;
 
-/// Entries that a cache line should hold on average, so that few overflow.
+/// Largest average number of entries per cache line; with more, too many buckets overflow.
 const LINE_LOAD: f64 = 12.0;
 
 impl Request {
-    /// Bytes that nobody would mind.
+    /// Returns the default size limit in bytes.
     fn comfortable(&self) -> f64 {
         let bare = self.count as f64 * f64::from(self.bits) / 8.0;
         (COMFORTABLE * bare).max(SMALL)
@@ -146,12 +150,12 @@ impl Request {
 }
 
 impl Plan {
-    /// The plan with the lowest predicted time within the memory of the request, or one that takes up
-    /// to a tenth longer and is smaller.
+    /// Chooses the plan with the lowest predicted time within the memory of the request, or a
+    /// smaller plan that takes up to a tenth longer.
     ///
     /// # Errors
-    /// If the bits are not 8–128, the distance is above [`MOST_DISTANCE`] or not below the bits, or
-    /// no plan keeps within the memory.
+    /// Returns an error if the bits are not 8–128, if the distance is above [`MOST_DISTANCE`] or
+    /// not below the bits, or if no plan fits the memory.
     pub fn choose(request: &Request) -> Result<Self> {
         let plans = Self::all(request)?;
         let bytes = |plan: &Self| plan.predict(request.count).bytes;
@@ -170,8 +174,8 @@ impl Plan {
         })
     }
 
-    /// Of some plans that whose predicted time is lowest, or one that takes up to a tenth longer, which
-    /// predictions cannot tell apart, and is smaller; none of none.
+    /// Returns the smallest of the plans whose predicted time is within a tenth of the lowest,
+    /// because predictions cannot tell such times apart. `None` if there are no plans.
     pub fn best(plans: impl IntoIterator<Item = Self>, count: u64) -> Option<Self> {
         let costs = plans.into_iter().map(|plan| {
             let cost = plan.predict(count);
@@ -187,10 +191,11 @@ impl Plan {
             .map(|(plan, _)| plan)
     }
 
-    /// All plans that [`choose`](Self::choose) considers.
+    /// Returns all plans that [`choose`](Self::choose) considers.
     ///
     /// # Errors
-    /// As for [`choose`](Self::choose), except memory.
+    /// Returns an error if the bits are not 8–128, or if the distance is above [`MOST_DISTANCE`] or
+    /// not below the bits.
     pub fn all(request: &Request) -> Result<Vec<Self>> {
         check(request)?;
         let (bits, distance) = (request.bits, request.distance.get());
@@ -198,7 +203,7 @@ impl Plan {
         for blocks in 1..=(distance + 1).min(bits / 4).max(1) {
             shapes.push(block_shape(bits, distance, blocks));
         }
-        // One block of k + 1 is the shape of blocks.
+        // With one extra block, combinations equal the shape of k + 1 blocks.
         for extra in 2..=3 {
             let blocks = distance + extra;
             let tables = choices(blocks, extra);
@@ -212,7 +217,7 @@ impl Plan {
                 plans.push(Self::sized(request, shape.clone(), layout)?);
             }
         }
-        // A scan does no worse than so many visits.
+        // A scan costs no more than this many visits.
         plans.retain(|plan| {
             plan.tables
                 .iter()
@@ -221,15 +226,18 @@ impl Plan {
         Ok(plans)
     }
 
-    /// A plan by its name: `auto`, `scan`, `blocks` (distance + 1 equal blocks; `4x16` for 64 bits
-    /// and distance 3 is the same), `permuted` (all choices of two blocks out of distance + 2). Or by
-    /// its [shape](Shape), as it is displayed: the widths of blocks from the lowest bit on, and behind
-    /// a semicolon in how many bits each may differ or how many must be equal: `32,32; 1,1`,
-    /// `13,13,13,13,12; any 2 equal`. Widths alone are given the smallest radii that miss nothing.
+    /// Returns the plan of a name or of a [shape](Shape). The names are `auto`, `scan`, `blocks`
+    /// (distance + 1 equal blocks; `4x16` is the same for 64 bits and distance 3) and `permuted`
+    /// (all choices of two blocks out of distance + 2).
+    ///
+    /// A shape is written as it is displayed: the widths of the blocks from the lowest bit on, and
+    /// after a semicolon the number of bits in which each block may differ or the number of blocks
+    /// that must be equal, for example `32,32; 1,1` or `13,13,13,13,12; any 2 equal`. Widths alone
+    /// get the smallest radii that miss nothing.
     ///
     /// # Errors
-    /// If there is no such name or shape, the plan does not fit the request or would miss pairs, or as
-    /// for [`choose`](Self::choose).
+    /// Returns an error if there is no such name or shape, if the plan does not fit the request or
+    /// would miss pairs, or in the cases of [`choose`](Self::choose).
     pub fn named(name: &str, request: &Request) -> Result<Self> {
         check(request)?;
         let (bits, distance) = (request.bits, request.distance.get());
@@ -270,12 +278,12 @@ impl Plan {
         })
     }
 
-    /// A plan with the number of buckets that fits the request.
+    /// Creates a plan with the number of buckets that suits the request.
     fn sized(request: &Request, shape: Shape, layout: Layout) -> Result<Self> {
         let load = request.count.max(1) as f64 / LINE_LOAD;
         let key_bits = (load.log2().ceil().max(0.0) as u32).min(MOST_KEY_BITS);
-        // Two codewords have 22 bits. Up to half as much again they take, on fuller lines; one more
-        // bucket bit costs a visit more and a directory twice as long.
+        // The code of two codewords has 22 bits. It is kept for a tenth more fingerprints, on
+        // fuller lines, because a 23rd bit costs one more visit and a directory twice as long.
         let key_bits = if key_bits == 23 && load < f64::from(1 << 22) * 1.1 {
             22
         } else {
@@ -284,11 +292,10 @@ impl Plan {
         Self::new(request.bits, request.distance, shape, layout, key_bits)
     }
 
-    /// A plan from its parts; `key_bits` limits the number of buckets of a table to its power of
-    /// two.
+    /// Creates a plan from its parts. A table has at most 2^`key_bits` buckets.
     ///
     /// # Errors
-    /// If the plan would miss pairs, or a part is out of its range.
+    /// Returns an error if the plan would miss pairs, or if a part is out of its range.
     pub(crate) fn new(
         bits: u32,
         distance: Distance,
@@ -328,22 +335,22 @@ impl Plan {
         })
     }
 
-    /// Bits of a fingerprint.
+    /// Returns the bits of a fingerprint.
     pub fn bits(&self) -> u32 {
         self.bits
     }
 
-    /// The largest distance that can be asked for.
+    /// Returns the largest distance that queries may use.
     pub fn distance(&self) -> Distance {
         self.distance
     }
 
-    /// How fingerprints are cut.
+    /// Returns the blocks and the condition of every table.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// How buckets lie in memory.
+    /// Returns the arrangement of buckets in memory.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -352,8 +359,8 @@ impl Plan {
         self.key_bits
     }
 
-    /// The permuted tables of a plan whose tables ask for equal blocks (Manku, Jain and Das Sarma
-    /// 2007); none if it has others.
+    /// Returns the permuted tables (Manku, Jain and Das Sarma 2007) of a plan whose tables require
+    /// equal blocks; empty for other plans.
     pub fn permutations(&self) -> Vec<Permutation> {
         let (widths, chosen) = match &self.shape {
             Shape::Combinations { widths, chosen } => (widths, *chosen),
@@ -381,7 +388,7 @@ impl Plan {
         &self.tables
     }
 
-    /// What a look-up among this many evenly distributed fingerprints costs.
+    /// Predicts the cost of a look-up among `count` evenly distributed fingerprints.
     pub fn predict(&self, count: u64) -> Prediction {
         let count = count as f64;
         let mut total = Prediction {
@@ -391,7 +398,8 @@ impl Plan {
             bytes: count * (4.0 + self.rest_bytes() as f64),
             nanoseconds: 40.0,
         };
-        // What passes 32 bits by chance, and what shares its bucket.
+        // Fraction of the fingerprints of a bucket whose 32-bit word is within the distance by
+        // chance.
         let passing = volume(32, self.distance.get()) / 2f64.powi(32);
         for (at, table) in self.tables.iter().enumerate() {
             let buckets = table.key.buckets() as f64;
@@ -413,8 +421,8 @@ impl Plan {
                 Layout::Lines => 1.0,
                 Layout::Packed => 1.6,
             };
-            // The lines after the first of a bucket follow one another and cost what memory can
-            // deliver.
+            // The lines of a bucket after the first are read in sequence, so memory bandwidth sets
+            // their cost.
             let following = if bytes < 1e6 { 2.0 } else { 8.0 };
             let candidates = probes * load;
             total.probes += probes;
@@ -428,15 +436,17 @@ impl Plan {
         total
     }
 
-    /// Bytes of a fingerprint that neither its bucket nor its word in the first table tells.
+    /// Returns the bytes of a fingerprint that neither its bucket nor its word in the first table
+    /// determines.
     pub(crate) fn rest_bytes(&self) -> usize {
         Anatomy::new(self).rest_bytes()
     }
 }
 
 impl Shape {
-    /// What displays as this text, blanks aside; of widths alone, with the smallest radii that miss
-    /// nothing at the distance. None if no shape does. Whether it is complete is not checked.
+    /// Parses the displayed form, ignoring blanks. Widths alone get the smallest radii that miss
+    /// nothing at the distance. Returns `None` if the text is no shape. Does not check that the
+    /// shape is complete.
     fn parse(text: &str, distance: u32) -> Option<Self> {
         let list = |text: &str| -> Option<Vec<u32>> {
             let numbers = text.split(',').map(|number| number.trim().parse().ok());
@@ -466,7 +476,7 @@ impl Shape {
         })
     }
 
-    /// Whether no pair within `distance` is missed, and all parts make sense.
+    /// Checks that no pair within `distance` is missed, and that all parts are in range.
     fn check(&self, bits: u32, distance: u32) -> Result<()> {
         let (Self::Blocks { widths, .. } | Self::Combinations { widths, .. }) = self;
         let sum: u64 = widths.iter().map(|&width| u64::from(width)).sum();
@@ -518,7 +528,7 @@ impl Table {
         }
     }
 
-    /// A table whose blocks, given as start and width, must be equal.
+    /// Creates a table that requires equality of its blocks, given as start and width.
     fn equal(blocks: impl Iterator<Item = (u32, u32)>, key_bits: u32) -> Self {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         let mut mask = 0;
@@ -540,7 +550,8 @@ impl Table {
         match self.key {
             Key::Direct { bits, .. } => volume(bits, self.radius),
             Key::Covering { code, .. } => match code {
-                // One word in sixteen is a codeword itself, and so are its neighbours.
+                // A word that is a codeword itself (1 in 16, or 1 in 32) needs only its own bucket,
+                // because it is the nearest codeword of all its neighbours.
                 Covering::TwoOf15 => 1.0 + 2.0 * 7.0 * 15.0 / 16.0,
                 Covering::OneOf31 => 1.0 + 15.0 * 31.0 / 32.0,
             },
@@ -571,7 +582,7 @@ fn scan_shape() -> Shape {
     }
 }
 
-/// Blocks of about equal width; the first ones are the wider, and take the larger radii.
+/// Returns blocks of about equal width. The first ones are the wider and get the larger radii.
 fn block_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
     let radius_sum = distance + 1 - blocks.min(distance + 1);
     let share = |total: u32, at: u32| total / blocks + u32::from(at < total % blocks);
@@ -590,7 +601,7 @@ fn combination_shape(bits: u32, distance: u32, blocks: u32) -> Shape {
     }
 }
 
-/// The lowest bit of every block.
+/// Returns the lowest bit of every block.
 fn starts(widths: &[u32]) -> impl Iterator<Item = u32> {
     widths.iter().scan(0, |next, width| {
         let start = *next;
@@ -599,26 +610,28 @@ fn starts(widths: &[u32]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// All sets of `chosen` out of `blocks`, as bits; the lowest blocks first.
+/// Returns all subsets of `chosen` out of `blocks` blocks as bit masks, in ascending order.
 fn subsets(blocks: u32, chosen: u32) -> impl Iterator<Item = u64> {
     (0..1u64 << blocks).filter(move |subset| subset.count_ones() == chosen)
 }
 
-/// The binomial coefficient, or the largest number if it is larger.
+/// Returns the binomial coefficient, saturating at `u64::MAX`.
 fn choices(of: u32, some: u32) -> u64 {
     (0..some.min(of)).fold(1u64, |value, at| {
         value.saturating_mul(u64::from(of - at)) / u64::from(at + 1)
     })
 }
 
-/// How many words of `bits` bits differ from one in at most `radius`.
+/// Returns the number of words of `bits` bits that differ from a given word in at most `radius`
+/// bits.
 pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
     (0..=radius.min(bits))
         .map(|some| choices(bits, some) as f64)
         .sum()
 }
 
-/// The time of a line at random out of so much memory, when many are asked for ahead.
+/// Returns the nanoseconds to read a random cache line from this much memory when many lines are
+/// prefetched.
 pub(crate) fn line_nanoseconds(bytes: f64) -> f64 {
     let megabytes = bytes / 1e6;
     if megabytes < 1.0 {
@@ -627,10 +640,11 @@ pub(crate) fn line_nanoseconds(bytes: f64) -> f64 {
     (5.0 + 1.2 * megabytes.log2()).min(22.0)
 }
 
-/// Lines that a bucket of `load` entries on average has behind its first one: that holds 16, or 15 and
-/// where the others are, which begin with their count.
+/// Returns the average number of overflow lines of a bucket with `load` entries on average. The
+/// first line holds 16 entries, or 15 and the place of the overflow; the overflow begins with its
+/// count.
 fn lines_beyond(load: f64) -> f64 {
-    // Hardly any bucket has so few entries that it has none.
+    // With such a load, hardly any bucket is without overflow.
     if load > MOST_COUNTED {
         return (load - 14.0) / 16.0 + 0.5;
     }
@@ -641,11 +655,11 @@ fn lines_beyond(load: f64) -> f64 {
             .sum::<f64>()
 }
 
-/// Up to this load chances are summed up; e to its negative power is far from the smallest number.
+/// Largest load for which chances are summed up: e^−load is then far from the smallest `f64`.
 pub(crate) const MOST_COUNTED: f64 = 60.0;
 
-/// The chance that a bucket has more than `most` entries when it has `load` on average, at most
-/// [`MOST_COUNTED`].
+/// Returns the probability that a bucket has more than `most` entries if it has `load` on average,
+/// which must be at most [`MOST_COUNTED`].
 pub(crate) fn chance_above(load: f64, most: u32) -> f64 {
     let mut term = (-load).exp();
     let mut sum = term;
@@ -711,7 +725,7 @@ mod tests {
         }
     }
 
-    /// Whether some table sees two fingerprints that differ in these bits.
+    /// Returns `true` if some table sees two fingerprints that differ in these bits.
     fn sees(tables: &[Table], differing: u128) -> bool {
         let sees = |table: &Table| (differing & table.mask).count_ones() <= table.radius;
         tables.iter().any(sees)
@@ -739,8 +753,8 @@ mod tests {
         }
     }
 
-    /// All radii of all cuts of a few bits: complete exactly when Σ(r + 1) > k, unless a block is
-    /// too narrow to differ in more than its radius.
+    /// Tries all radii of all cuts of a few bits. A plan is complete exactly when Σ(r + 1) > k,
+    /// unless a block is too narrow to differ in more bits than its radius.
     #[test]
     fn the_pigeonhole_rule_is_sharp() {
         let cuts: [&[u32]; 5] = [&[9], &[5, 4], &[3, 3, 3], &[4, 3, 2], &[3, 2, 2, 2]];
@@ -916,7 +930,7 @@ mod tests {
             });
             assert!(bytes(&greedy.unwrap()) >= bytes(&chosen));
         }
-        // What fits nowhere comfortably is chosen all the same, as small as it can be had.
+        // If no plan is within the default limit, the smallest is chosen.
         let wide = request(50_000_000, 8, 2);
         assert!(Plan::choose(&wide).is_ok());
     }
@@ -945,7 +959,7 @@ mod tests {
         );
     }
 
-    /// Buckets half full to full twice over, of both layouts and widths.
+    /// Average loads from 3 to 80 entries per bucket, for both layouts and both widths.
     #[test]
     fn the_memory_predicted_is_what_is_taken() {
         fn check<C: Code>(bits: u32, codes: &[C]) {
@@ -974,7 +988,7 @@ mod tests {
         check(128, &wide);
     }
 
-    /// What was measured to be as fast or faster there, and smaller.
+    /// These plans were measured to be as fast or faster there, and smaller.
     #[test]
     fn fifty_million_are_searched_in_lines() {
         for (distance, shape) in [(3, "32,32; 1,1"), (6, "22,21,21; 2,1,1")] {

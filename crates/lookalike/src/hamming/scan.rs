@@ -1,5 +1,6 @@
-//! The plain ways to find what is near, kept as oracles and as baselines: comparing with everything,
-//! asking for every fingerprint that would be near, remembering every fingerprint that would be.
+//! Plain search methods, kept as oracles and as baselines: comparing with every fingerprint,
+//! probing the whole neighbourhood of a query, and storing the whole neighbourhood of every
+//! fingerprint.
 
 use std::collections::HashMap;
 
@@ -8,8 +9,8 @@ use crate::arch::{Arch, Cpu, Kernel};
 use crate::error::{Error, Result};
 use crate::types::Distance;
 
-/// Calls back with the row of every fingerprint within `distance` of the query, and how far it is,
-/// in order. Costs one comparison per fingerprint.
+/// Calls `visit` with the row and the distance of every fingerprint within `distance` of the query,
+/// in row order. Costs one comparison per fingerprint.
 pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl FnMut(usize, u32)) {
     for (row, &code) in codes.iter().enumerate() {
         let differing = code.distance(query);
@@ -19,11 +20,11 @@ pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl 
     }
 }
 
-/// The Hamming distances of pairs: of `a[i]` and `b[i]` into `distances[i]`. Each
-/// instruction set counts bits with the best that it has.
+/// Writes the Hamming distance of `a[i]` and `b[i]` to `distances[i]`, with the fastest bit count
+/// that the CPU offers.
 ///
 /// # Panics
-/// If the three are not of one length.
+/// If the three slices differ in length.
 pub fn distances<C: Code>(a: &[C], b: &[C], distances: &mut [u8]) {
     assert!(a.len() == b.len() && a.len() == distances.len());
     Cpu::best().run(Distances { a, b, distances });
@@ -46,8 +47,8 @@ impl<C: Code> Kernel for Distances<'_, C> {
     }
 }
 
-/// Calls back with every fingerprint of `bits` bits within `distance` of a centre, the centre first:
-/// Σ C(bits, j) of them, 43,745 for 64 bits and distance 3.
+/// Calls `visit` with every fingerprint of `bits` bits within `distance` of a centre, the centre
+/// first. There are Σ C(bits, j) of them, for example 43,745 for 64 bits and distance 3.
 pub fn neighbourhood<C: Code>(centre: C, bits: u32, distance: Distance, mut visit: impl FnMut(C)) {
     debug_assert_eq!(centre.widen() & !low_bits(bits), 0);
     fn flip<C: Code>(code: C, from: u32, bits: u32, left: u32, visit: &mut impl FnMut(C)) {
@@ -68,7 +69,7 @@ pub fn neighbourhood<C: Code>(centre: C, bits: u32, distance: Distance, mut visi
     flip(centre, 0, bits, distance.get(), &mut visit);
 }
 
-/// Every fingerprint by its value: answers by asking for the whole neighbourhood of the query.
+/// Hash map from fingerprint to rows; a search probes the whole neighbourhood of the query.
 #[derive(Debug)]
 pub struct Expanded<C> {
     rows: HashMap<C, Vec<u32>>,
@@ -76,7 +77,7 @@ pub struct Expanded<C> {
 }
 
 impl<C: Code> Expanded<C> {
-    /// Of fingerprints of `bits` bits.
+    /// Builds the map from fingerprints of `bits` bits.
     pub fn new(codes: &[C], bits: u32) -> Self {
         let mut rows: HashMap<C, Vec<u32>> = HashMap::new();
         for (row, &code) in codes.iter().enumerate() {
@@ -85,7 +86,7 @@ impl<C: Code> Expanded<C> {
         Self { rows, bits }
     }
 
-    /// The rows within `distance`, with how far they are, sorted.
+    /// Returns the rows within `distance` and their distances, sorted.
     pub fn search(&self, query: C, distance: Distance) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         neighbourhood(query, self.bits, distance, |code| {
@@ -98,8 +99,8 @@ impl<C: Code> Expanded<C> {
     }
 }
 
-/// Every fingerprint under every value near it: answers with one look-up, for as many entries per
-/// fingerprint as its neighbourhood has.
+/// Hash map from every value near a fingerprint to its row; a search is one look-up. The map holds
+/// one entry per value in the neighbourhood of each fingerprint.
 #[derive(Debug)]
 pub struct Stored<C> {
     rows: HashMap<C, Vec<u32>>,
@@ -107,13 +108,13 @@ pub struct Stored<C> {
 }
 
 impl<C: Code> Stored<C> {
-    /// The most fingerprints it takes.
+    /// Largest number of fingerprints that can be stored.
     pub const LIMIT: usize = 10_000;
 
-    /// Of fingerprints of `bits` bits.
+    /// Builds the map from fingerprints of `bits` bits.
     ///
     /// # Errors
-    /// If there are more than [`LIMIT`](Self::LIMIT).
+    /// Returns an error if there are more than [`LIMIT`](Self::LIMIT) fingerprints.
     pub fn new(codes: &[C], bits: u32, distance: Distance) -> Result<Self> {
         if codes.len() > Self::LIMIT {
             return Err(Error::setting(format!(
@@ -134,7 +135,7 @@ impl<C: Code> Stored<C> {
         })
     }
 
-    /// The rows near the query, with how far they are, sorted.
+    /// Returns the rows near the query and their distances, sorted.
     pub fn search(&self, query: C) -> Vec<(u32, u32)> {
         let rows = self.rows.get(&query).map_or(&[][..], Vec::as_slice);
         rows.iter()
@@ -143,7 +144,8 @@ impl<C: Code> Stored<C> {
     }
 }
 
-/// The block inverted index as it is usually written: a hash map from the value of a block to rows.
+/// The block inverted index in its usual form: one hash map per block, from the value of the block
+/// to rows.
 #[derive(Debug)]
 pub struct Buckets<C> {
     maps: Vec<HashMap<C, Vec<u32>>>,
@@ -153,7 +155,7 @@ pub struct Buckets<C> {
 }
 
 impl<C: Code> Buckets<C> {
-    /// With distance + 1 blocks of about equal width.
+    /// Builds the index with `distance` + 1 blocks of about equal width.
     pub fn new(codes: &[C], bits: u32, distance: Distance) -> Self {
         let blocks = distance.get() + 1;
         let masks: Vec<C> = (0..blocks)
@@ -177,7 +179,7 @@ impl<C: Code> Buckets<C> {
         }
     }
 
-    /// The rows near the query, with how far they are, sorted.
+    /// Returns the rows near the query and their distances, sorted.
     pub fn search(&self, query: C) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         for (map, mask) in self.maps.iter().zip(&self.masks) {

@@ -1,4 +1,4 @@
-//! Fingerprints in ascending order, equal ones collapsed.
+//! Fingerprints in ascending order, with equal ones collapsed.
 
 use std::ops::Range;
 
@@ -8,15 +8,16 @@ use super::super::code::{Code, low_bits};
 use crate::arch::Numbers;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The distinct values of some fingerprints, ascending, each with the rows that have it.
+/// The distinct values of a list of fingerprints, ascending, each with its rows.
 ///
-/// Takes [`Code::BITS`]/8 + 8 bytes a row and half a byte for every value; while it is built, some
-/// hundred KiB a thread more, or 32 bytes a row of the largest run of fingerprints that agree in
-/// their upper bits.
+/// Takes [`Code::BITS`]/8 + 8 bytes per row and half a byte per value. While it is built, each
+/// thread takes a few hundred KiB more, or 32 bytes per row of the largest run of fingerprints that
+/// agree in their upper bits.
 #[derive(Debug)]
 pub struct Distinct<C: Code> {
     codes: Numbers<C>,
-    /// Where the rows of a value start; as many as there are rows, of which those of values count.
+    /// Start of the rows of every value. There is an element per row, but only the first `length`
+    /// are used.
     starts: Numbers<u32>,
     rows: Numbers<u32>,
     length: usize,
@@ -24,11 +25,11 @@ pub struct Distinct<C: Code> {
 }
 
 impl<C: Code> Distinct<C> {
-    /// Sorts fingerprints of `bits` bits. Works in the pool in which it is called.
+    /// Sorts fingerprints of `bits` bits. Runs in the `rayon` pool in which it is called.
     ///
     /// # Errors
-    /// If there are more than 2³² − 1, one of them has a bit above the lowest `bits`, or there is
-    /// not enough memory.
+    /// Returns an error if there are more than 2³² − 1 fingerprints, if one of them has a bit above
+    /// the lowest `bits`, or if there is not enough memory.
     pub fn new(codes: &[C], bits: u32) -> Result<Self> {
         let above = !low_bits(bits.min(C::BITS));
         if codes.len() > u32::MAX as usize {
@@ -90,22 +91,22 @@ impl<C: Code> Distinct<C> {
         })
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no values.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The values, ascending.
+    /// Returns the values, ascending.
     pub fn codes(&self) -> &[C] {
         &self.codes[..self.length]
     }
 
-    /// The rows of the value at `at`, ascending; at least one.
+    /// Returns the rows of the value at position `at`, ascending; there is at least one.
     pub fn rows(&self, at: u32) -> &[u32] {
         let at = at as usize;
         let end = if at + 1 < self.length {
@@ -116,13 +117,13 @@ impl<C: Code> Distinct<C> {
         &self.rows[self.starts[at] as usize..end]
     }
 
-    /// The rows of every value that more than one row has.
+    /// Returns the rows of every value that has more than one.
     pub fn equal(&self) -> impl Iterator<Item = &[u32]> {
         let all = (0..self.length as u32).map(|at| self.rows(at));
         all.filter(|rows| rows.len() > 1)
     }
 
-    /// Where a value stands that is there.
+    /// Returns the position of a value, which must exist.
     pub(super) fn find(&self, code: C) -> u32 {
         let range = self.directory.range(code);
         let before = self.codes[range.clone()].partition_point(|&other| other < code);
@@ -130,7 +131,7 @@ impl<C: Code> Distinct<C> {
     }
 }
 
-/// Where the values start that have the same upper bits.
+/// Starts of the runs of values that have the same upper bits.
 #[derive(Debug)]
 struct Directory {
     starts: Numbers<u32>,
@@ -138,7 +139,7 @@ struct Directory {
     mask: u128,
 }
 
-/// Values to an entry, if they are spread evenly.
+/// Values per entry of the directory, if they are spread evenly.
 const TO_AN_ENTRY: usize = 8;
 
 impl Directory {
@@ -177,16 +178,17 @@ impl Directory {
     }
 }
 
-/// Buckets by the uppermost bits in which some codes differ.
+/// Buckets by the uppermost bits that vary.
 struct Buckets {
     shift: u32,
     mask: usize,
 }
 
-/// Codes that are sorted at once, so many that they stay in the cache.
+/// Codes per bucket that is sorted at once, few enough to stay in the cache.
 const BUCKET: usize = 8192;
 
-/// The most bits of a bucket's number: cursors and open cache lines stay in the cache.
+/// Largest number of bits of a bucket number, so that cursors and open cache lines stay in the
+/// cache.
 const MOST_BITS: u32 = 12;
 
 impl Buckets {
@@ -208,7 +210,8 @@ impl Buckets {
         code.word(self.shift) as usize & self.mask
     }
 
-    /// Puts codes and rows bucket by bucket, and returns where buckets start and the last one ends.
+    /// Copies codes and rows bucket by bucket. Returns the starts of the buckets and the end of the
+    /// last.
     fn scatter<C: Code>(&self, codes: &[C], to: &mut [C], rows: &mut [u32]) -> Vec<usize> {
         let buckets = self.mask + 1;
         let piece = piece(codes.len());
@@ -244,14 +247,14 @@ impl Buckets {
     }
 }
 
-/// How many codes one thread takes at a time when all are passed once.
+/// Returns the number of codes that a thread takes at a time in a pass over all codes.
 pub(super) fn piece(length: usize) -> usize {
     length
         .div_ceil(4 * rayon::current_num_threads())
         .max(1 << 14)
 }
 
-/// Gives every piece its part of every bucket, the buckets one behind the other.
+/// Gives every piece its part of every bucket; the buckets follow one another.
 pub(super) fn deal<'a, T>(mut to: &'a mut [T], counts: &[Vec<usize>]) -> Vec<Vec<&'a mut [T]>> {
     let buckets = counts.first().map_or(0, Vec::len);
     let mut parts: Vec<_> = counts.iter().map(|_| Vec::with_capacity(buckets)).collect();
@@ -265,7 +268,7 @@ pub(super) fn deal<'a, T>(mut to: &'a mut [T], counts: &[Vec<usize>]) -> Vec<Vec
     parts
 }
 
-/// Cuts into pieces of these lengths.
+/// Cuts a slice into pieces of these lengths.
 fn split<'a, T>(mut from: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
     let cut = |&length: &usize| {
         let piece;
@@ -275,7 +278,7 @@ fn split<'a, T>(mut from: &'a mut [T], lengths: &[usize]) -> Vec<&'a mut [T]> {
     lengths.iter().map(cut).collect()
 }
 
-/// What sorting a bucket needs.
+/// Buffers for sorting a bucket.
 #[derive(Default)]
 struct Sorter<C> {
     entries: Vec<(C, u32)>,
@@ -305,14 +308,15 @@ impl<C: Code> Sorter<C> {
         }
     }
 
-    /// Puts codes with equal upper bits together, ascending: some few, if they are spread evenly.
+    /// Groups codes by their upper bits, ascending. A group has few codes if they are spread
+    /// evenly.
     fn spread(&mut self, codes: &[C], rows: &[u32]) {
         const FEW: usize = 4;
         let width = u128::BITS - varying(codes).leading_zeros();
         let bits = (codes.len() / FEW).max(1).ilog2().min(width);
         let (shift, mask) = ((width - bits).min(C::BITS - 1), low_bits(bits) as usize);
         let part = |code: C| code.word(shift) as usize & mask;
-        // Behind the starts of all parts stands the end of the last one.
+        // The starts of all groups are followed by the end of the last one.
         self.at.clear();
         self.at.resize(mask + 3, 0);
         codes.iter().for_each(|&code| self.at[part(code) + 2] += 1);
@@ -329,8 +333,8 @@ impl<C: Code> Sorter<C> {
     }
 }
 
-/// Moves distinct values of a sorted run to the front, notes where their rows start, and returns how
-/// many there are. The rows of the run start at `first`.
+/// Moves the distinct values of a sorted run to the front, stores the starts of their rows, and
+/// returns their number. The rows of the run start at `first`.
 fn collapse<C: Code>(codes: &mut [C], starts: &mut [u32], first: u32) -> usize {
     let mut kept = 0;
     for at in 0..codes.len() {
@@ -343,7 +347,7 @@ fn collapse<C: Code>(codes: &mut [C], starts: &mut [u32], first: u32) -> usize {
     kept
 }
 
-/// The bits in which some of the codes differ from others.
+/// Returns the bits in which any two of the codes differ.
 pub(super) fn varying<C: Code>(codes: &[C]) -> u128 {
     let Some(&first) = codes.first() else {
         return 0;

@@ -1,9 +1,9 @@
-//! The hot loops of a join: into buckets, and comparing what is in one.
+//! The hot loops of a join: distributing codes to buckets, and comparing the codes of a bucket.
 
 use super::super::code::{Code, low_bits};
 use crate::arch::{Arch, Kernel};
 
-/// The bits of a fingerprint that are its key.
+/// The bits of a fingerprint that form its bucket key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) mask: u128,
@@ -12,7 +12,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// At most 32 bits, and at least one.
+    /// Creates a block of at least one and at most 32 bits.
     pub(super) fn new(mask: u128) -> Self {
         let shift = mask.trailing_zeros();
         Self {
@@ -31,7 +31,7 @@ impl Block {
     }
 }
 
-/// A way to read keys: one for blocks in one piece, one for all others.
+/// A way to read bucket keys: one for contiguous blocks, one for all others.
 trait Reader: Copy {
     fn key<C: Code>(self, code: C) -> usize;
 }
@@ -90,7 +90,7 @@ macro_rules! with_reader {
     };
 }
 
-/// Counts how many codes fall into each bucket.
+/// Counts the codes of each bucket.
 pub(super) struct Count<'a, C> {
     pub(super) codes: &'a [C],
     pub(super) block: Block,
@@ -110,7 +110,7 @@ impl<C: Code> Kernel for Count<'_, C> {
     }
 }
 
-/// Copies codes to their buckets; `at` is where each bucket starts, and where it ends afterwards.
+/// Copies codes to their buckets. `at` holds the start of each bucket, and afterwards its end.
 pub(super) struct Scatter<'a, C> {
     pub(super) codes: &'a [C],
     pub(super) block: Block,
@@ -133,7 +133,7 @@ impl<C: Code> Kernel for Scatter<'_, C> {
     }
 }
 
-/// The same with a place of its own for every bucket, which it fills.
+/// Copies codes to their buckets, each of which has its own slice that it fills.
 pub(super) struct Deal<'a, 'b, C> {
     pub(super) codes: &'a [C],
     pub(super) block: Block,
@@ -200,7 +200,7 @@ impl<C: Code, F: FnMut(C, C)> Kernel for Across<'_, C, F> {
 pub(super) struct WithinSmall<'a, C, F> {
     pub(super) codes: &'a [C],
     pub(super) ends: &'a [u32],
-    /// The most codes of a bucket that counts as small.
+    /// Largest number of codes of a small bucket.
     pub(super) most: usize,
     pub(super) limit: u32,
     pub(super) near: F,
@@ -235,8 +235,8 @@ fn within<C: Code, A: Arch>(
     }
 }
 
-/// Compares one code with the `range` of others, a cache line at a time; what stands behind the
-/// range is read and does not count.
+/// Compares one code with a `range` of others, a cache line at a time. Codes after the range are
+/// read but not reported.
 #[inline(always)]
 fn span<C: Code, A: Arch>(
     arch: A,

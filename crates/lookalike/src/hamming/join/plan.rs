@@ -1,45 +1,46 @@
-//! How far to split before comparing: the cost model of a join.
+//! The cost model of a join: it decides how far to split before comparing.
 
-/// What is to be joined at some point.
+/// Size of a group that is joined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load {
-    /// Fingerprints, on all sides.
+    /// Number of fingerprints on all sides.
     pub(super) elements: usize,
-    /// Pairs of them.
+    /// Number of pairs of these fingerprints.
     pub(super) pairs: f64,
 }
 
-/// How to split.
+/// A way to split a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Split {
     /// Bits of a block.
     pub(super) width: u32,
-    /// Nanoseconds predicted.
+    /// Predicted nanoseconds.
     pub(super) cost: f64,
 }
 
-/// What splitting and comparing cost, and the sizes of what is done at once: time depends on them,
-/// results never.
+/// Costs of splitting and comparing, and the sizes of units of work. They affect time, never
+/// results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tuning {
-    /// Up to so many fingerprints are compared at once without asking the model.
+    /// Largest number of fingerprints that are compared at once without asking the model.
     pub(super) small: usize,
-    /// From so many on, all threads work on one group.
+    /// Number of fingerprints from which all threads work on one group.
     pub(super) large: usize,
-    /// Fingerprints that are compared with one another in one go: they stay in the cache.
-    pub(super) tile: usize,
-    /// The most bits of a key at once: counters, cursors and the cache lines being filled stay in
+    /// Number of fingerprints that are compared with one another in one go, so that they stay in
     /// the cache.
+    pub(super) tile: usize,
+    /// Largest number of bits of a key per pass, so that counters, cursors and the cache lines
+    /// being filled stay in the cache.
     pub(super) key_bits: u32,
-    /// The deepest nesting that is considered.
+    /// Largest depth of nesting that is considered.
     pub(super) deepest: u32,
-    /// Nanoseconds to take one fingerprint to its bucket.
+    /// Nanoseconds to copy one fingerprint to its bucket.
     pub(super) pass: f64,
-    /// Nanoseconds to begin with one fingerprint in a small bucket.
+    /// Nanoseconds to start with one fingerprint in a small bucket.
     pub(super) visit: f64,
     /// Nanoseconds to compare two fingerprints.
     pub(super) compare: f64,
-    /// Candidates a fingerprint below which finer buckets gain nothing.
+    /// Candidates per fingerprint below which finer buckets gain nothing.
     pub(super) enough: f64,
 }
 
@@ -60,17 +61,17 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Nanoseconds for comparing everything.
+    /// Returns the nanoseconds for comparing all pairs.
     pub(super) fn compare_all(&self, load: Load) -> f64 {
         load.elements as f64 * self.visit + load.pairs * self.compare
     }
 
-    /// The cheapest way to split by `bits` bits of which near pairs differ in at most `budget`, if they
-    /// were spread evenly: nesting to depth d, so that every near pair meets where d blocks of
-    /// budget + d are equal.
+    /// Returns the cheapest way to split by `bits` bits, of which near pairs differ in at most
+    /// `budget`, if fingerprints were spread evenly. The split nests to a depth d, so that every
+    /// near pair shares a group in which d of the budget + d blocks are equal.
     ///
-    /// Buckets at depth t are visited C(budget + t, t) times by every fingerprint: once for each choice
-    /// of blocks that differ before the t-th that does not.
+    /// Every fingerprint visits C(budget + t, t) buckets at depth t, one for each choice of the
+    /// blocks that differ before the t-th equal block.
     pub(super) fn split(&self, load: Load, bits: u32, budget: u32) -> Option<Split> {
         let elements = load.elements as f64;
         let candidates = load.pairs / elements;

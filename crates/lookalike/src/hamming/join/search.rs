@@ -1,4 +1,4 @@
-//! The recursion of a join: split, go down, skip, compare.
+//! The recursion of a join: split a group, descend into its buckets, skip known pairs, compare.
 
 use std::array;
 use std::ops::{ControlFlow, Range};
@@ -12,47 +12,48 @@ use super::kernel::{Across, Block, Count, Deal, Scatter, Within, WithinSmall};
 use super::plan::{Load, Tuning};
 use crate::arch::Cpu;
 
-/// Near pairs that are handed on together.
+/// Near pairs per call of `visit`.
 const BATCH: usize = 4096;
 
-/// What all of a join share.
+/// The parts of a join that all threads share.
 pub(super) struct Search<'a, F> {
     pub(super) distance: u32,
     pub(super) cpu: Cpu,
     pub(super) tuning: Tuning,
-    /// Takes near pairs; those across have the left one first. May say that it wants no more.
+    /// Takes near pairs, and can stop the join. In a join across two lists, the fingerprint of the
+    /// left list comes first.
     pub(super) visit: &'a F,
     pub(super) stopped: AtomicBool,
 }
 
-/// Fingerprints of one side, and as much room. Wherever they are taken, in the end they stand in
-/// `codes` again, in another order.
+/// Fingerprints of one side, and a buffer of the same length. However often they are moved between
+/// the two, they end up in `codes`, in another order.
 pub(super) struct Side<'a, C> {
     pub(super) codes: &'a mut [C],
     pub(super) room: &'a mut [C],
 }
 
-/// What is known of the pairs that a group is searched for.
+/// Knowledge about the pairs that a group is searched for.
 #[derive(Clone, Copy)]
 pub(super) struct State {
-    /// Bits of which at most `budget` differ.
+    /// Bits in which at most `budget` differ.
     pub(super) free: u128,
     pub(super) budget: u32,
-    /// Bits that are equal, although the group is not split by them yet.
+    /// Bits that must be equal but by which the group is not split yet.
     pub(super) equal: u128,
 }
 
-/// What one thread has at hand.
+/// State of one thread.
 struct Worker<'a, C, F> {
     search: &'a Search<'a, F>,
-    /// Blocks in which a pair must differ, because otherwise it came up before.
+    /// Blocks in which a pair must differ, because otherwise it has been reported before.
     differing: Vec<u128>,
     pairs: Vec<(C, C)>,
     spare: Vec<Vec<u32>>,
 }
 
 impl<F> Search<'_, F> {
-    /// Finds all near pairs: on one side, or across two.
+    /// Finds all near pairs of one side, or across two.
     pub(super) fn run<C: Code, const SIDES: usize>(
         &self,
         mut sides: [Side<'_, C>; SIDES],
@@ -100,7 +101,7 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
             self.split(sides, state.equal, State { equal: 0, ..state });
             return put_back(sides, 1);
         }
-        // All that may differ is free again once that is better than what is left of the plan.
+        // Starting again with all varying bits and the full distance can cost less than going on.
         let left = (state.free, state.budget);
         let again = (varying, self.search.distance);
         let best = [left, again]
@@ -118,8 +119,9 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
         }
     }
 
-    /// Splits by one block after the other: first the pairs that are equal in the first block, then
-    /// those that differ in it and are equal in the second, and so on.
+    /// Splits by one block after another. The first split finds the pairs that are equal in the
+    /// first block, the second those that differ in it and are equal in the second block, and so
+    /// on.
     fn blocks<const SIDES: usize>(
         &mut self,
         sides: &mut [Side<'_, C>; SIDES],
@@ -143,15 +145,14 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
         put_back(sides, budget + 1);
     }
 
-    /// Splits by a block and goes down. What was in `codes` is in `room` of the same side
-    /// afterwards, and the two have changed places.
+    /// Splits by a block and descends into its buckets. Swaps `codes` and `room` of each side.
     fn split<const SIDES: usize>(
         &mut self,
         sides: &mut [Side<'_, C>; SIDES],
         equal: u128,
         state: State,
     ) {
-        // A wide block in passes of about the same width.
+        // Split by a wide block in passes of about equal width.
         let Tuning {
             key_bits, large, ..
         } = self.search.tuning;
@@ -235,7 +236,7 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
         self.spare.extend(ends);
     }
 
-    /// The same with all threads: first on the whole, then on groups side by side.
+    /// Splits with all threads: first they share the whole, then each takes whole groups.
     fn split_together<const SIDES: usize>(
         &mut self,
         sides: &mut [Side<'_, C>; SIDES],
@@ -266,7 +267,7 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
             });
     }
 
-    /// Compares all with all; only pairs that are equal in `equal` count.
+    /// Compares all pairs, and reports only those that are equal in `equal`.
     fn compare<const SIDES: usize>(&mut self, sides: &mut [Side<'_, C>; SIDES], equal: u128) {
         let tiles = sides
             .each_ref()
@@ -313,7 +314,7 @@ impl<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()> + Sync> Worker<'a, C, F> {
     }
 }
 
-/// Collects the near pairs that come up here for the first time.
+/// Returns a function that collects the near pairs that have not been reported before.
 #[inline(always)]
 fn emitter<'a, C: Code, F: Fn(&[(C, C)]) -> ControlFlow<()>>(
     search: &'a Search<'_, F>,
@@ -354,7 +355,7 @@ impl<C> Side<'_, C> {
 }
 
 impl<'a, C> Side<'a, C> {
-    /// Takes the first `length` off.
+    /// Takes the first `length` fingerprints off.
     fn take(&mut self, length: usize) -> Side<'a, C> {
         let codes = self.codes.split_off_mut(..length);
         let room = self.room.split_off_mut(..length);
@@ -364,7 +365,7 @@ impl<'a, C> Side<'a, C> {
     }
 }
 
-/// After this many splits, brings the codes back to where they were.
+/// Moves the codes back to their original slice after this many splits.
 fn put_back<C: Copy, const SIDES: usize>(sides: &mut [Side<'_, C>; SIDES], splits: u32) {
     if !splits.is_multiple_of(2) {
         for Side { codes, room } in sides {
@@ -386,7 +387,7 @@ fn load<C, const SIDES: usize>(sides: &[Side<'_, C>; SIDES]) -> Load {
     }
 }
 
-/// The bits in which some differ from others, of whatever side.
+/// Returns the bits in which any two fingerprints differ, of the same side or not.
 fn varying_bits<C: Code, const SIDES: usize>(sides: &[Side<'_, C>; SIDES]) -> u128 {
     let first = sides[0].codes[0];
     sides.iter().fold(0, |bits, side| {
@@ -394,7 +395,7 @@ fn varying_bits<C: Code, const SIDES: usize>(sides: &[Side<'_, C>; SIDES]) -> u1
     })
 }
 
-/// The uppermost `width` ones of a mask.
+/// Returns the uppermost `width` ones of a mask.
 fn upper(mask: u128, width: u32) -> u128 {
     let mut rest = mask;
     for _ in 0..width {
@@ -403,7 +404,7 @@ fn upper(mask: u128, width: u32) -> u128 {
     mask & !rest
 }
 
-/// Copies codes to their buckets and returns how many are in each.
+/// Copies codes to their buckets and returns the number of codes in each.
 fn scatter_together<C: Code>(cpu: Cpu, codes: &[C], to: &mut [C], block: Block) -> Vec<usize> {
     let piece = piece(codes.len());
     let counts: Vec<Vec<usize>> = codes

@@ -87,7 +87,7 @@ fn flipped(code: u128, bits: u32, count: u32, seed: u64) -> u128 {
     code ^ flips
 }
 
-/// Lists of fingerprints of every kind, as numbers of 128 bits.
+/// Returns lists of fingerprints of every kind, as 128-bit integers.
 fn lists(bits: u32, distance: u32, length: u64) -> Vec<(&'static str, Vec<u128>)> {
     let all = low_bits(bits);
     let k = u64::from(distance);
@@ -189,7 +189,7 @@ fn equals_the_scan() {
 
 fn tunings() -> Vec<Tuning> {
     let usual = Tuning::default();
-    // Comparing seems dear: everything is split as far as it can be.
+    // Comparing appears expensive, so everything is split as far as possible.
     let deep = Tuning {
         small: 1,
         compare: 1e6,
@@ -263,7 +263,7 @@ fn tuned<C: Code>(codes: &[C], distance: Distance, cpu: Cpu, tuning: Tuning) -> 
 fn the_pigeonhole_rule_holds_for_all_pairs_of_all_small_fingerprints() {
     for bits in 8..=choose(8, 10) {
         let codes: Vec<u64> = (0..1 << bits).collect();
-        // Spread over 64 bits, the pieces of keys lie apart.
+        // Spread the bits over 64, so that the bits of a key are not contiguous.
         let spread: Vec<u64> = codes
             .iter()
             .map(|code| (code * 0x0001_0204_0810_2041) & 0x8421_0842_1084_2108 | code)
@@ -355,7 +355,7 @@ fn any_number_of_threads_finds_the_same_in_large_lists() {
             "{threads} threads"
         );
     }
-    // The index of all values by their neighbourhoods says how many there are.
+    // A scan gives the expected number of near values.
     let distinct = Distinct::new(&codes, 64).unwrap();
     let sample: Vec<u32> = (0..distinct.len() as u32).step_by(997).collect();
     let mut degrees = vec![0; distinct.len()];

@@ -1,21 +1,24 @@
-//! Which bits of a fingerprint the tables look at.
+//! Blocks: the bits of a fingerprint that each table compares.
 
 use crate::hamming::code::low_bits;
 
-/// A run of bits, and how many of them may differ.
+/// A run of bits, and the number of them that may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) shift: u32,
-    /// At most 32.
+    /// Number of bits, at most 32.
     pub(super) width: u32,
     pub(super) radius: u32,
-    /// Where the 32 bits of residual begin; they go on at bit 0 behind the last bit of the code.
+    /// Lowest bit of the 32-bit residual, which wraps around from the last bit of the code to bit
+    /// 0.
     pub(super) residual: u32,
-    /// What bit 0 is shifted by for that; 32 if the residual ends before.
+    /// Position in the residual at which bit 0 of the code follows; 32 if the residual does not
+    /// wrap.
     pub(super) residual_wrap: u32,
 }
 
-/// Narrower blocks have too few values for large numbers of fingerprints.
+/// Approximate smallest width of a block in bits, because narrower blocks have too few values for
+/// large numbers of fingerprints.
 const NARROWEST: u32 = 22;
 
 impl Block {
@@ -24,16 +27,17 @@ impl Block {
     }
 }
 
-/// Blocks of `bits` bits for a distance: with their radii r, Σ(r + 1) is the distance + 1. There are
-/// as few as let the radii be at most 1, as long as that leaves each wide enough.
+/// Returns the blocks of fingerprints of `bits` bits. Their radii r satisfy Σ(r + 1) = k + 1 for
+/// the distance k. There are just enough blocks for radii of at most 1, or fewer if these would be
+/// too narrow.
 pub(super) fn blocks(bits: u32, distance: u32) -> Vec<Block> {
     let parts = distance + 1;
     let count = parts.div_ceil(2).min(bits.div_ceil(NARROWEST));
     let made = (0..count).map(|at| {
         let (from, to) = (bits * at / count, bits * (at + 1) / count);
-        // Earlier blocks take what the division leaves over.
+        // Earlier blocks take the remainder of the division.
         let radius = (parts + count - 1 - at) / count - 1;
-        // Of few bits, all: none may be there twice.
+        // Narrow codes begin at bit 0, so that no bit is in the residual twice.
         let residual = if bits < 32 { 0 } else { to % bits };
         Block {
             shift: from,

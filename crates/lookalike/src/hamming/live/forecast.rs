@@ -1,4 +1,4 @@
-//! What a live index will cost, before there is one.
+//! Predicted cost of a live index.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::hamming::MOST_DISTANCE;
 use crate::hamming::plan::{MOST_COUNTED, Prediction, chance_above, line_nanoseconds, volume};
 use crate::types::Distance;
 
-/// How a live index cuts fingerprints: there is one way for every width and distance, with few tables,
-/// since every insertion writes to each.
+/// The blocks of a live index. There is one plan per width and distance, with few tables, because
+/// every insertion writes to each table.
 ///
 /// ```
 /// use lookalike::Distance;
@@ -30,10 +30,11 @@ pub struct LivePlan {
 }
 
 impl LivePlan {
-    /// For fingerprints of `bits` bits, to be searched within up to `distance`.
+    /// Creates the plan for fingerprints of `bits` bits and searches within up to `distance`.
     ///
     /// # Errors
-    /// Bits out of 1–128, a distance that is not below them or above [`MOST_DISTANCE`].
+    /// Returns an error if the bits are not 1–128, or if the distance is not below them or is above
+    /// [`MOST_DISTANCE`].
     pub fn new(bits: u32, distance: Distance) -> Result<Self> {
         if !(1..=u128::BITS).contains(&bits) {
             return Err(Error::setting(format!(
@@ -54,8 +55,8 @@ impl LivePlan {
         })
     }
 
-    /// What a look-up among so many evenly distributed fingerprints costs, and the memory that they
-    /// take when nothing has been removed or has expired.
+    /// Predicts the cost of a look-up among `count` evenly distributed fingerprints, and the memory
+    /// that they take while nothing has been removed or has expired.
     pub fn predict(&self, count: u64) -> Prediction {
         let code = if self.bits <= u64::BITS {
             size_of::<u64>()
@@ -90,15 +91,15 @@ impl LivePlan {
         total
     }
 
-    /// What all radii together see.
+    /// Returns the distance within which the tables together miss nothing.
     fn distance(&self) -> u32 {
         let sees: u32 = self.blocks.iter().map(|block| block.radius + 1).sum();
         sees - 1
     }
 }
 
-/// Pairs of lines behind the first ones. As buckets are split in turn, those that have been have half
-/// the load of those that have not.
+/// Returns the number of overflow pairs of lines. Buckets are split in turn, so split buckets have
+/// half the load of the others.
 fn pairs_beyond(count: f64, buckets: f64) -> f64 {
     let before = 2f64.powi(buckets.log2() as i32);
     let split = buckets - before;
@@ -106,7 +107,7 @@ fn pairs_beyond(count: f64, buckets: f64) -> f64 {
     2.0 * split * beyond(load / 2.0) + (before - split) * beyond(load)
 }
 
-/// Pairs of lines that a bucket of `load` entries on average has behind its first one.
+/// Returns the average number of overflow pairs of a bucket that has `load` entries on average.
 fn beyond(load: f64) -> f64 {
     if load > MOST_COUNTED {
         return load / LAST as f64;

@@ -3,19 +3,19 @@
 use crate::arch::{LINE, Line, Lines};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The link of a line that leads nowhere.
+/// Link value that refers to no line.
 pub(super) const NONE: u32 = 0;
 
-/// The last word of a line.
+/// Position of the last word of a line.
 pub(super) const LAST: usize = LINE - 1;
 
-/// The last word of a line: the number of another, plus one, or [`NONE`].
+/// Returns the last word of a line: the number of another line plus one, or [`NONE`].
 #[inline(always)]
 pub(super) fn link(line: &Line) -> u32 {
     line.0[LAST]
 }
 
-/// An error of reserving memory as one of the engine.
+/// Converts an error of reserving memory.
 pub(super) fn no_memory(error: std::io::Error) -> Error {
     Error::new(
         ErrorKind::Limit,
@@ -23,16 +23,16 @@ pub(super) fn no_memory(error: std::io::Error) -> Error {
     )
 }
 
-/// Lines that form rings, and those that are free.
+/// Lines that form rings, and a list of free lines.
 ///
-/// The last word of a line is its link: the number of the next line, plus one. A ring is known by
-/// its newest line, whose link leads to the oldest, so that both ends are at hand and a whole ring is
-/// freed in one step.
+/// The last word of a line is its link: the number of the next line, plus one. A ring is named by
+/// its newest line, whose link leads to the oldest line. Both ends are therefore reachable from
+/// the name, and a whole ring is freed in one step.
 #[derive(Debug)]
 pub(super) struct Rings {
     lines: Lines,
     free: u32,
-    /// Lines that were in use at some time.
+    /// Number of lines that have ever been in use.
     touched: u32,
 }
 
@@ -45,18 +45,18 @@ impl Rings {
         }
     }
 
-    /// Makes room for this many lines more than have ever been in use.
+    /// Makes room for `more` lines than have ever been in use.
     pub(super) fn reserve(&mut self, more: u32) -> Result<()> {
         let lines = u64::from(self.touched) + u64::from(more);
         self.lines.reserve(lines).map_err(no_memory)
     }
 
-    /// All lines, in use or not.
+    /// Returns all lines, whether in use or not.
     pub(super) fn lines(&mut self) -> &mut Lines {
         &mut self.lines
     }
 
-    /// How many lines were in use at some time: they take memory.
+    /// Returns the number of lines that have ever been in use, which is what takes memory.
     pub(super) fn touched(&self) -> u32 {
         self.touched
     }
@@ -71,14 +71,14 @@ impl Rings {
         self.lines.get_mut(at)
     }
 
-    /// The line that follows; of the newest, the oldest.
+    /// Returns the line that follows; the newest is followed by the oldest.
     #[inline(always)]
     pub(super) fn next(&self, at: u32) -> u32 {
         self.get(at).0[LAST] - 1
     }
 
-    /// A line that is the newest of the ring that had `newest`, or a ring of its own. Its words are
-    /// arbitrary. Room for it must have been reserved.
+    /// Adds a line as the newest of the ring that had `newest`, or as a new ring. The words of the
+    /// line are arbitrary. Room for it must have been reserved.
     pub(super) fn push(&mut self, newest: Option<u32>) -> u32 {
         let at = if self.free == NONE {
             self.touched += 1;
@@ -96,7 +96,7 @@ impl Rings {
         at
     }
 
-    /// Frees the oldest line of a ring of more than one.
+    /// Frees the oldest line of a ring of more than one line.
     pub(super) fn pop(&mut self, newest: u32) {
         let oldest = self.next(newest);
         debug_assert_ne!(oldest, newest);

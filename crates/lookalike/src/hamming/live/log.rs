@@ -1,5 +1,5 @@
-//! What was inserted, by sequence number: the codes, which of them were removed, and where the
-//! window begins.
+//! The log of insertions by sequence number: the codes, their removals, and the start of the
+//! window.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ use crate::arch::{self, MemoryMut};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hamming::code::Code;
 
-/// The codes in the order of their insertion, in segments that come and go as a whole.
+/// The codes in the order of their insertion, in segments that are allocated and freed as a whole.
 #[derive(Debug)]
 pub(super) struct Log<C> {
     segments: VecDeque<Segment>,
-    /// Segments that are not needed now; reusing them saves the kernel from zeroing.
+    /// Unused segments, kept because the kernel must zero new ones.
     spare: Vec<MemoryMut>,
     segment_bits: u32,
-    /// The sequence number that the first segment begins with.
+    /// First sequence number of the first segment.
     first: u64,
-    /// The lowest sequence number that has not expired.
+    /// Lowest sequence number that has not expired.
     low: u64,
-    /// The next sequence number.
+    /// Next sequence number.
     next: u64,
-    /// The first of all sequence numbers.
+    /// First of all sequence numbers.
     start: u64,
-    /// Removed and not expired.
+    /// Number of fingerprints that are removed and not expired.
     removed: u64,
-    /// Where slots begin: slot and sequence number, both ascending.
+    /// Starts of slots: slot and sequence number, both ascending.
     slots: VecDeque<(u64, u64)>,
     low_slot: u64,
     codes: std::marker::PhantomData<C>,
@@ -33,9 +33,9 @@ pub(super) struct Log<C> {
 
 #[derive(Debug)]
 struct Segment {
-    /// Empty once all were removed.
+    /// Empty once all codes were removed.
     codes: MemoryMut,
-    /// A bit per code, from the first removal on.
+    /// One bit per code; empty before the first removal.
     removed: Vec<u64>,
     removals: usize,
 }
@@ -43,12 +43,12 @@ struct Segment {
 impl Segment {
     #[inline(always)]
     fn codes<C: Code>(&self) -> &[C] {
-        // Only memory that is there is aligned.
+        // Empty memory is not aligned; the cast then fails and there are no codes.
         bytemuck::try_cast_slice(&self.codes).unwrap_or_default()
     }
 }
 
-/// The most segments kept for reuse.
+/// Largest number of segments kept for reuse.
 const SPARE: usize = 2;
 
 impl<C: Code> Log<C> {
@@ -76,7 +76,7 @@ impl<C: Code> Log<C> {
         self.next
     }
 
-    /// How many are neither removed nor expired.
+    /// Returns the number of fingerprints that are neither removed nor expired.
     pub(super) fn live(&self) -> u64 {
         self.next - self.low - self.removed
     }
@@ -92,7 +92,7 @@ impl<C: Code> Log<C> {
         (held + spare + 16 * self.slots.capacity()) as u64 - unused * size_of::<C>() as u64
     }
 
-    /// Checks that a slot may follow, and that there is room for so many codes.
+    /// Checks that a slot may follow, and that `count` more codes stay within the limit.
     pub(super) fn admit(&self, slot: u64, count: u64, limit: u64) -> Result<()> {
         let last = self.slots.back().map_or(0, |&(slot, _)| slot);
         let least = last.max(self.low_slot);
@@ -114,14 +114,14 @@ impl<C: Code> Log<C> {
         Ok(())
     }
 
-    /// From now on, what is inserted belongs to this slot.
+    /// Assigns all further insertions to this slot.
     pub(super) fn begin_slot(&mut self, slot: u64) {
         if self.slots.back().is_none_or(|&(last, _)| last < slot) {
             self.slots.push_back((slot, self.next));
         }
     }
 
-    /// Makes room for this many more.
+    /// Makes room for this many more codes.
     pub(super) fn reserve(&mut self, more: u64) -> Result<()> {
         while self.first + ((self.segments.len() as u64) << self.segment_bits) < self.next + more {
             let codes = match self.spare.pop() {
@@ -140,7 +140,7 @@ impl<C: Code> Log<C> {
         Ok(())
     }
 
-    /// The room must have been reserved.
+    /// Appends a code and returns the lower half of its number. Room must have been reserved.
     #[inline(always)]
     pub(super) fn push(&mut self, code: C) -> u32 {
         let number = self.next;
@@ -152,7 +152,7 @@ impl<C: Code> Log<C> {
         number as u32
     }
 
-    /// The whole of a sequence number that has not expired, from its lower half.
+    /// Returns the full sequence number, which must not have expired, from its lower half.
     #[inline(always)]
     pub(super) fn whole(&self, number: u32) -> u64 {
         self.low + u64::from(number.wrapping_sub(self.low as u32))
@@ -163,13 +163,13 @@ impl<C: Code> Log<C> {
         u64::from(number.wrapping_sub(self.low as u32)) >= self.next - self.low
     }
 
-    /// Whether it is neither removed nor expired.
+    /// Returns `true` if the number is neither removed nor expired.
     #[inline(always)]
     pub(super) fn is_live(&self, number: u32) -> bool {
         !self.is_expired(number) && (self.removed == 0 || !self.is_removed(number))
     }
 
-    /// Whether nothing was ever removed or has expired.
+    /// Returns `true` if no fingerprint was ever removed or has expired.
     #[inline(always)]
     pub(super) fn never_lost(&self) -> bool {
         self.removed == 0 && self.low == self.start
@@ -193,7 +193,7 @@ impl<C: Code> Log<C> {
             .is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// The code of what has not expired; none if it is gone because all around it were removed.
+    /// Returns the code of an unexpired number; `None` if all codes of its segment were removed.
     #[inline(always)]
     pub(super) fn code(&self, number: u32) -> Option<C> {
         let (segment, at) = self.place(number);
@@ -209,7 +209,7 @@ impl<C: Code> Log<C> {
         }
     }
 
-    /// Whether it was there.
+    /// Removes a number and returns `true` if it was live.
     pub(super) fn remove(&mut self, number: u64) -> bool {
         if number < self.low || number >= self.next || self.is_removed(number as u32) {
             return false;
@@ -230,7 +230,7 @@ impl<C: Code> Log<C> {
         true
     }
 
-    /// Moves the beginning of the window past whole segments of which all were removed.
+    /// Moves the start of the window past segments of which all codes were removed.
     fn skip_removed(&mut self) {
         loop {
             let segment = (self.low - self.first) >> self.segment_bits;
@@ -249,7 +249,7 @@ impl<C: Code> Log<C> {
         self.low = low;
     }
 
-    /// How many of a range were removed.
+    /// Returns the number of removals in a range.
     fn removals(&self, from: u64, to: u64) -> u64 {
         let (mut at, mut count) = (from, 0);
         while at < to {
@@ -265,7 +265,7 @@ impl<C: Code> Log<C> {
         count
     }
 
-    /// Everything of an earlier slot expires.
+    /// Expires everything that belongs to an earlier slot.
     pub(super) fn expire_before(&mut self, slot: u64) {
         self.low_slot = self.low_slot.max(slot);
         let gone = self.slots.partition_point(|&(other, _)| other < slot);
@@ -276,7 +276,7 @@ impl<C: Code> Log<C> {
         self.slots.drain(..gone);
     }
 
-    /// Gives back the memory of a segment or two that have expired.
+    /// Releases up to two expired segments.
     pub(super) fn trim(&mut self) {
         for _ in 0..2 {
             let size = 1 << self.segment_bits;
@@ -293,7 +293,7 @@ impl<C: Code> Log<C> {
     }
 }
 
-/// How many bits of a range are 1.
+/// Returns the number of bits of a range that are 1.
 fn count_ones(words: &[u64], range: std::ops::Range<usize>) -> u64 {
     let mut count = 0;
     let mut at = range.start;

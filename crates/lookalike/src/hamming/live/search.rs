@@ -1,8 +1,8 @@
-//! Look-ups, many under way at a time.
+//! Look-ups, many in progress at a time.
 //!
-//! A look-up is a few steps, each of which reads what the one before has found: buckets, what did not
-//! fit into them, sequence numbers, codes. What a step will read is asked for in advance, and while
-//! it comes, other look-ups take their steps.
+//! A look-up takes a few steps, each of which reads what the step before has found: buckets,
+//! overflow, sequence numbers, codes. Each step prefetches the memory of the next one, and other
+//! look-ups take their steps in the meantime.
 
 use super::State;
 use super::lines::{NONE, link};
@@ -10,16 +10,16 @@ use super::table::{Item, Place};
 use crate::arch::{self, Arch, Kernel};
 use crate::hamming::code::Code;
 
-/// Look-ups between one step and the next.
+/// Number of look-ups between one step and the next.
 const AHEAD: usize = 4;
 
-/// Look-ups under way.
+/// Number of look-ups in progress.
 const UNDER_WAY: usize = 4 * AHEAD + 1;
 
-/// Which entries of a pair of lines there can be.
+/// Mask of the entries of a pair of lines, without the link.
 const ALL: u32 = 0x7fff;
 
-/// One match.
+/// A match of one query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) query: u32,
@@ -27,7 +27,7 @@ pub(super) struct Found {
     pub(super) number: u64,
 }
 
-/// Memory for look-ups, kept from one to the next.
+/// Buffers of look-ups, kept from one search to the next.
 #[derive(Debug)]
 pub(super) struct Scratch {
     steps: [Steps; UNDER_WAY],
@@ -43,13 +43,13 @@ impl Default for Scratch {
     }
 }
 
-/// What is known of one look-up.
+/// Intermediate results of one look-up.
 #[derive(Debug, Default)]
 struct Steps {
     buckets: Vec<u32>,
-    /// Where the buckets of each table end.
+    /// End of the buckets of each table.
     ends: Vec<u32>,
-    /// Room for the links of one table.
+    /// Buffer for the links of one table.
     links: Vec<u32>,
     /// Rings to walk.
     rings: Vec<Walk>,
@@ -57,7 +57,7 @@ struct Steps {
     candidates: Vec<Candidate>,
 }
 
-/// Where a walk along a ring has come to.
+/// Position of a walk along a ring.
 #[derive(Clone, Copy, Debug, Default)]
 struct Walk {
     table: u32,
@@ -65,7 +65,7 @@ struct Walk {
     at: u32,
 }
 
-/// Entries whose residuals are near.
+/// Entries whose residuals are near the query's.
 #[derive(Clone, Copy, Debug)]
 struct Near {
     table: u32,
@@ -73,7 +73,7 @@ struct Near {
     mask: u32,
 }
 
-/// An entry that may be near, and a number by which to have its code.
+/// An entry that may match, and a number by which its code can be read.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     table: u32,
@@ -81,7 +81,7 @@ struct Candidate {
     number: u32,
 }
 
-/// Finds everything live within a distance of each query.
+/// Finds every live fingerprint within a distance of each query.
 pub(super) struct Search<'a, C> {
     pub(super) state: &'a State<C>,
     pub(super) queries: &'a [C],
@@ -173,7 +173,7 @@ impl Steps {
                 let place = Place::Bucket(bucket);
                 let line = table.residuals(place);
                 let mask = arch.near(line, residual, limit) & ALL;
-                // Without a branch, which would often be predicted wrongly.
+                // Avoid a branch here, because it would often be mispredicted.
                 links[link_count] = link(line);
                 link_count += usize::from(link(line) != NONE);
                 if mask != 0 {
@@ -204,7 +204,7 @@ impl Steps {
         }
     }
 
-    /// All rings at once, so that their lines come at the same time.
+    /// Walks all rings at once, so that their lines are fetched in parallel.
     #[inline(always)]
     fn walk_rings<A: Arch, C: Code>(&mut self, arch: A, state: &State<C>, query: C, limit: u32) {
         while !self.rings.is_empty() {
@@ -266,7 +266,7 @@ impl Steps {
             };
             let differing = code.xor(query);
             let (earlier, from) = state.tables.split_at(candidate.table as usize);
-            // The first table that sees a match reports it.
+            // Only the first table that sees a match reports it.
             if differing.ones() > limit
                 || !from[0].sees(differing)
                 || earlier.iter().any(|table| table.sees(differing))
@@ -288,8 +288,8 @@ impl Steps {
     }
 }
 
-/// Moves those of different keys to the front; returns how many. Takes as many steps as there are
-/// pairs: for few.
+/// Moves items with distinct keys to the front and returns their number. Compares all pairs, so it
+/// suits only few items.
 #[inline(always)]
 fn distinct<T: Copy, K: PartialEq>(items: &mut [T], key: impl Fn(&T) -> K) -> usize {
     let mut kept = 0;

@@ -1,22 +1,27 @@
-//! One table: from the bits of one block to everything whose block is near.
+//! One table: maps one block to every fingerprint whose block is near.
 //!
-//! **Buckets.** A bucket begins with two lines. The line of residuals holds 15 words of the codes,
-//! bits from outside the block as far as there are any, and the link to what did not fit. The line
-//! of entries, in another array, holds what the 15 are: sequence numbers or groups, and a last word
-//! with their count and which of them are groups. A look-up reads the residuals, and the entries
-//! only if a residual is near the query's.
+//! **Buckets.** A bucket begins with a pair of lines in two arrays:
 //!
-//! **What does not fit.** The oldest few of a full bucket move to a pair of such lines in a ring.
-//! That is when dead entries are dropped; besides, a hand goes around over all buckets while things
-//! are inserted, so that none stays for ever.
+//! ```text
+//! residuals   15 words of the codes                   | link to the overflow
+//! entries     15 sequence numbers or group references | count, and flags of the groups
+//! ```
 //!
-//! **Equal codes.** An insertion that finds its code among the newest 15 joins it: the entry becomes
-//! a group, a ring of lines of sequence numbers. So a value inserted a million times takes few
-//! entries, and costs those nothing that do not match it.
+//! A residual takes its bits from outside the block as far as there are any. A look-up reads the
+//! residuals, and reads the entries only if a residual is near the query's.
 //!
-//! **Growing** is linear hashing (Litwin 1980): with every twelfth fingerprint the next bucket in
-//! turn gives those of its entries to a new last one whose key has one more bit set. For that the
-//! codes are read again, about twice per fingerprint in all.
+//! **Overflow.** A full bucket moves a few of its oldest entries to a pair of such lines in a ring.
+//! Before that it drops its dead entries, which are those that were removed or have expired. An
+//! incremental sweep over all buckets runs along with insertions, so that no dead entry stays for
+//! ever.
+//!
+//! **Equal codes.** An insertion that finds its code among the newest 15 entries joins that entry,
+//! which becomes a group: a ring of lines of sequence numbers. A value that is inserted a million
+//! times therefore takes few entries, and costs nothing to queries that do not match it.
+//!
+//! **Growth** is linear hashing (Litwin 1980): with every twelfth fingerprint the next bucket in
+//! turn moves the entries whose key has one more bit set to a new last bucket. This reads the codes
+//! again, about twice per fingerprint in all.
 
 use super::LOAD;
 use super::blocks::Block;
@@ -27,61 +32,63 @@ use crate::error::Result;
 use crate::hamming::code::Code;
 use crate::hamming::key::{Bucket, COVERING_PROBES, Covering, Key, MOST_SEGMENTS};
 
-/// Entries of a pair of lines.
+/// Number of entries in a pair of lines.
 const PAIR: u32 = LAST as u32;
 
-/// Entries that leave a full bucket at once: few, so that what they need is soon free again.
+/// Entries that leave a full bucket at once: few, so that the room that they take is soon free
+/// again.
 const SPILL: usize = 3;
 
-/// The same while nothing is ever lost.
+/// Number of entries that leave a full bucket as long as nothing was removed or has expired.
 const SPILL_GROWING: usize = 5;
 
-/// Sequence numbers in a line of a group; the next word is their count.
+/// Number of sequence numbers in a line of a group; the next word is their count.
 const GROUP: usize = LAST - 1;
 
-/// The most bits of a bucket's number: with 2²⁶ buckets and one visit by the hand every 8
-/// insertions, every bucket is visited every 2²⁹ insertions.
+/// Largest number of bits of a bucket number. The sweep visits one bucket every 8 insertions, so it
+/// visits each of 2²⁶ buckets every 2²⁹ insertions.
 const MOST_BITS: u32 = 26;
 
-/// Lines of a large page. The first touch of a page takes up to some milliseconds, where the memory
-/// of a virtual machine must be had from its host: each array of lines takes its next page at another
-/// time.
+/// Lines of a large page. Each array of lines starts its next page at a different time, because the
+/// first touch of a page takes up to a few milliseconds in a virtual machine that must get the
+/// memory from its host.
 const PAGE: u32 = 1 << 15;
 
-/// Lines that an array is ahead of the one before: a part of a page that takes all places.
+/// Lines by which an array is ahead of the previous one. Its multiples are spread evenly over a
+/// page.
 const STAGGER: u32 = 11 << 10;
 
-/// Insertions per bucket that the hand visits.
+/// Insertions per bucket that the sweep visits.
 pub(super) const SWEEP: u64 = 8;
 
-/// Lines of a group that one visit gives back at most.
+/// Largest number of lines of a group that one visit of the sweep frees.
 const TRIM: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Its position among the tables.
+    /// Position among the tables.
     number: u32,
-    /// How many times smaller than a page chunks are, as a power of two.
+    /// Ratio of page size to chunk size, as a power of two.
     page_shift: u32,
     block: Block,
     mask: u128,
     key: Key,
-    /// Whether keys are scattered: otherwise near keys must be found by flipping bits.
+    /// `true` if keys are hashed. Otherwise near keys are found by flipping bits.
     scattered: bool,
     most_bits: u32,
-    /// There are 2^level + split buckets: those below `split` have been split in this round.
+    /// There are 2^`level` + `split` buckets; those below `split` have been split in this round.
     level: u32,
     split: u32,
-    /// What a key of `level` bits is xored with to visit all within the radius.
+    /// Masks that turn a key of `level` bits into all keys within the radius.
     deltas: Vec<(Bucket, u8)>,
     residuals: Lines,
     entries: Lines,
-    /// The lines of residuals of what did not fit, and with the same numbers those of entries.
+    /// Residuals of the overflow; `over_entries` has its entries under the same numbers.
     over_residuals: Rings,
     over_entries: Lines,
     groups: Rings,
     hand: u32,
-    /// Buckets that the hand has still to visit.
+    /// Number of buckets that the sweep must still visit.
     unswept: u32,
     moving: Vec<Entry>,
 }
@@ -93,16 +100,16 @@ struct Entry {
     item: Item,
 }
 
-/// What an entry stands for.
+/// The sequence numbers of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item {
-    /// A sequence number's lower half.
+    /// Lower half of a sequence number.
     One(u32),
-    /// The newest line of a group.
+    /// Newest line of a group.
     Group(u32),
 }
 
-/// Where a pair of lines is.
+/// Place of a pair of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Bucket(u32),
@@ -114,7 +121,7 @@ fn count(entries: &Line) -> u32 {
     entries.0[LAST] & 0xff
 }
 
-/// A mask of the entries that there are.
+/// Returns a mask of the entries in use.
 #[inline(always)]
 fn used(entries: &Line) -> u32 {
     (1 << count(entries)) - 1
@@ -141,7 +148,7 @@ fn set_item(entries: &mut Line, at: u32, item: Item) {
     entries.0[LAST] = entries.0[LAST] & !flag | group;
 }
 
-/// Adds to a pair that is not full.
+/// Adds an entry to a pair that is not full.
 #[inline(always)]
 fn add(residuals: &mut Line, entries: &mut Line, entry: Entry) {
     let at = count(entries);
@@ -159,7 +166,7 @@ fn entry(residuals: &Line, entries: &Line, at: u32) -> Entry {
     }
 }
 
-/// A number by which the code of an item can be had, unless everything in it is dead.
+/// Returns a live number of the item, by which its code can be read; `None` if the item is dead.
 #[inline(always)]
 fn witness<C: Code>(item: Item, groups: &Rings, log: &Log<C>) -> Option<u32> {
     match item {
@@ -170,7 +177,7 @@ fn witness<C: Code>(item: Item, groups: &Rings, log: &Log<C>) -> Option<u32> {
 
 fn witness_of_group<C: Code>(newest: u32, groups: &Rings, log: &Log<C>) -> Option<u32> {
     let last = latest(groups.get(newest));
-    // The latest of all expires last.
+    // The latest number of all expires last.
     if log.is_expired(last) {
         return None;
     }
@@ -189,7 +196,7 @@ fn witness_of_group<C: Code>(newest: u32, groups: &Rings, log: &Log<C>) -> Optio
     }
 }
 
-/// The sequence numbers in a line of a group, ascending.
+/// Returns the sequence numbers in a line of a group, ascending.
 #[inline(always)]
 fn numbers(line: &Line) -> &[u32] {
     &line.0[..line.0[GROUP] as usize]
@@ -200,8 +207,8 @@ fn latest(line: &Line) -> u32 {
     line.0[line.0[GROUP] as usize - 1]
 }
 
-/// Gives back up to so many of the oldest lines of a group in which all is dead; returns whether
-/// there may be more.
+/// Frees up to `most` of the oldest lines of a group if all their numbers are dead. Returns `true`
+/// if there may be more such lines.
 fn trim<C: Code>(groups: &mut Rings, newest: u32, most: u32, log: &Log<C>) -> bool {
     for _ in 0..most {
         let oldest = groups.next(newest);
@@ -214,7 +221,7 @@ fn trim<C: Code>(groups: &mut Rings, newest: u32, most: u32, log: &Log<C>) -> bo
     true
 }
 
-/// Drops what has expired at the beginning of a line of a group, but not the last.
+/// Drops the expired numbers at the start of a line of a group, but never its last number.
 fn drop_expired<C: Code>(line: &mut Line, log: &Log<C>) {
     let before = line.0[GROUP] as usize;
     let expired = line.0[..before - 1].iter();
@@ -250,8 +257,8 @@ fn prefetch_codes<C: Code>(entries: &Line, log: &Log<C>) {
     }
 }
 
-/// A bijection that lets every bit of a key reach the lower bits (Wellons' search for integer
-/// hashes).
+/// Hashes a key with a bijection that lets every bit reach the lower bits (constants from Wellons'
+/// search for integer hashes).
 #[inline(always)]
 fn scatter(key: u32) -> u32 {
     let key = key.wrapping_mul(0x7feb_352d);
@@ -297,7 +304,7 @@ impl Table {
             moving: Vec::new(),
         };
         table.begin_level(0);
-        // The first bucket.
+        // Reserve the first bucket.
         table.reserve(0)?;
         Ok(table)
     }
@@ -322,7 +329,7 @@ impl Table {
         (1 << self.level) + self.split
     }
 
-    /// Bytes in use or once in use.
+    /// Returns the bytes that are in use or once were.
     pub(super) fn bytes(&self) -> u64 {
         let pairs = self.buckets() + self.over_residuals.touched();
         let lines = 2 * u64::from(pairs) + u64::from(self.groups.touched());
@@ -331,8 +338,9 @@ impl Table {
 
     /// Makes room for this many insertions.
     pub(super) fn reserve(&mut self, insertions: u32) -> Result<()> {
-        // An insertion spills at most one pair, and a bucket that is split in two or swept needs at
-        // most one more than it had. One bucket more is asked for before it is there.
+        // An insertion spills into at most one new pair, and a bucket that is split or swept needs
+        // at most one pair more than before. One more bucket is reserved because `prepare_split`
+        // prefetches it before it exists.
         let heads = self.buckets() + insertions + 1;
         let pairs = self.over_residuals.touched() + 4 * insertions;
         let arrays = [
@@ -350,7 +358,7 @@ impl Table {
         self.groups.reserve(insertions)
     }
 
-    /// The bucket of a key.
+    /// Returns the bucket of a key.
     #[inline(always)]
     fn reduce(&self, key: Bucket) -> u32 {
         let key = if self.scattered { scatter(key) } else { key };
@@ -374,19 +382,19 @@ impl Table {
         lower | upper as u32
     }
 
-    /// Whether this table sees that two codes are near.
+    /// Returns `true` if this table sees that two codes are near.
     #[inline(always)]
     pub(super) fn sees<C: Code>(&self, differing: C) -> bool {
         differing.ones_in(self.mask) <= self.block.radius
     }
 
-    /// Whether the few [probes](Self::probes) may name a bucket twice.
+    /// Returns `true` if [`probes`](Self::probes) may name a bucket twice.
     #[inline(always)]
     pub(super) fn repeats(&self) -> bool {
         matches!(self.key, Key::Covering { .. })
     }
 
-    /// Adds the numbers of all buckets that can hold something within the radius.
+    /// Appends the numbers of all buckets that can hold a code within the radius.
     #[inline(always)]
     pub(super) fn probes<C: Code>(&self, query: C, buckets: &mut Vec<u32>) {
         match self.key {
@@ -407,14 +415,15 @@ impl Table {
         for key in &mut found {
             *key = self.reduce(*key);
         }
-        // All of them, for copying a fixed number takes no call.
+        // Append all and truncate, because copying a fixed number needs no call.
         let before = buckets.len();
         buckets.extend_from_slice(&found);
         buckets.truncate(before + count);
     }
 
-    /// Buckets that were not split yet are those of two keys: the one with a further flip is left
-    /// out.
+    /// Appends the buckets of near direct keys. A bucket that is not split yet holds the keys with
+    /// either top bit and is visited once. The half of a split bucket that has the other top bit is
+    /// one flip further away, so it is visited only if the radius allows one more flip.
     fn direct_probes<C: Code>(&self, query: C, buckets: &mut Vec<u32>) {
         let key = self.key.bucket(query);
         let top = 1 << self.level;
@@ -447,8 +456,8 @@ impl Table {
         }
     }
 
-    /// The items of those entries of a pair that a mask names, with a number by which to have their
-    /// code.
+    /// Calls `visit` with the live items among the entries in `mask`, each with a number by which
+    /// its code can be read.
     #[inline(always)]
     pub(super) fn items<C: Code>(
         &self,
@@ -468,7 +477,7 @@ impl Table {
         }
     }
 
-    /// The numbers of everything live in a group.
+    /// Calls `visit` with every live number of a group.
     pub(super) fn members<C: Code>(&self, newest: u32, log: &Log<C>, mut visit: impl FnMut(u32)) {
         let mut at = newest;
         loop {
@@ -483,7 +492,7 @@ impl Table {
         }
     }
 
-    /// Asks for what an insertion will read.
+    /// Prefetches the lines that an insertion reads.
     #[inline(always)]
     pub(super) fn prefetch<C: Code>(&self, code: C) {
         let bucket = self.bucket(code);
@@ -491,7 +500,7 @@ impl Table {
         arch::prefetch(self.entries.get(bucket));
     }
 
-    /// Adds what was just added to the log. Room must have been reserved.
+    /// Adds the code that was last appended to the log. Room must have been reserved.
     #[inline(always)]
     pub(super) fn insert<A: Arch, C: Code>(&mut self, arch: A, code: C, number: u32, log: &Log<C>) {
         let bucket = self.bucket(code);
@@ -508,7 +517,7 @@ impl Table {
         self.append(bucket, Entry { residual, item }, log);
     }
 
-    /// Makes an entry stand for one more number, if it is live and its code is this one.
+    /// Adds a number to an entry and returns `true` if the entry is live and has this code.
     fn join<C: Code>(&mut self, bucket: u32, at: u32, code: C, number: u32, log: &Log<C>) -> bool {
         let entries = self.entries.get_mut(bucket);
         let old = item(entries, at);
@@ -528,7 +537,8 @@ impl Table {
             }
             Item::Group(newest) if self.groups.get(newest).0[GROUP] < GROUP as u32 => newest,
             Item::Group(newest) => {
-                // Two for one, so that a value that keeps coming keeps no more than the window.
+                // Free two lines for each new one, so that a recurring value keeps no more than the
+                // window.
                 trim(&mut self.groups, newest, 2, log);
                 let newest = self.groups.push(Some(newest));
                 self.groups.get_mut(newest).0[GROUP] = 0;
@@ -554,7 +564,8 @@ impl Table {
         );
     }
 
-    /// Drops what is dead in a full bucket; if nothing is, moves the oldest entries away.
+    /// Drops the dead entries of a full bucket; if there are none, moves the oldest entries to the
+    /// overflow.
     #[inline(never)]
     fn make_room<C: Code>(&mut self, bucket: u32, log: &Log<C>) {
         let residuals = self.residuals.get_mut(bucket);
@@ -562,7 +573,7 @@ impl Table {
         let mut newest = residuals.0[LAST].checked_sub(1);
         if !log.never_lost() {
             compact(residuals, entries, &mut self.groups, log);
-            // The usual case of a ring: one pair, of which all will soon have expired.
+            // A ring usually has a single pair, all of whose entries expire soon.
             if let Some(only) = newest.filter(|&only| self.over_residuals.next(only) == only) {
                 let over = self.over_residuals.get_mut(only);
                 let over_entries = self.over_entries.get_mut(only);
@@ -603,8 +614,8 @@ impl Table {
         entries.0[LAST] = flags | kept;
     }
 
-    /// Copies the live entries of a bucket to `moving`, oldest first, and forgets groups in which
-    /// all is dead; returns how many entries there were.
+    /// Copies the live entries of a bucket to `moving`, oldest first, and frees groups without live
+    /// numbers. Returns the number of entries before.
     fn gather<C: Code>(&mut self, bucket: u32, log: &Log<C>) -> usize {
         let mut total = 0;
         self.moving.clear();
@@ -647,7 +658,7 @@ impl Table {
         self.entries.get_mut(bucket).0[LAST] = 0;
     }
 
-    /// Adds a bucket if there are too few for what is live.
+    /// Adds a bucket if there are too few for the live fingerprints.
     #[inline(always)]
     pub(super) fn grow<C: Code>(&mut self, log: &Log<C>) {
         if log.live() > u64::from(self.buckets()) * LOAD && self.level < self.most_bits {
@@ -661,7 +672,7 @@ impl Table {
         self.gather(bucket, log);
         self.clear(bucket);
         self.split += 1;
-        // The hand has one bucket more to visit before it is where it was.
+        // The sweep must visit the new bucket too.
         self.unswept += u32::from(self.unswept > 0);
         if self.split == 1 << self.level {
             self.begin_level(self.level + 1);
@@ -676,8 +687,8 @@ impl Table {
         self.prepare_split(log);
     }
 
-    /// Asks for what the next splits will read: a step for each of the next three, as a step needs
-    /// what the one before has brought. And for the bucket that the next will fill.
+    /// Prefetches what the next three splits read. Each of them is at another step, because a step
+    /// needs the data of the step before. Also prefetches the bucket that the next split fills.
     fn prepare_split<C: Code>(&self, log: &Log<C>) {
         let last = self.buckets() - 1;
         let bucket = |ahead: u32| (self.split + ahead).min(last);
@@ -696,12 +707,12 @@ impl Table {
         }
     }
 
-    /// From now on there may be dead entries everywhere.
+    /// Restarts the count of buckets to sweep, because any bucket may now have dead entries.
     pub(super) fn mark_unswept(&mut self) {
         self.unswept = self.buckets();
     }
 
-    /// Lets the hand visit a bucket, if there may be dead entries.
+    /// Sweeps the next bucket if any bucket may have dead entries.
     pub(super) fn sweep<C: Code>(&mut self, log: &Log<C>) {
         if self.unswept == 0 {
             return;
@@ -718,7 +729,7 @@ impl Table {
         arch::prefetch(self.residuals.get(self.hand));
     }
 
-    /// Drops all that is dead in a bucket; returns whether there may be more.
+    /// Drops everything dead in a bucket. Returns `true` if there may be more.
     fn tidy<C: Code>(&mut self, bucket: u32, log: &Log<C>) -> bool {
         let before = self.gather(bucket, log);
         let moving = std::mem::take(&mut self.moving);

@@ -7,7 +7,7 @@ use super::*;
 use crate::hamming::scan::scan;
 use crate::hash::mix;
 
-/// Small chunks and segments, so that little is enough to need several.
+/// Small chunks and segments, so that few fingerprints need several of them.
 fn small(first: u64) -> Shape {
     Shape {
         chunk_bits: 5,
@@ -20,7 +20,7 @@ fn live<C: Code>(bits: u32, distance: u32, first: u64) -> Live<C> {
     Live::with_shape(bits, Distance::new(distance, bits).unwrap(), small(first)).unwrap()
 }
 
-/// What is live, and how to tell.
+/// A live index and the entries that it must hold.
 struct Model<C> {
     live: Live<C>,
     entries: BTreeMap<u64, (C, u64)>,
@@ -84,7 +84,7 @@ impl<C: Code> Model<C> {
     }
 }
 
-/// How codes are made from seeds.
+/// Distribution of the codes that are made from seeds.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Uniform,
@@ -156,7 +156,7 @@ fn run<C: Code>(bits: u32, distance: u32, first: u64, kind: Kind, steps: &[Step]
     for step in steps {
         match *step {
             Step::Insert(seed, count) => {
-                // Some repeated, some new.
+                // Some seeds are repeated, some are new.
                 let seeds =
                     (0..u64::from(count)).map(|at| (seed >> (at % 3 * 20)).wrapping_add(at));
                 let codes: Vec<C> = seeds.map(|seed| kind.code(seed, bits, distance)).collect();
@@ -179,7 +179,7 @@ fn run<C: Code>(bits: u32, distance: u32, first: u64, kind: Kind, steps: &[Step]
     check_around(&model, kind, distance, 1);
 }
 
-/// With queries at distances up to more than the greatest from what is there, and with others.
+/// Checks queries at about the largest distance from stored codes, and unrelated queries.
 fn check_around<C: Code>(model: &Model<C>, kind: Kind, distance: u32, seed: u64) {
     let mut queries = Vec::new();
     let codes: Vec<C> = model.entries.values().map(|&(code, _)| code).collect();
@@ -233,7 +233,7 @@ fn distances_just_below_at_and_above_the_greatest() {
             for seed in 0..300 {
                 let code = wide(seed) as u64 & low_bits(bits) as u64;
                 model.insert(&[code]);
-                // Distinct flips, within a block or spread over all of them.
+                // Flip distinct bits, within a block or spread over all blocks.
                 for count in distance.saturating_sub(1)..=distance + 1 {
                     for stride in [1, 7, bits / (distance + 2)] {
                         let flip = |at| 1u64 << ((mix(seed) as u32 % bits + at * stride) % bits);
@@ -272,7 +272,7 @@ fn memory_stays_bounded_while_the_window_slides() {
 
 #[test]
 fn memory_of_what_nobody_comes_back_to_is_used_again() {
-    // One bucket after another is filled far beyond what fits, and then left alone.
+    // One bucket after another is filled far beyond its lines, and then left alone.
     let index = live::<u64>(64, 3, 0);
     let mut bytes = Vec::new();
     for round in 0..60u64 {
@@ -301,7 +301,7 @@ fn memory_of_what_is_removed_is_used_again() {
             }
         }
         assert_eq!(index.len(), 2000);
-        // What the log remembers of the segments in between is a bit per code.
+        // The log keeps one bit per code of the segments in between.
         assert!(
             bytes[19] <= bytes[4] * 5 / 4 + 10_000,
             "{kind:?}: {bytes:?}"
@@ -339,7 +339,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
     } else {
         300_000
     };
-    // Inserted before, and expired before, these numbers.
+    // All numbers below `inserted` are inserted; only numbers below `expiring` may have expired.
     let (inserted, expiring) = (AtomicU64::new(first), AtomicU64::new(first));
     let done = AtomicBool::new(false);
     let distance = Distance::new(3, 64).unwrap();
@@ -354,7 +354,7 @@ fn readers_see_what_was_there_before_and_nothing_wrong() {
                 seq += size;
                 inserted.store(seq, Ordering::SeqCst);
                 if mix(seq).is_multiple_of(4) {
-                    // The slot is the first number of a batch, which has up to 300.
+                    // A batch has up to 300 numbers, and its slot is the first of them.
                     expiring.store(seq - 5000 + 300, Ordering::SeqCst);
                     index.expire_before(seq - 5000);
                 }

@@ -1,18 +1,18 @@
 //! A lock for one writer and many readers that take turns.
 //!
-//! Both hold it for tens of microseconds, less than it takes to put a thread to sleep and to wake it
-//! up: so whoever finds it taken tries for about so long before sleeping. A waiting writer keeps
-//! further readers out, and a writer that comes again lets in the readers that wait first: neither
-//! starves.
+//! Both hold it for tens of microseconds, which is less than it takes to put a thread to sleep and
+//! to wake it. A thread that finds the lock taken therefore spins for some time before it sleeps. A
+//! waiting writer keeps further readers out, and a returning writer first lets in the readers that
+//! wait, so that neither starves.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// How often to try before sleeping, some hundred microseconds.
+/// Number of attempts before sleeping, which take some hundred microseconds.
 const TRIES: u32 = 1 << 13;
 
-/// Why a lock is never poisoned in a way that matters.
+/// Reason why a poisoned lock is never observed.
 const WHOLE: &str = "whoever panicked with the lock has left nothing to be used";
 
 #[derive(Debug, Default)]
@@ -31,7 +31,8 @@ impl<T> Turns<T> {
         }
     }
 
-    // The flags only decide who tries; what the lock protects, the lock itself publishes.
+    // Relaxed ordering is enough: the flags only decide who tries, and the lock itself orders the
+    // accesses to its data.
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, T> {
         let attempt = || {
@@ -48,7 +49,7 @@ impl<T> Turns<T> {
         guard
     }
 
-    /// There is at most one writer at a time: that is for the caller to see to.
+    /// The caller ensures that there is at most one writer at a time.
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, T> {
         tried(|| (self.readers_wait.load(Ordering::Relaxed) == 0).then_some(()));
         self.writer_waits.store(true, Ordering::Relaxed);

@@ -1,21 +1,25 @@
-//! Which bits of a fingerprint stand where.
+//! Splits a fingerprint into the parts that the tables of a segment store.
 //!
-//! The first table knows every fingerprint in full: its bucket, a word of 32 bits in it and a rest.
-//! Every other table keeps a word only: all that decides the bucket in the first table, and some
-//! bits more. What looks near there is looked up in the first table.
+//! ```text
+//! first table    bucket | word of 32 bits | rest      together the whole fingerprint
+//! other tables   bucket | word of 32 bits             the word determines the bucket in the first table
+//! ```
+//!
+//! The word of another table holds all bits that decide the bucket in the first table, and some
+//! bits more. Words that are near there are looked up in the first table.
 
 use crate::hamming::code::{Code, low_bits};
 use crate::hamming::key::{Bucket, Key};
 use crate::hamming::plan::Plan;
 
-/// 32 bits of a fingerprint, from two runs.
+/// 32 bits of a fingerprint, from two runs of bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word {
     shift: u32,
     width: u32,
     second: u32,
-    /// Of the second run. No bit is in both runs, and none in the table's key: what differs there is
-    /// counted once.
+    /// Bits that are used of the second run. They overlap neither the first run nor the table's
+    /// blocks, so that a differing bit is counted once.
     mask: u32,
 }
 
@@ -27,13 +31,14 @@ impl Word {
         (first | second << self.width) as u32
     }
 
-    /// Bits `shift..shift + width`, and of those among `useful` a run that has many.
+    /// Takes bits `shift..shift + width`, and fills the word with the run that contains the most
+    /// `useful` bits.
     fn new(shift: u32, width: u32, useful: u128, bits: u32) -> Self {
         let gain = |second: u32| {
             let run = low_bits(32 - width) << second;
             (run & useful).count_ones()
         };
-        // Of equal ones the lowest.
+        // Ties go to the lowest run, because `max_by_key` returns the last maximum.
         let second = (0..bits)
             .rev()
             .max_by_key(|&second| gain(second))
@@ -47,7 +52,7 @@ impl Word {
     }
 }
 
-/// How fingerprints of a plan are taken apart and put together.
+/// Splits fingerprints of a plan into bucket, word and rest, and joins these again.
 #[derive(Clone, Debug)]
 pub(in crate::hamming) struct Anatomy {
     key: Key,
@@ -56,7 +61,8 @@ pub(in crate::hamming) struct Anatomy {
     word_shift: u32,
     words: Vec<Word>,
     remainder_bits: u32,
-    /// Runs of bits, as start and width, that neither bucket nor word tells.
+    /// Runs of bits, as start and width, that neither bucket nor word of the first table
+    /// determines.
     others: [(u32, u32); 3],
     rest_bytes: usize,
 }
@@ -68,7 +74,8 @@ impl Anatomy {
         let (source_shift, source_bits) = key.source();
         let source = low_bits(source_bits) << source_shift;
         let all = low_bits(bits);
-        // Rather none of the first block, since there little differs.
+        // Prefer bits outside the first block, because fingerprints of one bucket differ little
+        // inside it.
         let block = plan.tables()[0].mask;
         let beside = if bits - block.count_ones() >= 32 {
             block
@@ -105,18 +112,18 @@ impl Anatomy {
         }
     }
 
-    /// Bytes of a rest, at most 16.
+    /// Returns the number of bytes of a rest, at most 16.
     pub(in crate::hamming) fn rest_bytes(&self) -> usize {
         self.rest_bytes
     }
 
-    /// What a table keeps of a fingerprint.
+    /// Returns the word that a table stores of a fingerprint.
     #[inline(always)]
     pub(super) fn word<C: Code>(&self, table: usize, code: C) -> u32 {
         self.words[table].of(code)
     }
 
-    /// What bucket and word of the first table do not tell.
+    /// Returns the bits that bucket and word of the first table do not determine.
     #[inline(always)]
     pub(super) fn rest<C: Code>(&self, code: C) -> u128 {
         let mut rest = u128::from(self.key.remainder(code));
@@ -132,7 +139,7 @@ impl Anatomy {
         rest
     }
 
-    /// The fingerprint with this bucket, word and rest in the first table.
+    /// Returns the fingerprint with this bucket, word and rest in the first table.
     #[inline(always)]
     pub(super) fn code<C: Code>(&self, bucket: Bucket, word: u32, rest: u128) -> C {
         let remainder = rest as u32 & low_bits(self.remainder_bits) as u32;
@@ -150,7 +157,7 @@ impl Anatomy {
         C::narrow(wide)
     }
 
-    /// The bucket in the first table of the fingerprints with this word in another one.
+    /// Returns the bucket in the first table of fingerprints with this word in another table.
     #[inline(always)]
     pub(super) fn home<C: Code>(&self, word: u32) -> Bucket {
         let source = u128::from(word & self.source_mask) << self.source_shift;

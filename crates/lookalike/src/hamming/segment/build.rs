@@ -1,10 +1,10 @@
-//! Building: fingerprints are parted by their bucket until a part fits the cache, sorted there, and
-//! written where they belong.
+//! Builds a segment: distributes the fingerprints by bucket into parts that fit the cache, sorts
+//! each part there, and writes it to its final place.
 //!
-//! The fingerprints are gone through once for every table, to count, and once for every slice of
-//! buckets, to part. There is one slice unless the parted copy would be large; so a billion fingerprints
-//! are built in the memory of the result and 4 GiB more. Everything is sorted at the end, so the bytes
-//! do not depend on the number of threads.
+//! Each table takes one pass over the fingerprints to count, and one more pass per slice of parts
+//! to distribute. There is one slice unless the distributed copy exceeds 4 GiB, so a billion
+//! fingerprints are built in the memory of the result and 4 GiB more. Every bucket is sorted at the
+//! end, so the bytes do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -19,12 +19,12 @@ use crate::hamming::code::Code;
 use crate::hamming::key::{Bucket, Key};
 use crate::hamming::plan::{Layout, Plan};
 
-/// Fingerprints that can be gone through several times, from several threads.
+/// Fingerprints that several threads can read several times.
 pub trait Codes<C>: Sync {
-    /// How many there are.
+    /// Returns the number of fingerprints.
     fn count(&self) -> usize;
 
-    /// Copies those from `from` on.
+    /// Copies the fingerprints from row `from` on, until `into` is full.
     fn read(&self, from: usize, into: &mut [C]);
 }
 
@@ -38,16 +38,16 @@ impl<C: Code> Codes<C> for [C] {
     }
 }
 
-/// Bytes of a parted copy.
+/// Approximate largest size of a distributed copy in bytes.
 const SLICE_BYTES: usize = 1 << 32;
 
-/// Entries of a part, about: they are sorted in the second-level cache.
+/// Approximate number of entries of a part, so that it is sorted in the second-level cache.
 const PART: usize = 8 << 10;
 
 /// Fingerprints that are read at once.
 const CHUNK: usize = 1 << 10;
 
-/// Parts whose sorted results wait to be written.
+/// Parts that are sorted before their results are written.
 const PARTS_AT_ONCE: usize = 256;
 
 /// Builds all tables.
@@ -129,7 +129,7 @@ fn build_first<C: Code>(
                 .collect();
             let start = writer.next;
             writer.write(some.start, &parting, sorted.iter().map(|part| &part.table))?;
-            // A part's lists follow those of the parts before it.
+            // The lists of a part follow those of the parts before it.
             let mut bases = Vec::with_capacity(sorted.len());
             for part in &sorted {
                 bases.push(lists.len() as u32);
@@ -204,15 +204,15 @@ fn batches(slice: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     starts.map(move |start| start..(start + PARTS_AT_ONCE).min(end))
 }
 
-/// How buckets are grouped into parts.
+/// Division of the buckets of a table into parts.
 struct Parting {
     rows: usize,
-    /// Bits of a bucket's number within its part.
+    /// Bits of a bucket number within its part.
     local_bits: u32,
     parts: usize,
 }
 
-/// What one thread parted: the entries of part p are those from `starts[p]` to `starts[p + 1]`.
+/// Entries that one thread distributed: those of part p are `starts[p]..starts[p + 1]`.
 struct Parted<E> {
     entries: ColumnMut<E>,
     starts: Vec<usize>,
@@ -234,7 +234,7 @@ impl Parting {
         }
     }
 
-    /// Ranges of parts of which a parted copy is made at once.
+    /// Returns ranges of parts that are distributed in one pass each.
     fn slices<E>(&self) -> impl Iterator<Item = Range<usize>> + use<E> {
         let slices = (self.rows * size_of::<E>()).div_ceil(SLICE_BYTES).max(1);
         let length = self.parts.div_ceil(slices);
@@ -248,7 +248,7 @@ impl Parting {
         1 << self.local_bits
     }
 
-    /// The rows of every thread.
+    /// Returns the rows of every thread.
     fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + use<> {
         let (rows, tasks) = (self.rows, rayon::current_num_threads());
         let length = rows.div_ceil(tasks).max(1);
@@ -262,7 +262,7 @@ impl Parting {
         (bucket >> self.local_bits) as usize
     }
 
-    /// How many rows every thread has for every part.
+    /// Returns, for every thread, its number of rows per part.
     fn count<C: Code>(&self, key: &Key, codes: &(impl Codes<C> + ?Sized)) -> Vec<Vec<u32>> {
         let of_rows = |rows| {
             let mut counts = vec![0; self.parts];
@@ -311,7 +311,7 @@ impl Parting {
     }
 }
 
-/// Calls back with every row, its fingerprint and bucket.
+/// Calls `visit` with every row, its fingerprint and its bucket.
 fn each_bucket<C: Code>(
     rows: Range<usize>,
     key: &Key,
@@ -357,11 +357,11 @@ impl<C: Code> Kernel for Buckets<'_, C> {
 /// A part of a table, in the order in which it is written.
 #[derive(Default)]
 struct TablePart {
-    /// All words, bucket by bucket.
+    /// Words of all buckets, bucket by bucket.
     words: Vec<u32>,
-    /// How many words every bucket has.
+    /// Number of words per bucket.
     counts: Vec<u32>,
-    /// With [`Layout::Lines`].
+    /// First lines of the buckets, only for [`Layout::Lines`].
     lines: Vec<Line>,
     overflow: Vec<Line>,
 }
@@ -377,7 +377,7 @@ impl TablePart {
         }
     }
 
-    /// Ends a bucket that starts at `start` of `words`.
+    /// Ends a bucket whose words begin at `start` of `words`.
     fn end_bucket(&mut self, start: usize, layout: Layout) {
         let words = &self.words[start..];
         self.counts.push(words.len() as u32);
@@ -405,14 +405,14 @@ impl TablePart {
     }
 }
 
-/// Whether a bucket of these words, in the order in which they are written, goes on elsewhere: the
-/// first two then descend.
+/// Returns `true` if a bucket of these words, in writing order, continues in the overflow. The mark
+/// of such a bucket is that its first word is larger than its second.
 fn overflows(words: &[u32]) -> bool {
     words.len() > LINE && words[0] > words[1]
 }
 
-/// A part of the first table, with what else is known of its fingerprints. Ids of those that are
-/// several are [`LISTED`] and the place in `lists`.
+/// A part of the first table, with the rests and rows of its fingerprints. The id of a fingerprint
+/// with several rows is [`LISTED`] plus the place of its list in `lists`.
 struct FirstPart {
     table: TablePart,
     rests: Vec<u8>,
@@ -472,8 +472,8 @@ fn sort_first<C: Code>(
 }
 
 impl FirstPart {
-    /// Adds a bucket: fingerprints ascending by word, but where they go on in the overflow the
-    /// last one first.
+    /// Adds a bucket: its fingerprints ascend by word. If the bucket overflows, the last one moves
+    /// to the front as the mark.
     fn push_bucket<C: Code>(&mut self, entries: &[Sortable<C>], anatomy: &Anatomy, layout: Layout) {
         let start = self.table.words.len();
         let width = anatomy.rest_bytes();
@@ -539,7 +539,7 @@ struct TableWriter {
     lines: ColumnMut<Line>,
     directory: ColumnMut<u32>,
     overflow: Vec<Line>,
-    /// Words written.
+    /// Number of words written.
     next: usize,
 }
 
@@ -563,7 +563,7 @@ impl TableWriter {
         })
     }
 
-    /// Writes parts that follow one another, the first of which is `first`.
+    /// Writes consecutive parts, beginning with part number `first`.
     fn write<'a>(
         &mut self,
         first: usize,
@@ -590,7 +590,7 @@ impl TableWriter {
         }
         let parts: Vec<_> = parts.collect();
         if !self.directory.is_empty() {
-            // An entry tells where its bucket ends: the one before it, where it starts.
+            // A bucket starts at its entry of the directory and ends at the next one.
             let directory = &mut self.directory[range.start + 1..range.end + 1];
             let places = directory.par_chunks_mut(buckets).zip(&parts).zip(&starts);
             places.for_each(|((places, part), &start)| {

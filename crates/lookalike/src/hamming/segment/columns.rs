@@ -1,4 +1,4 @@
-//! Typed views of large memory, one's own or a file's.
+//! Typed views of large memory, either owned or mapped from a file.
 
 use std::io;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use crate::arch::{Memory, MemoryMut};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Values that are only read.
+/// Read-only values.
 #[derive(Clone, Debug)]
 pub(super) struct Column<T> {
     memory: Arc<Memory>,
@@ -20,7 +20,8 @@ pub(super) struct Column<T> {
 }
 
 impl<T: Pod> Column<T> {
-    /// The values in `bytes` bytes from `from` on. Both must suit the type.
+    /// Creates a view of `bytes` bytes from `from` on, which must be aligned for the type and hold
+    /// whole values.
     pub(super) fn new(memory: &Arc<Memory>, from: usize, bytes: usize) -> Self {
         Self {
             memory: Arc::clone(memory),
@@ -43,7 +44,7 @@ impl<T: Pod> Deref for Column<T> {
     }
 }
 
-/// Values of one's own, zero at first.
+/// Owned values, zero at first.
 #[derive(Debug)]
 pub(super) struct ColumnMut<T> {
     memory: MemoryMut,
@@ -71,7 +72,7 @@ impl<T: Pod> ColumnMut<T> {
         })
     }
 
-    /// The first `length` values, only to be read.
+    /// Makes the first `length` values read-only.
     pub(super) fn freeze(self, length: usize) -> Result<Column<T>> {
         debug_assert!(length <= self.len());
         let memory = self.memory.freeze().map_err(|error| {

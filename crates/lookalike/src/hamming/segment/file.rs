@@ -1,8 +1,8 @@
-//! The file of an index: a header and the columns as they lie in memory, each with a checksum.
+//! The index file: a header and the columns as they are in memory, each with a checksum.
 //!
-//! Byte tables are in `docs/format.md`. What is opened was checked in full: a file that was cut
-//! short, damaged, or written by another version is refused, and what the columns say of one another
-//! is verified too, so that no file makes a look-up wrong or ends the process.
+//! Byte tables are in `docs/format.md`. Opening checks the whole file. A file that is cut short,
+//! damaged or of another version is refused. The columns are also checked against one another, so
+//! that no file makes a look-up wrong or aborts the process.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,20 +25,20 @@ use crate::types::Distance;
 const MAGIC: [u8; 8] = *b"LKLKHSEG";
 const VERSION: u32 = 1;
 
-/// Magic, version, length of the header and its checksum.
+/// Bytes of magic, version, header length and header checksum.
 const PREAMBLE: usize = 24;
 
-/// Sections start at multiples of this.
+/// Alignment of sections in bytes.
 const ALIGNMENT: usize = 4096;
 
-/// The longest header: more than any plan needs.
+/// Largest header in bytes; no plan needs as much.
 const MOST_HEADER: usize = 1 << 20;
 
 impl<C: Code> Segment<C> {
     /// Writes the index as a file.
     ///
     /// # Errors
-    /// Those of the writer, and on a machine that does not store the lowest byte first.
+    /// Returns the errors of the writer, and an error on a big-endian machine.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         check_byte_order().map_err(io::Error::other)?;
         let sections = self.sections();
@@ -72,10 +72,11 @@ impl<C: Code> Segment<C> {
     }
 
     /// Maps a file and checks all of it, at the speed at which it can be read. The file must not be
-    /// changed while the index is there; it may be replaced or removed.
+    /// changed while the index exists; it may be replaced or removed.
     ///
     /// # Errors
-    /// If the file cannot be read, is not an index, is of another version or width, or is damaged.
+    /// Returns an error if the file cannot be read, is not an index, is of another version or
+    /// width, or is damaged.
     pub fn open(path: &Path) -> Result<Self> {
         check_byte_order().map_err(|why| Error::new(ErrorKind::File, why))?;
         let refused =
@@ -111,7 +112,7 @@ fn check_byte_order() -> Result<(), &'static str> {
     }
 }
 
-/// Zero bytes up to the next multiple of the alignment.
+/// Returns the number of bytes up to the next multiple of the alignment.
 fn padding(written: usize) -> usize {
     written.next_multiple_of(ALIGNMENT) - written
 }
@@ -310,7 +311,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
 }
 
 impl<C: Code> Segment<C> {
-    /// Whether everything that a look-up relies on is so.
+    /// Returns `true` if everything that a look-up relies on holds.
     fn is_consistent(&self) -> bool {
         self.rows < LISTED as usize
             && self.distinct <= self.rows
@@ -384,14 +385,14 @@ impl<C: Code> Segment<C> {
     }
 }
 
-/// Where the sections of a file begin.
+/// Returns the place at which the sections of a file begin.
 #[cfg(test)]
 pub(super) fn body(file: &[u8]) -> usize {
     let length = u64::from_le_bytes(file[12..20].try_into().expect("eight bytes")) as usize;
     (PREAMBLE + length).next_multiple_of(ALIGNMENT)
 }
 
-/// Makes the checksums right.
+/// Recomputes all checksums.
 #[cfg(test)]
 pub(super) fn mend(file: &mut [u8]) {
     let header =

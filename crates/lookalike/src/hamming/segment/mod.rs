@@ -1,23 +1,23 @@
-//! An immutable index: built once, kept in a file, asked by many.
+//! An immutable index: built once, kept in a file, searched by many threads.
 //!
-//! **What it guarantees.** A look-up reports every fingerprint within the distance, once per row,
-//! and nothing else: the answer of [`scan`](crate::hamming::scan::scan). The bytes of an index
-//! depend on plan and fingerprints alone.
+//! **Guarantees.** A look-up reports every row within the distance exactly once, and nothing else:
+//! the answer of [`scan`](crate::hamming::scan::scan). The bytes of an index depend on plan and
+//! fingerprints alone.
 //!
-//! **How it lies in memory.** Every table of the [plan](crate::hamming::Plan) puts fingerprints into
-//! buckets, of which it keeps 32 bits each, so that a look-up compares sixteen with one instruction.
-//! Only the first table knows the rest of a fingerprint and its row; equal fingerprints are one
-//! entry there with a list of rows. What another table finds near is looked up in the first by the
-//! bits that decide its bucket. So a fingerprint of 64 bits and distance 3 takes 15–19 bytes, row
-//! included.
+//! **Layout.** Every table of the [plan](crate::hamming::Plan) puts fingerprints into buckets and
+//! stores a word of 32 bits of each, so that a look-up compares sixteen words with one instruction.
+//! Only the first table stores the rest of a fingerprint and its row; equal fingerprints are one
+//! entry there, with a list of rows. A near word of another table is looked up in the first table,
+//! because it contains the bits that decide the bucket there. A fingerprint of 64 bits, with
+//! distance 3, takes 15–19 bytes, row included.
 //!
-//! **What it costs.** A look-up is a random cache line per bucket visited (31 at 64 bits and
-//! distance 3): queries are handled in groups whose lines are asked for ahead. Building goes through
-//! the fingerprints once per table and once more per slice of buckets, and takes at most 4 GiB for a
-//! slice beside the result.
+//! **Cost.** A look-up reads a random cache line per visited bucket (31 buckets at 64 bits and
+//! distance 3). Queries are processed in groups, so that these lines are prefetched. Building takes
+//! a pass over the fingerprints per table and one more per slice of buckets, and at most 4 GiB for
+//! a slice in addition to the result.
 //!
-//! **What it does not do.** It never changes: a [live](crate::hamming::live) index does. It knows
-//! rows, not ids.
+//! **Limits.** A segment never changes; a [live](crate::hamming::live) index does. It stores rows,
+//! not ids.
 
 mod anatomy;
 mod build;
@@ -40,10 +40,10 @@ use super::plan::{Layout, Plan};
 use crate::arch::{Cpu, LINE, Line};
 use crate::error::Result;
 
-/// An id with this bit is not a row but the place of a list of rows.
+/// Flag of an id that is not a row but the place of a list of rows.
 const LISTED: u32 = 1 << 31;
 
-/// An immutable index.
+/// An immutable index of fingerprints.
 #[derive(Clone, Debug)]
 pub struct Segment<C> {
     plan: Plan,
@@ -61,49 +61,49 @@ pub struct Segment<C> {
 #[derive(Clone, Debug)]
 struct TableColumns {
     lines: Column<Line>,
-    /// Where every bucket starts among the distinct fingerprints of the first table, or the words of
-    /// a packed one; empty for others.
+    /// Start of every bucket among the distinct fingerprints of the first table, or among the words
+    /// of a packed table; empty for other tables.
     directory: Column<u32>,
-    /// What does not find room in a line: the count, then that many words.
+    /// Words that do not fit into the line of their bucket: their count, then the words.
     overflow: Column<Line>,
 }
 
 impl<C: Code> Segment<C> {
-    /// Builds an index; a fingerprint's row is its position. Bits above those of the plan must
+    /// Builds an index; the row of a fingerprint is its position. Bits above those of the plan must
     /// be 0.
     ///
     /// # Errors
-    /// If there are 2³¹ − 1 fingerprints or more, or there is not the memory.
+    /// Returns an error if there are 2³¹ fingerprints or more, or if memory cannot be allocated.
     pub fn build(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> Result<Self> {
         build::build(plan, codes)
     }
 
-    /// With another instruction set: for benchmarks and tests.
+    /// Uses another instruction set, for benchmarks and tests.
     pub fn with_cpu(self, cpu: Cpu) -> Self {
         Self { cpu, ..self }
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Different fingerprints.
+    /// Returns the number of different fingerprints.
     pub fn distinct(&self) -> usize {
         self.distinct
     }
 
-    /// How it finds.
+    /// Returns the plan of the index.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Bytes of memory or file.
+    /// Returns the size in bytes, in memory or in the file.
     pub fn bytes(&self) -> usize {
         let tables = self.tables.iter().map(|table| {
             size_of_val(&table.lines[..])
@@ -116,7 +116,7 @@ impl<C: Code> Segment<C> {
             + size_of_val(&self.lists[..])
     }
 
-    /// Calls back with every row and its fingerprint, in the order of the buckets.
+    /// Calls `visit` with every row and its fingerprint, in the order of the buckets.
     pub fn for_each(&self, mut visit: impl FnMut(u32, C)) {
         let directory = &self.tables[0].directory[..];
         let (ids, lists) = (&self.ids[..], &self.lists[..]);
@@ -135,7 +135,7 @@ impl<C: Code> Segment<C> {
         }
     }
 
-    /// The words of a bucket of the first table, in the order of their positions.
+    /// Copies the words of a bucket of the first table to `words`, in the order of their positions.
     fn bucket_words(&self, bucket: Bucket, start: usize, end: usize, words: &mut Vec<u32>) {
         words.clear();
         let table = &self.tables[0];
@@ -152,7 +152,7 @@ impl<C: Code> Segment<C> {
                     let from = line[LINE - 1] as usize * LINE;
                     words.extend_from_slice(&all[from + 1..][..all[from] as usize]);
                 } else {
-                    // More than a line holds are all the same.
+                    // More words than a line holds are all equal.
                     words.extend_from_slice(&line[..LINE.min(end - start)]);
                     words.resize(end - start, line[LINE - 1]);
                 }
@@ -166,7 +166,7 @@ impl<C: Code> Segment<C> {
     }
 }
 
-/// A rest of this many bytes.
+/// Reads the rest at a position; a rest has `width` bytes.
 #[inline(always)]
 fn read_rest(rests: &[u8], width: usize, position: usize) -> u128 {
     let bytes = &rests[position * width..][..width];
@@ -182,7 +182,7 @@ fn read_rest(rests: &[u8], width: usize, position: usize) -> u128 {
     }
 }
 
-/// The rows of an entry.
+/// Returns the rows of an entry.
 #[inline(always)]
 fn rows<'a>(id: u32, position: usize, ids: &'a [u32], lists: &'a [u32]) -> &'a [u32] {
     if id < LISTED {

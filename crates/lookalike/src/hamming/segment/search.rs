@@ -1,8 +1,8 @@
-//! Look-ups, many at a time.
+//! Look-ups of many queries at a time.
 //!
-//! A query goes through stages, and at each the memory that the next one reads is asked for, while
-//! other queries are at theirs: buckets, directories, lines of words, and for the few words that are
-//! near, the rest of the fingerprint and its row.
+//! A query passes through stages: buckets, directories, lines of words, and for the few near words
+//! the rest of the fingerprint and its row. Each stage prefetches the memory that the next one
+//! reads, and other queries are processed in the meantime.
 
 use super::{LISTED, Segment, read_rest, rows};
 use crate::arch::{Arch, Kernel, LINE, Line, prefetch};
@@ -11,18 +11,20 @@ use crate::hamming::key::Bucket;
 use crate::hamming::plan::Layout;
 use crate::types::Distance;
 
-/// What to look for.
+/// The distance and the limit of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Search {
-    /// The largest distance (≤), at most that of the plan. None: everything that shares a block with
-    /// the query, or rather differs in no more of its bits than the plan's radius for it.
+    /// Largest distance (≤), at most that of the plan. `None` reports every fingerprint that
+    /// differs from the query, in some block, in no more bits than the plan's radius for that
+    /// block.
     pub distance: Option<Distance>,
-    /// The most matches per query. Which ones of more are reported is unspecified.
+    /// Largest number of matches per query. If there are more, it is unspecified which of them are
+    /// reported.
     pub limit: usize,
 }
 
 impl Search {
-    /// Everything within a distance.
+    /// Searches for everything within a distance.
     pub fn within(distance: Distance) -> Self {
         Self {
             distance: Some(distance),
@@ -31,27 +33,27 @@ impl Search {
     }
 }
 
-/// A fingerprint that was found.
+/// A row that was found and its distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// How many bits differ.
+    /// Number of bits that differ.
     pub distance: u32,
-    /// The row of the fingerprint.
+    /// Row of the fingerprint.
     pub row: u32,
 }
 
-/// Queries whose near words are resolved together.
+/// Number of queries whose near words are resolved together.
 const GROUP: usize = 32;
 
-/// Queries between asking for a line and reading it.
+/// Number of queries between prefetching a line and reading it.
 const AHEAD: usize = 2;
 
 impl<C: Code> Segment<C> {
-    /// Calls back with every match of every query, query by query; within a query in no specified
-    /// order. Returns the queries for which more than the limit would have been reported.
+    /// Calls `visit` with every match of every query, query by query; the order within a query is
+    /// unspecified. Returns the queries that have more matches than the limit.
     ///
     /// # Panics
-    /// If the distance is above the plan's.
+    /// If the distance is above that of the plan.
     pub fn search(
         &self,
         queries: &[C],
@@ -104,7 +106,7 @@ impl<C: Code, V: FnMut(usize, Match)> Kernel for Run<'_, C, V> {
     }
 }
 
-/// Borrowed columns and what a search needs to know of the plan.
+/// Borrowed columns, and the parts of the plan that a search needs.
 struct Tables<'a, C> {
     segment: &'a Segment<C>,
     parts: Vec<TableView<'a>>,
@@ -112,7 +114,7 @@ struct Tables<'a, C> {
     rest_bytes: usize,
     ids: &'a [u32],
     lists: &'a [u32],
-    /// The most bits of a word that may differ.
+    /// Largest number of bits of a word that may differ.
     most: u32,
     limit: usize,
 }
@@ -125,37 +127,38 @@ struct TableView<'a> {
     deltas: Vec<(Bucket, u8)>,
 }
 
-/// A bucket to be visited.
+/// A bucket to visit.
 #[derive(Clone, Copy, Default)]
 struct Probe {
     bucket: Bucket,
-    /// The most bits of a word that may differ.
+    /// Largest number of bits of a word that may differ.
     most: u32,
-    /// Of a packed table.
+    /// Start of the bucket in a packed table; `end` is its end.
     start: u32,
     end: u32,
 }
 
-/// A bucket that goes on behind its line.
+/// A bucket that continues in the overflow.
 #[derive(Clone, Copy)]
 struct Overflowing {
     query: u32,
     table: u32,
     bucket: Bucket,
     most: u32,
-    /// The first line of the overflow.
+    /// First line of the overflow.
     line: u32,
 }
 
-/// A word near that of a query.
+/// A word that is near the word of a query.
 #[derive(Clone, Copy)]
 struct Near {
     query: u32,
     table: u32,
     bucket: Bucket,
-    /// In the first table the place in the bucket, or in all words if packed; in others the word.
+    /// The place in the bucket for the first table, or in all words if it is packed; the word for
+    /// other tables.
     word: u32,
-    /// The bucket in the first table.
+    /// Bucket in the first table.
     home: Bucket,
 }
 
@@ -176,10 +179,10 @@ struct State {
     cut: Vec<usize>,
 }
 
-/// Queries that are under way at the same time.
+/// Number of queries in progress at the same time.
 const RING: usize = 2 * AHEAD + 1;
 
-/// In the first table of lines: not one place but all of a bucket.
+/// Value of `Near::word` in a first table of lines that stands for all places of the bucket.
 const WHOLE_BUCKET: u32 = u32::MAX;
 
 impl<'a, C: Code> Tables<'a, C> {
@@ -209,7 +212,7 @@ impl<'a, C: Code> Tables<'a, C> {
         }
     }
 
-    /// Fills the probes of a query; `visit` sees each.
+    /// Collects the probes of a query and calls `visit` with each.
     #[inline(always)]
     fn probe(
         &self,
@@ -269,7 +272,7 @@ impl<'a, C: Code> Tables<'a, C> {
         self.near_in_overflow(arch, group, state);
     }
 
-    /// Notes the near words of a line.
+    /// Collects the near words of a line.
     #[inline(never)]
     fn push_line(
         &self,
@@ -296,11 +299,11 @@ impl<'a, C: Code> Tables<'a, C> {
             near
         };
         if !flagged && table == 0 && slots == 0xffff && line[0] == line[LINE - 1] {
-            // Perhaps more than the line holds, all with this word.
+            // The bucket may have more fingerprints than the line has slots, all with this word.
             push(WHOLE_BUCKET, line[0]);
         } else {
             for slot in ones(slots) {
-                // Behind the last word of another table its copies fill the line.
+                // In other tables, copies of the last word fill the rest of the line.
                 if table == 0 || slot == 0 || line[slot] != line[slot - 1] {
                     push(slot as u32, line[slot]);
                 }
@@ -308,7 +311,7 @@ impl<'a, C: Code> Tables<'a, C> {
         }
     }
 
-    /// Notes the near words of what goes on behind lines.
+    /// Collects the near words of the overflow.
     #[inline(always)]
     fn near_in_overflow<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
         for overflowing in &state.overflowing {
@@ -382,7 +385,7 @@ impl<'a, C: Code> Tables<'a, C> {
                         if near == 0 {
                             continue;
                         }
-                        // Neighbours' words share the first and the last line.
+                        // The first and the last line also hold words of neighbouring buckets.
                         near &= u32::MAX << start.saturating_sub(line * LINE).min(31);
                         near &= (1u32 << (end - line * LINE).min(LINE)) - 1;
                         for slot in ones(near) {
@@ -405,7 +408,7 @@ impl<'a, C: Code> Tables<'a, C> {
         }
     }
 
-    /// Finds the fingerprints of near words.
+    /// Finds the fingerprints of the near words.
     #[inline(always)]
     fn resolve<A: Arch>(&self, arch: A, group: &[C], state: &mut State) {
         let first = &self.parts[0];
@@ -471,7 +474,8 @@ impl<'a, C: Code> Tables<'a, C> {
         }
     }
 
-    /// Visits the positions of a bucket of the first table whose word is near, with the word.
+    /// Calls `visit` with the position and the word of every near word in a bucket of the first
+    /// table.
     #[inline(always)]
     fn each_in_home<A: Arch>(
         &self,
@@ -522,7 +526,7 @@ impl<'a, C: Code> Tables<'a, C> {
         }
     }
 
-    /// Compares candidates in full and reports those that this table is the first to see. Returns
+    /// Compares candidates in full and reports those that their table is the first to see. Returns
     /// the queries whose answer was cut.
     #[inline(always)]
     fn report<'s>(
@@ -567,7 +571,7 @@ impl<'a, C: Code> Tables<'a, C> {
         cut
     }
 
-    /// Whether no table before it sees the fingerprint, and it was this very word that was near.
+    /// Returns `true` if no earlier table sees the fingerprint, and if the near word is its own.
     #[inline(always)]
     fn is_first(&self, near: &Near, code: C, differing: C) -> bool {
         let tables = self.segment.plan.tables();
@@ -582,7 +586,7 @@ impl<'a, C: Code> Tables<'a, C> {
     }
 }
 
-/// The bits that are 1, ascending.
+/// Returns the positions of the bits that are 1, ascending.
 #[inline(always)]
 fn ones(mut bits: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {

@@ -39,7 +39,7 @@ fn flipped(code: u128, bits: u32, flips: u32, seed: u64) -> u128 {
     code
 }
 
-/// Fingerprints of several kinds, and queries about them.
+/// Returns lists of fingerprints of several kinds, each with its name.
 fn corpora(bits: u32, distance: u32, count: usize) -> Vec<(&'static str, Vec<u128>)> {
     let uniform: Vec<_> = (0..count as u64).map(|seed| random(bits, seed)).collect();
     let clustered = (0..count as u64).map(|seed| {
@@ -118,7 +118,7 @@ fn check<C: Code>(plan: &Plan, name: &str, codes: &[u128]) {
 fn check_all(bits: u32, distance: u32, count: usize) {
     for (name, codes) in corpora(bits, distance, count) {
         let mut plans = Plan::all(&request(codes.len(), bits, distance)).unwrap();
-        // As for far more fingerprints, and far fewer.
+        // Add the plans for far more and for far fewer fingerprints.
         for other in [1, 1 << 15] {
             if codes.len() < 100 && other > 1 {
                 continue;
@@ -233,7 +233,7 @@ fn damaged_files_are_refused() {
                 let bit = mix(seed) as usize % (8 * file.len());
                 let mut other = file.clone();
                 other[bit / 8] ^= 1 << (bit % 8);
-                // Only what stands between sections may change unseen.
+                // Only the padding between sections may change undetected.
                 if let Ok(segment) = opened(&other) {
                     assert_eq!(written(&segment), file);
                 }
@@ -251,7 +251,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let mut other = file.clone();
     other[8] = 9;
     assert!(why(&other).contains("version 9"));
-    // As a machine of the other byte order would have written it.
+    // A machine of the other byte order would have written the version like this.
     let mut other = file.clone();
     other[8..12].reverse();
     file::mend(&mut other);
@@ -264,7 +264,7 @@ fn what_is_wrong_with_a_file_is_said() {
     assert!(Segment::<u64>::open(Path::new("/nowhere/at/all")).is_err());
 }
 
-/// A file whose checksums are right, but whose values are not, must not mislead a look-up.
+/// Changed values under correct checksums must not mislead a look-up.
 #[test]
 fn contradictory_files_are_refused_or_harmless() {
     let codes: Vec<_> = (0..400).map(|seed| mix(seed % 350) & !0xffff).collect();
