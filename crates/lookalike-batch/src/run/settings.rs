@@ -126,8 +126,8 @@ pub struct PairsOutputs {
 pub struct RunInputs {
     /// The documents.
     pub documents: Source,
-    /// Documents that come before all others and count as kept whatever they match; they are never
-    /// written.
+    /// Known documents (`--against`). They come before all others, count as kept whatever they match,
+    /// and are never written.
     pub against: Source,
 }
 
