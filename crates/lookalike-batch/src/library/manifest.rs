@@ -70,7 +70,7 @@ pub struct Manifest {
     pub(super) ids: Option<bool>,
     /// `true` if the texts are stored.
     pub(super) texts: bool,
-    /// `true` if records are stored, so that the library can be searched by thresholds and measures.
+    /// `true` if records are stored, so that the index can be searched by thresholds and measures.
     #[serde(skip_serializing_if = "is_false", default)]
     pub(super) matching: bool,
     /// The number of the next row, from 1.

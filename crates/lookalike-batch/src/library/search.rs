@@ -795,8 +795,8 @@ impl<C: Code> Searcher<'_, C> {
         Ok(())
     }
 
-    /// Finds candidates of some queries by distance or blocks. Returns the number found, including
-    /// those that were then left out.
+    /// Finds candidates of some queries by distance or blocks. Returns their number before
+    /// verification.
     fn find(&self, worker: &mut Worker<C>, start: usize, end: usize) -> usize {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.clear();

@@ -535,7 +535,7 @@ impl<'a> Field<'a> {
 /// Ids of copies contain a longer run of this character than any other id.
 const MARK: char = '#';
 
-/// The length of the longest run of marks in an id.
+/// Returns the length of the longest run of marks in an id.
 fn longest_run(id: &str) -> usize {
     let runs = id.split(|point| point != MARK);
     runs.map(str::len).max().unwrap_or_default()

@@ -74,7 +74,7 @@ const SIGNATURES: [(&[u8], &str); 7] = [
     (b"SQLite format 3\0", "db"),
 ];
 
-/// The extensions of files that are read.
+/// Returns the extensions of supported files, for messages.
 pub(super) fn known_extensions() -> &'static str {
     ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz or .zst after them"
 }

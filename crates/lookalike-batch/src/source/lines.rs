@@ -330,7 +330,7 @@ impl Cutter {
         self.last_end
     }
 
-    /// Moves forward to `to` over bytes outside of quotes.
+    /// Moves to `to` over bytes outside of quotes, and records the last row end among them.
     fn pass(&mut self, bytes: &[u8], to: usize) {
         if let Some(found) = memrchr(b'\n', &bytes[self.at..to]) {
             self.last_end = self.at + found + 1;

@@ -60,7 +60,7 @@ impl Table {
         &self.name
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }

@@ -33,8 +33,7 @@ pub fn first_malformed(array: &dyn Array) -> Option<usize> {
             let columns = array.as_struct().columns().iter();
             columns.filter_map(|column| first_malformed(column)).min()
         }
-        // The dictionary's first row stands for all, because the rows with the malformed value are not
-        // searched.
+        // Row 0 is reported, because the rows that use the malformed value are not searched.
         DataType::Dictionary(..) => {
             let values = array.as_any_dictionary().values();
             first_malformed(values).map(|_| 0)
