@@ -42,7 +42,7 @@ pub(in super::super) struct Drawing {
 }
 
 struct State {
-    /// Number of the first row in the current inputs.
+    /// Offset of the row numbers: 0 for `--against`, [`OF_INPUTS`] for the inputs.
     base: u64,
     /// The block whose turn it is.
     next: u64,
@@ -196,8 +196,8 @@ impl Drawing {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
-    /// Returns the number of the first row in the current inputs. Rows of the run's inputs are numbered
-    /// after those of `--against`.
+    /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
+    /// run's inputs is larger, so that they come after the rows of `--against`.
     pub(in super::super) fn base(&self) -> u64 {
         self.state().base
     }

@@ -21,7 +21,7 @@ use super::settings::{AuditSettings, Settings};
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
 
-/// Number of the first row of the inputs. Rows of `--against` are numbered from 0.
+/// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.
 const OF_INPUTS: u64 = 1 << 40;
 
 /// The audit of a run.
