@@ -1,4 +1,4 @@
-//! Reads inputs and says how fast: `read_speed THREADS FILE…`.
+//! Measures how fast inputs are read: `read_speed THREADS FILE…`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,29 +1,29 @@
-//! Fingerprints as digits.
+//! Notations of fingerprints: hexadecimal, decimal and binary digits.
 
 use std::fmt::Write;
 
-/// How a fingerprint is written.
+/// The notation of a fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Digits {
-    /// As many hexadecimal digits as it takes, a quarter of the bits; read with or without `0x`,
-    /// in either case, leading zeros left out or not.
+    /// One hexadecimal digit for every four bits. Reading accepts a prefix `0x`, both cases, and any
+    /// number of leading zeros.
     #[default]
     Hex,
-    /// A whole number without leading zeros. Of 64 bits a negative one is read too, as two's
+    /// A whole number without leading zeros. A negative number of 64 bits is also read, as two's
     /// complement.
     Decimal,
-    /// A digit for every bit, the highest first.
+    /// One digit per bit, the highest bit first.
     Binary,
 }
 
-/// What stands for the fingerprint of a text that has none.
+/// Stands for the fingerprint of a text that has none.
 pub const NO_FINGERPRINT: &str = "-";
 
-/// How much of a wrong fingerprint a message shows, in characters.
+/// Characters of a malformed fingerprint that a message shows at most.
 const SHOWN: usize = 40;
 
 impl Digits {
-    /// The name of the notation.
+    /// Returns the name of the notation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hex => "hexadecimal",
@@ -43,11 +43,13 @@ impl Digits {
         written.expect("writing to a string does not fail");
     }
 
-    /// Reads a fingerprint of `bits` bits; `-` is that of a text that has none.
+    /// Parses a fingerprint of `bits` bits. Returns `None` for `-`, which stands for a text that has
+    /// none.
     ///
     /// # Errors
     ///
-    /// What is wrong, as a phrase that names the digits.
+    /// If the text is not a fingerprint in this notation or has more than `bits` bits. The message
+    /// quotes it.
     pub fn read(self, text: &str, bits: u32) -> Result<Option<u128>, String> {
         if text == NO_FINGERPRINT {
             return Ok(None);
@@ -88,7 +90,8 @@ fn number(digits: &str, radix: u32) -> Option<u128> {
     if digits.is_empty() {
         return None;
     }
-    // Nearly every fingerprint fits into 64 bits, where this is several times as fast.
+    // A special case for 64 bits, because it is several times as fast and covers nearly all
+    // fingerprints.
     let plain = digits.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match digits.len() {
         _ if !plain => None,

@@ -1,15 +1,15 @@
-//! The error of this crate: one opaque type whose text is a sentence naming the value, the limit
-//! and the place, with a [`kind`](Error::kind) to act on and the cause kept as its
-//! [`source`](std::error::Error::source).
+//! The error type of this crate. It is opaque: its text is a sentence that names the value, the limit
+//! and the place, its [`kind`](Error::kind) is for programs, and its
+//! [`source`](std::error::Error::source) is the cause.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What went wrong in a run over files.
+/// An error of a run over files.
 ///
-/// One pointer wide, so that a `Result` of a small value stays small on the hot path.
+/// It is one pointer wide, so that a `Result` of a small value stays small in hot loops.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -18,32 +18,32 @@ struct Inner {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// The result of everything here that can fail.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The classes of errors that a caller may want to tell apart.
+/// The kinds of errors, for callers that handle some of them separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The request itself makes no sense: options that contradict each other, a field that no
-    /// input has, an output over an input.
+    /// The request is contradictory: for example options that exclude each other, a field that no input
+    /// has, or an output that would overwrite an input.
     Usage,
-    /// An input could not be found, opened, read, decompressed or understood as a whole.
+    /// An input could not be found, opened, read, decompressed or parsed as a whole.
     Input,
     /// A row was bad in a run that stops at the first bad row.
     BadRow,
     /// An output could not be created, written, synced or put in place.
     Output,
-    /// Whoever read the standard output went away; for a command line this is success.
+    /// The reader of standard output closed the pipe; a command line treats this as success.
     BrokenPipe,
-    /// A stated limit was passed.
+    /// A stated limit was exceeded.
     Limit,
     /// The engine refused a setting or failed.
     Engine,
 }
 
 impl Error {
-    /// An error of the given kind whose text is `message`, a whole sentence without a full stop.
+    /// Creates an error with the given text: a sentence without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -52,14 +52,14 @@ impl Error {
         }))
     }
 
-    /// The same error with what caused it.
+    /// Adds the cause of the error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// What class of error this is.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -84,18 +84,18 @@ impl Error {
         Self::new(ErrorKind::Engine, message)
     }
 
-    /// The same error, said of a place: "{place}: {message}".
+    /// Prefixes the message with a place: "{place}: {message}".
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.0.message = format!("{place}: {}", self.0.message);
         self
     }
 
-    /// A failed read of `name`: "cannot {action} {name}: {cause}".
+    /// Creates the error of a failed read of `name`: "cannot {action} {name}: {cause}".
     pub(crate) fn reading(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         Self::input(format!("cannot {action} {name}: {cause}")).with_source(cause)
     }
 
-    /// A failed write to `name`; a closed pipe gets its own kind.
+    /// Creates the error of a failed write to `name`. A closed pipe has a kind of its own.
     pub(crate) fn writing(action: &str, name: impl fmt::Display, cause: io::Error) -> Self {
         let kind = match cause.kind() {
             io::ErrorKind::BrokenPipe => ErrorKind::BrokenPipe,
@@ -111,7 +111,7 @@ impl From<lookalike::Error> for Error {
     }
 }
 
-/// How a path is shown in messages: as given, undecodable bytes replaced.
+/// Returns a path as messages show it: as given, with undecodable bytes replaced.
 pub(crate) fn shown(path: &Path) -> String {
     path.display().to_string()
 }

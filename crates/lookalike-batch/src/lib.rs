@@ -1,4 +1,5 @@
-//! Files in, files out: near-duplicate runs in bounded memory.
+//! Near-duplicate runs over files, in bounded memory: deduplication, pairs, indexes, fingerprints and
+//! evaluation.
 
 mod digits;
 pub mod error;

@@ -1,4 +1,4 @@
-//! Recipes as they are asked for: by name or file, with fields changed.
+//! Recipes by name or from a file, with changed fields.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use toml::{Table, Value};
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
 
-/// What cuts texts into terms where nothing else is asked for: words, also of Chinese.
+/// Default recipe of segmentation: it cuts texts into words, also in Chinese.
 pub const SEGMENTING: &str = "jieba";
 
-/// The keys whose values are lists, for which commas part what is no TOML.
+/// Keys whose values are lists. A value that is not TOML is split at commas.
 const LISTS: [&str; 3] = ["normalize", "filter.stopwords", "filter.parts"];
 
-/// The keys whose values name files.
+/// Keys whose values name files.
 const FILES: [&str; 8] = [
     "segment.user",
     "filter.stopwords",
@@ -26,11 +26,12 @@ const FILES: [&str; 8] = [
     "yanyiwu.stopwords",
 ];
 
-/// A recipe by its name, or from a TOML file, with changes such as `ngram=3`. The files that a recipe
-/// names are where its own file is, those of changes as seen from the working directory.
+/// Loads a recipe by its name or from a TOML file and applies changes such as `ngram=3`. Files that the
+/// recipe names are relative to the directory of the recipe's own file; files that a change names are
+/// relative to the working directory.
 ///
 /// # Errors
-/// A name that no recipe has, a file that cannot be read, a change that makes no recipe.
+/// If no recipe has this name, if a file cannot be read, or if a change makes the recipe invalid.
 pub fn load_recipe(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
     let (toml, directory) = written(name)?;
     if changes.is_empty() && directory.is_none() {
@@ -44,18 +45,19 @@ pub fn load_recipe(name: &str, changes: &[String], spelling: Spelling) -> Result
     )
 }
 
-/// A recipe from its TOML, with changes; its files are seen from the working directory.
+/// Reads a recipe from TOML and applies changes. Files are relative to the working directory.
 ///
 /// # Errors
-/// TOML that is no recipe, or that changes make none of.
+/// If the TOML, before or after the changes, is not a valid recipe.
 pub fn read_recipe(toml: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
     change_recipe("the recipe", toml, Path::new(""), (changes, spelling))
 }
 
-/// [`load_recipe`], where the recipe has the names of its files as seen from the working directory.
+/// Loads a recipe as [`load_recipe`] does, then rewrites the names of its files to be relative to the
+/// working directory.
 ///
 /// # Errors
-/// As `load_recipe`.
+/// The same as those of [`load_recipe`].
 pub fn load_recipe_from_here(name: &str, changes: &[String], spelling: Spelling) -> Result<Recipe> {
     let recipe = load_recipe(name, changes, spelling)?;
     let (_, directory) = written(name)?;
@@ -70,7 +72,8 @@ pub fn load_recipe_from_here(name: &str, changes: &[String], spelling: Spelling)
     }))
 }
 
-/// Where a file is that a key names, given the keys that were changed and the directory of the recipe.
+/// Returns the path of the file that `key` names. It is relative to the working directory if a change
+/// has set the key, and otherwise to the directory of the recipe.
 fn located(changed: &[&str], directory: &Path, key: &str, file: &str) -> PathBuf {
     match changed.iter().any(|set| covers(set, key)) {
         true => PathBuf::from(file),
@@ -104,7 +107,7 @@ fn change_recipe(
     Recipe::read(&text, &locate).map_err(|error| Error::from(error).within(&changed()))
 }
 
-/// The TOML of a recipe, and the directory of its file if it has one.
+/// Returns the TOML of a recipe, and the directory of its file if it comes from one.
 fn written(name: &str) -> Result<(String, Option<PathBuf>)> {
     let path = Path::new(name);
     let is_file = !Recipe::NAMES.contains(&name)
@@ -121,7 +124,7 @@ fn written(name: &str) -> Result<(String, Option<PathBuf>)> {
     Ok((text, Some(directory)))
 }
 
-/// Makes one change; returns its key.
+/// Applies one change and returns its key.
 fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&'c str> {
     let spelled = spelling.change(change);
     let Some((key, value)) = change
@@ -156,7 +159,7 @@ fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&
     Ok(key)
 }
 
-/// A value of TOML, or else a string, or several in a list.
+/// Parses a value as TOML. A value that is not TOML becomes a string, or with `list` a list of strings.
 fn typed(value: &str, list: bool) -> Value {
     let parsed = format!("value = {value}").parse::<Table>();
     let value_of = |mut table: Table| table.remove("value").filter(|_| table.is_empty());
@@ -168,7 +171,7 @@ fn typed(value: &str, list: bool) -> Value {
     })
 }
 
-/// Whether setting a key sets another one, too.
+/// Returns `true` if setting the key `set` also sets `key`.
 fn covers(set: &str, key: &str) -> bool {
     key == set
         || key
@@ -176,7 +179,7 @@ fn covers(set: &str, key: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Forgets the digests of the files that a key has named so far.
+/// Removes the digests of the files that a key names before the change.
 fn forget_digests(table: &mut Table, key: &str) {
     let mut value = Some(&*table).and_then(|table| table.get(key.split('.').next()?));
     for part in key.split('.').skip(1) {
@@ -200,7 +203,7 @@ fn collect(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// A changed recipe has a name that says so, unless it was given one.
+/// Marks the name of a changed recipe with `+`, unless a change has set the name.
 fn rename(table: &mut Table, keys: &[&str]) {
     if let (false, Some(Value::String(name))) = (keys.contains(&"name"), table.get_mut("name")) {
         name.push('+');

@@ -1,7 +1,7 @@
-//! Which texts match, as it is asked for by options of a command, fields of a request or arguments of a
+//! Match options as a user gives them: as options of a command, fields of a request or arguments of a
 //! call.
 //!
-//! All doors have the same choices under the same names and refuse the same contradictions; only the
+//! All three have the same choices under the same names and refuse the same contradictions. Only the
 //! spelling in messages differs.
 
 use lookalike::Threshold;
@@ -9,22 +9,22 @@ use lookalike::plan::{self, Candidates, Measure, Method, Unit};
 
 use crate::error::{Error, Result};
 
-/// What was asked for; the rest is as usual.
+/// Match options; `None` means the default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Asked {
-    /// How candidates are found.
+    /// The method by which candidates are found.
     pub method: Option<Method>,
-    /// The least similarity that matches.
+    /// Smallest similarity of a match.
     pub threshold: Option<Threshold>,
-    /// The most bits by which fingerprints of candidates differ.
+    /// Largest Hamming distance between the fingerprints of candidates.
     pub distance: Option<u32>,
-    /// Which fingerprints are candidates.
+    /// The way to select candidates among fingerprints.
     pub candidates: Option<Candidates>,
-    /// How many of its longest sentences stand for a document.
+    /// Number of longest sentences that stand for a document.
     pub sentences: Option<usize>,
-    /// What similarity means.
+    /// The measure of similarity.
     pub measure: Option<Measure>,
-    /// What edits are counted in.
+    /// The unit in which edits are counted.
     pub unit: Option<Unit>,
 }
 
@@ -53,10 +53,10 @@ pub const MEASURES: [Measure; 7] = [
 /// All units.
 pub const UNITS: [Unit; 2] = [Unit::Characters, Unit::Words];
 
-/// All kinds of candidates.
+/// All ways to select candidates among fingerprints.
 pub const CANDIDATES: [Candidates; 2] = [Candidates::Distance, Candidates::Blocks];
 
-/// The name of a method at every door and in reports.
+/// Returns the name of a method in options, requests, calls and reports.
 pub fn method_name(method: Method) -> &'static str {
     match method {
         Method::Auto => "auto",
@@ -69,7 +69,7 @@ pub fn method_name(method: Method) -> &'static str {
     }
 }
 
-/// The name of a measure at every door and in reports.
+/// Returns the name of a measure in options, requests, calls and reports.
 pub fn measure_name(measure: Measure) -> &'static str {
     match measure {
         Measure::Jaccard => "jaccard",
@@ -82,7 +82,7 @@ pub fn measure_name(measure: Measure) -> &'static str {
     }
 }
 
-/// The name of a unit at every door.
+/// Returns the name of a unit in options, requests and calls.
 pub fn unit_name(unit: Unit) -> &'static str {
     match unit {
         Unit::Characters => "characters",
@@ -90,7 +90,7 @@ pub fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The name of a kind of candidates at every door.
+/// Returns the name of a way to select candidates in options, requests and calls.
 pub fn candidates_name(candidates: Candidates) -> &'static str {
     match candidates {
         Candidates::Distance => "distance",
@@ -98,10 +98,10 @@ pub fn candidates_name(candidates: Candidates) -> &'static str {
     }
 }
 
-/// The choice of a name.
+/// Returns the choice that has this name.
 ///
 /// # Errors
-/// A name that no choice has; the message lists those there are.
+/// If no choice has this name; the message lists all names.
 pub fn choose<T: Copy>(
     what: &str,
     name: &str,
@@ -118,14 +118,14 @@ pub fn choose<T: Copy>(
     })
 }
 
-/// Returns an error whose text is formatted as given.
+/// Returns a usage error with a formatted message from the calling function.
 macro_rules! refuse {
     ($($text:tt)*) => {
         return Err(Error::usage(format!($($text)*)))
     };
 }
 
-/// How messages spell what was asked for.
+/// The spelling of options in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Spelling {
     /// `--method simhash`
@@ -148,7 +148,7 @@ impl Spelling {
         }
     }
 
-    /// A choice by its name, or a number.
+    /// Spells an option with its value, which is a name or a number.
     pub(crate) fn with(self, option: &str, value: &str) -> String {
         let name = self.name(option);
         match self {
@@ -160,7 +160,7 @@ impl Spelling {
         }
     }
 
-    /// What makes the numbers of rows the ids.
+    /// Spells the option that makes row numbers the ids.
     pub(crate) fn row_numbers(self) -> &'static str {
         match self {
             Self::Options => "--id-row",
@@ -168,7 +168,7 @@ impl Spelling {
         }
     }
 
-    /// A change of a recipe.
+    /// Spells a change of a recipe.
     pub(crate) fn change(self, change: &str) -> String {
         match self {
             Self::Options => format!("--set {change}"),
@@ -178,10 +178,10 @@ impl Spelling {
 }
 
 impl Asked {
-    /// The settings that were asked for.
+    /// Converts the options into settings.
     ///
     /// # Errors
-    /// If something contradicts the method or would have no effect.
+    /// If an option contradicts the method or would have no effect.
     pub fn settings(&self, spelling: Spelling) -> Result<plan::Settings> {
         self.check(spelling)?;
         let defaults = plan::Settings::default();
@@ -196,7 +196,7 @@ impl Asked {
         })
     }
 
-    /// What would have to be asked for to get these settings.
+    /// Returns the options that result in these settings.
     #[must_use]
     pub fn of(settings: &plan::Settings) -> Self {
         let plan::Settings {
@@ -224,7 +224,7 @@ impl Asked {
         self.measure.unwrap_or_default()
     }
 
-    /// Refuses what the method has no use for.
+    /// Refuses options that have no effect with this method.
     fn check(&self, spelling: Spelling) -> Result<()> {
         let (method, measure) = (self.method(), self.measure());
         let name = |option| spelling.name(option);
@@ -301,7 +301,7 @@ impl Asked {
     }
 }
 
-/// Refuses a unit where nothing is counted in it.
+/// Refuses a unit if the measure does not count in units.
 pub fn check_unit(measure: Measure, unit: Option<Unit>, spelling: Spelling) -> Result<()> {
     if unit.is_none() || counts_edits(measure) {
         return Ok(());

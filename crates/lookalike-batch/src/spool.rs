@@ -1,7 +1,7 @@
-//! An unlinked temporary file to which threads append and from which they read at any place.
+//! An unlinked temporary file to which several threads append and which they read at any offset.
 //!
-//! It has no name, so nothing is left of it however the process ends. Appending reserves room with
-//! one atomic addition and then writes without a lock; what is appended in one call is contiguous.
+//! It has no name, so nothing remains however the process ends. Appending reserves space with one
+//! atomic addition and then writes without a lock. The bytes of one call are contiguous.
 
 use std::fs::File;
 use std::io;
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result, shown};
 
 pub(crate) struct Spool {
-    /// None if nothing that is appended will be wanted again.
+    /// `None` if nothing will be read back.
     file: Option<File>,
     end: AtomicU64,
 }
 
 impl Spool {
-    /// A new spool in `directory`, or where the system keeps temporary files.
+    /// Creates a spool in `directory`, or in the system's directory for temporary files.
     pub(crate) fn create(directory: Option<&Path>) -> Result<Self> {
         let directory = directory.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let file = tempfile::tempfile_in(&directory).map_err(|cause| {
@@ -30,7 +30,7 @@ impl Spool {
         })
     }
 
-    /// One that gives out places and forgets what is appended.
+    /// Creates a spool that hands out offsets but discards what is appended.
     pub(crate) fn forgetting() -> Self {
         Self {
             file: None,
@@ -38,12 +38,12 @@ impl Spool {
         }
     }
 
-    /// Where the next call to [`append`](Self::append) writes if no other thread does before.
+    /// Returns the total length, which is where the next [`append`](Self::append) writes.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Writes `bytes` and returns where they begin.
+    /// Appends `bytes` and returns the offset at which they begin.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.end.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let Some(file) = &self.file else {
@@ -59,7 +59,7 @@ impl Spool {
         Ok(start)
     }
 
-    /// Fills `bytes` from what was appended at `start`.
+    /// Fills `bytes` with the bytes at offset `start`.
     pub(crate) fn read(&self, bytes: &mut [u8], start: u64) -> io::Result<()> {
         match &self.file {
             Some(file) => file.read_exact_at(bytes, start),

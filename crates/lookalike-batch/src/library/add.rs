@@ -1,4 +1,4 @@
-//! Building a library, and adding to it.
+//! Building an index and adding to it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -29,18 +29,18 @@ use crate::run::{Progress, Stage, in_pool};
 use crate::sink::{Output, check_output};
 use crate::source::{BadRow, Inputs};
 
-/// Fingerprints, ids and texts of a block that are handed on before its end.
+/// Bytes of a block's fingerprints, ids, texts and records that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
-/// A segment before the new one is merged with it if it is at most so many times as large.
+/// A new segment is merged with the one before it if that one is at most this many times as large.
 const GROWTH: u64 = 2;
 
-/// Makes a library of the rows of some inputs.
+/// Builds an index of the rows of the inputs.
 ///
 /// # Errors
 ///
-/// A directory that holds something else, or a library that is not to be replaced; settings that
-/// contradict one another; what cannot be read or written. The directory is then as it was.
+/// If the directory holds something else, or an index that must not be replaced; if settings contradict
+/// each other; or if something cannot be read or written. The directory is then unchanged.
 pub fn build(
     library: &Path,
     inputs: &[PathBuf],
@@ -53,12 +53,13 @@ pub fn build(
     let there = directory::kind(library)?;
     refuse_to_replace(library, there, settings.replace)?;
     let made = NewDirectory::make(library)?;
-    // Somebody else may have been faster.
+    // Checked once more under the lock, because another process may have created an index meanwhile.
     let there = directory::kind(library)?;
     refuse_to_replace(library, there, settings.replace)?;
     let mut manifest = manifest;
     if there == Kind::Library {
-        // New files get new names. A library of which nothing can be read has none that matter.
+        // New files get new numbers, because the files of the old index stay until the manifest is
+        // replaced. An unreadable index needs no such care.
         manifest.next_file = directory::read_manifest(library).map_or(1, |old| old.next_file);
     } else {
         directory::clean(library, None);
@@ -80,12 +81,12 @@ pub fn build(
     Ok(summary)
 }
 
-/// Adds the rows of some inputs to a library.
+/// Adds the rows of the inputs to an index.
 ///
 /// # Errors
 ///
-/// What is no library or is being changed; ids that are there already; what cannot be read or
-/// written. The library is then as it was.
+/// If `library` is not an index or is locked by another writer, if the index already contains an id, or
+/// if something cannot be read or written. The index is then unchanged.
 pub fn add(
     library: &Path,
     inputs: &[PathBuf],
@@ -133,7 +134,7 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
     }
     let distance = Distance::new(settings.distance, bits)?;
     let of_documents = reading.entries == Entries::Documents;
-    // Refuses now what would be refused after everything was read.
+    // Fails now rather than after all inputs have been read.
     let request = Request {
         count: 1,
         bits,
@@ -158,7 +159,7 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
     })
 }
 
-/// Copies the files that the recipe names into the library, which then needs no others.
+/// Copies the files that the recipe names into the index, so that it depends on no other files.
 fn copy_tables(library: &Path, manifest: &mut Manifest) -> Result<()> {
     let Some(recipe) = &manifest.loaded else {
         return Ok(());
@@ -192,28 +193,28 @@ fn refuse_to_replace(library: &Path, there: Kind, replace: bool) -> Result<()> {
 
 struct Change<'a> {
     library: &'a Path,
-    /// Whether what was in the library is to go.
+    /// `true` if an existing index is replaced.
     replaces: bool,
     reading: &'a Reading,
     rejected: Option<&'a Output>,
     progress: &'a dyn Progress,
 }
 
-/// What has been read of a block.
+/// The rows read from a block.
 struct Lot<C> {
     codes: Vec<C>,
-    /// Keys of the texts of poor rows, and which these are.
+    /// Rows without a fingerprint, with the keys of their texts.
     poor: Vec<(u128, u32)>,
     ids: ids::Lot,
     hashes: Vec<u64>,
-    /// The numbers of the rows with ids.
+    /// Numbers of the rows with ids.
     numbers: Vec<u32>,
     texts: texts::Lot,
     records: records::Lot,
     bad: Vec<BadRow>,
-    /// The numbers of the rows without ids.
+    /// Numbers of the rows without ids.
     unnamed: Numbers,
-    /// The number of the last row, whatever became of it.
+    /// Number of the last row read, whether it was used or not.
     last: u64,
     without: u64,
     bytes: u64,
@@ -272,7 +273,7 @@ impl<C: Code> Lot<C> {
     }
 }
 
-/// Everything that has been read, its ids and texts in files already.
+/// All new rows. Their ids, texts and records are already in files.
 struct New<C> {
     codes: Vec<C>,
     poor: Vec<(u128, u32)>,
@@ -464,7 +465,7 @@ fn read_rows<C: Code>(
     Ok(new)
 }
 
-/// All rows of a library have ids, or none has.
+/// Verifies that either all rows of an index have ids or none has.
 fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Result<()> {
     let library = shown(library);
     let has_names = !lot.numbers.is_empty();
@@ -487,7 +488,7 @@ fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Res
     Ok(())
 }
 
-/// Completes the files of the new rows, after it was seen that their ids are new.
+/// Completes the files of the new rows, after verifying that their ids are new.
 fn finish<C: Code>(
     change: &Change<'_>,
     manifest: &Manifest,
@@ -548,8 +549,8 @@ fn finish<C: Code>(
     })
 }
 
-/// The names of rows without ids: their numbers in the inputs, counted on from those of all rows that
-/// were read before.
+/// Names rows without ids by their numbers in the inputs, which continue the numbers of all rows read
+/// before.
 fn number(path: &Path, next: u64, numbers: &Numbers, entry: &mut SegmentEntry) -> Result<Names> {
     let name = |number: u64| next - 1 + number;
     if let Some(first) = numbers.without_gaps() {
@@ -588,7 +589,7 @@ fn refuse_repeats(ids: &Ids, hashes: &[u64], numbers: &[u32]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses ids that the library has already.
+/// Refuses ids that the index already contains.
 fn refuse_known(
     library: &Path,
     manifest: &Manifest,
@@ -641,7 +642,7 @@ fn refuse_known(
     Ok(())
 }
 
-/// Makes new rows a segment of the library, merged with those before that are not much larger.
+/// Writes the new rows as a segment, merged with the segments before it that are not much larger.
 fn place<C: Code>(library: &Path, manifest: &mut Manifest, new: Source<C>) -> Result<()> {
     let mut rows = new.part.entry.rows;
     let mut kept = manifest.segments.clone();

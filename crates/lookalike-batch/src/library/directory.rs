@@ -1,4 +1,4 @@
-//! A library's directory: opening, locking, replacing the manifest, cleaning up.
+//! The directory of an index: opening, locking, replacing the manifest, cleaning up.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use super::manifest::{self, Manifest};
 use crate::error::{Error, Result, shown};
 use crate::sink::{AtomicFile, ProvisionalDirectory};
 
-/// The extensions of a library's files.
+/// Extensions of an index's files.
 const EXTENSIONS: [&str; 9] = [
     "codes",
     "ids",
@@ -21,30 +21,30 @@ const EXTENSIONS: [&str; 9] = [
     "table",
 ];
 
-/// The file that a writer locks. It stays when the writer is done.
+/// The file that a writer locks. It remains after the writer has finished.
 const LOCK: &str = "lock";
 
-/// How often a reader looks again if a writer replaces the library under its hands.
+/// Largest number of attempts of a reader while a writer replaces the index.
 const ATTEMPTS: usize = 20;
 
-/// The right to change a library; ends with the value, or with the process.
+/// The exclusive right to change an index. It ends with this value or with the process.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
-/// What a directory is to a library.
+/// The kinds of content that a directory can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// There is nothing of this name, or an empty directory, or one in which a library was begun.
+    /// It does not exist, is empty, or holds an incomplete new index.
     Free,
-    /// A library.
+    /// An index.
     Library,
-    /// Something else.
+    /// Anything else.
     Strange,
 }
 
-/// What is at `path`.
+/// Returns the kind of content at `path`.
 pub(super) fn kind(path: &Path) -> Result<Kind> {
     if path.join(manifest::NAME).is_file() {
         return Ok(Kind::Library);
@@ -73,7 +73,7 @@ fn is_ours(name: &str) -> bool {
     })
 }
 
-/// Takes the right to change a library. The directory must exist.
+/// Acquires the exclusive right to change an index. The directory must exist.
 pub(super) fn lock(path: &Path) -> Result<Lock> {
     let place = path.join(LOCK);
     let failed = |cause| Error::writing("lock", shown(&place), cause);
@@ -93,7 +93,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock> {
     }
 }
 
-/// Reads the manifest with the tables of its recipe; once more if a writer has replaced both
+/// Reads the manifest with the tables of its recipe. Reads again if a writer has replaced them
 /// meanwhile.
 pub(super) fn read_manifest(path: &Path) -> Result<Manifest> {
     let place = path.join(manifest::NAME);
@@ -130,7 +130,7 @@ fn manifest_bytes(path: &Path, place: &Path) -> Result<Vec<u8>> {
     }
 }
 
-/// Writes a file of a library that is complete at once.
+/// Writes a file of an index atomically.
 pub(super) fn write_file(place: &Path, content: &[u8]) -> Result<()> {
     let file = AtomicFile::create(place)?;
     file.file()
@@ -139,7 +139,7 @@ pub(super) fn write_file(place: &Path, content: &[u8]) -> Result<()> {
     file.commit()
 }
 
-/// Reads the manifest and what it names; once more if a writer has replaced both meanwhile.
+/// Reads the manifest and the files that it names. Reads again if a writer has replaced them meanwhile.
 pub(super) fn read_consistently<T>(
     path: &Path,
     mut read: impl FnMut(Manifest) -> Result<T>,
@@ -159,15 +159,15 @@ pub(super) fn read_consistently<T>(
     read(manifest)
 }
 
-/// Puts a manifest in place of the one before and removes the files that it does not name.
+/// Replaces the manifest and removes the files that the new one does not name.
 pub(super) fn replace_manifest(path: &Path, manifest: &Manifest) -> Result<()> {
     write_file(&path.join(manifest::NAME), manifest.to_text().as_bytes())?;
     clean(path, Some(manifest));
     Ok(())
 }
 
-/// Removes files of a library that its manifest does not name: what a writer that was interrupted
-/// has left, or what was replaced. What cannot be removed is tried again by the next writer.
+/// Removes files that the manifest does not name: those of an interrupted writer, and those that were
+/// replaced. The next writer tries again to remove files that cannot be removed now.
 pub(super) fn clean(path: &Path, manifest: Option<&Manifest>) {
     let named = manifest.map_or_else(Vec::new, Manifest::files);
     let Ok(entries) = fs::read_dir(path) else {
@@ -181,24 +181,24 @@ pub(super) fn clean(path: &Path, manifest: Option<&Manifest>) {
     }
 }
 
-/// Removes what a change that has failed has left. The library must be locked.
+/// Removes the files of a failed change. The index must be locked.
 pub(super) fn clean_after_failure(path: &Path) {
     match (kind(path), read_manifest(path)) {
         (_, Ok(manifest)) => clean(path, Some(&manifest)),
         (Ok(Kind::Free), _) => clean(path, None),
-        // Whatever it is, it is not ours to tidy.
+        // The content is not known to be ours, so nothing is removed.
         _ => {}
     }
 }
 
-/// A directory for a new library, locked. One that had to be made goes away again, also when the
-/// process is interrupted, unless the library is completed.
+/// The locked directory of a new index. If it had to be created, it is removed unless the index is
+/// completed, even if the process is interrupted.
 #[derive(Debug)]
 pub(super) struct NewDirectory {
     path: PathBuf,
     completed: bool,
     made: Option<ProvisionalDirectory>,
-    // Released after everything is tidied.
+    // Declared last, so that it is released after the clean-up.
     _lock: Lock,
 }
 
@@ -218,7 +218,7 @@ impl NewDirectory {
         })
     }
 
-    /// From now on the directory stays; its name is synced.
+    /// Keeps the directory permanently and syncs its name to disk.
     pub(super) fn completed(mut self) -> Result<()> {
         self.completed = true;
         let Some(made) = self.made.take() else {

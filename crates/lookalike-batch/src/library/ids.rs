@@ -1,8 +1,10 @@
-//! Ids: a string for every row of a segment, any of them read without reading the others.
+//! The ids of a segment, one string per row, with random access.
 //!
-//! The data are the strings one after another, each with its length before it (7 bits a byte, the
-//! lowest first, a set top bit says that more follow), then the places where every 64th row begins
-//! (8 bytes each), then the number of rows (8 bytes).
+//! ```text
+//! strings   each with its length before it: 7 bits per byte, lowest first; the top bit means "more follows"
+//! starts    start of every 64th row (8 bytes each)
+//! rows      number of rows (8 bytes)
+//! ```
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,14 +14,14 @@ use crate::error::Result;
 
 const MAGIC: Magic = *b"LAid";
 
-/// Rows from one place in the table to the next.
+/// Rows per entry of the table of starts.
 const STRIDE: u64 = 64;
 
-/// Strings as they stand in the file, made by any thread.
+/// Strings in the format of the file; several threads produce such batches.
 #[derive(Debug, Default)]
 pub(super) struct Lot {
     bytes: Vec<u8>,
-    /// Where every string begins.
+    /// Start of each string.
     starts: Vec<u32>,
 }
 
@@ -34,12 +36,12 @@ pub(super) struct IdsWriter {
 pub(super) struct Ids {
     file: PagedFile,
     rows: u64,
-    /// Where the table of places begins.
+    /// Start of the table of starts.
     table: u64,
 }
 
 impl Lot {
-    /// Adds a string; `false`, and nothing is added, if the lot has become too large for one.
+    /// Appends a string. Panics if the batch is larger than 4 GiB.
     pub(super) fn push(&mut self, text: &str) {
         let start = u32::try_from(self.bytes.len()).expect("a lot is of one block of rows");
         self.starts.push(start);
@@ -120,7 +122,7 @@ impl Ids {
         self.file.seal()
     }
 
-    /// The id of a row.
+    /// Returns the id of a row.
     pub(super) fn get(&self, row: u64) -> Result<Cow<'_, str>> {
         let (group, within) = (row / STRIDE, row % STRIDE);
         let bytes = self.group(group)?;
@@ -144,7 +146,7 @@ impl Ids {
         text.flatten().ok_or_else(wrong)
     }
 
-    /// Calls back with all ids in order; takes no memory to speak of.
+    /// Calls `visit` with all ids in order, holding about one page in memory.
     pub(super) fn for_each(&self, mut visit: impl FnMut(u64, &str) -> Result<()>) -> Result<()> {
         let (mut open, mut row) = (Vec::new(), 0);
         self.file.scan(self.table, |page| {
@@ -197,7 +199,7 @@ fn str_of(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// Appends a length, 7 bits a byte.
+/// Appends a length, 7 bits per byte.
 pub(super) fn put_length(mut length: usize, out: &mut Vec<u8>) {
     while length >= 0x80 {
         out.push(length as u8 | 0x80);
@@ -206,7 +208,7 @@ pub(super) fn put_length(mut length: usize, out: &mut Vec<u8>) {
     out.push(length as u8);
 }
 
-/// Reads the length at `at`: where what it counts begins, and how long it is.
+/// Reads the length at `at`. Returns the start of the data and their length.
 pub(super) fn length_at(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
     let mut length = 0usize;
     for shift in (0..35).step_by(7) {

@@ -1,4 +1,4 @@
-//! What a library is, and whether it is whole.
+//! Description and verification of an index.
 
 use std::path::Path;
 use std::time::Instant;
@@ -19,37 +19,37 @@ use super::texts::Unpacked;
 use crate::error::Result;
 use crate::run::{Progress, Stage, in_pool};
 
-/// So many rows of a library have their fingerprint made again from their text.
+/// Number of rows whose fingerprints are computed again from their texts.
 const SAMPLE: u64 = 1000;
 
-/// What a library is.
+/// Description of an index.
 #[derive(Debug, Clone, Serialize)]
 pub struct Info {
     /// The directory.
     pub path: String,
-    /// Rows that can be found: fingerprints, and texts too poor for one.
+    /// Rows that can be found, with or without a fingerprint.
     pub fingerprints: u64,
-    /// Rows that are removed and still take room.
+    /// Removed rows that still occupy space.
     pub removed: u64,
     /// Bits of a fingerprint.
     pub bits: u32,
-    /// The largest distance that can be asked for.
+    /// Largest distance that a search can ask for.
     pub distance: u32,
-    /// The name of the plan.
+    /// The name of the Hamming plan.
     pub plan: String,
-    /// The most bytes that the indexes may take, if there is a limit.
+    /// Largest size of all Hamming indexes together in bytes, if it is limited.
     pub memory: Option<u64>,
     /// Name of the recipe, if it is known.
     pub recipe: Option<String>,
     /// Identity of the recipe, if it is known.
     pub recipe_id: Option<String>,
-    /// Those of them that are too poor for a fingerprint.
+    /// Rows without a fingerprint, which match only equal texts.
     pub poor: u64,
-    /// Whether rows have ids of their own rather than numbers; nothing while there are no rows.
+    /// `true` if rows have ids, `false` if they are numbered, `None` while there are no rows.
     pub ids: Option<bool>,
-    /// Whether the texts are stored.
+    /// `true` if the texts are stored.
     pub texts: bool,
-    /// `true` if thresholds and measures can be searched, `false` if distances only.
+    /// `true` if the index can be searched by thresholds and measures, `false` if only by distances.
     pub matching: bool,
     /// Bytes on disk.
     pub bytes: u64,
@@ -57,40 +57,40 @@ pub struct Info {
     pub segments: Vec<SegmentInfo>,
 }
 
-/// What a segment is.
+/// Description of a segment.
 #[derive(Debug, Clone, Serialize)]
 pub struct SegmentInfo {
-    /// Rows, those that are removed included.
+    /// Rows, including removed ones.
     pub rows: u64,
-    /// Rows that are removed.
+    /// Removed rows.
     pub removed: u64,
-    /// Bytes of the index on disk and in memory.
+    /// Bytes of the Hamming index on disk and in memory.
     pub bytes: u64,
-    /// The tables of the index, where it was opened.
+    /// The tables of the Hamming index, if it was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
 }
 
-/// What was found whole.
+/// The result of a verification.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verified {
-    /// Files read and checked.
+    /// Files read and verified.
     pub files: u64,
-    /// Bytes of them.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Rows, those that are removed included.
+    /// Rows, including removed ones.
     pub rows: u64,
-    /// Rows whose fingerprint was made again from their text.
+    /// Rows whose fingerprints were computed again from their texts.
     pub sampled: u64,
-    /// Seconds.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// What a library is, with the tables of its indexes, which are opened for it.
+/// Describes an index, including the tables of its Hamming indexes, which are opened for this.
 ///
 /// # Errors
 ///
-/// What is no library or is damaged.
+/// If `library` is not an index or is damaged.
 pub fn info(library: &Path) -> Result<Info> {
     directory::read_consistently(library, |manifest| {
         let mut info = info_of(library, &manifest);
@@ -109,7 +109,7 @@ fn plan_of<C: Code>(library: &Path, manifest: &Manifest, entry: &SegmentEntry) -
         .to_string())
 }
 
-/// What a manifest says, and how large its files are.
+/// Describes an index by its manifest and the sizes of its files.
 pub(super) fn info_of(library: &Path, manifest: &Manifest) -> Info {
     let recipe = manifest.recipe();
     let sizes = manifest
@@ -149,12 +149,12 @@ pub(super) fn info_of(library: &Path, manifest: &Manifest) -> Info {
     }
 }
 
-/// Reads every file of a library, compares it with its checksums and with the manifest, and, where
-/// texts are stored, makes the fingerprints of a sample of them again.
+/// Reads every file of an index and compares it with its checksums and with the manifest. If texts are
+/// stored, it also computes the fingerprints of a sample again.
 ///
 /// # Errors
 ///
-/// What is no library; the first thing that is damaged.
+/// If `library` is not an index, and for the first damage found.
 pub fn verify(library: &Path, threads: usize, progress: &dyn Progress) -> Result<Verified> {
     let started = Instant::now();
     progress.begin(Stage::Open, None);
@@ -202,7 +202,7 @@ fn verify_files<C: Code>(library: &Path, manifest: &Manifest) -> Result<Verified
     Ok(verified)
 }
 
-/// Makes the fingerprint of every `step`th row again; returns how many.
+/// Computes the fingerprint of every `step`th row again. Returns the number of these rows.
 fn sample<C: Code>(
     index: &Segment<C>,
     part: &Part,

@@ -1,7 +1,7 @@
-//! The manifest: what a library is and which files belong to it.
+//! The manifest: the settings of an index and the list of its files.
 //!
-//! Text: a first line with magic, version and the checksum of all that follows, then JSON. It is
-//! replaced as a whole by renaming, after the files that it names are on disk.
+//! It is a text. The first line holds a magic word, the version and the checksum of the rest; the rest
+//! is JSON. It is replaced as a whole, by renaming, after the files that it names are on disk.
 
 use std::fmt;
 use std::path::Path;
@@ -12,16 +12,15 @@ use serde::{Deserialize, Serialize};
 use super::paged::damaged;
 use crate::error::{Error, Result, shown};
 
-/// The name of the manifest in the directory.
+/// The manifest's file name.
 pub(super) const NAME: &str = "manifest";
 
 const MAGIC: &str = "lookalike-library";
 
-/// The version that this program writes.
+/// The version that is written.
 const VERSION: &str = "3";
 
-/// The versions that it reads: before the second there were no poor documents, before the third no
-/// records.
+/// The versions that are read. Version 2 added rows without a fingerprint, version 3 added records.
 const READ: [&str; 3] = ["1", "2", VERSION];
 
 /// A checksum, written as 16 hexadecimal digits.
@@ -53,7 +52,7 @@ impl TryFrom<String> for Seal {
     }
 }
 
-/// What a library is.
+/// The settings of an index and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -61,29 +60,29 @@ pub struct Manifest {
     pub(super) recipe: Option<String>,
     /// Bits of a fingerprint, 8–128.
     pub(super) bits: u32,
-    /// The largest distance that can be asked for.
+    /// Largest distance that a search can ask for.
     pub(super) distance: u32,
-    /// The name of the plan: `auto`, `blocks`, ….
+    /// The name of the Hamming plan: `auto`, `blocks`, ….
     pub(super) plan: String,
-    /// The most bytes that the indexes may take together.
+    /// Largest size of all Hamming indexes together, in bytes.
     pub(super) memory: Option<u64>,
-    /// Whether rows have ids of their own; not known before there are rows.
+    /// `true` if rows have ids, `false` if they are numbered, `None` while there are no rows.
     pub(super) ids: Option<bool>,
-    /// Whether the texts are stored.
+    /// `true` if the texts are stored.
     pub(super) texts: bool,
-    /// `true` if records are stored, so that the library can be searched by thresholds and measures.
+    /// `true` if records are stored, so that the index can be searched by thresholds and measures.
     #[serde(skip_serializing_if = "is_false", default)]
     pub(super) matching: bool,
-    /// The number that the next row gets, from 1.
+    /// The number of the next row, from 1.
     pub(super) next_row: u64,
-    /// The number that the next file gets, from 1.
+    /// The number of the next file, from 1.
     pub(super) next_file: u64,
     /// The segments, in the order of their rows.
     pub(super) segments: Vec<SegmentEntry>,
-    /// The files that the recipe names. Their content is checked by the digests in the recipe.
+    /// The files that the recipe names. The digests in the recipe verify their content.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) tables: Vec<TableEntry>,
-    /// The recipe with its files read.
+    /// The recipe with its files loaded.
     #[serde(skip)]
     pub(super) loaded: Option<Recipe>,
 }
@@ -94,24 +93,24 @@ pub struct Manifest {
 pub(super) struct TableEntry {
     /// Its name in the recipe.
     pub(super) name: String,
-    /// The number in the name of its copy.
+    /// The number in the file name of its copy.
     pub(super) file: u64,
 }
 
-/// A segment and its files, which are named by a number and an extension.
+/// A segment and its files. A file's name is a number and an extension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SegmentEntry {
-    /// The number in the names of its files, except that of the removed rows.
+    /// The number in the names of its files, except for that of the tombstones.
     pub(super) file: u64,
     pub(super) rows: u64,
     pub(super) codes: Seal,
-    /// Bytes of the file with the codes.
+    /// Size of the file of codes in bytes.
     pub(super) bytes: u64,
-    /// The number of the first row, where the others follow one after another.
+    /// The number of the first row, if rows are numbered consecutively.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) first: Option<u64>,
-    /// Otherwise there is a file with the ids.
+    /// The seal of the file of ids, if rows are not numbered consecutively.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) ids: Option<Seal>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -124,24 +123,24 @@ pub(super) struct SegmentEntry {
     pub(super) removed: Option<RemovedEntry>,
 }
 
-/// The rows of a segment that are too poor for a fingerprint, those that are gone included.
+/// The rows of a segment without a fingerprint, including removed ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PoorEntry {
     pub(super) rows: u64,
-    /// How many of them are gone.
+    /// Removed rows among them.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub(super) gone: u64,
     pub(super) seal: Seal,
 }
 
-/// The files of a segment by which thresholds and measures are searched.
+/// The files of a segment for searches by thresholds and measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MatchingEntry {
     pub(super) records: Seal,
     pub(super) postings: Seal,
-    /// Absent where no document of the segment has a signature.
+    /// `None` if no document of the segment has a signature.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(super) signatures: Option<Seal>,
 }
@@ -154,7 +153,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The rows of a segment that are gone.
+/// The tombstones of a segment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RemovedEntry {
@@ -163,13 +162,13 @@ pub(super) struct RemovedEntry {
     pub(super) seal: Seal,
 }
 
-/// The name of a file of a library.
+/// Returns the name of a file of an index.
 pub(super) fn file_name(number: u64, extension: &str) -> String {
     format!("{number:08}.{extension}")
 }
 
 impl Manifest {
-    /// The text of the file.
+    /// Returns the content of the manifest's file.
     pub fn to_text(&self) -> String {
         let json = serde_json::to_string_pretty(self)
             .expect("a manifest has only strings, numbers and lists");
@@ -178,11 +177,11 @@ impl Manifest {
         format!("{MAGIC} {VERSION} {checksum}\n{body}")
     }
 
-    /// Reads the text of a file; `path` is for messages.
+    /// Parses the content of a manifest's file. Messages name it by `path`.
     ///
     /// # Errors
     ///
-    /// What is no manifest, is of another version, is damaged or contradicts itself.
+    /// If the content is not a manifest, has an unsupported version, is damaged or contradicts itself.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
         let text = std::str::from_utf8(bytes).map_err(|_| damaged(path, "it is not UTF-8"))?;
         let (first, body) = text.split_once('\n').unwrap_or((text, ""));
@@ -221,7 +220,7 @@ impl Manifest {
         };
         let locate = |_: &str, name: &str| {
             let entry = self.tables.iter().find(|entry| entry.name == name);
-            // No file has the number 0: what is not here cannot be read.
+            // No file has the number 0, so reading an unlisted file fails.
             directory.join(file_name(entry.map_or(0, |it| it.file), "table"))
         };
         let loaded = Recipe::read(recipe, &locate).map_err(|error| error.to_string())?;
@@ -311,17 +310,17 @@ impl Manifest {
         Ok(())
     }
 
-    /// The recipe, if it is known.
+    /// Returns the recipe, if it is known.
     pub(super) fn recipe(&self) -> Option<Recipe> {
         self.loaded.clone()
     }
 
-    /// Rows that are not removed.
+    /// Returns the number of rows that are not removed.
     pub(super) fn live(&self) -> u64 {
         self.segments.iter().map(SegmentEntry::live).sum()
     }
 
-    /// The names of all files.
+    /// Returns the names of all files.
     pub(super) fn files(&self) -> Vec<String> {
         let tables = self.tables.iter();
         let mut names: Vec<_> = tables.map(|it| file_name(it.file, "table")).collect();
@@ -348,12 +347,12 @@ impl Manifest {
 }
 
 impl SegmentEntry {
-    /// Rows that are not removed.
+    /// Returns the number of rows that are not removed.
     pub(super) fn live(&self) -> u64 {
         self.rows - self.removed.as_ref().map_or(0, |removed| removed.rows)
     }
 
-    /// Rows that are too poor for a fingerprint and not removed.
+    /// Returns the number of rows that have no fingerprint and are not removed.
     pub(super) fn poor(&self) -> u64 {
         self.poor.as_ref().map_or(0, |poor| poor.rows - poor.gone)
     }

@@ -1,13 +1,13 @@
-//! Searching a library by a match plan: every document that a query matches at a threshold, as a run
-//! over the library and the queries together finds it.
+//! Search of an index with a match plan. It finds every document that a run over the index and the
+//! queries together would match with the query.
 //!
-//! Candidates of a query are the rows with the same text, the rows that have one of the query's rarest
-//! features in this segment, and the rows that share a band of the plan. They are compared by the
-//! predicate of the plan, from their records. Where sequences are compared, the records rule out most
-//! candidates, and the texts of the others are read.
+//! The candidates of a query are the rows with the same text, the rows that have one of the query's
+//! rarest features in the segment, and the rows that share a band of the plan. They are compared by
+//! their records with the plan's measure and threshold. If the measure compares sequences, the records
+//! rule out most candidates, and only the texts of the others are read.
 //!
-//! **What it costs.** The buckets of bands are made when the library is opened, because they depend on
-//! the threshold: 8 bytes in memory for each band of each document that has a signature.
+//! Cost: the buckets of bands are built when the index is opened, because they depend on the threshold.
+//! They take 8 bytes of memory for each band of each document that has a signature.
 
 use std::ops::Range;
 use std::path::Path;
@@ -25,19 +25,20 @@ use super::segments::Part;
 use super::texts::Unpacked;
 use crate::error::{Error, Result, shown};
 
-/// Finds the matches of queries.
+/// Finds the matches of queries in all segments.
 pub(super) struct Matcher {
     comparer: DocumentComparer,
-    /// The plan with the Jaccard index in place of a measure of sequences.
+    /// The plan with the Jaccard index in place of a measure of sequences. It rules out candidates by
+    /// their records.
     by_features: Option<DocumentComparer>,
     analyzer: Analyzer,
     segments: Vec<SegmentBuckets>,
 }
 
-/// The buckets of a segment.
+/// The buckets of one segment.
 struct SegmentBuckets {
     postings: Postings,
-    /// Postings of the bands, ascending.
+    /// Postings of the bands, in ascending order.
     bands: Vec<u64>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct MatchScratch {
     scratch: Scratch,
 }
 
-/// A segment that is searched.
+/// A segment during a search.
 pub(super) struct SearchedSegment<'a> {
     pub(super) number: usize,
     pub(super) part: &'a Part,
@@ -60,7 +61,7 @@ pub(super) struct SearchedSegment<'a> {
 }
 
 impl Matcher {
-    /// Opens the buckets of all segments for a plan.
+    /// Opens the buckets of all segments for a match plan.
     pub(super) fn open<'a>(
         library: &Path,
         recipe: &Recipe,
@@ -102,22 +103,22 @@ impl Matcher {
         })
     }
 
-    /// Returns `true` if sequences are compared, so that queries need an analysis of their own.
+    /// Returns `true` if the measure compares sequences, so that queries need their own analysis.
     pub(super) fn needs_texts(&self) -> bool {
         self.comparer.needs_texts()
     }
 
-    /// Returns what makes the analyses of queries.
+    /// Returns the analyzer of queries.
     pub(super) fn analyzer(&self) -> &Analyzer {
         &self.analyzer
     }
 
-    /// Returns what compares queries.
+    /// Returns the comparer of queries.
     pub(super) fn comparer(&self) -> &DocumentComparer {
         &self.comparer
     }
 
-    /// Calls back with every row of a segment that matches a query, and the similarity.
+    /// Calls `visit` with every row of a segment that matches the query, and with the similarity.
     pub(super) fn find(
         &self,
         query: &ComparedDocument,
@@ -160,7 +161,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Collects the candidates of a query, ascending.
+    /// Collects the candidates of a query in ascending order.
     fn find_candidates(
         &self,
         query: &ComparedDocument,
@@ -201,7 +202,7 @@ impl Matcher {
     }
 }
 
-/// The postings of the bands of all signatures, ascending.
+/// Returns the postings of the bands of all signatures, in ascending order.
 fn bands_of(records: &Records, comparer: &DocumentComparer) -> Result<Vec<u64>> {
     let slots = comparer.plan().slots() as u64;
     if records.slots().is_some_and(|own| own != slots) {

@@ -1,27 +1,41 @@
-//! A library: fingerprints in a directory, to be searched within a Hamming distance, and documents
-//! to be searched by a threshold of similarity.
+//! An index: a directory of fingerprints and documents, searchable by Hamming distance and by
+//! similarity.
 //!
-//! What belongs to it is said by its [manifest](Manifest): its recipe, how far it can be asked, and
-//! its segments. A segment is some files that never change: an index of fingerprints (of
-//! [`lookalike::hamming`]), ids, texts if they are wanted, the rows that are gone, and of documents
-//! records, postings and signatures, from which the candidates of any match plan follow. Adding makes a
-//! new segment and merges it with those before that are not more than twice as large, so there are
-//! few and every row is written a few times; removing marks rows, which are dropped when their
-//! segment is written again.
+//! ```text
+//! manifest             recipe, limits, segments and their files; replaced by renaming
+//! lock                 held by the only writer
+//! 00000001.codes       Hamming index of a segment's fingerprints (see lookalike::hamming)
+//! 00000001.ids         ids, unless rows are numbered
+//! 00000001.texts       texts, compressed, if they are stored
+//! 00000001.poor        texts without a fingerprint
+//! 00000001.records     documents in the form in which they are compared …
+//! 00000001.signatures  … with the signatures of the long ones …
+//! 00000001.postings    … and the rows of each bucket key
+//! 00000002.removed     tombstones of a segment
+//! 00000003.table       a file that the recipe names
+//! ```
 //!
-//! **What it guarantees.** Files are complete and on disk before the manifest names them, and the
-//! manifest is replaced by renaming: a process that ends, or a machine that stops, leaves the library
-//! as it was before or as it is after. What an interrupted writer leaves is removed by the next.
-//! There is one writer at a time, others are refused; readers are never in its way and see one state
-//! or the next. Everything read is checked against a checksum first.
+//! A segment is a set of files that never change. Adding rows writes a new segment and merges it with
+//! the segments before it that are at most twice as large. So there are few segments, and each row is
+//! written only a few times. Removing rows writes tombstones; the rows themselves disappear when their
+//! segment is rewritten.
 //!
-//! **What it costs.** Opening reads and checks the indexes, and of ids and texts only what is asked
-//! for. Adding and removing look through all ids once.
+//! Guarantees:
+//! * All files are complete and on disk before the [manifest](Manifest) names them. After a crash of
+//!   the process or the machine the index is as it was before the change or as it is after it. The next
+//!   writer removes what an interrupted writer has left.
+//! * There is one writer at a time; others are refused. Writers never block readers, and a reader sees
+//!   the index either before or after a change.
+//! * All data are verified against a checksum before they are used.
 //!
-//! A document too poor for a fingerprint (see [`State`](lookalike::text::State)) is a row like any
-//! other and matches what is equal to it; an empty one is left out and counted.
+//! Cost: opening reads and verifies the Hamming indexes; ids and texts are read when they are needed.
+//! Adding and removing read all ids once.
 //!
-//! **What it does not do.** It has no clock: a window of time is for the service.
+//! A text that is too short for a fingerprint, or has only symbols (see
+//! [`State`](lookalike::text::State)), is a row like any other and matches texts that are equal to it.
+//! An empty text is left out and counted.
+//!
+//! An index has no notion of time; time windows are a feature of the service.
 
 mod add;
 mod directory;
@@ -53,73 +67,73 @@ pub use manifest::Manifest;
 pub use remove::{RemoveSummary, remove};
 pub use search::{Candidates, Check, SearchSettings, SearchSummary, Which, search};
 
-/// What the rows of an input are.
+/// The content of an input's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entries {
-    /// Documents, whose fingerprints are made under the recipe of the library.
+    /// Documents. Their fingerprints are made with the recipe of the index.
     Documents,
-    /// Lines with a fingerprint, and before it an id and a tab if rows have ids. A first line whose
-    /// fingerprint is `fingerprint` is a header.
+    /// Lines with a fingerprint, preceded by an id and a tab if rows have ids. If the fingerprint of
+    /// the first line is the word `fingerprint`, that line is a header.
     Lines(Digits),
-    /// Rows with a fingerprint in a field. A number of JSON or Parquet is decimal in any case.
+    /// Rows with a fingerprint in a field. A JSON or Parquet number is always read as decimal.
     Field(Digits, String),
 }
 
-/// How rows are read.
+/// Options of reading rows.
 #[derive(Debug, Clone)]
 pub struct Reading {
-    /// What the rows are.
+    /// The content of the rows.
     pub entries: Entries,
-    /// How inputs are read.
+    /// Options of reading the inputs.
     pub options: ReadOptions,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
 }
 
-/// What a new library is to be.
+/// Settings of a new index.
 #[derive(Debug, Clone)]
 pub struct BuildSettings {
-    /// The recipe of the fingerprints; needed for documents.
+    /// The recipe of the fingerprints; required for documents.
     pub recipe: Option<Recipe>,
-    /// Bits of a fingerprint; those of the recipe if there is one.
+    /// Bits of a fingerprint; must be those of the recipe, if there is one.
     pub bits: u32,
-    /// The largest distance that can be asked for.
+    /// Largest distance that a search can ask for.
     pub distance: u32,
-    /// The name of a plan, as [`Plan::named`](lookalike::hamming::Plan::named) knows it.
+    /// The name of a Hamming plan, as [`Plan::named`](lookalike::hamming::Plan::named) defines it.
     pub plan: String,
-    /// The most bytes that the indexes may take together.
+    /// Largest size of all Hamming indexes together, in bytes.
     pub memory: Option<u64>,
-    /// Whether the texts are stored.
+    /// `true` if the texts are stored.
     pub texts: bool,
-    /// `true` if the library is to be searched by distances only: nothing is stored by which thresholds
-    /// and measures could be searched. Bare fingerprints have nothing of the kind.
+    /// `true` if the index is searched only by distances. Records for thresholds and measures are then
+    /// not stored. Bare fingerprints never have such records.
     pub distance_only: bool,
-    /// Whether a library that is there already is replaced.
+    /// `true` if an existing index is replaced.
     pub replace: bool,
 }
 
-/// What building or adding has done.
+/// The result of building an index or adding to it.
 #[derive(Debug, Clone, Serialize)]
 pub struct AddSummary {
     /// Rows added.
     pub added: u64,
-    /// Those of them that are too poor for a fingerprint: they match what is equal.
+    /// Added rows without a fingerprint, which match only equal texts.
     pub poor: u64,
-    /// Documents without any text, and rows without a fingerprint, left out.
+    /// Rows left out because their text is empty or no fingerprint is given.
     pub without: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// What the library is now.
+    /// The index after the change.
     pub library: Info,
 }
 
-/// Calls a function that is generic over the number of a fingerprint.
+/// Calls a function that is generic over the integer type of a fingerprint.
 macro_rules! by_width {
     ($bits:expr, $function:ident($($argument:expr),* $(,)?)) => {
         if $bits <= 64 {

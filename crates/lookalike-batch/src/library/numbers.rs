@@ -1,17 +1,17 @@
-//! The numbers of rows: where nothing is left out, one after another.
+//! A compact list of row numbers, stored as runs of consecutive numbers.
 
 use std::ops::Range;
 
-/// The numbers of some rows, ascending.
+/// Ascending row numbers.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Numbers {
-    /// The first numbers of runs without gaps, and before which row each begins.
+    /// For each run of consecutive numbers: the index of its first row, and the number of that row.
     runs: Vec<(usize, u64)>,
     rows: usize,
 }
 
 impl Numbers {
-    /// Adds the next row.
+    /// Appends the number of the next row.
     pub(super) fn push(&mut self, number: u64) {
         if self.next() != Some(number) {
             self.runs.push((self.rows, number));
@@ -19,7 +19,7 @@ impl Numbers {
         self.rows += 1;
     }
 
-    /// The number that would follow without a gap.
+    /// Returns the number that would continue the last run.
     fn next(&self) -> Option<u64> {
         let &(start, first) = self.runs.last()?;
         Some(first + (self.rows - start) as u64)
@@ -34,12 +34,12 @@ impl Numbers {
         }
     }
 
-    /// The number of the first row.
+    /// Returns the number of the first row.
     pub(super) fn first(&self) -> Option<u64> {
         self.runs.first().map(|&(_, first)| first)
     }
 
-    /// The first number, if no other is left out.
+    /// Returns the first number if all numbers are consecutive.
     pub(super) fn without_gaps(&self) -> Option<u64> {
         match self.runs[..] {
             [(_, first)] => Some(first),
@@ -47,7 +47,7 @@ impl Numbers {
         }
     }
 
-    /// All of them, by runs.
+    /// Returns an iterator over the runs.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
         let ends = self.runs.iter().skip(1).map(|&(start, _)| start);
         let ends = ends.chain([self.rows]);

@@ -1,16 +1,15 @@
-//! Files that are written once and read in pieces, every page checked before it is used.
+//! Files that are written once and read in pages, each of which is verified on its first use.
 //!
-//! The bytes are followed by a checksum of every page of 64 KiB and by a footer, so a file can be
-//! opened without reading it: the footer holds a checksum of the checksums, and each page is read
-//! and checked when something in it is wanted first. It then stays in memory.
+//! A file can be opened without reading its data, because the footer holds a checksum of all page
+//! checksums. A page is read and verified when it is first needed, and then stays in memory.
 //!
 //! | part | bytes |
 //! |---|---|
-//! | data | as many as there are |
-//! | checksums | 8 for every page of data |
+//! | data | any number |
+//! | checksums | 8 per page of 64 KiB |
 //! | length of the data | 8 |
 //! | checksum of the checksums and the length | 8 |
-//! | magic: 4 bytes for the content, version as 4 bytes | 8 |
+//! | magic: 4 bytes for the type of content, 4 bytes for the version | 8 |
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -28,16 +27,16 @@ const PAGE: usize = 64 << 10;
 /// Bytes of the footer.
 const FOOTER: usize = 24;
 
-/// The version of all files of this form.
+/// The version of all paged files.
 const VERSION: u32 = 1;
 
 /// Bytes collected before a write.
 const BUFFER: usize = 256 << 10;
 
-/// What a file holds, by its first four bytes of magic.
+/// The type of a file's content: the first four bytes of the magic.
 pub(super) type Magic = [u8; 4];
 
-/// Writes a file of pages. It appears under its name by [`finish`](Self::finish).
+/// Writes a paged file. It appears under its name when [`finish`](Self::finish) completes it.
 pub(super) struct PagedWriter {
     path: PathBuf,
     output: BufWriter<Output>,
@@ -59,7 +58,7 @@ impl Write for Output {
     }
 }
 
-/// A file of pages, opened.
+/// An opened paged file.
 pub(super) struct PagedFile {
     path: PathBuf,
     file: File,
@@ -82,7 +81,7 @@ impl PagedWriter {
         })
     }
 
-    /// The bytes put so far.
+    /// Returns the number of bytes put so far.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
@@ -108,7 +107,7 @@ impl PagedWriter {
         written.map_err(|cause| Error::writing("write", shown(&self.path), cause))
     }
 
-    /// Completes the file, syncs it and gives it its name. Returns its seal.
+    /// Completes the file, syncs it and renames it into place. Returns its seal.
     pub(super) fn finish(mut self) -> Result<u64> {
         if !self.page.is_empty() {
             self.page_done()?;
@@ -131,7 +130,7 @@ impl PagedWriter {
 }
 
 impl PagedFile {
-    /// Opens a file that must hold what `magic` says.
+    /// Opens a file whose content must be of the type `magic`.
     pub(super) fn open(path: &Path, magic: Magic) -> Result<Self> {
         let name = shown(path);
         let failed = |cause| Error::reading("read", &name, cause);
@@ -182,7 +181,7 @@ impl PagedFile {
         })
     }
 
-    /// Names the content of the whole file.
+    /// Returns the seal: a checksum that identifies the whole content.
     pub(super) fn seal(&self) -> u64 {
         self.seal
     }
@@ -195,7 +194,7 @@ impl PagedFile {
         &self.path
     }
 
-    /// Bytes `start..end` of the data.
+    /// Returns the bytes `start..end` of the data.
     pub(super) fn get(&self, start: u64, end: u64) -> Result<Cow<'_, [u8]>> {
         if start > end || end > self.length {
             return Err(damaged(
@@ -247,12 +246,12 @@ impl PagedFile {
         Ok(page.into_boxed_slice())
     }
 
-    /// Reads and checks every page; what is read is not kept.
+    /// Reads and verifies every page without keeping it in memory.
     pub(super) fn verify(&self) -> Result<()> {
         (0..self.pages.len()).try_for_each(|index| self.read_page(index).map(drop))
     }
 
-    /// Reads the first `end` bytes page by page; what is read is not kept.
+    /// Reads the first `end` bytes page by page without keeping them in memory.
     pub(super) fn scan(&self, end: u64, mut visit: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         for index in 0..end.div_ceil(PAGE as u64) {
             let page = self.read_page(index as usize)?;
@@ -263,7 +262,7 @@ impl PagedFile {
     }
 }
 
-/// What is wrong with a file of a library.
+/// Returns the error for a damaged file of an index.
 pub(super) fn damaged(path: &Path, what: &str) -> Error {
     Error::input(format!(
         "{} is damaged: {what}; restore it from a copy, or build the library again",
@@ -271,7 +270,7 @@ pub(super) fn damaged(path: &Path, what: &str) -> Error {
     ))
 }
 
-/// As many bytes as an array has.
+/// Converts a slice of exactly `N` bytes to an array.
 pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("the caller cut as many bytes")
 }
@@ -333,7 +332,7 @@ mod tests {
         let error = file.get(PAGE as u64 - 1, PAGE as u64 + 1).unwrap_err();
         assert!(error.to_string().contains("65536 to 131072"), "{error}");
         assert!(file.verify().is_err());
-        // Everything behind the data is checked on opening.
+        // All bytes after the data are verified when the file is opened.
         for at in 2 * PAGE..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 0x10;

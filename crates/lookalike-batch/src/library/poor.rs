@@ -1,7 +1,8 @@
-//! Documents of a segment that are too poor for a fingerprint: they match what is equal to them.
+//! Rows of a segment whose texts have no fingerprint, because they are too short or have only symbols.
+//! They match only equal texts.
 //!
-//! The data are 20 bytes for each, ascending: the key of its text after normalisation (16 bytes) and
-//! its row (4). The index has a code for every row, for these one that means nothing.
+//! The file has one entry of 20 bytes per row, in ascending order: the key of the normalised text (16
+//! bytes) and the row (4 bytes). In the Hamming index these rows have a placeholder for a fingerprint.
 
 use std::path::Path;
 
@@ -11,20 +12,20 @@ use crate::error::Result;
 
 const MAGIC: Magic = *b"LApo";
 
-/// Bytes of a document.
+/// Bytes per entry.
 const ENTRY: usize = 20;
 
-/// The poor documents of a segment.
+/// The rows of a segment that have no fingerprint.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Poor {
-    /// Keys and rows, ascending.
+    /// Keys and rows, in ascending order.
     entries: Vec<(u128, u32)>,
-    /// Which rows these are.
+    /// The set of the rows.
     rows: Removed,
 }
 
 impl Poor {
-    /// Of documents in any order.
+    /// Creates the list from entries in any order.
     pub(super) fn of(mut entries: Vec<(u128, u32)>) -> Self {
         entries.sort_unstable();
         Self::sorted(entries)
@@ -42,18 +43,18 @@ impl Poor {
         self.entries.len() as u64
     }
 
-    /// Whether the row has no fingerprint.
+    /// Returns `true` if the row has no fingerprint.
     #[inline]
     pub(super) fn contains(&self, row: u32) -> bool {
         self.rows.contains(row)
     }
 
-    /// All of them: keys and rows, ascending.
+    /// Returns all keys and rows, in ascending order.
     pub(super) fn entries(&self) -> &[(u128, u32)] {
         &self.entries
     }
 
-    /// The rows of a text, ascending.
+    /// Returns the rows with this text, in ascending order.
     pub(super) fn rows_of(&self, key: u128) -> impl Iterator<Item = u32> {
         let from = self.entries.partition_point(|&(other, _)| other < key);
         let found = self.entries[from..].iter();
@@ -62,7 +63,7 @@ impl Poor {
             .map(|&(_, row)| row)
     }
 
-    /// Writes the file; returns the seal.
+    /// Writes the file and returns its seal.
     pub(super) fn write(&self, path: &Path) -> Result<u64> {
         let mut file = PagedWriter::create(path, MAGIC)?;
         for (key, row) in &self.entries {
@@ -72,7 +73,7 @@ impl Poor {
         file.finish()
     }
 
-    /// Reads the file of a segment of so many rows; returns the seal too.
+    /// Reads the file of a segment with this many rows. Also returns its seal.
     pub(super) fn read(path: &Path, rows: u64) -> Result<(Self, u64)> {
         let file = PagedFile::open(path, MAGIC)?;
         let bytes = file.get(0, file.length())?;
@@ -105,7 +106,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("poor");
         for count in [1u32, 2, 63, 64, 65, 5000] {
-            // Three rows a text, in an order of their own.
+            // Three rows per text, inserted in descending order.
             let key = |row: u32| u128::from(row / 3).wrapping_mul(0x9e37_79b9_7f4a_7c15 << 40);
             let poor = Poor::of((0..count).rev().map(|row| (key(row), 2 * row)).collect());
             let seal = poor.write(&path).unwrap();
@@ -120,7 +121,7 @@ mod tests {
             assert_eq!(read.rows_of(1).count(), 0);
             assert!(Poor::read(&path, rows - 1).is_err());
         }
-        // One row twice, one entry twice, out of order.
+        // A row that occurs twice, an entry that occurs twice, and entries out of order.
         for entries in [
             vec![(1, 1), (2, 1)],
             vec![(1, 1), (1, 1)],

@@ -1,14 +1,19 @@
-//! Bucket keys of a segment: the rows that have a key, found without reading the others.
+//! Bucket keys of a segment: finds the rows that have a key without reading the other rows.
 //!
-//! The data are postings of 8 bytes, ascending: the upper half of a key in the upper 32 bits, the row
-//! in the lower ones. Then comes a directory of 2^d + 1 positions (8 bytes each), where the postings
-//! begin whose keys begin with each value of d bits, then the number of postings and d (8 bytes each).
+//! ```text
+//! postings    8 bytes each, ascending: upper 32 bits of the key, then the row (32 bits)
+//! directory   2^d + 1 positions (8 bytes each): start of the postings for each value of the upper d key bits
+//! count       number of postings (8 bytes)
+//! d           8 bytes
+//! ```
 //!
-//! **What it guarantees.** Every row that has a key is found under it. Rows of another key with the
-//! same upper half are found too: one in 2³² for each posting, which the comparison rejects.
+//! Guarantee: every row that has a key is found under it. Rows whose key differs but has the same upper
+//! half are also found; this happens with a probability of 2⁻³² per posting, and the comparison rejects
+//! them.
 //!
-//! **What it costs.** 8 bytes a posting and at most as much for the directory. A look-up reads an entry
-//! of the directory and some 16 postings, in pages that are checked when they are read first.
+//! Cost: 8 bytes per posting, and for the directory about half a byte per posting at most. A look-up
+//! reads one entry of the directory and searches some 16 postings, in pages that are verified on their
+//! first use.
 
 use std::ops::Range;
 use std::path::Path;
@@ -23,16 +28,16 @@ const MAGIC: Magic = *b"LAbk";
 /// Bytes of a posting or a position.
 const NUMBER: u64 = 8;
 
-/// Postings for an entry of the directory that are aimed at.
+/// Postings per directory entry that are aimed at.
 const BUCKET: u64 = 16;
 
-/// Postings sorted at a time: 256 MiB of them. Where there are more, keys come in several passes.
+/// Postings sorted at a time: 256 MiB. If there are more, the keys are produced in several passes.
 const MOST_SORTED: u64 = 1 << 25;
 
 /// Postings read at a time.
 const READ_AT_ONCE: u64 = 4096;
 
-/// The posting of a row under a key.
+/// Returns the posting of a row under a key.
 pub(super) fn posting(key: u64, row: u32) -> u64 {
     key >> 32 << 32 | u64::from(row)
 }
@@ -41,12 +46,12 @@ pub(super) fn posting(key: u64, row: u32) -> u64 {
 pub(super) struct Postings {
     file: PagedFile,
     count: u64,
-    /// Bits of a key by which the directory is entered.
+    /// Upper bits of a key that select an entry of the directory.
     bits: u32,
 }
 
-/// Writes all postings that `visit_all` calls back with, as often as it is called, and returns the
-/// seal of the file. `count` is their number.
+/// Writes all postings that `visit_all` produces, and returns the seal of the file. `count` is their
+/// number. `visit_all` may be called several times and must produce the same postings each time.
 pub(super) fn write_postings(
     path: &Path,
     count: u64,
@@ -112,7 +117,7 @@ impl Postings {
         self.file.seal()
     }
 
-    /// Returns the positions of the postings of a key.
+    /// Returns the positions of a key's postings.
     pub(super) fn find_key(&self, key: u64) -> Result<Range<u64>> {
         let prefix = key >> 32 << 32;
         let place = (self.count + (key >> (64 - self.bits))) * NUMBER;
@@ -133,7 +138,7 @@ impl Postings {
         Ok(first..last)
     }
 
-    /// Returns the first position in a range whose posting is not below a value.
+    /// Returns the first position in the range whose posting is at least `value`.
     fn first_from(&self, range: Range<u64>, value: u64) -> Result<u64> {
         let (mut low, mut high) = (range.start, range.end);
         while low < high {
@@ -148,7 +153,7 @@ impl Postings {
         Ok(low)
     }
 
-    /// Calls back with the rows of postings.
+    /// Calls `visit` with the rows of the postings in the range.
     pub(super) fn visit_rows(&self, range: Range<u64>, mut visit: impl FnMut(u32)) -> Result<()> {
         let mut at = range.start;
         while at < range.end {
@@ -178,7 +183,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("file");
         for count in [0u64, 1, 40, 30_000] {
-            // Some keys have many rows; the extreme keys are among them.
+            // Some keys have many rows, and the smallest and largest keys are among them.
             let key = |at: u64| match at % 7 {
                 0 => 0,
                 1 => u64::MAX,

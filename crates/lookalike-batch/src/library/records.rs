@@ -1,13 +1,17 @@
-//! Records of the documents of a segment, and the signatures of the long ones: all that is compared
-//! for thresholds and measures, without the texts.
+//! The documents of a segment in the form in which thresholds and measures compare them, without their
+//! texts.
 //!
-//! In the file of records the data are the records of
-//! [`DocumentRecorder`] one after another, then the
-//! place where each begins and the end of the last (8 bytes each), then the number of rows (8 bytes).
+//! ```text
+//! records     records of all rows, as DocumentRecorder writes them
+//!             start of each record, and the end of the last (8 bytes each)
+//!             number of rows (8 bytes)
 //!
-//! In the file of signatures they are the signatures, a slot 4 bytes, then the row of each (4 bytes,
-//! ascending), then the number of signatures and the number of slots (8 bytes each). A segment without
-//! documents that have signatures has no such file.
+//! signatures  signatures of the long documents (4 bytes per slot)
+//!             row of each signature (4 bytes, ascending)
+//!             number of signatures, number of slots (8 bytes each)
+//! ```
+//!
+//! A segment without signatures has no file of signatures.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -23,30 +27,30 @@ use crate::error::Result;
 const RECORDS: Magic = *b"LAre";
 const SIGNATURES: Magic = *b"LAsi";
 
-/// The extensions of the files.
+/// Extensions of the files.
 const RECORDS_FILE: &str = "records";
 const SIGNATURES_FILE: &str = "signatures";
 const POSTINGS_FILE: &str = "postings";
 
-/// The names of the files of a segment.
+/// Returns the names of a segment's files.
 pub(super) fn file_names(file: u64, entry: &MatchingEntry) -> Vec<String> {
     let signatures = entry.signatures.as_ref().map(|_| SIGNATURES_FILE);
     let extensions = [RECORDS_FILE, POSTINGS_FILE].into_iter().chain(signatures);
     extensions.map(|it| file_name(file, it)).collect()
 }
 
-/// Records and signatures as they stand in the files, made by any thread.
+/// Records and signatures in the format of the files; several threads produce such batches.
 #[derive(Default)]
 pub(super) struct Lot {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     signatures: Vec<u32>,
-    /// The rows of the signatures, from the first of the lot.
+    /// Rows of the signatures, counted from the first row of the batch.
     signed: Vec<u32>,
 }
 
 impl Lot {
-    /// Adds the next row.
+    /// Appends the next row.
     pub(super) fn push(
         &mut self,
         recorder: &DocumentRecorder,
@@ -106,7 +110,7 @@ impl RecordsWriter {
         self.records.put(&lot.bytes)
     }
 
-    /// Adds all rows of another segment that are not gone.
+    /// Appends all rows of another segment that are not removed.
     pub(super) fn copy(&mut self, from: &Records, removed: &Removed) -> Result<()> {
         for row in (0..from.rows as u32).filter(|&row| !removed.contains(row)) {
             if let Some(signature) = from.signature_bytes(row)? {
@@ -120,7 +124,7 @@ impl RecordsWriter {
         Ok(())
     }
 
-    /// Completes both files. That of the signatures is left out if it is empty.
+    /// Completes both files. An empty file of signatures is left out.
     pub(super) fn finish(mut self) -> Result<(Seal, Option<Seal>)> {
         let end = self.records.length();
         self.records.put(&self.places)?;
@@ -142,7 +146,7 @@ impl RecordsWriter {
 pub(super) struct Records {
     file: PagedFile,
     rows: u64,
-    /// Where the table of places begins.
+    /// Start of the table of record starts.
     table: u64,
     signatures: Option<Signatures>,
 }
@@ -154,7 +158,7 @@ struct Signatures {
 }
 
 impl Records {
-    /// Opens the records of a segment; seals are not compared with the manifest yet.
+    /// Opens the records of a segment. The caller must compare the seals with the manifest.
     pub(super) fn open(library: &Path, file: u64, has_signatures: bool) -> Result<Self> {
         let path = library.join(file_name(file, RECORDS_FILE));
         let file_of_records = PagedFile::open(&path, RECORDS)?;
@@ -183,14 +187,14 @@ impl Records {
         self.rows
     }
 
-    /// Names the content of the records and of the signatures.
+    /// Returns the seals of the records and of the signatures.
     pub(super) fn seals(&self) -> (Seal, Option<Seal>) {
         let signatures = self.signatures.as_ref();
         let signatures = signatures.map(|it| Seal(it.file.seal()));
         (Seal(self.file.seal()), signatures)
     }
 
-    /// The record of a row.
+    /// Returns the record of a row.
     pub(super) fn get(&self, row: u32) -> Result<Cow<'_, [u8]>> {
         let at = self.table + 8 * u64::from(row);
         let ends = self.file.get(at, at + 16)?;
@@ -209,7 +213,7 @@ impl Records {
         }
     }
 
-    /// Puts the signature of a row into a list; returns `false` if it has none.
+    /// Reads the signature of a row into `into`. Returns `false` if the row has none.
     pub(super) fn read_signature(&self, row: u32, into: &mut Vec<u32>) -> Result<bool> {
         into.clear();
         let Some(bytes) = self.signature_bytes(row)? else {
@@ -219,7 +223,7 @@ impl Records {
         Ok(true)
     }
 
-    /// Calls back with every row that has a signature, and the signature.
+    /// Calls `visit` with every row that has a signature, and with the signature.
     pub(super) fn visit_signatures(&self, mut visit: impl FnMut(u32, &[u32])) -> Result<()> {
         let mut signature = Vec::new();
         let Some(signatures) = &self.signatures else {
@@ -233,13 +237,13 @@ impl Records {
         Ok(())
     }
 
-    /// The slots of signatures, if there are any.
+    /// Returns the number of slots of the signatures, if there are any.
     pub(super) fn slots(&self) -> Option<u64> {
         self.signatures.as_ref().map(|it| it.slots)
     }
 
-    /// Writes the postings of all rows beside the records; returns what the manifest says of the
-    /// three files.
+    /// Writes the postings of all rows beside the records. Returns the manifest's entry for the three
+    /// files.
     pub(super) fn write_postings(&self, library: &Path, file: u64) -> Result<MatchingEntry> {
         let path = library.join(file_name(file, POSTINGS_FILE));
         let mut count = 0;
@@ -313,7 +317,7 @@ fn decode(bytes: &[u8], into: &mut Vec<u32>) {
     into.extend(numbers.map(|number| u32::from_le_bytes(array(number))));
 }
 
-/// Opens the postings of a segment.
+/// Opens the postings of a segment and compares their seal.
 pub(super) fn open_postings(library: &Path, file: u64, seal: Seal) -> Result<Postings> {
     let path = library.join(file_name(file, POSTINGS_FILE));
     let postings = Postings::open(&path)?;

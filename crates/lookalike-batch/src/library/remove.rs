@@ -1,4 +1,4 @@
-//! Removing rows by their ids.
+//! Removal of rows by their ids.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,26 +15,26 @@ use super::segments::{Names, Part, Source, merge, open_part};
 use crate::error::Result;
 use crate::run::{Progress, Stage, in_pool};
 
-/// What removing has done.
+/// The result of a removal.
 #[derive(Debug, Clone, Serialize)]
 pub struct RemoveSummary {
     /// Rows removed.
     pub removed: u64,
-    /// Ids that the library does not have, in the order given.
+    /// Ids that the index does not contain, in the given order.
     pub missing: Vec<String>,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// What the library is now.
+    /// The index after the change.
     pub library: Info,
 }
 
-/// Removes the rows with these ids. A segment of which more than half is gone is written again
-/// without what is gone.
+/// Removes the rows with these ids. A segment in which fewer than half of the rows remain is rewritten
+/// without the removed ones.
 ///
 /// # Errors
 ///
-/// What is no library, is damaged, is being changed, or cannot be written. The library is then as it
-/// was.
+/// If `library` is not an index, is damaged, is locked by another writer, or cannot be written. The
+/// index is then unchanged.
 pub fn remove(
     library: &Path,
     ids: &[String],
@@ -64,7 +64,7 @@ fn remove_rows<C: Code>(
     mut manifest: Manifest,
     ids: &[String],
 ) -> Result<RemoveSummary> {
-    // Whether each id has been found.
+    // `true` for each id that has been found.
     let mut wanted: HashMap<&str, bool> = ids.iter().map(|id| (id.as_str(), false)).collect();
     let mut removed = 0;
     let mut kept = Vec::new();
@@ -105,7 +105,7 @@ fn others(manifest: &Manifest, entry: &SegmentEntry) -> Vec<SegmentEntry> {
     others.cloned().collect()
 }
 
-/// Marks the rows of a segment that are to go; returns how many were there.
+/// Adds tombstones for the wanted rows of a segment and returns their number.
 fn mark(part: &mut Part, wanted: &mut HashMap<&str, bool>) -> Result<u64> {
     let before = part.removed.count();
     match &part.names {
@@ -130,7 +130,7 @@ fn mark(part: &mut Part, wanted: &mut HashMap<&str, bool>) -> Result<u64> {
     Ok(part.removed.count() - before)
 }
 
-/// The number of a row, written as the library writes it.
+/// Parses a row number in the exact form in which the index writes it.
 fn number(id: &str) -> Option<u64> {
     id.parse::<u64>()
         .ok()

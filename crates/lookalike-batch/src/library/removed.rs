@@ -1,7 +1,7 @@
-//! Tombstones: which rows of a segment count as gone.
+//! Tombstones: the removed rows of a segment.
 //!
-//! The data are a bit for every row, the first in the lowest bit of the first byte, filled up to a
-//! multiple of 8 bytes.
+//! The file is a bit set with one bit per row. The first row is the lowest bit of the first byte, and
+//! the length is padded to a multiple of 8 bytes.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 
 const MAGIC: Magic = *b"LArm";
 
-/// The rows of a segment that are gone.
+/// The removed rows of a segment.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Removed {
     bits: Vec<u64>,
@@ -18,7 +18,7 @@ pub(super) struct Removed {
 }
 
 impl Removed {
-    /// Of a segment of so many rows, none.
+    /// Creates an empty set.
     pub(super) fn none() -> Self {
         Self::default()
     }
@@ -33,7 +33,7 @@ impl Removed {
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Says how many rows before one are gone.
+    /// Returns a function that counts the removed rows before a row.
     pub(super) fn ranks(&self) -> impl Fn(u32) -> u32 + '_ {
         let mut count = 0;
         let mut before = Vec::with_capacity(self.bits.len());
@@ -50,7 +50,7 @@ impl Removed {
         }
     }
 
-    /// Whether the row was not gone before.
+    /// Adds a row. Returns `true` if it was not removed before.
     pub(super) fn insert(&mut self, row: u32) -> bool {
         let (word, bit) = ((row / 64) as usize, 1 << (row % 64));
         if self.bits.len() <= word {
@@ -62,7 +62,7 @@ impl Removed {
         new
     }
 
-    /// Writes the bits of a segment of so many rows; returns the seal.
+    /// Writes the set for a segment with this many rows and returns the seal.
     pub(super) fn write(&self, path: &Path, rows: u64) -> Result<u64> {
         let mut file = PagedWriter::create(path, MAGIC)?;
         for word in 0..rows.div_ceil(64) as usize {
@@ -71,7 +71,7 @@ impl Removed {
         file.finish()
     }
 
-    /// Reads the bits of a segment of so many rows; returns the seal too.
+    /// Reads the set of a segment with this many rows. Also returns its seal.
     pub(super) fn read(path: &Path, rows: u64) -> Result<(Self, u64)> {
         let file = PagedFile::open(path, MAGIC)?;
         let bytes = file.get(0, file.length())?;

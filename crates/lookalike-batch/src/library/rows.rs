@@ -1,4 +1,5 @@
-//! Rows as fingerprints: documents under a recipe, or fingerprints that come bare.
+//! Conversion of rows to fingerprints: of documents with a recipe, or of rows that hold bare
+//! fingerprints.
 
 use std::path::PathBuf;
 
@@ -12,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::run::read::analyze;
 use crate::source::{Format, IdField, Inputs, ReadOptions, Row, Scalar};
 
-/// The name of a column of fingerprints that no option names, and the header of a file of lines.
+/// Default name of the field of fingerprints, and the header of a file of lines.
 const COLUMN: &str = "fingerprint";
 
-/// Makes fingerprints of rows.
+/// Converts rows to fingerprints.
 pub(super) struct Fingerprinter {
     kind: Kind,
     bits: u32,
@@ -28,23 +29,23 @@ enum Kind {
     Field(Digits, String),
 }
 
-/// What a row is to a library.
+/// A row of the input as the index stores or searches it.
 pub(super) struct Item<'a> {
-    /// The id; `None` where the number of the row is the id.
+    /// The id; `None` if the row number is the id.
     pub(super) id: Option<&'a str>,
     pub(super) print: Print,
     pub(super) text: &'a str,
 }
 
-/// What a row is compared by.
+/// The value by which a row is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Print {
-    /// Its fingerprint.
+    /// The fingerprint.
     Code(u128),
-    /// It is too poor for a fingerprint: the key of its text after normalisation, and a code that
-    /// may stand in the place of a fingerprint.
+    /// For a text without a fingerprint: the key of its normalised text, and a placeholder for the
+    /// fingerprint.
     Text { key: u128, code: u128 },
-    /// Nothing: there is no text, or no fingerprint is given.
+    /// Nothing, because the text is empty or no fingerprint is given.
     Nothing,
 }
 
@@ -83,7 +84,7 @@ impl Fingerprinter {
         })
     }
 
-    /// Returns the item of a row, or `None` if the row is a header. An error is the reason why the row
+    /// Returns the item of a row, or `None` if the row is a header. The error is the reason why the row
     /// is not valid. Calls `visit` with the analysis of a document, unless its text is empty.
     pub(super) fn item<'a>(
         &self,
@@ -142,7 +143,7 @@ impl Fingerprinter {
         let said = |what: &str| Err(format!("the field `{field}` {what}"));
         match values.first() {
             Some(Scalar::Text(text)) => digits.read(text, self.bits),
-            // A number of JSON or Parquet is a number, whatever strings hold.
+            // A JSON or Parquet number is decimal, whatever the notation of strings.
             Some(Scalar::Number { literal, .. }) => Digits::Decimal.read(literal, self.bits),
             Some(Scalar::Null) => Ok(None),
             Some(Scalar::Bool(_)) => said("is a truth value, not a fingerprint"),
@@ -156,8 +157,8 @@ fn is_first(inputs: &Inputs, row: &Row<'_>) -> bool {
 }
 
 impl Entries {
-    /// Bare fingerprints of a field, or, where none is named and no input has fields by its name,
-    /// of lines.
+    /// Returns the entries of bare fingerprints: those of the field if one is named, those of the
+    /// default field if the inputs have fields, otherwise those of lines.
     pub fn bare(
         digits: Digits,
         field: Option<&str>,
@@ -184,7 +185,7 @@ impl Entries {
         }
     }
 
-    /// How inputs with such rows are read.
+    /// Returns the options of reading inputs with such rows.
     pub(super) fn read_options(&self, options: &ReadOptions, again: bool) -> Result<ReadOptions> {
         let mut options = ReadOptions {
             again,

@@ -1,8 +1,8 @@
-//! Searching a library: the matches of many queries, in their order.
+//! Searching an index: the matches of many queries, in the order of the queries.
 //!
-//! Every block of the input is parsed, searched and put into lines by one thread; what they make is
-//! written in order. Within a block some queries are searched at a time, fewer where they have many
-//! matches, so that memory stays bounded.
+//! One thread parses a block of the input, searches for its queries and formats the result. The results
+//! are written in order. The queries of a block are searched in batches, which become smaller if
+//! queries have many matches, so that memory stays bounded.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -31,55 +31,55 @@ use crate::run::{Progress, Stage, in_pool};
 use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
 use crate::source::{BadRow, Inputs};
 
-/// So many bytes of results of a block are handed on before its end.
+/// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
-/// So many matches of some queries are aimed at, where queries have many.
+/// Matches that a batch of queries aims at.
 const MATCHES_AT_ONCE: usize = 1 << 20;
 
-/// The most queries searched at a time, and the number to begin with.
+/// Largest and first number of queries in a batch.
 const MOST_QUERIES: usize = 1 << 15;
 const FIRST_QUERIES: usize = 1 << 8;
 
-/// Which matches of a query are listed.
+/// The matches of a query that are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// All of them.
     All,
-    /// The nearest ones, so many; ties go to the earlier rows.
+    /// The nearest matches, this many; ties are won by the rows that were added first.
     Nearest(usize),
-    /// The one that was added first.
+    /// The match that was added first.
     First,
 }
 
-/// What is compared with a query.
+/// The rows that are compared with a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidates {
-    /// The candidates of the match plan of the check: what shares rare features or a band of slots.
+    /// The candidates of the check's match plan: rows that share a rare feature or a band of slots.
     Plan,
-    /// What is within the distance.
+    /// Rows within the distance.
     Distance,
-    /// Everything that shares one of distance + 1 blocks of bits.
+    /// Rows that share one of distance + 1 blocks of bits.
     Blocks,
 }
 
-/// How candidates are checked by their texts.
+/// The verification of candidates by their texts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Check {
-    /// The Jaccard index of the sets of features, at least so large.
+    /// The Jaccard index of the sets of features, with the smallest similarity of a match.
     Jaccard(Threshold),
-    /// The share of the features of the smaller text that the other has too.
+    /// The share of the smaller text's features that the other text also has.
     Containment(Threshold),
-    /// The cosine of the features with their weights.
+    /// The cosine of the weighted features.
     Cosine(Threshold),
     /// A similarity of the sequences of characters or words.
     Sequences(OfSequences, Unit, Threshold),
-    /// No check: similarity is 1 − distance/bits.
+    /// No verification: the similarity is 1 − distance / bits.
     None,
 }
 
 impl Check {
-    /// The measure and the threshold, if texts are compared.
+    /// Returns the measure and the threshold, if texts are compared.
     pub fn measure(self) -> Option<(Measure, Threshold)> {
         Some(match self {
             Self::Jaccard(threshold) => (Measure::Jaccard, threshold),
@@ -94,7 +94,7 @@ impl Check {
         })
     }
 
-    /// The settings of the plan by which a run finds the same matches.
+    /// Returns the settings of the match plan with which a run finds the same matches.
     fn plan_settings(self) -> Option<plan::Settings> {
         let (measure, threshold) = self.measure()?;
         let unit = match self {
@@ -109,12 +109,12 @@ impl Check {
         })
     }
 
-    /// Whether texts are compared.
+    /// Returns `true` if texts are compared.
     fn compares(self) -> bool {
         self != Self::None
     }
 
-    /// What the analyses of texts must hold.
+    /// Returns the extras that analyses of the texts must contain.
     fn extras(self) -> Extras {
         Extras {
             characters: matches!(self, Self::Sequences(_, Unit::Characters, _)),
@@ -122,7 +122,7 @@ impl Check {
         }
     }
 
-    /// The similarity of two documents if it reaches the threshold.
+    /// Returns the similarity of two documents if it reaches the threshold.
     fn similarity(
         self,
         a: (&Material, usize),
@@ -145,7 +145,8 @@ impl Check {
     }
 }
 
-/// What documents are compared by, of one kind for all, one document after another.
+/// Inputs of the comparison for several documents, one after another. Only the list that the check
+/// needs is filled.
 #[derive(Default)]
 struct Material {
     values: Vec<u64>,
@@ -202,55 +203,55 @@ impl Material {
     }
 }
 
-/// What a person may choose of a search.
+/// Settings of a search.
 #[derive(Debug, Clone)]
 pub struct SearchSettings {
-    /// The largest distance (≤); that of the library if not given.
+    /// Largest distance of a match; that of the index by default.
     pub distance: Option<u32>,
-    /// Which matches are listed.
+    /// The matches of a query that are listed.
     pub which: Which,
-    /// The most matches of a query; those that have more are counted.
+    /// Largest number of listed matches per query. Queries with more are counted.
     pub limit: Option<usize>,
-    /// What is compared.
+    /// The rows that are compared.
     pub candidates: Candidates,
-    /// How candidates are checked, and whether similarities are listed instead of distances.
+    /// The verification of candidates. If it is set, similarities are listed instead of distances.
     pub check: Option<Check>,
-    /// The recipe that the queries are thought to have; another one than the library's is refused.
+    /// The expected recipe. It is an error if the index has another one.
     pub recipe: Option<Recipe>,
 }
 
-/// What a search has done.
+/// The result of a search.
 #[derive(Debug, Clone, Serialize)]
 pub struct SearchSummary {
     /// Queries read.
     pub queries: u64,
-    /// Queries too poor for a fingerprint: they match what is equal.
+    /// Queries without a fingerprint, which match only equal texts.
     pub poor: u64,
-    /// Queries without text or fingerprint: they match nothing.
+    /// Queries without text or fingerprint, which match nothing.
     pub without: u64,
     /// Queries with at least one match.
     pub matched: u64,
     /// Matches listed.
     pub matches: u64,
-    /// Queries of which not all matches are listed, because of a limit.
+    /// Queries whose matches are not all listed, because of the limit.
     pub truncated: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// Seconds of opening the library, part of the former.
+    /// Seconds for opening the index; included in `seconds`.
     pub opening: f64,
-    /// Rows in the library.
+    /// Rows in the index.
     pub fingerprints: u64,
-    /// The largest distance, if candidates are within one.
+    /// Largest distance, if candidates are found by distance.
     pub distance: Option<u32>,
-    /// The least similarity, if texts are compared.
+    /// Smallest similarity, if texts are compared.
     pub threshold: Option<f64>,
     /// The measure, if texts are compared.
     pub measure: Option<&'static str>,
-    /// How candidates are found.
+    /// Describes how candidates are found.
     pub candidates: String,
     /// Name of the recipe, if it is known.
     pub recipe: Option<String>,
@@ -258,14 +259,16 @@ pub struct SearchSummary {
     pub recipe_id: Option<String>,
 }
 
-/// Writes a table of the matches of every row of some inputs: `query, match, distance`, or
-/// `query, match, similarity` with a check. Ordered by query, then by distance or similarity, the
-/// nearest first, then by row of the library.
+/// Writes a table with the matches of every row of the inputs.
+///
+/// Its columns are `query, match, distance`, or `query, match, similarity` with a check, and with a
+/// limit also `truncated`. It is ordered by query, then by distance or similarity, the nearest first,
+/// then by row of the index.
 ///
 /// # Errors
 ///
-/// What is no library or is damaged; settings that the library cannot meet; what cannot be read or
-/// written. The outputs are then as they were before.
+/// If `library` is not an index or is damaged, if the index does not support the settings, or if
+/// something cannot be read or written. The outputs are then unchanged.
 pub fn search(
     library: &Path,
     inputs: &[PathBuf],
@@ -298,12 +301,12 @@ struct Job<'a> {
     progress: &'a dyn Progress,
 }
 
-/// A library, opened to be searched.
+/// An index, opened for searching.
 struct Opened<C> {
     manifest: Manifest,
     recipe: Option<Recipe>,
     segments: Vec<(Segment<C>, Part)>,
-    /// The position of the first row of every segment among all rows.
+    /// Position of each segment's first row among all rows.
     bases: Vec<u64>,
 }
 
@@ -326,11 +329,11 @@ fn open<C: Code>(library: &Path) -> Result<Opened<C>> {
     })
 }
 
-/// A match of a query; ordered as matches are listed.
+/// A match of a query. The order is that of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Hit {
     query: u32,
-    /// The distance, or the rank of a similarity: the bits of the double, all of them flipped.
+    /// The distance; or for a similarity the bits of the double, inverted.
     rank: u64,
     position: u64,
 }
@@ -340,13 +343,14 @@ impl Hit {
         f64::from_bits(!self.rank)
     }
 
-    /// The rank of a similarity: doubles that are not negative have the order of their bits.
+    /// Returns the rank of a similarity. It works because doubles that are not negative are ordered
+    /// like their bits.
     fn rank_of(similarity: f64) -> u64 {
         !similarity.to_bits()
     }
 }
 
-/// What has been made of a block.
+/// The results of a block.
 struct Made {
     rows: TableRows,
     bad: Vec<BadRow>,
@@ -376,18 +380,18 @@ impl Counts {
     }
 }
 
-/// The queries of a block, and what a thread uses again from block to block.
+/// The queries of a block, and buffers that a thread reuses from block to block.
 struct Worker<C> {
-    /// Their fingerprints; of poor ones, some code.
+    /// The fingerprints; a placeholder for queries without one.
     codes: Vec<C>,
-    /// The poor ones and the keys of their texts.
+    /// The queries without a fingerprint, with the keys of their texts.
     poor: Vec<(u32, u128)>,
-    /// Ids one after another, and where each ends.
+    /// The ids, concatenated, and in `id_ends` the end of each.
     ids: String,
     id_ends: Vec<usize>,
-    /// What the queries are compared by, where candidates are checked.
+    /// The inputs of the comparison for each query, if candidates are verified without a match plan.
     material: Material,
-    /// The queries as a plan compares them, where it finds the candidates.
+    /// The queries in the form in which the match plan compares them, if it finds the candidates.
     documents: Vec<ComparedDocument>,
     matching: MatchScratch,
     hits: Vec<Hit>,
@@ -426,7 +430,7 @@ impl<C> Worker<C> {
         self.documents.clear();
     }
 
-    /// Whether a query has no fingerprint and matches what is equal.
+    /// Returns `true` if a query has no fingerprint and matches only equal texts.
     fn is_poor(&self, query: u32) -> bool {
         let poor = &self.poor;
         !poor.is_empty() && poor.binary_search_by_key(&query, |&(of, _)| of).is_ok()
@@ -627,7 +631,7 @@ impl SearchSettings {
     }
 }
 
-/// How candidates are found, in words.
+/// Describes how candidates are found.
 fn describe_candidates(candidates: Candidates, plan: Option<&Plan>, distance: Distance) -> String {
     let bands = plan.and_then(|plan| Some((plan.join()?, plan.bands()?)));
     match (candidates, bands) {
@@ -640,7 +644,7 @@ fn describe_candidates(candidates: Candidates, plan: Option<&Plan>, distance: Di
     }
 }
 
-/// Refuses an output among the files of the library.
+/// Refuses an output in the directory of the index.
 fn refuse_library(output: &Output, library: &Path) -> Result<()> {
     let Output::Path(path) = output else {
         return Ok(());
@@ -657,7 +661,7 @@ fn refuse_library(output: &Output, library: &Path) -> Result<()> {
 }
 
 impl<C: Code> Opened<C> {
-    /// Refuses what the library cannot do; returns the distance.
+    /// Refuses settings that the index does not support. Returns the distance.
     fn check(&self, job: &Job<'_>) -> Result<Distance> {
         let (settings, manifest) = (job.settings, &self.manifest);
         let library = shown(job.library);
@@ -706,7 +710,7 @@ impl<C: Code> Opened<C> {
         Ok(Distance::new(distance, manifest.bits)?)
     }
 
-    /// The plan that finds candidates, if one does.
+    /// Returns the match plan, if it finds the candidates.
     fn plan(&self, settings: &SearchSettings) -> Result<Option<Plan>> {
         let plan_settings = settings.check.and_then(Check::plan_settings);
         match (settings.candidates, plan_settings, &self.recipe) {
@@ -750,7 +754,7 @@ impl<C: Code> Opened<C> {
         }
     }
 
-    /// The segment of a row, and its place there.
+    /// Returns the segment of a row, and the row's index in that segment.
     fn locate(&self, position: u64) -> (usize, u64) {
         let segment = self.bases.partition_point(|&base| base <= position) - 1;
         (segment, position - self.bases[segment])
@@ -766,7 +770,7 @@ impl<C: Code> Searcher<'_, C> {
         }
     }
 
-    /// Searches all queries of a block, in lots.
+    /// Searches for all queries of a block, in batches.
     fn search(&self, worker: &mut Worker<C>, made: &mut Made, emit: &Emit<'_, Made>) -> Result<()> {
         let (mut start, mut size) = (0, FIRST_QUERIES);
         while start < worker.codes.len() {
@@ -791,7 +795,8 @@ impl<C: Code> Searcher<'_, C> {
         Ok(())
     }
 
-    /// Finds the candidates of some queries; returns how many there were before any were left out.
+    /// Finds candidates of some queries by distance or blocks. Returns their number before
+    /// verification.
     fn find(&self, worker: &mut Worker<C>, start: usize, end: usize) -> usize {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.clear();
@@ -829,7 +834,7 @@ impl<C: Code> Searcher<'_, C> {
         worker.hits.len()
     }
 
-    /// Finds the matches of some queries by the plan; returns how many there are.
+    /// Finds the matches of some queries with the match plan. Returns their number.
     fn find_matches(
         &self,
         matcher: &Matcher,
@@ -863,7 +868,7 @@ impl<C: Code> Searcher<'_, C> {
         Ok(worker.hits.len())
     }
 
-    /// Replaces distances by similarities, and leaves out what is not similar enough.
+    /// Replaces distances with similarities and drops candidates below the threshold.
     fn check(&self, worker: &mut Worker<C>) -> Result<()> {
         let Some(check) = self.settings.check else {
             return Ok(());
@@ -881,7 +886,7 @@ impl<C: Code> Searcher<'_, C> {
             worker.hits = hits;
             return Ok(());
         };
-        // Texts that were stored together are unpacked together.
+        // Sorting by position decompresses each frame of stored texts only once.
         hits.sort_unstable_by_key(|hit| (hit.position, hit.query));
         worker
             .unpacked
@@ -917,7 +922,7 @@ impl<C: Code> Searcher<'_, C> {
         Ok(())
     }
 
-    /// Puts the matches into lines.
+    /// Formats the matches as rows of the table.
     fn list(&self, worker: &mut Worker<C>, made: &mut Made, emit: &Emit<'_, Made>) -> Result<()> {
         let mut hits = std::mem::take(&mut worker.hits);
         hits.sort_unstable();

@@ -1,4 +1,4 @@
-//! The segments of a library: opening their files, and writing new ones from rows and from others.
+//! The segments of an index: opens their files, and writes new ones from rows and from other segments.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -18,18 +18,18 @@ use super::texts::{self, Texts, TextsWriter, Unpacked};
 use crate::error::{Error, Result, shown};
 use crate::sink::AtomicFile;
 
-/// The most rows of a segment.
+/// Largest number of rows in a segment.
 pub(super) const MOST_ROWS: u64 = (1 << 31) - 2;
 
-/// Bytes of ids or texts that are collected before they are put into a file.
+/// Bytes of ids or texts collected before they are put into a file.
 const LOT: usize = 1 << 20;
 
-/// Bytes that are checked at a time.
+/// Bytes per checksum.
 const PIECE: usize = 64 << 10;
 
 /// The ids of a segment.
 pub(super) enum Names {
-    /// Numbers from this one on.
+    /// Consecutive numbers from this one.
     Numbered(u64),
     Stored(Ids),
 }
@@ -43,7 +43,7 @@ impl Names {
     }
 }
 
-/// A segment without its index.
+/// A segment without its Hamming index.
 pub(super) struct Part {
     pub(super) entry: SegmentEntry,
     pub(super) names: Names,
@@ -53,7 +53,7 @@ pub(super) struct Part {
     pub(super) removed: Removed,
 }
 
-/// Opens everything of a segment but its index.
+/// Opens all of a segment except its Hamming index.
 pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
     let path = |extension| library.join(file_name(entry.file, extension));
     let fits = |path: &Path, rows: u64, seal: u64, expected: Seal| match rows == entry.rows
@@ -122,7 +122,7 @@ pub(super) fn open_part(library: &Path, entry: &SegmentEntry) -> Result<Part> {
     })
 }
 
-/// Writes the poor rows of a segment, if there are any.
+/// Writes the rows without a fingerprint, if there are any.
 pub(super) fn write_poor(library: &Path, file: u64, poor: &Poor) -> Result<Option<PoorEntry>> {
     if poor.count() == 0 {
         return Ok(None);
@@ -135,7 +135,7 @@ pub(super) fn write_poor(library: &Path, file: u64, poor: &Poor) -> Result<Optio
     }))
 }
 
-/// Opens the index of a segment.
+/// Opens the Hamming index of a segment.
 pub(super) fn open_index<C: Code>(
     library: &Path,
     manifest: &Manifest,
@@ -159,7 +159,7 @@ pub(super) fn open_index<C: Code>(
     Ok(index)
 }
 
-/// The checksum of a whole file, as [`Sealing`] makes it.
+/// Returns the checksum of a whole file, as [`Sealing`] computes it.
 pub(super) fn seal_of(path: &Path) -> Result<Seal> {
     let failed = |cause| Error::reading("read", shown(path), cause);
     let mut file = File::open(path).map_err(failed)?;
@@ -174,7 +174,7 @@ pub(super) fn seal_of(path: &Path) -> Result<Seal> {
     }
 }
 
-/// Passes bytes on and makes a checksum of them, piece by piece.
+/// Writes bytes through and computes their checksum in pieces.
 struct Sealing<W> {
     to: W,
     piece: Vec<u8>,
@@ -229,7 +229,7 @@ impl<W: Write> Write for Sealing<W> {
     }
 }
 
-/// Builds the index of a new segment and writes it; returns its checksum and size.
+/// Builds and writes the Hamming index of a new segment. Returns its checksum and size.
 pub(super) fn write_index<C: Code>(
     library: &Path,
     manifest: &Manifest,
@@ -258,15 +258,15 @@ pub(super) fn write_index<C: Code>(
     Ok((seal, bytes))
 }
 
-/// Rows that are to become part of a segment, in memory or of segments there are.
+/// Rows for a new segment: either new rows in memory or the rows of an existing segment.
 pub(super) struct Source<C> {
-    /// The fingerprint of every row; for poor ones, some code.
+    /// The fingerprint of every row; a placeholder for rows without one.
     pub(super) codes: Vec<C>,
     pub(super) part: Part,
 }
 
 impl<C: Code> Source<C> {
-    /// Of a segment there is.
+    /// Opens an existing segment as a source.
     pub(super) fn of(library: &Path, manifest: &Manifest, entry: &SegmentEntry) -> Result<Self> {
         let part = open_part(library, entry)?;
         let index = open_index::<C>(library, manifest, entry)?;
@@ -280,7 +280,7 @@ impl<C: Code> Source<C> {
     }
 }
 
-/// Writes a segment of the rows of several, without those that are gone.
+/// Writes one segment with the rows of several, without removed rows.
 pub(super) fn merge<C: Code>(
     library: &Path,
     manifest: &mut Manifest,
@@ -370,7 +370,7 @@ fn without_removed<C: Code>(source: Source<C>) -> Vec<C> {
         .collect()
 }
 
-/// The number of the first row, if all are numbered one after another.
+/// Returns the number of the first row if all rows are numbered consecutively.
 fn common_numbers<C: Code>(sources: &[Source<C>]) -> Option<u64> {
     let mut next = None;
     let mut first = None;

@@ -1,9 +1,13 @@
-//! Texts: one for every row of a segment, compressed in blocks.
+//! The texts of a segment, one per row, compressed in frames.
 //!
-//! The data are Zstandard frames one after another, each of the texts of some rows (each with its
-//! length before it, as in [ids](super::ids)), then a table with an entry for every frame: its first
-//! row, where it begins, and its decompressed length (8 bytes each), then the number of frames and
-//! the number of rows (8 bytes each).
+//! ```text
+//! frames                 Zstandard; each holds the texts of some rows, each with its length before it
+//! first row, start, size  for each frame: 3 × 8 bytes; size is that of the decompressed frame
+//! number of frames       8 bytes
+//! number of rows         8 bytes
+//! ```
+//!
+//! Lengths are encoded as in [ids](super::ids).
 
 use std::path::Path;
 
@@ -13,22 +17,23 @@ use crate::error::{Error, Result};
 
 const MAGIC: Magic = *b"LAtx";
 
-/// The bytes of text that a frame aims at: little enough to unpack for one row of it.
+/// Target size of a frame in bytes of text. It is small, because reading one row decompresses its
+/// frame.
 const FRAME: usize = 16 << 10;
 
-/// The level of Zstandard.
+/// Compression level of Zstandard.
 const LEVEL: i32 = 3;
 
-/// Bytes of an entry of the table.
+/// Bytes of a frame's entry in the table.
 const ENTRY: u64 = 24;
 
-/// Texts as they stand in the file, made by any thread.
+/// Texts in the format of the file; several threads produce such batches.
 #[derive(Default)]
 pub(super) struct Lot {
     open: Vec<u8>,
     open_rows: u64,
     bytes: Vec<u8>,
-    /// Of every frame: rows, compressed bytes, bytes.
+    /// Rows, compressed bytes and decompressed bytes of each frame.
     frames: Vec<[u64; 3]>,
 }
 
@@ -42,17 +47,17 @@ pub(super) struct TextsWriter {
 /// The texts of a segment.
 pub(super) struct Texts {
     file: PagedFile,
-    /// Of every frame: first row, start, bytes; one more for the end.
+    /// First row, start and decompressed bytes of each frame, and an entry for the end.
     frames: Vec<[u64; 3]>,
     rows: u64,
 }
 
-/// A frame, unpacked, to be used for one row after the other.
+/// A decompressed frame, reused for subsequent rows.
 #[derive(Default)]
 pub(super) struct Unpacked {
     frame: Option<usize>,
     bytes: Vec<u8>,
-    /// Where every text of the frame stands.
+    /// Range of each text in the frame.
     places: Vec<(usize, usize)>,
 }
 
@@ -67,7 +72,7 @@ impl Lot {
         }
     }
 
-    /// Ends the last frame; nothing may be pushed before the lot is put.
+    /// Ends the last frame. Must be called before the batch is put into a file.
     pub(super) fn close(&mut self) -> Result<()> {
         if self.open_rows > 0 {
             let packed = zstd::bulk::compress(&self.open, LEVEL)
@@ -100,7 +105,7 @@ impl TextsWriter {
         })
     }
 
-    /// Adds a closed lot.
+    /// Appends a closed batch.
     pub(super) fn put(&mut self, lot: &Lot) -> Result<()> {
         let mut start = self.file.length();
         for &[rows, packed, bytes] in &lot.frames {
@@ -113,7 +118,7 @@ impl TextsWriter {
         self.file.put(&lot.bytes)
     }
 
-    /// Adds all texts of another file as they are.
+    /// Appends all texts of another file without recompressing them.
     pub(super) fn copy(&mut self, texts: &Texts) -> Result<()> {
         let base = self.file.length();
         for frame in texts.frames.windows(2) {
@@ -174,7 +179,7 @@ impl Texts {
         self.file.seal()
     }
 
-    /// The text of a row, by way of what was unpacked before.
+    /// Returns the text of a row. Decompresses its frame into `unpacked` unless it is there already.
     pub(super) fn get<'a>(&self, row: u64, unpacked: &'a mut Unpacked) -> Result<&'a str> {
         let wrong = || damaged(self.file.path(), &format!("the text of row {row} is none"));
         let frame = self
@@ -201,7 +206,8 @@ impl Texts {
             )
         };
         let packed = self.file.get(start, end)?;
-        // A frame says itself how long it is; what the table says is the limit that it must keep.
+        // The size that the frame itself declares must be the one in the table, which limits the memory
+        // to allocate.
         let most = usize::try_from(bytes).map_err(|_| wrong("are too long"))?;
         let held = zstd::zstd_safe::get_frame_content_size(&packed);
         if held.ok().flatten() != Some(bytes) {

@@ -1,4 +1,4 @@
-//! The documents of a run, sketched and in their total order.
+//! The documents of a run with their sketches and their total order.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -19,11 +19,11 @@ use super::settings::{RunInputs, Settings};
 use crate::error::{Error, Result};
 use crate::source::{BadRow, Inputs, ParseScratch, ReadOptions};
 
-/// The inputs of a run, opened: those given as known, then those to be judged.
+/// The opened inputs of a run: the documents of `--against`, and the documents to decide about.
 pub(super) struct Opened {
     pub(super) against: Option<Inputs>,
     pub(super) inputs: Inputs,
-    /// What is wanted of the rows of both besides their texts.
+    /// The extra fields that are read from the rows of each.
     extra_of_given: Extra,
     extra: Extra,
 }
@@ -55,7 +55,7 @@ impl Opened {
 }
 
 impl Opened {
-    /// About how many rows all inputs have, if that can be known before they are read.
+    /// Returns the expected number of rows in all inputs, if it can be determined before they are read.
     pub(super) fn expected_rows(&self) -> Result<Option<f64>> {
         let against = self
             .against
@@ -65,17 +65,17 @@ impl Opened {
         Ok(rows.zip(against).map(|(rows, against)| rows + against))
     }
 
-    /// Bytes on disk of all inputs, if they are known.
+    /// Returns the size on disk of all inputs in bytes, if it is known.
     pub(super) fn bytes(&self) -> Option<u64> {
         let against = self.against.as_ref().map_or(Some(0), Inputs::total_bytes)?;
         Some(self.inputs.total_bytes()? + against)
     }
 }
 
-/// What is told of bad rows, the audit, and which rows are read if not all.
+/// Receiver of bad rows, the audit, and the selection of rows if not all are read.
 type With<'a> = (&'a Reject<'a>, Option<Audit>, Option<&'a Sampling>);
 
-/// All documents of a run, read.
+/// All documents of a run after reading.
 pub(super) struct ReadCorpus<'a> {
     opened: &'a Opened,
     pub(super) plan: &'a Plan,
@@ -90,16 +90,16 @@ pub(super) struct ReadCorpus<'a> {
     repeated_ids: Option<RepeatedIds>,
     audit: Option<Audit>,
     scratch: Mutex<Vec<(ParseScratch, Scratch)>>,
-    /// Held by whoever makes features of a huge text.
+    /// Held while the features of a huge text are made.
     huge: Mutex<()>,
 }
 
-/// Bytes of a text whose features are made by one thread at a time, as they take several times the
-/// room of the text.
+/// Bytes from which a text is huge. Only one thread at a time makes features of huge texts, because
+/// that takes several times the memory of the text.
 const HUGE: usize = 16 << 20;
 
 impl<'a> ReadCorpus<'a> {
-    /// Reads all inputs. `reject` is told of all bad rows, in order.
+    /// Reads all inputs. `reject` receives all bad rows in order.
     pub(super) fn read(
         opened: &'a Opened,
         settings: &Settings,
@@ -116,7 +116,7 @@ impl<'a> ReadCorpus<'a> {
         Self::read_with(opened, settings, plan, (reject, audit, None), progress)
     }
 
-    /// Reads some rows of all inputs.
+    /// Reads a sample of the rows of all inputs.
     pub(super) fn sample(
         opened: &'a Opened,
         settings: &Settings,
@@ -190,17 +190,17 @@ impl<'a> ReadCorpus<'a> {
         })
     }
 
-    /// How many documents have the id of one that was given as known.
+    /// Returns how many documents have the id of a document of `--against`.
     pub(super) fn shared_ids(&self) -> u64 {
         shared(&self.against, &self.documents)
     }
 
-    /// How many documents have the id of an earlier one of the same inputs.
+    /// Returns how many documents have the id of an earlier document of the same inputs.
     pub(super) fn repeated_ids(&self) -> u64 {
         self.repeated_ids.as_ref().map_or(0, |it| it.documents)
     }
 
-    /// Tells of ids that several documents have, which a strict run refuses.
+    /// Reports ids that several documents have. In a strict run they are an error.
     pub(super) fn tell_repeated_ids(
         &self,
         settings: &Settings,
@@ -224,29 +224,29 @@ impl<'a> ReadCorpus<'a> {
         }
     }
 
-    /// The input of a document, and its row there, from 1.
+    /// Returns the name of a document's input and the row number within it, from 1.
     pub(super) fn source_of(&self, document: DocId) -> (&str, u64) {
         let (inputs, documents, index) = self.home(document);
         inputs.source_row(documents.place(index), documents.number(index))
     }
 
-    /// How many documents were given as known.
+    /// Returns the number of documents of `--against`.
     pub(super) fn given(&self) -> usize {
         self.against.len()
     }
 
-    /// All documents, those given as known included.
+    /// Returns the number of all documents, including those of `--against`.
     pub(super) fn len(&self) -> usize {
         self.given() + self.documents.len()
     }
 
-    /// Bytes of memory of what is remembered of the documents.
+    /// Returns the bytes of memory of the documents' properties and sketches.
     pub(super) fn bytes(&self) -> u64 {
         let of = |documents: &Documents| documents.memory();
         self.sketches.bytes() + of(&self.against) + of(&self.documents)
     }
 
-    /// The engine's view.
+    /// Returns the corpus as the engine takes it.
     pub(super) fn corpus(&self) -> Corpus<'_> {
         Corpus {
             plan: self.plan,
@@ -262,7 +262,7 @@ impl<'a> ReadCorpus<'a> {
         }
     }
 
-    /// What the audit says, if one was asked for; see [`Audit::report`].
+    /// Returns the report of the audit, if there is one; see [`Audit::report`].
     pub(super) fn audited(
         &self,
         reported: Reported,
@@ -274,25 +274,25 @@ impl<'a> ReadCorpus<'a> {
             .transpose()
     }
 
-    /// The recipe of the run.
+    /// Returns the recipe of the run.
     pub(super) fn recipe(&self) -> &Recipe {
         self.analyzer.recipe()
     }
 
-    /// The document that a row of the inputs became.
+    /// Returns the document that was read from a row of the inputs.
     pub(super) fn document_of_row(&self, number: u64) -> Option<DocId> {
         let index = self.documents.index_of(number)?;
         Some(DocId((self.given() + index) as u32))
     }
 
-    /// The document that a row of what was given as known became.
+    /// Returns the document that was read from a row of `--against`.
     pub(super) fn given_of_row(&self, number: u64) -> Option<DocId> {
         self.against
             .index_of(number)
             .map(|index| DocId(index as u32))
     }
 
-    /// Reads the text of a document again; None where its features were given.
+    /// Reads the text of a document again. Returns `None` if its features were given instead.
     pub(super) fn text(&self, document: DocId, parse: &mut ParseScratch) -> Result<Option<String>> {
         let (inputs, documents, index) = self.home(document);
         inputs.reread(documents.place(index), parse, |row| {
@@ -300,7 +300,7 @@ impl<'a> ReadCorpus<'a> {
         })
     }
 
-    /// Where a document comes from.
+    /// Returns the inputs and the documents to which a document belongs, and its index there.
     fn home(&self, document: DocId) -> (&Inputs, &Documents, usize) {
         match (
             document.index().checked_sub(self.given()),
@@ -311,13 +311,13 @@ impl<'a> ReadCorpus<'a> {
         }
     }
 
-    /// The id of a document.
+    /// Returns the id of a document.
     pub(super) fn id(&self, document: DocId) -> Result<Cow<'_, str>> {
         let (inputs, documents, index) = self.home(document);
         id_of(inputs, documents, index)
     }
 
-    /// Reads a document again and calls back with its analysis.
+    /// Reads a document again and calls `visit` with its analysis.
     fn again(&self, document: DocId, visit: impl FnOnce(&Analysis<'_>)) -> Result<()> {
         let pool = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = pool().pop().unwrap_or_default();

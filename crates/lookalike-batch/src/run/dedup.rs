@@ -1,4 +1,4 @@
-//! Removing near-duplicates.
+//! The dedup run: removes near-duplicates.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -23,10 +23,11 @@ use crate::sink::{
 };
 use crate::source::Place;
 
-/// Removes near-duplicates: of a similar pair the earlier one in the total order is kept.
+/// Removes near-duplicates. Of two documents that match, the earlier one in the total order is kept.
 ///
 /// # Errors
-/// What cannot be read, written or done; the outputs are then as they were before.
+/// If something cannot be read or written, or if the settings contradict each other. The outputs are
+/// then unchanged.
 pub fn dedup(
     inputs: &RunInputs,
     settings: &Settings,
@@ -84,7 +85,7 @@ impl<'a> Run<'a> {
             }
             progress.advance(done as u64);
         };
-        // Where verdicts fall in the order of the rows, rows are copied while others are decided.
+        // If verdicts are decided in row order, rows are copied while later verdicts are still open.
         let early = outputs.kept.as_ref().filter(|output| {
             let in_order = corpus.corpus().order.is_none() && !outputs.annotate;
             in_order && self.settings.threads > 1 && output.appears_complete()
@@ -127,7 +128,7 @@ impl<'a> Run<'a> {
             Ok((outcome, components, prepared.transpose()?))
         })?;
         let verdicts = Verdicts::new(&corpus, &outcome, components);
-        // Kept rows last: standard output and pipes take them back no more.
+        // Kept rows come last, because standard output and pipes cannot take them back.
         let tables = verdicts.write_tables(outputs, &opened)?;
         let (rejected, bad_rows) = rejected.prepare()?;
         let kept = match prepared {
@@ -203,11 +204,11 @@ fn check_outputs(opened: &Opened, outputs: &DedupOutputs) -> Result<()> {
     Ok(())
 }
 
-/// Every document's verdict, by document.
+/// The verdicts of all documents, by document.
 struct Verdicts<'a> {
     corpus: &'a ReadCorpus<'a>,
     outcome: &'a Outcome,
-    /// For every document the place of its removal in the outcome, or [`KEPT`].
+    /// Index of each document's removal in the outcome, or [`KEPT`].
     removal: Vec<u32>,
     components: Option<Vec<DocId>>,
     threshold: f64,
@@ -215,7 +216,7 @@ struct Verdicts<'a> {
 
 const KEPT: u32 = u32::MAX;
 
-/// A kept document and what was removed for it.
+/// A kept document and the documents that were removed for it.
 #[derive(Clone, Copy)]
 struct Cluster {
     kept: DocId,
@@ -250,12 +251,12 @@ impl<'a> Verdicts<'a> {
         }
     }
 
-    /// The documents that are not given as known, in the order read.
+    /// Returns the documents of the inputs, without those of `--against`, in reading order.
     fn documents(&self) -> impl Iterator<Item = DocId> + '_ {
         (self.corpus.given()..self.corpus.len()).map(|at| DocId(at as u32))
     }
 
-    /// The clusters by number of documents, largest first, then by the order read.
+    /// Returns the clusters by size, largest first, then in reading order.
     fn clusters(&self) -> Vec<Cluster> {
         let mut removed = vec![(0u64, 1.0f64); self.corpus.len()];
         for removal in &self.outcome.removals {
@@ -276,7 +277,7 @@ impl<'a> Verdicts<'a> {
         clusters
     }
 
-    /// What the audit says of these verdicts, if one was asked for.
+    /// Returns the report of the audit on these verdicts, if there is one.
     fn audited(&self) -> Result<Option<AuditReport>> {
         let mut reported = Reported::default();
         for removal in &self.outcome.removals {
@@ -390,7 +391,7 @@ impl<'a> Verdicts<'a> {
         for removal in &self.outcome.removals {
             represents[removal.kept.with.index()] = true;
         }
-        // A document that is alone in its cluster may be in a component with others.
+        // A document may be alone in its cluster but share a component with others.
         let mut connected = vec![0u32; self.components.as_ref().map_or(0, Vec::len)];
         for component in self.components.iter().flatten() {
             connected[component.index()] += 1;
@@ -441,14 +442,14 @@ impl<'a> Verdicts<'a> {
     }
 }
 
-/// The rows of the inputs with their verdicts, as far as these have fallen: who asks for another
-/// waits.
+/// The rows of the inputs with the verdicts decided so far. Asking for a later verdict blocks until it
+/// is decided.
 struct VerdictsSoFar<'a> {
     corpus: &'a ReadCorpus<'a>,
     removed: Vec<AtomicBool>,
-    /// Documents that have a verdict.
+    /// Number of documents with a verdict.
     decided: AtomicUsize,
-    /// Waits for `decided` to grow.
+    /// The lock for waiting until `decided` grows.
     waiting: Mutex<()>,
     grown: Condvar,
 }
@@ -474,7 +475,7 @@ impl<'a> VerdictsSoFar<'a> {
         self.grown.notify_all();
     }
 
-    /// Ends all waiting when it is dropped: no more verdicts fall.
+    /// Returns a guard that ends all waiting when it is dropped, because no more verdicts follow.
     fn ending(&self) -> impl Drop + '_ {
         struct Ending<'a>(&'a VerdictsSoFar<'a>);
         impl Drop for Ending<'_> {
@@ -515,7 +516,7 @@ impl RowSet for VerdictsSoFar<'_> {
     }
 }
 
-/// The rows of the inputs with their verdicts.
+/// The rows of the inputs with their final verdicts.
 struct Rows<'a> {
     verdicts: &'a Verdicts<'a>,
     all: bool,
@@ -567,7 +568,7 @@ fn states(corpus: &ReadCorpus<'_>) -> States {
     states
 }
 
-/// How many of the largest clusters are named.
+/// Largest number of clusters that a summary names.
 const LARGEST: usize = 10;
 
 fn largest(corpus: &ReadCorpus<'_>, clusters: &[Cluster]) -> Result<Vec<LargeCluster>> {
@@ -581,7 +582,8 @@ fn largest(corpus: &ReadCorpus<'_>, clusters: &[Cluster]) -> Result<Vec<LargeClu
     named.collect()
 }
 
-/// A cluster of so many documents is named as suspicious if it is also a large part of all.
+/// Fewest removed documents of a cluster that is reported as suspicious. They must also be more than 2
+/// % of all documents.
 const GIANT: u64 = 100;
 
 fn suspicious(
@@ -614,11 +616,11 @@ fn suspicious(
     Ok(found)
 }
 
-/// A component of at least so many clusters is named as stretched.
+/// Smallest number of kept documents in a component that is reported as stretched.
 const STRETCHED: u64 = 4;
 
 impl Verdicts<'_> {
-    /// Components that join many kept documents, by number of these, most first.
+    /// Returns components that connect many kept documents, largest first.
     fn stretched(&self) -> Vec<(DocId, u64)> {
         let Some(components) = &self.components else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What a run remembers of its rows, besides their sketches.
+//! The properties of a run's documents that stay in memory, apart from their sketches.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -11,41 +11,41 @@ use super::summary::MixedValues;
 use crate::error::{Error, Result};
 use crate::source::{BadRow, Inputs, Place, Row, Scalar, shortest_digits};
 
-/// The documents of one set of inputs, in the order read; 16 bytes each and their ids, more only
-/// for what the settings ask for.
+/// The documents of one set of inputs, in reading order. Each takes 16 bytes and its id, and more only
+/// if the settings need it.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     places: Vec<Place>,
     numbers: Vec<u32>,
     pub(super) ids: Ids,
-    /// Values of `--keep`.
+    /// Values of the field of `--keep`.
     ranks: Vec<RankValue>,
-    /// Seconds, with `--window`.
+    /// Times in seconds, with `--window`.
     pub(super) times: Vec<f64>,
     /// Hashes of the values of `--within`.
     pub(super) parts: Vec<u64>,
     pub(super) sketches: Sketches,
-    /// Which of the further fields some row had, in the order of [`Extra::names`].
+    /// For each of [`Extra::names`]: `true` if some row had the field.
     had: Vec<bool>,
-    /// Bad rows that are not reported yet.
+    /// Bad rows that have not been reported yet.
     pub(super) bad: Vec<BadRow>,
     /// Bytes of the rows, good and bad.
     pub(super) bytes: u64,
 }
 
-/// The value that decides which document comes first.
+/// The value by which documents are ordered.
 #[derive(Debug, Clone, PartialEq)]
 enum RankValue {
-    /// Compared exactly, however many digits it has.
+    /// Compared exactly, without rounding.
     Integer(i64),
-    /// Never NaN.
+    /// A number that is not an integer of 64 bits; never NaN.
     Number(f64),
     Text(Box<str>),
     Missing,
 }
 
 impl RankValue {
-    /// The number that digits stand for; NaN is the absence of one.
+    /// Converts a number given by its digits. NaN counts as a missing value.
     fn number(literal: &str, value: f64) -> Self {
         match literal.parse() {
             Ok(integer) => Self::Integer(integer),
@@ -54,7 +54,7 @@ impl RankValue {
         }
     }
 
-    /// Numbers come before texts.
+    /// Compares two values; numbers come before texts.
     fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Integer(a), Self::Integer(b)) => a.cmp(b),
@@ -73,7 +73,7 @@ impl RankValue {
     }
 }
 
-/// Compares two numbers as they are: no integer is rounded. The double is not NaN.
+/// Compares an integer with a double exactly, without rounding the integer. The double must not be NaN.
 fn compare_exactly(integer: i64, number: f64) -> Ordering {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if number >= BEYOND {
@@ -88,7 +88,7 @@ fn compare_exactly(integer: i64, number: f64) -> Ordering {
     integer.cmp(&(whole as i64)).then_with(by_rest)
 }
 
-/// Which extra fields a run wants of every row, and where they stand.
+/// The extra fields that a run reads from every row, with their indices in `names`.
 #[derive(Debug, Clone)]
 pub(super) struct Extra {
     rank: Option<usize>,
@@ -96,14 +96,14 @@ pub(super) struct Extra {
     longest: bool,
     time: Option<usize>,
     part: Option<usize>,
-    /// The fields of the text, if there are several: each must be somewhere.
+    /// The text fields, if there are several. Each must occur in at least one row.
     texts: Range<usize>,
-    /// The names, as [`Fields::extra`](crate::source::Fields) wants them.
+    /// The names, as [`Fields::extra`](crate::source::Fields) expects them.
     pub(super) names: Vec<String>,
 }
 
 impl Extra {
-    /// Of documents that are judged.
+    /// Returns the fields for the documents of the run.
     pub(super) fn new(settings: &Settings) -> Self {
         let rank = match &settings.keep {
             Keep::Max(field) | Keep::Min(field) => Some(field),
@@ -112,7 +112,7 @@ impl Extra {
         Self::with(settings, rank, settings.keep == Keep::Longest)
     }
 
-    /// Of documents given as known, whose order does not count.
+    /// Returns the fields for the documents of `--against`, whose order does not matter.
     pub(super) fn of_given(settings: &Settings) -> Self {
         Self::with(settings, None, false)
     }
@@ -160,7 +160,7 @@ impl Documents {
         self.places.len()
     }
 
-    /// Bytes of memory, without sketches and the values of `--keep`.
+    /// Returns the bytes of memory, without sketches and the values of `--keep`.
     pub(super) fn memory(&self) -> u64 {
         let fixed = self.places.len() * size_of::<Place>() + self.numbers.len() * size_of::<u32>();
         (fixed + 8 * (self.times.len() + self.parts.len()) + self.ids.memory()) as u64
@@ -170,18 +170,19 @@ impl Documents {
         self.places[index]
     }
 
-    /// The row number, from 1.
+    /// Returns the row number, from 1.
     pub(super) fn number(&self, index: usize) -> u64 {
         u64::from(self.numbers[index])
     }
 
-    /// The document that a row of this number became.
+    /// Returns the index of the document that was read from the row with this number.
     pub(super) fn index_of(&self, number: u64) -> Option<usize> {
         let number = u32::try_from(number).ok()?;
         self.numbers.binary_search(&number).ok()
     }
 
-    /// Adds a row; its sketch is added apart. Says what is wrong with it otherwise.
+    /// Adds a row, whose sketch is added separately. The error is the reason why the row cannot be
+    /// used.
     pub(super) fn push(&mut self, row: &Row<'_>, extra: &Extra) -> Result<(), String> {
         let time = extra
             .time
@@ -236,8 +237,8 @@ impl Documents {
         self.bytes += other.bytes;
     }
 
-    /// Refuses a field of the settings that not one document has: rows may be without it, but then it
-    /// would have no effect at all.
+    /// Refuses a field of the settings that no document has. Single rows may lack it, but if all do,
+    /// the setting would have no effect.
     pub(super) fn check_fields(
         &self,
         inputs: &Inputs,
@@ -270,7 +271,8 @@ impl Documents {
         )))
     }
 
-    /// How many documents have a number and how many a string where `--keep` looks, if some have each.
+    /// Returns how many documents have a number and how many a string in the field of `--keep`, if both
+    /// occur.
     pub(super) fn mixed_values(&self) -> Option<MixedValues> {
         let mut mixed = MixedValues::default();
         for rank in &self.ranks {
@@ -281,8 +283,8 @@ impl Documents {
         Some(mixed).filter(|mixed| mixed.numbers > 0 && mixed.strings > 0)
     }
 
-    /// All documents of a run in their total order, or None if that is the order read: the `given`
-    /// ones, numbered before these, come first in any case.
+    /// Returns all documents of a run in their total order, or `None` if that is the reading order. The
+    /// `given` documents, which have the first numbers, always come first.
     pub(super) fn order(&self, keep: &Keep, given: usize) -> Option<Vec<DocId>> {
         let mut order: Vec<_> = (0..(given + self.len()) as u32).map(DocId).collect();
         let rest = &mut order[given..];
@@ -319,7 +321,7 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
         Scalar::Number { literal, value } => RankValue::number(literal, value),
         Scalar::Text(text) if always_text => RankValue::Text(text.into()),
         Scalar::Text(text) if text.trim().is_empty() => RankValue::Missing,
-        // A cell of CSV is text even where it holds a number.
+        // A CSV cell is text even if it contains a number.
         Scalar::Text(text) => match text.trim().parse() {
             Ok(number) => RankValue::number(text.trim(), number),
             Err(_) => RankValue::Text(text.into()),
@@ -328,9 +330,10 @@ fn rank_value(value: Scalar<'_>, always_text: bool) -> RankValue {
     }
 }
 
-/// Returns the hash of a value of [`Settings::within`]; equal values have equal hashes. Values are
+/// Returns the hash of a value of [`Settings::within`]. Equal values have equal hashes. Values are
 /// compared as text, as ids are: a number by its shortest digits, so that `1`, `1.0` and the string `1`
-/// are equal, and a Boolean by its word. Missing and null are equal to each other and to nothing else.
+/// are equal, and a Boolean by its word. Missing values and null are equal to each other and to nothing
+/// else.
 pub fn part_value(value: Scalar<'_>) -> u64 {
     let tagged = match value {
         Scalar::Missing | Scalar::Null => return 0,
@@ -342,7 +345,7 @@ pub fn part_value(value: Scalar<'_>) -> u64 {
     lookalike::value_hash(tagged.as_bytes()) | 1
 }
 
-/// Seconds since 1970, or what is wrong.
+/// Returns the time in seconds since 1970, or the reason why the value is not a time.
 fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     match value {
         Scalar::Missing => Err("is missing".into()),
@@ -366,7 +369,8 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     }
 }
 
-/// Whether these are the digits of a date of this age, as ISO 8601 writes it without hyphens.
+/// Returns `true` if the text could be a date of the years 1900 to 2199 without hyphens, as ISO 8601
+/// permits.
 fn is_compact_date(text: &str) -> bool {
     let number = |range: std::ops::Range<usize>| text[range].parse::<u32>().unwrap_or(0);
     text.len() == 8
@@ -376,14 +380,16 @@ fn is_compact_date(text: &str) -> bool {
         && (1..=31).contains(&number(6..8))
 }
 
-/// Milliseconds since 1970 would be in the year 5138 or later as seconds: nobody means that.
+/// Returns `true` unless the time is beyond the year 5138, which indicates milliseconds instead of
+/// seconds.
 fn is_plausible(seconds: f64) -> bool {
     seconds.is_finite() && seconds.abs() < 1e11
 }
 
-/// Seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless it says otherwise.
-/// Eight digits that may be a date, `20240310`, are neither; numbers from 10¹¹ on are no seconds; and nothing
-/// is read that names a time zone, `[Asia/Shanghai]`, whose rules change.
+/// Parses a time: seconds since 1970 as a number, or an ISO 8601 date or date and time, in UTC unless
+/// it has an offset. It rejects three ambiguous forms: eight digits that may be a date (`20240310`),
+/// numbers from 10¹¹ on, which are probably not seconds, and times with a time zone name
+/// (`[Asia/Shanghai]`), because the rules of time zones change.
 pub fn parse_time(text: &str) -> Option<f64> {
     if is_compact_date(text) || text.contains('[') {
         return None;

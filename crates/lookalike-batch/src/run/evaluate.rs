@@ -1,4 +1,4 @@
-//! How well settings do on labelled texts, and how well clusters agree with true ones.
+//! Evaluation: the quality of settings on labelled texts, and of clusters against a true clustering.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,35 +17,35 @@ use crate::error::{Error, Result};
 use crate::rule::{Asked, measure_name, method_name};
 use crate::source::ReadOptions;
 
-/// What a person may choose of an evaluation.
+/// Settings of an evaluation.
 #[derive(Debug, Clone)]
 pub struct EvaluateSettings {
-    /// What is measured; the threshold of each is the lowest that is looked at.
+    /// The match settings to evaluate. The threshold of each is the lowest one evaluated.
     pub settings: Vec<Setting>,
-    /// Thresholds and intervals.
+    /// Thresholds, and the options of confidence intervals.
     pub options: Options,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
 }
 
-/// What labels were read.
+/// Counts of the labels.
 #[derive(Debug, Clone, Serialize)]
 pub struct Truth {
-    /// Texts with labels; of pairs, equal ones count once.
+    /// Labelled texts; in pairs, equal texts count once.
     pub texts: u64,
-    /// Pairs that are similar.
+    /// Similar pairs.
     pub similar: u64,
-    /// Pairs that are not, those across groups included.
+    /// Pairs that are not similar; for groups, all pairs across groups.
     pub different: u64,
-    /// Pairs whose grade lies between.
+    /// Pairs whose grade is between similar and not similar.
     pub ungraded: u64,
-    /// Rows that repeat a pair.
+    /// Rows that repeat a pair with the same label.
     pub repeated: u64,
     /// Pairs with contradictory labels, which were left out or have their first label.
     pub contradictory: u64,
-    /// Units that are resampled as wholes: texts that hang together.
+    /// Resampling units: texts that belong together and are always resampled together.
     pub units: u64,
-    /// Whether every text is one ASCII word, as ids are that were taken for texts.
+    /// `true` if every text is a single ASCII word, which suggests that ids were read as texts.
     pub like_ids: bool,
 }
 
@@ -69,39 +69,39 @@ fn is_like_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// What an evaluation has found.
+/// The result of an evaluation.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvaluateSummary {
     /// The labels.
     pub labelled: Truth,
-    /// How every setting does, in the order given.
+    /// The results of the settings, in the given order.
     pub settings: Vec<SettingSummary>,
-    /// How many resamples stand behind intervals.
+    /// Number of resamples behind each confidence interval.
     pub resamples: u32,
-    /// What they were drawn from.
+    /// Seed of the resamples.
     pub seed: u64,
-    /// The share of resamples inside an interval.
+    /// The confidence level: the share of resamples within an interval.
     pub confidence: f64,
-    /// Seconds from start to end.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// How a setting does.
+/// The result of one setting.
 #[derive(Debug, Clone, Serialize)]
 pub struct SettingSummary {
     /// Name of the recipe.
     pub recipe: String,
-    /// Its identity.
+    /// Identity of the recipe.
     pub recipe_id: String,
-    /// The method, as on the command line.
+    /// Name of the method, as on the command line.
     pub method: &'static str,
-    /// The measure, as on the command line.
+    /// Name of the measure, as on the command line.
     pub measure: &'static str,
-    /// What edits are counted in, where they are.
+    /// The unit in which edits are counted, if the measure counts edits.
     pub unit: Option<&'static str>,
-    /// The largest distance of candidates, with fingerprints that are checked.
+    /// Largest distance of candidates, if candidates are found by fingerprints and then verified.
     pub distance: Option<u32>,
-    /// The figures.
+    /// The measured figures.
     #[serde(flatten)]
     pub evaluation: Evaluation,
 }
@@ -123,7 +123,7 @@ impl SettingSummary {
     }
 }
 
-/// What edits are counted in, if the measure counts some.
+/// Returns the unit in which edits are counted, if the measure counts edits.
 pub(super) fn unit_name(setting: &Setting) -> Option<&'static str> {
     use lookalike::plan::Measure::{Indel, Levenshtein, Substring};
     let counts = matches!(setting.matching.measure, Levenshtein | Indel | Substring);
@@ -133,14 +133,14 @@ pub(super) fn unit_name(setting: &Setting) -> Option<&'static str> {
     })
 }
 
-/// The largest distance that is looked at unless another one is given.
+/// Default of the largest evaluated distance.
 const MOST_DISTANCE: u32 = 10;
 
-/// The lowest threshold that is looked at unless another one is given: .05 of pairs, .3 of groups, whose
-/// pairs across are many.
+/// Returns the default of the lowest evaluated threshold: 0.05 for pairs, and 0.3 for groups, because
+/// these have very many pairs across groups.
 ///
 /// # Errors
-/// None for these two.
+/// Never for these two values.
 pub fn lowest_threshold(rows: &LabelledRows) -> lookalike::Result<Threshold> {
     Threshold::new(match rows {
         LabelledRows::Pairs(_) => 0.05,
@@ -148,7 +148,7 @@ pub fn lowest_threshold(rows: &LabelledRows) -> lookalike::Result<Threshold> {
     })
 }
 
-/// The lowest threshold and the twentieths above it.
+/// Returns the lowest threshold and all multiples of 0.05 above it.
 pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
     let twentieths = (1..=20).map(|count| f64::from(count) / 20.0);
     std::iter::once(lowest.get())
@@ -156,7 +156,7 @@ pub fn thresholds_from(lowest: Threshold) -> Vec<f64> {
         .collect()
 }
 
-/// What a method is measured by where no measure is asked for.
+/// Returns the default measure of a method in an evaluation.
 pub fn usual_measure(method: Method) -> Measure {
     match method {
         Method::SimHash | Method::Sentences => Measure::Sketch,
@@ -164,8 +164,9 @@ pub fn usual_measure(method: Method) -> Measure {
     }
 }
 
-/// What has to be asked for to measure a method and a measure from a threshold on, or up to a distance;
-/// of what else is asked for, only that which they have a use for.
+/// Returns the match options with which a method and a measure are evaluated, from the threshold
+/// `lowest` on or up to a largest distance. Of the other options in `asked`, only those that apply are
+/// kept.
 #[must_use]
 pub fn measured(asked: &Asked, lowest: Threshold) -> Asked {
     let method = asked.method.unwrap_or_default();
@@ -196,10 +197,10 @@ pub fn measured(asked: &Asked, lowest: Threshold) -> Asked {
     }
 }
 
-/// Measures settings on labelled texts.
+/// Evaluates settings on labelled texts.
 ///
 /// # Errors
-/// As for [`read_labelled`]; settings that cannot be planned.
+/// The errors of [`read_labelled`], and settings that have no match plan.
 pub fn evaluate(
     inputs: &LabelledInputs,
     settings: &EvaluateSettings,
@@ -240,49 +241,49 @@ fn measure(
     Ok(summaries)
 }
 
-/// Two tables of clusters, each with the columns `id` and `cluster`.
+/// Two tables of clusters with the columns `id` and `cluster`.
 #[derive(Debug, Clone)]
 pub struct ClusterFiles {
-    /// What was found.
+    /// The table of predicted clusters.
     pub predicted: PathBuf,
-    /// What is true.
+    /// The table of true clusters.
     pub truth: PathBuf,
-    /// How they are read: encoding and format; the field of the ids.
+    /// Options of reading: encoding, format and the field of the ids.
     pub read: ReadOptions,
-    /// How many documents there are in all, those that stand in neither table included.
+    /// Total number of documents, including those in neither table.
     pub documents: Option<u64>,
-    /// How intervals are made.
+    /// Options of confidence intervals.
     pub bootstrap: Bootstrap,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
 }
 
-/// How well clusters agree with true ones.
+/// The agreement of predicted with true clusters.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClusterSummary {
     /// The scores.
     #[serde(flatten)]
     pub scores: ClusterScores,
-    /// Documents that stand in the table of predicted clusters.
+    /// Documents in the table of predicted clusters.
     pub in_predicted: u64,
-    /// Documents that stand in the table of true ones.
+    /// Documents in the table of true clusters.
     pub in_truth: u64,
-    /// How many resamples stand behind intervals.
+    /// Number of resamples behind each confidence interval.
     pub resamples: u32,
-    /// What they were drawn from.
+    /// Seed of the resamples.
     pub seed: u64,
-    /// The share of resamples inside an interval.
+    /// The confidence level: the share of resamples within an interval.
     pub confidence: f64,
-    /// Seconds from start to end.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// Scores predicted clusters against true ones. A document that stands in one table only is alone in
-/// the other, as it is in what a run writes.
+/// Scores predicted clusters against true ones. A document that is in only one table is a cluster of
+/// its own in the other, because the tables that a run writes list no such documents.
 ///
 /// # Errors
-/// What cannot be read; rows without id or cluster, repeated ids, empty tables; fewer documents in all
-/// than in the tables.
+/// If a table cannot be read or is empty, if a row has no id or cluster, if an id is repeated, or if
+/// the total number of documents is smaller than that in the tables.
 pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<ClusterSummary> {
     super::in_pool(files.threads, || {
         let started = Instant::now();
@@ -327,7 +328,7 @@ pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<Cluster
     })
 }
 
-/// The number of the cluster of every document; documents without one have numbers of their own.
+/// Returns the cluster number of each document. Documents without a cluster have unique numbers.
 fn numbered(ids: &[&str], clusters: &HashMap<String, String>) -> Vec<u64> {
     let mut numbers = HashMap::new();
     ids.iter()

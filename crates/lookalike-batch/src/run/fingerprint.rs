@@ -1,4 +1,4 @@
-//! One fingerprint or signature for every document, in the order of the input.
+//! One fingerprint, signature or other sketch for every document, in input order.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -17,53 +17,53 @@ use crate::error::Result;
 use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
 use crate::source::{BadRow, Inputs, ReadOptions, Row};
 
-/// So many bytes of results of a block are handed on before its end.
+/// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
-/// What is made of every document.
+/// The kind of sketch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sketch {
-    /// A SimHash fingerprint, in digits.
+    /// A SimHash fingerprint, written in digits.
     SimHash(Digits),
-    /// A MinHash signature, a list of numbers.
+    /// A MinHash signature: a list of numbers.
     MinHash,
-    /// The smallest hashes of the features, as many as the recipe has slots: a list of numbers.
+    /// A bottom-k sketch: the smallest feature hashes, as many as the recipe has slots.
     BottomK,
-    /// A name of so many of the longest sentences, 64 bits in hexadecimal digits.
+    /// A 64-bit key of this many longest sentences, in hexadecimal digits.
     Sentences(usize),
 }
 
-/// What a person may choose of a run that prints fingerprints.
+/// Settings of a run that writes fingerprints.
 #[derive(Debug, Clone)]
 pub struct FingerprintSettings {
-    /// How texts become fingerprints.
+    /// Determines how texts become fingerprints.
     pub recipe: Recipe,
-    /// Which kind.
+    /// The kind of sketch.
     pub sketch: Sketch,
-    /// How inputs are read.
+    /// Options of reading.
     pub read: ReadOptions,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
 }
 
-/// What a run that printed fingerprints has done.
+/// The result of a run that writes fingerprints.
 #[derive(Debug, Clone, Serialize)]
 pub struct FingerprintSummary {
     /// Documents read.
     pub documents: u64,
-    /// Documents too poor for a fingerprint.
+    /// Documents without a fingerprint, for example because they are too short.
     pub without: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// `simhash`, `minhash`, `bottomk` or `sentences`.
     pub method: &'static str,
-    /// Bits of a fingerprint, slots of a signature, hashes, or sentences.
+    /// Bits of a fingerprint, slots of a signature, number of hashes, or number of sentences.
     pub size: u32,
     /// Name of the recipe.
     pub recipe: String,
@@ -71,11 +71,11 @@ pub struct FingerprintSummary {
     pub recipe_id: String,
 }
 
-/// Writes a table `id, fingerprint` with a row for every document. Memory does not grow with the
-/// input; ids are passed on as they are, repeated ones too.
+/// Writes a table `id, fingerprint` with one row per document. Memory does not grow with the input. Ids
+/// are written unchanged, even if they are repeated.
 ///
 /// # Errors
-/// What cannot be read or written; the outputs are then as they were before.
+/// If something cannot be read or written. The outputs are then unchanged.
 pub fn fingerprint(
     paths: &[std::path::PathBuf],
     settings: &FingerprintSettings,
@@ -110,17 +110,17 @@ struct Buffers {
     hashes: Vec<u64>,
 }
 
-/// Makes the fingerprints of texts that come one by one.
+/// Computes the fingerprints of single texts.
 pub struct Fingerprinter {
     analyzer: Analyzer,
     hasher: Hasher,
 }
 
-/// A fingerprint or signature, as a table of them has it.
+/// A fingerprint or other sketch, as tables contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Fingerprint {
-    /// The digits of a fingerprint, or of a name of sentences.
+    /// The digits of a fingerprint or of a key of sentences.
     Digits(String),
     /// A MinHash signature.
     Signature(Vec<u32>),
@@ -129,7 +129,7 @@ pub enum Fingerprint {
 }
 
 impl Fingerprinter {
-    /// For texts under a recipe.
+    /// Creates a fingerprinter for a recipe.
     pub fn new(recipe: &Recipe, sketch: Sketch) -> Self {
         let analyzer = Analyzer::new(recipe).with_extras(Extras {
             characters: false,
@@ -142,7 +142,8 @@ impl Fingerprinter {
         Self { analyzer, hasher }
     }
 
-    /// The fingerprint of a text; none if there is too little in it.
+    /// Returns the fingerprint of a text, or `None` if the text has none, for example because it is too
+    /// short.
     pub fn fingerprint(&self, text: &str, scratch: &mut Scratch) -> Option<Fingerprint> {
         let analysis = self.analyzer.analyze(text, scratch);
         let mut buffers = Buffers::default();
@@ -312,7 +313,8 @@ impl Hasher {
         made.rows.push(&[Cell::Text(id), cell])
     }
 
-    /// Makes the fingerprint of a document in the buffer for its kind; returns whether it has one.
+    /// Computes the fingerprint of a document into the buffer for its kind. Returns `true` if it has
+    /// one.
     fn fill(&self, analysis: &Analysis<'_>, buffers: &mut Buffers) -> bool {
         let Buffers {
             digits,
@@ -351,7 +353,7 @@ impl Hasher {
     }
 }
 
-/// The id of a row: its own, or its number.
+/// Returns the id of a row, or its number if rows have no ids.
 pub(crate) fn id_text<'a>(row: &Row<'a>, number: &'a mut String) -> &'a str {
     use std::fmt::Write;
     if let Some(id) = row.id {

@@ -1,9 +1,9 @@
-//! What a run will compare, remember and take, predicted from a sample of its rows.
+//! Forecast of a run's comparisons, memory and time, from a sample of its rows.
 //!
-//! Rows are chosen by their numbers, so the sample of an input is always the same. It goes through
-//! the reading and the matching of a run; counts of documents are scaled by the share that was
-//! chosen, counts of pairs by its square, and where documents are compared with kept ones alone by
-//! the power that the sample shows.
+//! Rows are sampled by their numbers, so the sample of an input is always the same. It passes through
+//! the reading and matching of a run. Counts of documents are scaled by the sampled share, and counts
+//! of pairs by its square; if documents are compared only with kept ones, by the power that the sample
+//! shows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,48 +19,48 @@ use super::settings::{RunInputs, Settings};
 use crate::error::{Error, Result};
 use crate::source::Block;
 
-/// So many documents make a sample, about.
+/// Approximate number of sampled documents.
 const WANTED: f64 = 10_000.0;
 
-/// Bytes on disk that are read at most.
+/// Largest number of bytes read from disk.
 const MOST_READ: u64 = 1 << 30;
 
-/// Pairs that are compared at most, about.
+/// Approximate largest number of compared pairs.
 const MOST_COMPARED: u64 = 2_000_000;
 
-/// What a run will compare, remember and take.
+/// The expected comparisons, memory and time of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Forecast {
     /// Documents in the sample.
     pub sampled: u64,
-    /// Rows that were read and cannot be used: a run will reject them, and more behind what was read.
+    /// Rows read that cannot be used. The run will reject them, and possibly more among rows not read.
     pub bad: u64,
-    /// The share of all rows that is in the sample.
+    /// The share of all rows in the sample.
     pub share: f64,
-    /// Documents in all: counted if the whole input was read, else estimated.
+    /// All documents: counted if the whole input was read, otherwise estimated.
     pub documents: u64,
-    /// What will be compared, by route.
+    /// Expected comparisons, by route.
     pub compared: Vec<ForecastPairs>,
-    /// Bytes of memory at the end of reading, without buffers and what finding candidates takes.
+    /// Bytes of memory at the end of reading, without buffers and the memory for finding candidates.
     pub memory: u64,
-    /// Seconds of reading, finding and comparing, without writing.
+    /// Seconds of reading, finding candidates and verifying, without writing.
     pub seconds: f64,
-    /// Threads that are reckoned with.
+    /// Number of threads that the forecast assumes.
     pub threads: usize,
 }
 
-/// The pairs of one route: of different texts, and of equal ones the first.
+/// The pairs of one route. Of equal texts, only the first takes part.
 #[derive(Debug, Clone, Serialize)]
 pub struct ForecastPairs {
     /// `join`, `minhash`, …
     pub route: &'static str,
     /// Pairs that the run will compare.
     pub pairs: f64,
-    /// Those of them that will not match.
+    /// Expected pairs among them that do not match.
     pub false_candidates: f64,
-    /// Pairs that were compared in the sample.
+    /// Pairs compared in the sample.
     pub sampled_pairs: u64,
-    /// Those of them that did not match.
+    /// Pairs among them that did not match.
     pub sampled_false: u64,
 }
 
@@ -77,17 +77,17 @@ impl ForecastPairs {
     }
 }
 
-/// A part of the rows, chosen by their numbers.
+/// The selection of rows by their numbers.
 #[derive(Debug)]
 pub(super) struct Sampling {
     /// Bytes on disk of all inputs.
     bytes: u64,
-    /// Rows whose hashes are larger are not in the sample.
+    /// Largest hash of a sampled row.
     cut: OnceLock<u64>,
     rows: AtomicU64,
     bad: AtomicU64,
     read: AtomicU64,
-    /// Nanoseconds of sketching, over all threads.
+    /// Nanoseconds of sketching, summed over all threads.
     sketching: AtomicU64,
 }
 
@@ -103,8 +103,8 @@ impl Sampling {
         }
     }
 
-    /// Takes note of a block that was read; from then on it is known which rows are chosen. The first
-    /// block says how many there may be.
+    /// Records a block that was read. After the call the selection is known; it follows from the number
+    /// of rows in the first block.
     pub(super) fn begin(&self, block: &Block) {
         let rows = block.rows();
         let rows = rows.end - rows.start;
@@ -127,7 +127,7 @@ impl Sampling {
         self.cut.get().is_some_and(|&cut| hash <= cut)
     }
 
-    /// Takes note of a row that cannot be used.
+    /// Counts a row that cannot be used.
     pub(super) fn add_bad(&self) {
         self.bad.fetch_add(1, Ordering::Relaxed);
     }
@@ -141,7 +141,7 @@ impl Sampling {
         self.sketching.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// The share of the input that was read.
+    /// Returns the share of the input that was read.
     fn read_share(&self) -> f64 {
         if self.bytes == 0 {
             return 1.0;
@@ -149,7 +149,7 @@ impl Sampling {
         (self.read.load(Ordering::Relaxed) as f64 / self.bytes as f64).min(1.0)
     }
 
-    /// The share of the rows that were read that is chosen.
+    /// Returns the share of the read rows that is sampled.
     fn chosen_share(&self) -> f64 {
         self.cut
             .get()
@@ -157,11 +157,11 @@ impl Sampling {
     }
 }
 
-/// Predicts a run from a sample of its rows. At most a gigabyte of the inputs is read; bad rows are
-/// passed over and counted.
+/// Predicts a run from a sample of its rows. It reads at most 1 GiB of the inputs. Bad rows are counted
+/// and otherwise ignored.
 ///
 /// # Errors
-/// What cannot be read; standard input, which cannot be read again by the run.
+/// If an input cannot be read, or is standard input, because the run could not read it again.
 pub fn forecast(
     paths: &RunInputs,
     settings: &Settings,
@@ -202,7 +202,7 @@ fn run(
     .forecast(&corpus, &survey, (reading, matching)))
 }
 
-/// From the sample to all.
+/// Scales figures of the sample to all documents.
 struct Scale<'a> {
     sampling: &'a Sampling,
     threads: usize,
@@ -222,7 +222,7 @@ impl Scale<'_> {
         let bad = self.sampling.bad.load(Ordering::Relaxed);
         let documents =
             rows.saturating_sub(bad) as f64 / self.sampling.read_share().max(f64::MIN_POSITIVE);
-        // Comparing grows with pairs, all else with documents.
+        // Verification time grows with the pairs, all other time with the documents.
         let comparing = survey.comparing.as_secs_f64() / self.threads as f64;
         let finding = (matching - comparing).max(0.0);
         let by_route = survey.by_route.iter();
@@ -240,7 +240,8 @@ impl Scale<'_> {
         }
     }
 
-    /// Sketching grows with the rows that are chosen, all else with what is read.
+    /// Returns the time of reading. Sketching time grows with the sampled rows, all other time with the
+    /// bytes read.
     fn reading(&self, seconds: f64) -> f64 {
         let nanoseconds = self.sampling.sketching.load(Ordering::Relaxed);
         let sketching = nanoseconds as f64 / 1e9 / self.threads as f64;

@@ -1,7 +1,7 @@
 //! Document frequencies of the terms of a corpus, as a table of weights.
 //!
-//! The inputs are read once, by all threads; what is counted does not depend on their number. The
-//! table is text, laid out in `docs/format.md`.
+//! All threads read the inputs once; the counts do not depend on the number of threads.
+//! `docs/format.md` describes the table, which is a text.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,55 +23,57 @@ use crate::sink::{ByteWriter, Output, check_output};
 use crate::source::{BadRow, Compression, Format, Inputs, ReadOptions, Source};
 use crate::source::{compression_by_extension, format_by_extension};
 
-/// Terms whose lines are made at a time.
+/// Number of terms whose lines are formatted at a time.
 const LINES: usize = 16 << 10;
 
-/// What a person may choose of a run that learns document frequencies.
+/// Settings of a run that learns document frequencies.
 #[derive(Debug, Clone)]
 pub struct IdfSettings {
-    /// How texts become terms.
+    /// Determines how texts become terms.
     pub recipe: Recipe,
-    /// Terms in fewer documents are left out, from 1.
+    /// Smallest number of documents of a term in the table, from 1.
     pub least_documents: u64,
-    /// Only so many terms are kept, the most frequent.
+    /// Largest number of terms in the table; the most frequent ones are kept.
     pub top: Option<usize>,
     /// Tables of the same recipe whose counts are added.
     pub merge: Vec<PathBuf>,
-    /// How inputs are read.
+    /// Options of reading.
     pub read: ReadOptions,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
 }
 
-/// What a run that learned document frequencies has done.
+/// The result of a run that learns document frequencies.
 #[derive(Debug, Clone, Serialize)]
 pub struct IdfSummary {
     /// Documents read.
     pub documents: u64,
-    /// Documents in the table, those of merged tables included; documents without terms are not.
+    /// Documents that are counted in the table, including those of merged tables. Documents without
+    /// terms are not counted.
     pub counted: u64,
     /// Terms in the table.
     pub terms: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
     /// Name of the recipe.
     pub recipe: String,
-    /// Identity of what makes its terms.
+    /// Identity of the part of the recipe that determines the terms.
     pub terms_id: String,
 }
 
-/// Writes a table of document frequencies, the most frequent terms first and equally frequent ones
-/// by their bytes. Memory is the vocabulary of the inputs: some tens of bytes a distinct term.
+/// Writes a table of document frequencies. The most frequent terms come first, and equally frequent
+/// ones are ordered by their bytes. Memory grows with the vocabulary of the inputs, by some tens of
+/// bytes per distinct term.
 ///
 /// # Errors
-/// What cannot be read or written; a table to merge that was learned under another recipe. The
-/// outputs are then as they were before.
+/// If something cannot be read or written, or if a table to merge was learned with another recipe. The
+/// outputs are then unchanged.
 pub fn idf(
     source: &Source,
     settings: &IdfSettings,
@@ -84,7 +86,7 @@ pub fn idf(
     })
 }
 
-/// What counts a block of rows; a thread takes one that is idle.
+/// Counts the terms of blocks. A thread takes an idle worker for each block.
 struct Worker<'f> {
     scratch: Scratch,
     tally: Tally,
@@ -216,7 +218,7 @@ impl Worker<'_> {
     }
 }
 
-/// Documents and counts of the tables to merge.
+/// Returns the number of documents and the counts of the tables to merge.
 fn merged(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
     let own = settings.recipe.terms_id().to_string();
     let mut documents = 0;

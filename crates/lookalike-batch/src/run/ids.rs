@@ -7,14 +7,15 @@ use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::source::{IdField, Inputs};
 
-/// Ids longer than this are read again from the row when they are wanted.
+/// Longest id in bytes that is kept in memory. Longer ids are read again when they are needed.
 const HELD: usize = 64;
 
-/// The ids of documents in the order read, or nothing where the row number is the id.
+/// The ids of documents in reading order; empty if row numbers are the ids.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     bytes: Vec<u8>,
-    /// The end of every id in `bytes`, or [`TOO_LONG`] and the end before it.
+    /// The end of each id in `bytes`; for an id that is not kept, the previous end with the flag
+    /// [`TOO_LONG`].
     ends: Vec<u64>,
     hashes: Vec<u64>,
 }
@@ -31,7 +32,7 @@ impl Ids {
         self.hashes.push(lookalike::value_hash(id.as_bytes()));
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(super) fn memory(&self) -> usize {
         self.bytes.len() + 8 * (self.ends.len() + self.hashes.len())
     }
@@ -43,7 +44,7 @@ impl Ids {
         self.hashes.extend_from_slice(&other.hashes);
     }
 
-    /// The id of a document, if it is held.
+    /// Returns the id of a document if it is in memory.
     fn held(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         if end & TOO_LONG != 0 {
@@ -57,7 +58,7 @@ impl Ids {
     }
 }
 
-/// How many of some documents have the id of a known one; where neither have ids, their numbers.
+/// Returns how many documents have the id of a known document; if neither have ids, the same number.
 pub(super) fn shared(known: &Documents, documents: &Documents) -> u64 {
     let (ids, others) = (&known.ids.hashes, &documents.ids.hashes);
     let shared = match (ids.is_empty(), others.is_empty()) {
@@ -77,9 +78,9 @@ pub(super) fn shared(known: &Documents, documents: &Documents) -> u64 {
     shared as u64
 }
 
-/// Indices of equal hashes, in groups.
+/// Returns the indices of equal hashes, grouped by hash.
 ///
-/// Bit tables find those that may repeat; only these are sorted.
+/// Two bit tables find the hashes that may be repeated, so that only these must be sorted.
 pub(crate) fn alike(hashes: &[u64]) -> Vec<Vec<usize>> {
     let mut seen = BitTable::new(hashes.len());
     let mut repeated = BitTable::new(hashes.len());
@@ -99,7 +100,7 @@ pub(crate) fn alike(hashes: &[u64]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// A set of hashes in 16 bits each, which may hold some that were never put in.
+/// A set of hashes in 16 to 32 bits per hash. It may falsely contain hashes that were never inserted.
 pub(crate) struct BitTable {
     words: Vec<u64>,
 }
@@ -123,7 +124,7 @@ impl BitTable {
         self.words[word] & bit != 0
     }
 
-    /// Whether it was there before.
+    /// Inserts a hash. Returns `true` if the set already contained it.
     pub(crate) fn insert(&mut self, hash: u64) -> bool {
         let (word, bit) = self.place(hash);
         let before = self.words[word] & bit != 0;
@@ -132,7 +133,7 @@ impl BitTable {
     }
 }
 
-/// The id of a document: held, or its row number, or read again.
+/// Returns the id of a document: from memory, from the row number, or read again from the row.
 pub(super) fn id_of<'a>(
     inputs: &Inputs,
     documents: &'a Documents,
@@ -154,16 +155,16 @@ pub(super) fn id_of<'a>(
 /// Ids that several documents have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatedIds {
-    /// Documents with the id of an earlier one of the same inputs.
+    /// Documents that have the id of an earlier document of the same inputs.
     pub documents: u64,
-    /// The first id that is repeated.
+    /// The first repeated id.
     pub id: String,
-    /// Where it stands first and where next, each as `source:row`.
+    /// The first two occurrences of this id, each as `source:row`.
     pub places: [String; 2],
 }
 
 impl RepeatedIds {
-    /// Counts the repeats of two sets of inputs together.
+    /// Adds the repeats of two sets of inputs.
     pub(super) fn join(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(one), Some(other)) => Some(Self {
@@ -174,7 +175,7 @@ impl RepeatedIds {
         }
     }
 
-    /// The refusal of repeated ids.
+    /// Returns the error that refuses repeated ids.
     pub(super) fn refuse(&self, settings: &Settings) -> Error {
         let field = match &settings.read.fields.id {
             IdField::Named(name) => name,
@@ -191,10 +192,10 @@ impl RepeatedIds {
     }
 }
 
-/// Finds the ids that occur more than once in one set of inputs.
+/// Finds ids that occur more than once in one set of inputs.
 pub(super) fn find_repeats(inputs: &Inputs, documents: &Documents) -> Result<Option<RepeatedIds>> {
     let mut repeats = 0;
-    // The first document that repeats an id, and the one that has it before.
+    // The first document that repeats an id, and the earlier document with that id.
     let mut first: Option<(usize, usize)> = None;
     for group in alike(&documents.ids.hashes) {
         // Different ids may have the same hash.

@@ -1,8 +1,8 @@
-//! Labelled texts from files: pairs with labels, texts or ids, and groups of texts.
+//! Readers of labelled texts: pairs with labels, given as texts or ids, and groups of texts.
 //!
-//! A row that cannot be used stops the reading: figures over a file of which rows were left out would
-//! be those of another file. All texts that have a label are held in memory; of a corpus, those that
-//! a label names.
+//! A row that cannot be used is an error, because figures over a file without some of its rows would
+//! describe a different file. All texts with a label are held in memory; of a corpus, only those that a
+//! label names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -22,29 +22,29 @@ use crate::source::{
     shortest_digits,
 };
 
-/// Files with labels, and what their rows are.
+/// Files with labels, and the structure of their rows.
 #[derive(Debug, Clone)]
 pub struct LabelledInputs {
-    /// Where the rows are.
+    /// The origin of the rows.
     pub source: Source,
-    /// What the rows are.
+    /// The structure of the rows.
     pub rows: LabelledRows,
-    /// How they are read; the fields of text and id are those of the corpus.
+    /// Options of reading. The fields of text and id are those of the corpus.
     pub read: ReadOptions,
-    /// What will be written in the end, which may be none of what is read.
+    /// Outputs of the run; none of them may be one of the inputs.
     pub outputs: Vec<Output>,
 }
 
-/// What rows with labels are.
+/// The structure of labelled rows.
 #[derive(Debug, Clone)]
 pub enum LabelledRows {
     /// Pairs with a label.
     Pairs(PairFields),
-    /// Texts with their group: all pairs within a group are similar, all others are not.
+    /// Texts with the name of a group. Pairs within a group are similar, all other pairs are not.
     Groups {
         /// The field with the name of the group.
         group: String,
-        /// Where the texts are.
+        /// The place of the texts.
         texts: GroupTexts,
     },
 }
@@ -54,19 +54,19 @@ pub enum LabelledRows {
 pub struct PairFields {
     /// One text, or its id.
     pub a: String,
-    /// The other one.
+    /// The other text, or its id.
     pub b: String,
     /// The label.
     pub label: String,
-    /// The kind of edit, if there is one.
+    /// The field with the kind of edit, if there is one.
     pub kind: Option<String>,
-    /// What a label means that is a number; without it, labels say yes or no.
+    /// The meaning of numeric labels; `None` if labels are yes or no.
     pub grades: Option<Grades>,
-    /// Where the texts are that `a` and `b` name by their ids; they are texts if this is empty.
+    /// The corpus that contains the texts, if `a` and `b` are ids; empty if they are texts.
     pub corpus: Source,
     /// Treatment of pairs with contradictory labels.
     pub contradictory: ContradictoryLabels,
-    /// How messages spell what was asked for.
+    /// The spelling of options in messages.
     pub spelling: Spelling,
 }
 
@@ -82,32 +82,32 @@ pub enum ContradictoryLabels {
     First,
 }
 
-/// What graded labels mean: those between the two are left out, and counted.
+/// The meaning of graded labels. Pairs with grades between the two limits are left out and counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grades {
-    /// A pair with at least this grade is similar.
+    /// Smallest grade of a similar pair.
     pub positive: f64,
-    /// A pair with at most this grade is not.
+    /// Largest grade of a pair that is not similar.
     pub negative: f64,
 }
 
-/// Where the texts of groups are.
+/// The place of the texts of groups.
 #[derive(Debug, Clone)]
 pub enum GroupTexts {
-    /// A text a row, in the fields of text.
+    /// One text per row, in the text fields.
     InRows,
-    /// A list a row, in this field; a row without a name is a group of its own.
+    /// A list of texts per row, in this field. A row without a name is a group of its own.
     InList(String),
 }
 
-/// What was read.
+/// The result of reading labels.
 #[derive(Debug, Clone)]
 pub struct Read {
     /// The texts and their labels.
     pub labelled: Labelled,
-    /// Pairs whose grade lies between similar and not.
+    /// Pairs whose grade is between similar and not similar.
     pub ungraded: u64,
-    /// Rows that repeat a pair with the label it has already; they count once.
+    /// Rows that repeat a pair with the same label; such pairs count once.
     pub repeated: u64,
     /// Pairs with contradictory labels, which were left out or have their first label.
     pub contradictory: u64,
@@ -126,7 +126,7 @@ pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result
     }
 }
 
-/// Opens files for their own fields.
+/// Opens labelled files with the given fields.
 fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
     let options = ReadOptions {
         fields,
@@ -136,7 +136,7 @@ fn open(inputs: &LabelledInputs, fields: Fields) -> Result<Inputs> {
     open_apart(&inputs.source, &options, &inputs.outputs)
 }
 
-/// Opens what is none of the outputs.
+/// Opens a source and refuses it if it is one of the outputs.
 fn open_apart(source: &Source, options: &ReadOptions, outputs: &[Output]) -> Result<Inputs> {
     let inputs = Inputs::open_source(source, options)?;
     for output in outputs {
@@ -145,7 +145,8 @@ fn open_apart(source: &Source, options: &ReadOptions, outputs: &[Output]) -> Res
     Ok(inputs)
 }
 
-/// Makes something of every row, in their order; the first bad row is the error.
+/// Calls `make` for every row and `take` with the results in input order. The first bad row is an
+/// error.
 fn rows<T: Send>(
     inputs: &Inputs,
     progress: &dyn Progress,
@@ -184,7 +185,7 @@ fn rows<T: Send>(
     )
 }
 
-/// Where a row is.
+/// The place of a row and its number over all inputs.
 #[derive(Debug, Clone, Copy)]
 struct At(Place, u64);
 
@@ -194,7 +195,7 @@ impl At {
         format!("{file}:{line}")
     }
 
-    /// The source and the row there, as labels can name it.
+    /// Returns the source and the row number within it, in the form in which labels can name the row.
     fn place(self, inputs: &Inputs) -> String {
         let (source, row) = inputs.source_row(self.0, self.1);
         format!("{source}:{row}")
@@ -205,16 +206,16 @@ impl At {
     }
 }
 
-/// A row with a pair.
+/// A row that labels a pair.
 struct PairRow {
     a: String,
     b: String,
-    /// None if the grade lies between.
+    /// `None` if the grade is between similar and not similar.
     label: Option<bool>,
     kind: Option<String>,
 }
 
-/// Strings, numbered in the order in which they come.
+/// Strings, numbered in order of appearance.
 #[derive(Default)]
 struct Numbers {
     of: HashMap<String, u32>,
@@ -316,12 +317,13 @@ fn read_pairs(
     })
 }
 
-/// Pairs of texts, each once.
+/// Labelled pairs, each only once.
 #[derive(Default)]
 struct Once {
     pairs: Vec<(LabelledPair, At)>,
     repeated: u64,
-    /// Where a pair is first labelled otherwise than at first, by its place among `pairs`.
+    /// For each contradictory pair, by its index in `pairs`: the first row whose label differs from the
+    /// first label.
     contradictions: BTreeMap<usize, At>,
 }
 
@@ -343,7 +345,7 @@ impl Once {
         once
     }
 
-    /// The pairs that count.
+    /// Returns the pairs that remain after contradictions have been handled.
     fn settle(self, fields: &PairFields, inputs: &Inputs) -> Result<Vec<LabelledPair>> {
         let is_dropped = match fields.contradictory {
             ContradictoryLabels::Refuse if !self.contradictions.is_empty() => {
@@ -381,8 +383,8 @@ impl Once {
     }
 }
 
-/// The different texts among some, and what each became: documents of equal texts are one, as where
-/// the texts stand in the rows themselves.
+/// Returns the distinct texts, and the number of each given text among them. Documents with equal texts
+/// become one, as they do if labelled rows contain the texts themselves.
 fn number_texts(texts: Vec<String>) -> Result<(Vec<String>, Vec<DocId>)> {
     let mut numbers = Numbers::default();
     let number = |text| numbers.number(text).map(DocId);
@@ -390,7 +392,7 @@ fn number_texts(texts: Vec<String>) -> Result<(Vec<String>, Vec<DocId>)> {
     Ok((numbers.in_order(), text_of))
 }
 
-/// Where a field of kinds was asked for, some row has it.
+/// Refuses inputs in which no row has a kind, although a field for it was named.
 fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Result<()> {
     match &fields.kind {
         Some(field) if kinds.of.keys().all(|kind| kind == NO_KIND) => Err(Error::input(format!(
@@ -401,7 +403,7 @@ fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Res
     }
 }
 
-/// How rows without a kind are called.
+/// The name of the kind of rows without one.
 const NO_KIND: &str = "(none)";
 
 fn kind_of(field: &str, value: Scalar<'_>) -> Result<String, String> {
@@ -429,7 +431,7 @@ fn refuse_nothing(inputs: &Inputs, rows: u64) -> Result<()> {
     Err(Error::input(format!("{} has no rows", names(inputs))))
 }
 
-/// An error of the engine with the files that it is about.
+/// Converts an error of the engine and adds the names of the files.
 fn about(inputs: &Inputs, error: &lookalike::Error) -> Error {
     Error::input(format!("{}: {error}", names(inputs)))
 }
@@ -448,7 +450,7 @@ fn is_tsv(file: &InputFile) -> bool {
     file.format() == Format::TSV
 }
 
-/// An id as tables of TSV have it, if those that it is looked up among are of one.
+/// Returns an id as TSV contains it, if the tables in which it is looked up are TSV.
 fn as_written(id: &str, in_tsv: bool) -> Cow<'_, str> {
     match in_tsv {
         true => tsv_value(id),
@@ -462,7 +464,7 @@ fn is_place(name: &str) -> bool {
     row.is_some_and(|row| !row.is_empty() && row.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The texts of a corpus whose ids are these, written as in TSV or as they are.
+/// Returns the texts of a corpus with these ids. The ids are in the form of TSV if `in_tsv` is set.
 fn texts_of(
     (ids, in_tsv): (Numbers, bool),
     fields: &PairFields,
@@ -474,7 +476,7 @@ fn texts_of(
         again: false,
         ..labelled.read.clone()
     };
-    // The format that was asked for is that of the labels, where the corpus says its own.
+    // If the corpus shows its own format, the requested format applies only to the labels.
     if fields.corpus.says_its_format() {
         options.format = None;
     }
@@ -534,7 +536,7 @@ fn texts_of(
 }
 
 impl PairFields {
-    /// What a row says.
+    /// Converts the values of a row.
     fn row(&self, values: &[Scalar<'_>]) -> Result<PairRow, String> {
         Ok(PairRow {
             a: self.side(&self.a, values[0])?,
@@ -579,7 +581,7 @@ fn text_of<'a>(field: &str, value: Scalar<'a>) -> Result<&'a str, String> {
     }
 }
 
-/// What labels that are words say.
+/// Labels that mean similar, and labels that mean not similar.
 const SIMILAR: [&str; 10] = [
     "1",
     "true",
@@ -688,7 +690,7 @@ fn read_groups(
                 Some(list) => list.iter().map(|(text, _)| text.to_owned()).collect(),
                 None => vec![row.text.to_owned()],
             };
-            // A name that no field can have.
+            // The space makes this a name that no field can contain.
             let name = name.map_or_else(|| format!(" {}", row.number), Cow::into_owned);
             Ok((name, texts))
         },
@@ -709,11 +711,11 @@ fn read_groups(
     })
 }
 
-/// The clusters of documents by their ids.
+/// The cluster of each document, by id.
 pub(super) type Clusters = HashMap<String, String>;
 
-/// The clusters of two tables with the columns `id` and `cluster`. Where one of them is TSV, the ids of
-/// both are written as there, so that they meet.
+/// Reads two tables of clusters with the columns `id` and `cluster`. If one of them is TSV, the ids of
+/// both are converted to the form of TSV, so that they can be compared.
 pub(super) fn read_both_clusters(
     [one, other]: [&PathBuf; 2],
     read: &ReadOptions,

@@ -1,6 +1,6 @@
-//! Classes of length, for reports.
+//! Length classes of documents, for reports.
 
-/// Upper ends of the classes, in tokens, and their names.
+/// Largest length of each class in tokens, and the name of the class.
 const CLASSES: [(usize, &str); 5] = [
     (15, "1-15"),
     (50, "16-50"),
@@ -9,12 +9,12 @@ const CLASSES: [(usize, &str); 5] = [
     (usize::MAX, "2001-"),
 ];
 
-/// The names of all classes, from short to long.
+/// Returns the names of all classes, from short to long.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     CLASSES.iter().map(|&(_, name)| name)
 }
 
-/// The class of a length in tokens.
+/// Returns the class of a length in tokens.
 pub(super) fn class_of(length: usize) -> &'static str {
     let class = CLASSES.iter().find(|&&(most, _)| length <= most);
     class.map_or("", |&(_, name)| name)

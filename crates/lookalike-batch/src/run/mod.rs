@@ -1,9 +1,13 @@
-//! Runs over files: dedup, pairs, planted corpora, fingerprints, terms and their document frequencies,
-//! and how well settings do on labelled texts.
+//! Runs over files: deduplication, pairs, planted corpora, fingerprints, document frequencies of terms,
+//! and evaluation on labelled texts.
 //!
-//! read → sketch → candidates → verify → verdict → write. The inputs are read once in blocks by all
-//! threads; every document leaves a sketch and the place of its row. Candidates are verified on
-//! features made again from the row, and the kept rows are copied as far as verdicts are final.
+//! ```text
+//! read → sketch → find candidates → verify → verdict → write
+//! ```
+//!
+//! All threads read the inputs once, in blocks. Each document leaves a sketch and the place of its row.
+//! Candidate pairs are verified on features that are made again from the rows. Kept rows are copied as
+//! soon as their verdicts are final.
 
 mod audit;
 mod corpus;
@@ -62,10 +66,10 @@ pub use summary::{
 };
 pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune};
 
-/// Works in a pool of so many threads, made for this alone.
+/// Runs `work` in a new thread pool of the given size.
 ///
 /// # Errors
-/// Those of the work, and threads that cannot be started.
+/// If the threads cannot be started, and the errors of `work`.
 pub fn in_pool<T: Send>(threads: usize, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))

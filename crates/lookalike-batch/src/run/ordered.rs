@@ -1,7 +1,7 @@
-//! Blocks of rows, worked on by all threads and handed on in the order of the input.
+//! Blocks of rows, processed by all threads, with results in input order.
 //!
-//! Memory is bounded: a thread that is ahead of the others by more than a few blocks waits, and so
-//! does one whose results of a single block have become too many, until it is its turn.
+//! Memory is bounded: a thread waits if it is more than a few blocks ahead of the others, or if it has
+//! produced too many results of a single block and it is not that block's turn.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use super::progress::{Progress, begin_reading};
 use crate::error::{Error, Result};
 use crate::source::{Block, Inputs, ParseScratch};
 
-/// So many blocks may wait for each thread until those before them are done.
+/// Number of finished blocks per thread that may wait for earlier blocks.
 const WAITING: u64 = 3;
 
-/// Hands a part of a block's results on at once, when it is the block's turn.
+/// Passes on a part of a block's results, after waiting for the block's turn.
 pub(crate) type Emit<'a, T> = dyn Fn(T) -> Result<()> + 'a;
 
 struct Ordered<T, H> {
@@ -30,8 +30,8 @@ struct State<T, H> {
     failure: Option<Error>,
 }
 
-/// Reads all inputs: `work` makes something of every block on any thread, with a state of its own;
-/// `hand_on` gets what was made in the order of the input.
+/// Reads all inputs. `work` processes each block on any thread, with a state of its own per thread.
+/// `hand_on` receives the results in input order.
 pub(crate) fn blocks_in_order<S: Default, T: Send>(
     inputs: &Inputs,
     progress: &dyn Progress,
@@ -84,7 +84,7 @@ impl<T, H: FnMut(T) -> Result<()>> Ordered<T, H> {
         (state.hand_on)(part)
     }
 
-    /// Takes what was made of a block, or of its rest; returns the bytes read in all.
+    /// Takes the results of a block, or the rest of them. Returns the total number of bytes read.
     fn finish(&self, ordinal: u64, made: T, bytes_on_disk: u64) -> Result<u64> {
         let ahead = WAITING * rayon::current_num_threads() as u64;
         let mut state = self.wait_until(|next| next + ahead >= ordinal)?;
@@ -105,12 +105,12 @@ impl<T, H: FnMut(T) -> Result<()>> Ordered<T, H> {
         Ok(state.bytes_on_disk)
     }
 
-    /// Waits for a turn; an error if another thread has failed.
+    /// Waits until `is_turn` holds. Returns an error if another thread has failed.
     fn wait_until(&self, is_turn: impl Fn(u64) -> bool) -> Result<MutexGuard<'_, State<T, H>>> {
         let mut state = self.lock();
         loop {
             if state.failure.is_some() {
-                // What failed is told by the thread in which it did.
+                // The failing thread reports the error itself.
                 return Err(Error::usage("another thread has failed"));
             }
             if is_turn(state.next) {
@@ -136,7 +136,7 @@ impl<T, H> Ordered<T, H> {
     }
 }
 
-/// Lets nobody wait for a thread that has panicked.
+/// Ends all waiting if a thread panics.
 struct StopOnPanic<'a, T, H>(&'a Ordered<T, H>);
 
 impl<T, H> Drop for StopOnPanic<'_, T, H> {

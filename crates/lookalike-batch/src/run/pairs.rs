@@ -1,4 +1,4 @@
-//! Finding all pairs of near-duplicates.
+//! The pairs run: finds all pairs of near-duplicates.
 
 use std::time::Instant;
 
@@ -16,12 +16,13 @@ use crate::error::{ErrorKind, Result};
 use crate::rule::{measure_name, method_name};
 use crate::sink::{Cell, Column, TableWriter, check_output, commit_all};
 
-/// Finds all pairs of near-duplicates, ordered by position: by the earlier document of a pair, then
-/// by the later one. With documents to compare against, the pairs of one of these and another.
-/// [`PairsOutputs::copies`] says which pairs of equal texts are among them.
+/// Finds all pairs of near-duplicates and writes them ordered by the position of the earlier document,
+/// then of the later one. With documents to compare against, each pair has one of these and one other
+/// document. [`PairsOutputs::copies`] selects the pairs of equal texts.
 ///
 /// # Errors
-/// What cannot be read, written or done; the outputs are then as they were before.
+/// If something cannot be read or written, or if the settings contradict each other. The outputs are
+/// then unchanged.
 pub fn pairs(
     inputs: &RunInputs,
     settings: &Settings,
@@ -95,7 +96,7 @@ fn run(
     let (rejected, bad_rows) = rejected.prepare()?;
     let (equal, table) = match prepared {
         Ok((equal, table)) => (equal, Some(table)),
-        // Whoever read the pairs has seen enough; bad rows go where they were wanted.
+        // The reader of the pairs has closed the pipe, but the rejected rows are still written.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {
             commit_all(bad_rows)?;
             return Err(error);

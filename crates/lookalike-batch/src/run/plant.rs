@@ -1,8 +1,8 @@
-//! A labelled corpus made of a user's own documents: edited copies of some of them, and the pairs
-//! that resemble one another already, found by an exact join so that their labels are true.
+//! A labelled corpus made from a user's own documents: edited copies of some of them, and the pairs
+//! that were already similar. An exact join finds these pairs, so that their labels are true.
 //!
-//! Everything written follows from inputs and settings: the same at any number of threads. Memory is
-//! that of a run, and the copies of a few hundred documents.
+//! The outputs depend only on inputs and settings, not on the number of threads. Memory is that of a
+//! run, plus the copies of a few hundred documents.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
@@ -25,47 +25,49 @@ use crate::error::{Error, Result, shown};
 use crate::sink::{Cell, Column, Output, TableWriter, check_output};
 use crate::source::{Format, Inputs, ParseScratch, ReadOptions, format_by_extension};
 
-/// What a person may choose of a planted corpus.
+/// Settings of a planted corpus.
 #[derive(Debug, Clone)]
 pub struct PlantSettings {
-    /// How texts become features.
+    /// Determines how texts become features.
     pub recipe: Recipe,
-    /// From here on, documents are near-duplicates of one another.
+    /// Smallest similarity of near-duplicates.
     pub threshold: Threshold,
-    /// From here up to the threshold, pairs are hard negatives; at most the threshold.
+    /// Smallest similarity of hard negatives, which are pairs below the threshold; at most the
+    /// threshold.
     pub near: Threshold,
-    /// How many documents are drawn, from 1; all if there are fewer.
+    /// Number of documents to draw, from 1; all documents if there are fewer.
     pub documents: usize,
-    /// How many edited copies a drawn document has of one edit each.
+    /// Number of copies with a single edit per drawn document.
     pub copies: usize,
-    /// How many copies it has of two edits each, and as many of three.
+    /// Number of copies with two edits per drawn document, and also of copies with three.
     pub combined: usize,
     /// The edits to choose from, at least one.
     pub edits: Vec<Edit>,
-    /// The most natural pairs, and the most hard negatives; more are drawn from.
+    /// Largest number of natural pairs, and of hard negatives. If there are more, a random sample is
+    /// taken.
     pub pairs: usize,
-    /// What draws documents, edits and pairs.
+    /// Seed of the documents, edits and pairs.
     pub seed: u64,
-    /// How inputs are read.
+    /// Options of reading.
     pub read: ReadOptions,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
 }
 
-/// What a planted corpus is written to.
+/// Outputs of a planted corpus.
 #[derive(Debug, Clone)]
 pub struct PlantOutputs {
     /// All documents and the edited copies: `id, text`.
     pub corpus: Output,
     /// Labelled pairs: `a, b, label, kind, strength, edits, similarity`.
     pub labels: Output,
-    /// The rows that could not be used, byte for byte.
+    /// The rejected rows, byte for byte.
     pub rejected: Option<Output>,
 }
 
-/// What was planted.
+/// The result of planting.
 #[derive(Debug, Clone, Serialize)]
 pub struct PlantSummary {
     /// Documents read.
@@ -74,38 +76,38 @@ pub struct PlantSummary {
     pub drawn: u64,
     /// Edited copies written.
     pub copies: u64,
-    /// Labelled pairs of documents that resembled one another already.
+    /// Labelled pairs of documents that were already similar.
     pub natural: u64,
     /// Labelled pairs below the threshold.
     pub near_misses: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
-    /// What the ids of copies have and no other: id, mark, number of the copy.
+    /// The string that only ids of copies contain: an id, the mark and a number form the id of a copy.
     pub mark: String,
     /// The seed.
     pub seed: u64,
-    /// From here on, documents are near-duplicates of one another.
+    /// Smallest similarity of near-duplicates.
     pub threshold: f64,
     /// Name of the recipe.
     pub recipe: String,
     /// Identity of the recipe.
     pub recipe_id: String,
-    /// How similar the edits have left the texts.
+    /// The similarity between copies and originals, by kind of edit.
     pub effects: Vec<Effect>,
 }
 
-/// How similar an edit has left the texts.
+/// The similarity between copies with one kind of edit and their originals.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effect {
     /// Name of the kind, or `two-edits`, `three-edits`.
     pub kind: &'static str,
-    /// The share of what is changed, if the kind knows strengths.
+    /// The changed share of the text, if the kind has strengths.
     pub strength: Option<f64>,
-    /// Drawn documents for which it was tried and had nothing to change.
+    /// Drawn documents to which the edit was not applicable.
     pub not_applicable: u64,
     /// Copies of all lengths.
     pub all: Left,
@@ -113,34 +115,35 @@ pub struct Effect {
     pub by_length: Vec<Left>,
 }
 
-/// What was left of the similarity in some copies.
+/// The similarity between some copies and their originals.
 #[derive(Debug, Clone, Serialize)]
 pub struct Left {
     /// The length of the originals in tokens, such as `16-50`.
     pub length: &'static str,
-    /// Copies.
+    /// Number of copies.
     pub copies: u64,
-    /// The mean similarity of copy and original.
+    /// Mean similarity.
     pub mean: f64,
-    /// Five copies in a hundred are less similar than this.
+    /// The fifth percentile of the similarity.
     pub low: f64,
     /// The share of copies at or above the threshold.
     pub above: f64,
 }
 
-/// Documents whose texts edits take from.
+/// Number of documents from which edits take text.
 const STOCK: usize = 1000;
 
-/// Documents whose copies are made at a time.
+/// Number of documents whose copies are made at a time.
 const AT_ONCE: usize = 256;
 
-/// So often other edits are drawn for a copy of several, until all of them apply.
+/// Largest number of attempts to draw several edits that all apply to a document.
 const TRIES: usize = 8;
 
-/// Writes a corpus of all documents and of edited copies of some, and labels of pairs.
+/// Writes a corpus of all documents and edited copies of some, and a table of labelled pairs.
 ///
 /// # Errors
-/// What cannot be read, written or done; the outputs are then as they were before.
+/// If something cannot be read or written, or if the settings contradict each other. The outputs are
+/// then unchanged.
 pub fn plant(
     paths: &[PathBuf],
     settings: &PlantSettings,
@@ -221,7 +224,7 @@ fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()
 }
 
 impl PlantSettings {
-    /// The run that finds what resembles one another already.
+    /// Returns the settings of the run that finds the pairs that are already similar.
     fn of_join(&self) -> Settings {
         Settings {
             recipe: self.recipe.clone(),
@@ -238,22 +241,22 @@ impl PlantSettings {
     }
 }
 
-/// The documents and what is drawn of them.
+/// The documents of a corpus and those drawn from it.
 struct Field<'a> {
     corpus: &'a ReadCorpus<'a>,
     inputs: &'a Inputs,
     settings: &'a PlantSettings,
     analyzer: Analyzer,
     planter: Planter,
-    /// In the order read.
+    /// The drawn documents in reading order.
     drawn: Vec<DocId>,
     mark: String,
 }
 
-/// Pairs that were drawn, at most so many: those with the smallest numbers.
+/// A random sample of pairs with a largest size: the pairs with the smallest numbers.
 struct DrawnPairs {
     most: usize,
-    /// A pair's number, its documents, the bits of its similarity; the largest number on top.
+    /// Number, documents and bits of the similarity of each pair; the largest number is on top.
     pairs: BinaryHeap<(u64, u32, u32, u64)>,
 }
 
@@ -275,7 +278,7 @@ impl DrawnPairs {
         self.pairs.len()
     }
 
-    /// The pairs in the order read.
+    /// Returns the pairs in reading order.
     fn finish(self) -> Vec<(DocId, DocId, f64)> {
         let pairs = self.pairs.into_iter();
         let mut pairs: Vec<_> = pairs
@@ -286,13 +289,13 @@ impl DrawnPairs {
     }
 }
 
-/// What resembled one another already.
+/// Pairs that were already similar.
 struct Natural {
     duplicates: Vec<(DocId, DocId, f64)>,
     near_misses: Vec<(DocId, DocId, f64)>,
 }
 
-/// What was written.
+/// The amount of output.
 struct Planted {
     copies: u64,
     natural: u64,
@@ -307,13 +310,13 @@ struct Copy {
     similarity: f64,
 }
 
-/// What was made of a document.
+/// The copies of one document.
 struct Made {
     document: DocId,
-    /// In tokens.
+    /// Length of the document in tokens.
     length: usize,
     copies: Vec<Copy>,
-    /// Edits that had nothing to change.
+    /// Edits that were not applicable.
     idle: Vec<Edit>,
 }
 
@@ -368,8 +371,8 @@ impl<'a> Field<'a> {
             .collect()
     }
 
-    /// Finds pairs that resemble one another: of equal texts the first with the others, and it alone
-    /// with what is similar.
+    /// Finds pairs that are already similar. Of several equal texts, the first one is paired with each
+    /// of the others, and only the first one with similar texts.
     fn label_natural(&self, progress: &dyn Progress) -> Result<Natural> {
         progress.begin(Stage::Candidates, None);
         let total = self.corpus.len() as u64;
@@ -393,7 +396,7 @@ impl<'a> Field<'a> {
         };
         let copies = matching::CopyPairs::None;
         matching::find_pairs(&self.corpus.corpus(), copies, draw, &deciding)?;
-        // Those of equal texts take what room is left: there may be any number of them.
+        // Pairs of equal texts only fill the remaining places, because there may be very many of them.
         let mut equal = DrawnPairs::new(self.settings.pairs - duplicates.len());
         self.equal_pairs(&mut equal);
         let mut duplicates = duplicates.finish();
@@ -405,7 +408,7 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// Offers every document of a text that was there before, with the first of that text.
+    /// Offers every document whose text occurred before, paired with the first document of that text.
     fn equal_pairs(&self, to: &mut DrawnPairs) {
         let sketches = &self.corpus.sketches;
         let mut first_of = HashMap::new();
@@ -517,7 +520,7 @@ impl<'a> Field<'a> {
         }
         for number in 0..self.settings.combined {
             for count in [2, 3] {
-                // A mixture of which a part has nothing to change is drawn again.
+                // A combination is drawn again if one of its edits does not apply.
                 (0..TRIES).find_map(|attempt| {
                     let name = format!("{id} {number} {attempt}");
                     let edits = self.planter.draw(&name, count, &self.settings.edits);
@@ -529,16 +532,16 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Ids of copies stand apart from all others by a run of these.
+/// Ids of copies contain a longer run of this character than any other id.
 const MARK: char = '#';
 
-/// The length of the longest run of marks in an id.
+/// Returns the length of the longest run of marks in an id.
 fn longest_run(id: &str) -> usize {
     let runs = id.split(|point| point != MARK);
     runs.map(str::len).max().unwrap_or_default()
 }
 
-/// A text as it is compared.
+/// A text in the form in which it is compared.
 struct Compared {
     features: Vec<u64>,
     key: u128,
@@ -560,7 +563,8 @@ impl Compared {
         }
     }
 
-    /// As a run has it: equal texts are 1, poor ones nothing else.
+    /// Returns the similarity as a run computes it. Equal texts have 1, and a text without features has
+    /// 0 with all others.
     fn similarity(&self, other: &Self) -> f64 {
         if self.key == other.key && self.state != State::Empty {
             return Similarity::ONE.get();
@@ -616,7 +620,7 @@ impl Labels {
     }
 }
 
-/// What copies are counted together by.
+/// The kind of edits by which copies are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     One(Edit),
@@ -649,7 +653,7 @@ impl Group {
     }
 }
 
-/// Similarities of copies, by edits and by the length of the original.
+/// Similarities of copies by edits and by the length of the original.
 #[derive(Default)]
 struct Effects {
     groups: BTreeMap<Group, Copies>,
@@ -658,7 +662,7 @@ struct Effects {
 #[derive(Default)]
 struct Copies {
     not_applicable: u64,
-    /// Length of the original and similarity.
+    /// Length of the original, and similarity.
     left: Vec<(usize, f64)>,
 }
 

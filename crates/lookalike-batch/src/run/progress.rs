@@ -1,4 +1,4 @@
-//! What a run tells while it works.
+//! Progress reports of a run.
 
 use std::path::PathBuf;
 
@@ -8,55 +8,55 @@ use crate::source::{BadRow, Inputs};
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Reading and sketching; measured in bytes of input.
+    /// Reading and sketching, measured in bytes of input.
     Read,
-    /// Finding candidates; not measured.
+    /// Finding candidates, without a measure.
     Candidates,
-    /// Verifying and deciding; measured in documents.
+    /// Verifying candidates and deciding verdicts, measured in documents.
     Decide,
-    /// Measuring settings on labelled texts; measured in settings.
+    /// Evaluating settings on labelled texts, measured in settings.
     Measure,
-    /// Opening or checking a library; not measured.
+    /// Opening or verifying an index, without a measure.
     Open,
-    /// Building an index; not measured.
+    /// Building an index, without a measure.
     Index,
-    /// Writing; measured in bytes.
+    /// Writing, measured in bytes.
     Write,
 }
 
-/// Listens to a run. Called from several threads.
+/// Receives progress reports. Its methods are called from several threads.
 pub trait Progress: Sync {
-    /// A stage begins; `total` is what [`advance`](Self::advance) will reach, if it is known.
+    /// A stage begins. `total` is the final value of [`advance`](Self::advance), if it is known.
     fn begin(&self, stage: Stage, total: Option<u64>) {
         let _ = (stage, total);
     }
 
-    /// So much of the stage is done since it began.
+    /// Reports the amount of work done since the stage began.
     fn advance(&self, done: u64) {
         let _ = done;
     }
 
-    /// These files of directories that were given are of no known format and left out.
+    /// Reports files in given directories that are left out because their format is unknown.
     fn left_out(&self, files: &[PathBuf]) {
         let _ = files;
     }
 
-    /// Some rows can be used, so the run will give something. Called at least once before the rows of
-    /// the first such block are told.
+    /// Reports that some rows can be used, so that there will be a result. Called at least once before
+    /// the bad rows of the first block with usable rows are reported.
     fn rows_usable(&self) {}
 
-    /// A row cannot be used and is left out.
+    /// Reports a row that cannot be used and is left out.
     fn bad_row(&self, row: &BadRow) {
         let _ = row;
     }
 
-    /// Documents have the id of an earlier one. Called once at most.
+    /// Reports documents that have the id of an earlier one. Called at most once.
     fn repeated_ids(&self, repeated: &RepeatedIds) {
         let _ = repeated;
     }
 }
 
-/// Reading begins.
+/// Reports the beginning of reading.
 pub(crate) fn begin_reading(progress: &dyn Progress, inputs: &Inputs) {
     progress.begin(Stage::Read, inputs.total_bytes());
     if !inputs.left_out().is_empty() {
@@ -64,7 +64,7 @@ pub(crate) fn begin_reading(progress: &dyn Progress, inputs: &Inputs) {
     }
 }
 
-/// Tells nobody.
+/// Ignores all progress reports.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

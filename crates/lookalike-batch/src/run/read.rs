@@ -1,4 +1,4 @@
-//! The first reading: every row to its sketch, by all threads, in the order of the input.
+//! The first reading: all threads convert rows to sketches; the results are in input order.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,36 +17,36 @@ use super::settings::Settings;
 use crate::error::{Error, Result};
 use crate::source::{BadRow, Block, Inputs, ParseScratch, Place, Row};
 
-/// Everything that turns a row into a sketch.
+/// Everything needed to convert a row to a sketch.
 pub(super) struct Reader<'a> {
     pub(super) settings: &'a Settings,
     pub(super) analyzer: Analyzer,
     pub(super) sketcher: Sketcher,
     pub(super) extra: Extra,
-    /// Is told of all bad rows, in order.
+    /// Receives all bad rows in order.
     pub(super) reject: &'a Reject<'a>,
-    /// The audit of the run, and the bytes on disk of all its inputs if they are known.
+    /// The audit of the run, with the size on disk of all inputs in bytes, if it is known.
     pub(super) audit: Option<(&'a Audit, Option<u64>)>,
-    /// Which rows are read, if not all: bad ones are then passed over.
+    /// The selection of rows if not all are read. Bad rows are then only counted.
     pub(super) sampling: Option<&'a Sampling>,
 }
 
-/// Takes the bad rows of a block.
+/// Receives the bad rows of a block.
 pub(super) type Reject<'a> = dyn Fn(&Inputs, &[BadRow]) -> Result<()> + Sync + 'a;
 
-/// What a thread reads with.
+/// The buffers of one thread.
 #[derive(Default)]
 struct Worker {
     parse: ParseScratch,
     scratch: Scratch,
-    /// For the audit, if there is one.
+    /// The counter of the audit, if there is one.
     counter: Option<Counter>,
 }
 
-/// Features of short documents that are kept from the first reading: 96 MiB.
+/// Number of features of short documents kept from the first reading; they take 96 MiB.
 const FEATURES_HELD: usize = 12 << 20;
 
-/// Analyses a row: its features if they are given, else its text.
+/// Analyses a row by its features if they are given, otherwise by its text.
 pub(crate) fn analyze<'s>(
     analyzer: &Analyzer,
     row: &Row<'_>,
@@ -58,7 +58,7 @@ pub(crate) fn analyze<'s>(
     }
 }
 
-/// The parts read so far: those that follow one another are joined.
+/// The results so far; those of consecutive blocks are joined.
 struct Joined {
     documents: Documents,
     next: u64,
@@ -69,12 +69,12 @@ struct Joined {
 }
 
 impl Reader<'_> {
-    /// An empty store for sketches.
+    /// Creates an empty store of sketches.
     pub(super) fn sketches(&self) -> Sketches {
         self.sketcher.sketches(FEATURES_HELD)
     }
 
-    /// Reads all inputs, behind the documents there are already.
+    /// Reads all inputs and appends their documents to `documents`.
     pub(super) fn read(
         &self,
         inputs: &Inputs,
@@ -217,7 +217,7 @@ impl Reader<'_> {
     }
 }
 
-/// A good row that cannot be used for a reason of the run's own.
+/// Creates the report of a valid row that this run cannot use.
 pub(crate) fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow {
     BadRow {
         file: inputs.file_of(row.place).name().to_owned(),
@@ -228,7 +228,7 @@ pub(crate) fn bad_row(inputs: &Inputs, row: &Row<'_>, reason: String) -> BadRow 
     }
 }
 
-/// The input and the line of a row that is known by its place and its number.
+/// Returns the name of the input and the line of a row, given its place and its number.
 pub(super) fn position(inputs: &Inputs, place: Place, number: u64) -> (&str, u64) {
     let file = inputs.file_of(place);
     let header = u64::from(file.header().is_some());

@@ -1,4 +1,4 @@
-//! The rows that could not be used, byte for byte, and the refusal of inputs of which none can.
+//! Bad rows: writing them to an output, and refusing inputs of which no row can be used.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sink::{ByteWriter, Output, Prepared, commit_all};
 use crate::source::{BadRow, Format, Inputs};
 
-/// Counts bad rows, and writes them if that is wanted.
+/// Counts bad rows and writes them if there is an output for them.
 pub(crate) struct Rejected {
     state: Mutex<State>,
 }
@@ -30,8 +30,8 @@ impl Rejected {
         })
     }
 
-    /// Takes rows: their bytes as they are, or, for Parquet, whose rows have no bytes of their own, a
-    /// line of JSON with the file, the row in it, the reason and all columns.
+    /// Adds rows. They are written unchanged, except for rows of Parquet, which have no bytes of their
+    /// own: these become lines of JSON with the file, the row number in it, the reason and all columns.
     pub(crate) fn push(&self, inputs: &Inputs, rows: &[BadRow]) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count += rows.len() as u64;
@@ -58,14 +58,14 @@ impl Rejected {
         Ok(())
     }
 
-    /// Puts the output in place; returns how many rows there were.
+    /// Puts the output in place and returns the number of rows.
     pub(crate) fn finish(self) -> Result<u64> {
         let (count, prepared) = self.prepare()?;
         commit_all(prepared)?;
         Ok(count)
     }
 
-    /// Completes the output, if there is one; returns how many rows there were as well.
+    /// Completes the output, if there is one, and returns it with the number of rows.
     pub(crate) fn prepare(self) -> Result<(u64, Option<Prepared>)> {
         let state = self
             .state
@@ -82,7 +82,7 @@ fn quoted(text: &str) -> String {
 }
 
 impl State {
-    /// Takes a row with bytes of its own.
+    /// Writes a row that has bytes of its own.
     fn push(&mut self, inputs: &Inputs, bad: &BadRow) -> Result<()> {
         let mut row = std::mem::take(&mut self.row);
         row.clear();
@@ -101,7 +101,8 @@ impl State {
         put
     }
 
-    /// Writes a line; a reader that went away has what it wanted.
+    /// Writes a line. A closed pipe ends the output without an error, because its reader has all it
+    /// wanted.
     fn put(&mut self, line: &[u8]) -> Result<()> {
         let Some(output) = &mut self.output else {
             return Ok(());
@@ -114,7 +115,7 @@ impl State {
     }
 }
 
-/// Counts of usable and bad rows, evaluated when all rows are read.
+/// Counts of usable and bad rows, evaluated after all rows have been read.
 #[derive(Debug, Default)]
 pub(crate) struct RowTally {
     used: u64,
@@ -124,7 +125,7 @@ pub(crate) struct RowTally {
 }
 
 impl RowTally {
-    /// Counts rows that could be used and such that could not.
+    /// Adds usable rows and bad rows to the counts.
     pub(crate) fn add(&mut self, used: u64, bad: &[BadRow]) {
         self.used += used;
         self.bad += bad.len() as u64;
@@ -133,17 +134,18 @@ impl RowTally {
         }
     }
 
-    /// Refuses inputs of which not one row has a wanted field, or not one can be used for another
-    /// reason: what they would give is an empty result in the place of a good one.
+    /// Refuses inputs of which no row can be used, because they would replace a good result with an
+    /// empty one.
     ///
     /// # Errors
-    /// Fails if the inputs have rows and not one of them can be used. Inputs without rows are accepted.
+    /// If the inputs have rows but none of them can be used, or none has a wanted field. Inputs without
+    /// rows are accepted.
     pub(crate) fn refuse_useless(&self, inputs: &Inputs) -> Result<()> {
         let Some(first) = self.first.as_ref().filter(|_| self.used == 0) else {
             return Ok(());
         };
         inputs.refuse_absent_fields()?;
-        // A table in memory has its result returned as a value, which replaces no output.
+        // The result of a table in memory is a return value and replaces no output.
         if inputs
             .files()
             .iter()
@@ -158,8 +160,8 @@ impl RowTally {
     }
 }
 
-/// Tells of the bad rows of a block, in order, with a run that is strict of the first one alone, which
-/// is its error.
+/// Reports the bad rows of a block in order. In a strict run only the first one is reported, and it is
+/// an error.
 pub(crate) fn tell_bad_rows(
     rows: &[BadRow],
     progress: &dyn Progress,
@@ -181,19 +183,19 @@ pub(crate) fn tell_bad_rows(
     Ok(())
 }
 
-/// Tells of bad rows, in order.
+/// Reports bad rows in order.
 pub(crate) struct BadRows<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) rejected: &'a Rejected,
     pub(crate) progress: &'a dyn Progress,
-    /// The first one is an error.
+    /// `true` if the first bad row is an error.
     pub(crate) strict: bool,
     /// Counts of the rows read so far.
     pub(crate) tally: Mutex<RowTally>,
 }
 
 impl BadRows<'_> {
-    /// Tells of the bad rows of a block of which so many rows could be used.
+    /// Reports the bad rows of a block with this many usable rows.
     pub(crate) fn tell(&self, rows: &[BadRow], used: u64) -> Result<()> {
         if used > 0 {
             self.progress.rows_usable();
@@ -204,8 +206,8 @@ impl BadRows<'_> {
         })
     }
 
-    /// Refuses a wanted field that not one row has, and inputs of which not one row can be used; to be
-    /// called when everything is read and nothing is put in place.
+    /// Refuses inputs in which no row has a wanted field or no row can be used. Call it after all rows
+    /// have been read and before outputs are put in place.
     pub(crate) fn refuse_useless(&self) -> Result<()> {
         self.inputs.refuse_absent_fields()?;
         self.tally().refuse_useless(self.inputs)

@@ -1,4 +1,4 @@
-//! The tokens of every document, or its terms with their weights, in the order of the input.
+//! The tokens of every document, or its terms with their weights, in input order.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -16,45 +16,44 @@ use crate::error::Result;
 use crate::sink::{Cell, Column, Output, TableRows, TableWriter, check_output};
 use crate::source::{BadRow, Inputs, ReadOptions, Source};
 
-/// So many bytes of results of a block are handed on before its end.
+/// Bytes of a block's results that are passed on before the block ends.
 const PART_BYTES: usize = 8 << 20;
 
-/// What is listed.
+/// The content of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listing {
-    /// A row for each document: `id, tokens`, the tokens in the order of the text, parted by
+    /// One row per document: `id, tokens`. The tokens are in the order of the text, separated by
     /// spaces.
     Tokens,
-    /// A row for each distinct term of a document: `id, term, count, weight, part`, the heaviest
-    /// first.
+    /// One row per distinct term of a document: `id, term, count, weight, part`, the heaviest first.
     Weights,
 }
 
-/// What is segmented.
+/// The texts to segment.
 #[derive(Debug, Clone)]
 pub enum SegmentTexts {
     /// The rows of files or of a table.
     Inputs(Source),
-    /// Texts; their ids are numbers from 1 on.
+    /// Literal texts. Their ids are numbers from 1.
     Literal(Vec<String>),
 }
 
-/// What a person may choose of a run that lists tokens.
+/// Settings of a run that lists tokens.
 #[derive(Debug, Clone)]
 pub struct SegmentSettings {
-    /// How texts become tokens and terms.
+    /// Determines how texts become tokens and terms.
     pub recipe: Recipe,
-    /// What is listed.
+    /// The content of the table.
     pub listing: Listing,
-    /// How inputs are read.
+    /// Options of reading.
     pub read: ReadOptions,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
 }
 
-/// What a run that listed tokens has done.
+/// The result of a run that lists tokens.
 #[derive(Debug, Clone, Serialize)]
 pub struct SegmentSummary {
     /// Documents read.
@@ -63,7 +62,7 @@ pub struct SegmentSummary {
     pub rows: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
@@ -73,11 +72,11 @@ pub struct SegmentSummary {
     pub recipe_id: String,
 }
 
-/// Writes a table of tokens or of weighted terms. Memory does not grow with the input; ids are
-/// passed on as they are, repeated ones too.
+/// Writes a table of tokens or of weighted terms. Memory does not grow with the input. Ids are written
+/// unchanged, even if they are repeated.
 ///
 /// # Errors
-/// What cannot be read or written; the outputs are then as they were before.
+/// If something cannot be read or written. The outputs are then unchanged.
 pub fn segment(
     texts: &SegmentTexts,
     settings: &SegmentSettings,
@@ -141,7 +140,7 @@ impl Lister {
         }
     }
 
-    /// Adds the rows of a document; returns how many.
+    /// Adds the rows of a document and returns their number.
     fn push(
         &self,
         id: &str,
@@ -174,7 +173,7 @@ impl Lister {
     }
 }
 
-/// A weight with four digits behind the point, as tables have them.
+/// Converts a weight to a number with four decimal places, as in tables.
 pub fn weight_in_digits(steps: i64) -> f64 {
     (steps as f64 / WEIGHT_STEPS as f64 * 1e4).round() / 1e4
 }

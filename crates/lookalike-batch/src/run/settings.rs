@@ -1,4 +1,4 @@
-//! What a person may choose of a run.
+//! Settings of the dedup and pairs runs.
 
 use lookalike::Recipe;
 use lookalike::matching::CopyPairs;
@@ -8,66 +8,67 @@ use crate::rule::Spelling;
 use crate::sink::Output;
 use crate::source::{ReadOptions, Source};
 
-/// Which document of a group comes first and is kept: the total order of a run. Ties are broken by
-/// position.
+/// The total order of a run's documents: the first document of a cluster in this order is kept. Ties
+/// are broken by position.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// The one read first.
+    /// The document read first.
     #[default]
     First,
-    /// The one read last.
+    /// The document read last.
     Last,
-    /// The one with the most characters.
+    /// The document with the most characters.
     Longest,
-    /// The one with the largest value of a field: numbers below strings, strings by their bytes; a
-    /// document without the field comes last. The field of the ids always counts as strings.
+    /// The document with the largest value of a field. Numbers are smaller than strings, and strings
+    /// are ordered by their bytes. A document without the field comes last. Ids always count as
+    /// strings.
     Max(String),
-    /// The one with the smallest value of a field, ordered in the same way; a document without the
-    /// field comes last.
+    /// The document with the smallest value of a field, in the same order. A document without the field
+    /// comes last.
     Min(String),
 }
 
-/// How far apart in time two documents may be to match.
+/// Time window: how far apart in time two matching documents may be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// The largest difference that counts, in seconds.
+    /// Largest difference in time, in seconds.
     pub seconds: f64,
     /// The field with the time: a number (seconds since 1970) or an ISO 8601 date or date and time.
     pub field: String,
 }
 
-/// What a person may choose of a run.
+/// Settings of a dedup or pairs run.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How texts become features and sketches.
+    /// Determines how texts become features and sketches.
     pub recipe: Recipe,
-    /// How candidates are found and checked.
+    /// Determines how candidates are found and verified.
     pub matching: plan::Settings,
-    /// How inputs are read. `fields.extra` is filled by the run itself.
+    /// Options of reading. The run fills `fields.extra` itself.
     pub read: ReadOptions,
-    /// Which document of a group is kept.
+    /// Decides which document of a cluster is kept.
     pub keep: Keep,
-    /// Documents match only if they have equal values of this field.
+    /// A field that must have equal values in both documents of a match.
     pub within: Option<String>,
-    /// Documents match only if they are near in time.
+    /// Largest distance in time between the documents of a match.
     pub window: Option<Window>,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
-    /// Stop at the first bad row.
+    /// `true` to stop at the first bad row.
     pub strict: bool,
-    /// Estimate what the run misses.
+    /// Settings of the audit, which estimates what the run misses; `None` for no audit.
     pub audit: Option<AuditSettings>,
-    /// How messages spell these settings.
+    /// The spelling of these settings in messages.
     pub spelling: Spelling,
 }
 
-/// How a run is audited.
+/// Settings of the audit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditSettings {
-    /// How many documents are drawn, from 1. If none is given, one in eighty as estimated from the
-    /// first block, from 500 to 4,000, and 2,000 where the size of the input is not known.
+    /// Documents to sample, from 1. `None` samples one in eighty of the expected documents, but at
+    /// least 500 and at most 1,000. If the size of the input is not known, it samples 1,000.
     pub documents: Option<usize>,
-    /// What draws them.
+    /// Seed of the sample.
     pub seed: u64,
 }
 
@@ -88,35 +89,35 @@ impl Default for Settings {
     }
 }
 
-/// What a dedup run writes; nothing is required.
+/// Outputs of a dedup run; all are optional.
 #[derive(Debug, Clone, Default)]
 pub struct DedupOutputs {
-    /// The kept rows as they were (or, with `annotate`, all rows with added fields).
+    /// The kept rows, unchanged; or, with `annotate`, all rows with added fields.
     pub kept: Option<Output>,
-    /// All rows, with the fields `cluster`, `duplicate_of` and `similarity`.
+    /// `true` to write all rows, with the fields `cluster`, `duplicate_of` and `similarity` added.
     pub annotate: bool,
     /// A table of the removed documents: `id, kept, similarity, method, threshold, cluster, source,
     /// row, kept_source, kept_row`. Rows count from 1 within their source.
     pub removed: Option<Output>,
-    /// A table of the documents of clusters: `id, cluster, representative, similarity, kept, source,
+    /// A table of the documents in clusters: `id, cluster, representative, similarity, kept, source,
     /// row`.
     pub clusters: Option<Output>,
-    /// Adds `component` to the table of clusters and counts components: documents connected by
-    /// verified pairs.
+    /// `true` to add `component` to the table of clusters and to count components. A component is the
+    /// documents that are connected by verified pairs.
     pub components: bool,
-    /// The rows that could not be used, byte for byte.
+    /// The rejected rows, byte for byte.
     pub rejected: Option<Output>,
 }
 
-/// What a pairs run writes.
+/// Outputs of a pairs run.
 #[derive(Debug, Clone)]
 pub struct PairsOutputs {
     /// A table of pairs: `a, b, similarity, a_source, a_row, b_source, b_row`. Rows count from 1
     /// within their source.
     pub pairs: Output,
-    /// Which pairs of equal texts are listed.
+    /// The pairs of equal texts to list.
     pub copies: CopyPairs,
-    /// The rows that could not be used, byte for byte.
+    /// The rejected rows, byte for byte.
     pub rejected: Option<Output>,
 }
 
@@ -125,15 +126,15 @@ pub struct PairsOutputs {
 pub struct RunInputs {
     /// The documents.
     pub documents: Source,
-    /// Documents that come before all others and count as kept whatever they match; they are never
-    /// written.
+    /// Known documents (`--against`). They come before all others, count as kept whatever they match,
+    /// and are never written.
     pub against: Source,
 }
 
-/// A rule as typed: `first`, `last`, `longest`, `max:FIELD` or `min:FIELD`.
+/// Parses `first`, `last`, `longest`, `max:FIELD` or `min:FIELD`.
 ///
 /// # Errors
-/// Anything else, in words that follow what was typed.
+/// If the text is none of these. The message is a phrase that can follow the text.
 pub fn parse_keep(text: &str) -> Result<Keep, String> {
     match (text, text.split_once(':')) {
         ("first", _) => Ok(Keep::First),
@@ -145,10 +146,10 @@ pub fn parse_keep(text: &str) -> Result<Keep, String> {
     }
 }
 
-/// A length of time as typed, in seconds: a number with the unit s, m, h, d or w.
+/// Parses a duration, a number with the unit s, m, h, d or w, and returns it in seconds.
 ///
 /// # Errors
-/// Anything else, in words that follow what was typed.
+/// If the text is not such a duration. The message is a phrase that can follow the text.
 pub fn parse_duration(text: &str) -> Result<f64, String> {
     let wrong = || "give a number with a unit: 90s, 15m, 36h, 2d or 1w".to_owned();
     let unit = text.chars().next_back().ok_or_else(wrong)?;

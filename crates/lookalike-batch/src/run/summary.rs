@@ -1,49 +1,50 @@
-//! What a run has done, for people and machines.
+//! Results of runs, for people and programs.
 
 use lookalike::Similarity;
 use serde::Serialize;
 
 use super::audit::AuditReport;
 
-/// Values of the field of `--keep` that are of two kinds: every string comes behind every number, so it
-/// is larger.
+/// Counts of numbers and strings in the field of `--keep`, if it has both. Every string is larger than
+/// every number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct MixedValues {
     /// Documents with a number.
     pub numbers: u64,
-    /// Documents with a string that is no number.
+    /// Documents with a string that is not a number.
     pub strings: u64,
 }
 
-/// What a dedup run has done.
+/// The result of a dedup run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// Documents read, without those given as known.
+    /// Documents read, without those of `--against`.
     pub documents: u64,
-    /// Documents given as known (`--against`).
+    /// Documents of `--against`.
     pub against: u64,
-    /// Documents with the id of an earlier one of the same inputs.
+    /// Documents that have the id of an earlier document of the same inputs.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_ids: u64,
-    /// Documents with the id of a known one, or its number where rows are numbered: tables tell the
-    /// two apart by their sources and rows.
+    /// Documents that have the id of a document of `--against`, or its number if rows are numbered.
+    /// Tables distinguish the two by source and row.
     #[serde(skip_serializing_if = "is_zero")]
     pub shared_ids: u64,
-    /// Numbers and strings in the field of `--keep`, where there are both.
+    /// Counts of numbers and strings in the field of `--keep`, if it has both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mixed_values: Option<MixedValues>,
     /// Documents kept.
     pub kept: u64,
     /// Documents removed.
     pub removed: u64,
-    /// Kept documents that something was removed for.
+    /// Clusters: kept documents that at least one removed document names.
     pub clusters: u64,
-    /// Documents connected by verified pairs to at least one other, counted by group, if asked for.
+    /// Components: groups of at least two documents connected by verified pairs. `None` if not asked
+    /// for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub components: Option<u64>,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
@@ -51,10 +52,10 @@ pub struct Summary {
     pub method: &'static str,
     /// `jaccard`, `levenshtein`, …
     pub measure: &'static str,
-    /// The least Jaccard index for which candidates were found, where another measure decided.
+    /// Smallest Jaccard index for which candidates were found, if another measure decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates_from: Option<f64>,
-    /// The least similarity that matched.
+    /// Smallest similarity of a match.
     pub threshold: f64,
     /// Name of the recipe.
     pub recipe: String,
@@ -62,18 +63,18 @@ pub struct Summary {
     pub recipe_id: String,
     /// Removed documents by route: texts equal after normalisation, exact join, MinHash, and so on.
     pub by_route: ByRoute,
-    /// Documents too short for an n-gram, documents of punctuation and symbols only, empty ones.
+    /// Documents without features: too short for an n-gram, only symbols, or empty.
     pub states: States,
-    /// The largest clusters, largest first, at most ten.
+    /// The ten largest clusters, largest first.
     pub largest: Vec<LargeCluster>,
-    /// Clusters that a person should look at.
+    /// Clusters that a person should inspect.
     pub suspicious: Vec<Suspicion>,
     /// Removed documents by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: Histogram,
-    /// What the run has missed, by estimate, if that was asked for.
+    /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
-    /// Seconds of every stage.
+    /// Seconds of each stage.
     pub stages: Vec<(&'static str, f64)>,
 }
 
@@ -81,7 +82,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Removed documents by how their match was found.
+/// Removed documents by the route that found their match.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct ByRoute {
     /// Equal after normalisation.
@@ -98,12 +99,12 @@ pub struct ByRoute {
     pub bottomk: u64,
 }
 
-/// Documents by what they offer, the rich ones left out.
+/// Documents by text state, without those that have features.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct States {
     /// Fewer tokens than an n-gram needs.
     pub poor: u64,
-    /// No tokens.
+    /// No tokens, but some text.
     pub blank: u64,
     /// No text; matches nothing.
     pub empty: u64,
@@ -116,16 +117,16 @@ pub struct LargeCluster {
     pub cluster: String,
     /// Documents in it, the representative included.
     pub documents: u64,
-    /// The least similarity of a member with the representative.
+    /// Smallest similarity between a member and the representative.
     pub least_similarity: f64,
 }
 
-/// Something about a cluster or component that deserves a look.
+/// A cluster or component that a person should inspect.
 #[derive(Debug, Clone, Serialize)]
 pub struct Suspicion {
     /// Id of the representative.
     pub cluster: String,
-    /// A phrase: what is suspicious.
+    /// A phrase that says what is suspicious.
     pub reason: String,
 }
 
@@ -145,7 +146,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Steps from 0 to 1.
+    /// Number of intervals from 0 to 1.
     pub const STEPS: usize = 20;
 
     /// Counts a similarity.
@@ -153,7 +154,7 @@ impl Histogram {
         self.counts[(similarity.get() * Self::STEPS as f64) as usize] += 1;
     }
 
-    /// The counts, those of exactly 1 last.
+    /// Returns the counts; the last one is that of exactly 1.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -167,21 +168,22 @@ impl FromIterator<Similarity> for Histogram {
     }
 }
 
-/// What a pairs run has done.
+/// The result of a pairs run.
 #[derive(Debug, Clone, Serialize)]
 pub struct PairsSummary {
     /// Documents read.
     pub documents: u64,
     /// Pairs written.
     pub pairs: u64,
-    /// Documents whose text an earlier one within reach has; 0 where every combination is listed.
+    /// Documents whose text equals that of an earlier document within reach; 0 if all pairs of equal
+    /// texts are listed.
     pub equal: u64,
-    /// Documents with the id of an earlier one.
+    /// Documents that have the id of an earlier document.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_ids: u64,
     /// Rows that could not be used.
     pub rejected: u64,
-    /// Bytes of input as they were read (decompressed).
+    /// Bytes of input, after decompression.
     pub bytes: u64,
     /// Seconds from start to the last synced byte.
     pub seconds: f64,
@@ -189,10 +191,10 @@ pub struct PairsSummary {
     pub method: &'static str,
     /// `jaccard`, `levenshtein`, …
     pub measure: &'static str,
-    /// The least Jaccard index for which candidates were found, where another measure decided.
+    /// Smallest Jaccard index for which candidates were found, if another measure decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidates_from: Option<f64>,
-    /// The least similarity that matched.
+    /// Smallest similarity of a match.
     pub threshold: f64,
     /// Name of the recipe.
     pub recipe: String,
@@ -200,7 +202,7 @@ pub struct PairsSummary {
     pub recipe_id: String,
     /// Pairs by similarity: counts for [0.00, 0.05), …, [0.95, 1.00), and exactly 1.
     pub histogram: Histogram,
-    /// What the run has missed, by estimate, if that was asked for.
+    /// Estimate of what the run missed, if it was audited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit: Option<AuditReport>,
 }

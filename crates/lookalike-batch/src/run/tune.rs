@@ -1,4 +1,4 @@
-//! The best setting for labelled texts, and what it costs.
+//! Search for the best setting for labelled texts, with its cost.
 
 use std::time::{Duration, Instant};
 
@@ -17,101 +17,103 @@ use super::progress::{Progress, Stage};
 use crate::error::Result;
 use crate::rule::{measure_name, method_name};
 
-/// How long the price of a setting is measured.
+/// Duration of measuring the speed of a setting.
 const MEASURED: Duration = Duration::from_millis(300);
 
-/// What a person may choose of a tuning.
+/// Settings of the search.
 #[derive(Debug, Clone)]
 pub struct TuneSettings {
-    /// The recipe from which others are made.
+    /// The recipe from which others are derived.
     pub recipe: Recipe,
-    /// The lowest threshold that is looked at.
+    /// Lowest threshold to evaluate.
     pub lowest: Threshold,
-    /// The goal, and how intervals are made.
+    /// The goal, and the options of confidence intervals.
     pub options: TuneOptions,
-    /// How many threads work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
 }
 
-/// What a tuning has found.
+/// The result of the search.
 #[derive(Debug, Clone, Serialize)]
 pub struct TuneSummary {
     /// The labels.
     pub labelled: Truth,
-    /// Similar pairs and others of the half to choose by, and of that held back.
+    /// Numbers of similar and of other pairs, first in the half for choosing, then in the held-back
+    /// half.
     pub halves: [[u64; 2]; 2],
-    /// What settings were chosen by: `f1`, or `precision>=` and a number.
+    /// The goal of the choice: `f1`, or `precision>=` and a number.
     pub goal: String,
-    /// All settings, in the order in which they are preferred if they are as good.
+    /// All settings. Of equally good ones, the earlier is preferred.
     pub settings: Vec<TunedSummary>,
-    /// The setting with the highest value on the half to choose by.
+    /// Index of the setting with the highest value on the half for choosing.
     pub best: usize,
-    /// The first setting that is as good: the best does not beat it in 95 of 100 resamples.
+    /// Index of the first setting that is as good: the best one does not beat it in 95 of 100
+    /// resamples.
     pub chosen: usize,
-    /// The best of the others.
+    /// Index of the best of the other settings.
     pub runner_up: Option<usize>,
-    /// The chosen one on the half held back, and its price.
+    /// The chosen setting on the held-back half, with its cost.
     pub held_back: Price,
-    /// The runner-up.
+    /// The runner-up on the held-back half.
     pub runner_up_held_back: Option<Price>,
-    /// The recipe that was begun with, untuned: method, measure and threshold as they are usual.
+    /// The original recipe with the default method, measure and threshold, on the held-back half.
     pub untuned_held_back: Price,
     /// The chosen recipe.
     #[serde(skip)]
     pub recipe: Recipe,
-    /// What was chosen of the matching.
+    /// The chosen match settings.
     #[serde(skip)]
     pub matching: plan::Settings,
-    /// How many resamples stand behind intervals.
+    /// Number of resamples behind each confidence interval.
     pub resamples: u32,
-    /// What they, and the halves, were drawn from.
+    /// Seed of the resamples and of the halves.
     pub seed: u64,
-    /// The share of resamples inside an interval.
+    /// The confidence level: the share of resamples within an interval.
     pub confidence: f64,
-    /// Seconds from start to end.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// A setting on the half to choose by.
+/// The result of a setting on the half for choosing.
 #[derive(Debug, Clone, Serialize)]
 pub struct TunedSummary {
     /// Name of the recipe.
     pub recipe: String,
-    /// Its identity.
+    /// Identity of the recipe.
     pub recipe_id: String,
-    /// The method, as on the command line.
+    /// Name of the method, as on the command line.
     pub method: &'static str,
-    /// The measure, as on the command line.
+    /// Name of the measure, as on the command line.
     pub measure: &'static str,
-    /// What edits are counted in, where they are.
+    /// The unit in which edits are counted, if the measure counts edits.
     pub unit: Option<&'static str>,
-    /// What is open in it.
+    /// The parameter of the setting that is varied.
     pub sweep: Sweep,
-    /// The best threshold or distance; none if neither is open.
+    /// The best threshold or distance, or `None` if neither is varied.
     pub cut: Option<f64>,
-    /// What it finds with that.
+    /// Counts of results at that threshold or distance.
     pub counts: Counts,
-    /// Its F1, or its recall if the goal is precision; none if it misses the goal.
+    /// The F1, or the recall if the goal is precision; `None` if the setting misses the goal.
     pub value: Option<f64>,
-    /// Whether the best is not clearly better.
+    /// `true` if the best setting is not clearly better.
     pub as_good: bool,
 }
 
-/// How a setting does on the half held back, and what it costs.
+/// The quality of a setting on the held-back half, and its cost.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Price {
     /// Precision, recall and F1.
     pub metrics: Metrics,
-    /// Megabytes of text a second that one thread analyses and sketches, on the labelled texts.
+    /// Megabytes of labelled text per second that one thread analyses and sketches.
     pub megabytes_per_second: f64,
-    /// Bytes that are remembered for the sketch of a document that has one.
+    /// Bytes of memory per sketched document.
     pub bytes_per_sketch: usize,
 }
 
-/// A goal as typed: `f1`, or `precision>=` and a number.
+/// Parses a goal: `f1`, or `precision>=` and a number.
 ///
 /// # Errors
-/// Anything else, in words that follow what was typed.
+/// If the text is neither. The message is a phrase that can follow the text.
 pub fn parse_goal(text: &str) -> Result<Goal, String> {
     let wrong = || "give f1, or precision>= and a number above 0 and at most 1".to_owned();
     if text == "f1" {
@@ -128,10 +130,11 @@ pub fn parse_goal(text: &str) -> Result<Goal, String> {
     }
 }
 
-/// Looks for the best setting for labelled texts.
+/// Finds the best setting for labelled texts.
 ///
 /// # Errors
-/// As for [`read_labelled`]; labels that cannot be parted into halves; a goal that no setting reaches.
+/// The errors of [`read_labelled`], labels that cannot be divided into halves, and a goal that no
+/// setting reaches.
 pub fn tune(
     inputs: &LabelledInputs,
     settings: &TuneSettings,
@@ -228,8 +231,8 @@ impl Price {
     }
 }
 
-/// Megabytes a second of analysing and sketching on one thread, over all texts as often as it takes.
-/// Few texts that are gone through again and again are a little faster than as many new ones.
+/// Returns the megabytes per second of analysing and sketching on one thread, repeated over all texts
+/// for [`MEASURED`]. Repeated texts are slightly faster than the same amount of new ones.
 fn speed(setting: &Setting, plan: &Plan, texts: &[String]) -> f64 {
     let sketcher = Sketcher::new(&setting.recipe, plan, Cpu::best());
     let analyzer = Analyzer::new(&setting.recipe).with_extras(sketcher.extras());

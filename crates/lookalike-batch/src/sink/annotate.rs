@@ -1,4 +1,4 @@
-//! Rows with the fields `cluster`, `duplicate_of` and `similarity` appended, else byte for byte.
+//! Rows with the fields `cluster`, `duplicate_of` and `similarity` appended; otherwise byte for byte.
 
 use encoding_rs::UTF_8;
 
@@ -67,7 +67,7 @@ impl<'a> Annotator<'a> {
         Ok(())
     }
 
-    /// A JSON row without its closing brace and the blanks around that.
+    /// Returns a JSON row without its closing brace and the blanks around it.
     fn open_object<'b>(
         &mut self,
         file: &InputFile,
@@ -89,7 +89,7 @@ impl<'a> Annotator<'a> {
     }
 }
 
-/// The header of annotated CSV.
+/// Returns the header of annotated CSV.
 pub(super) fn header(inputs: &Inputs, file: &InputFile, header: &[u8]) -> Result<Vec<u8>> {
     let taken = |field: &&str| {
         file.columns()
@@ -148,7 +148,7 @@ fn put_members(annotation: &Annotation, first: bool, out: &mut String) {
     }
 }
 
-/// JSON with every character beyond ASCII as an escape.
+/// Replaces every non-ASCII character of JSON with an escape.
 fn escape_non_ascii(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {

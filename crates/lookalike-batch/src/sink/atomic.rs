@@ -1,12 +1,12 @@
 //! Files that appear under their name only when they are complete and on disk.
 //!
-//! Where the file system can, the file has no name at all until it is committed, so that not even a
-//! killed process leaves anything behind; elsewhere it has a hidden temporary name beside the
-//! target, which is removed on drop and by [`abandon_all`]. Committing syncs the file, renames it
-//! over the target and syncs the directory.
+//! If the file system permits it, a file has no name at all before it is committed, so that even a
+//! killed process leaves nothing behind. Otherwise the file has a hidden temporary name beside the
+//! target, which is removed on drop and by [`abandon_all`]. Committing syncs the file, renames it over
+//! the target and syncs the directory.
 //!
-//! A target that is a device or a pipe is written directly: it cannot be replaced and holds nothing
-//! that could be half-written. A target that is a symbolic link is written where the link leads.
+//! A target that is a device or a pipe is written directly, because it cannot be replaced and cannot be
+//! left half-written. If the target is a symbolic link, the file that it points to is replaced.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result, shown};
 
-/// The temporary names that exist now, and whether there may be more.
+/// All temporary names and directories of this process, and whether new ones are refused.
 static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
     names: Vec::new(),
     directories: Vec::new(),
@@ -28,7 +28,7 @@ static TEMPORARY: Mutex<Temporary> = Mutex::new(Temporary {
 struct Temporary {
     names: Vec<PathBuf>,
     directories: Vec<PathBuf>,
-    /// Directories that go away if nothing is in them, those that hold others before these.
+    /// Directories that are removed if they are empty; parents come before their children.
     empty: Vec<PathBuf>,
     abandoned: bool,
 }
@@ -37,31 +37,31 @@ fn temporary() -> MutexGuard<'static, Temporary> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every temporary name that is not committed, and refuses new ones from then on: for a
-/// handler of interrupts that ends the process.
+/// Removes every temporary name that is not committed and refuses new ones. Intended for a signal
+/// handler that ends the process.
 pub fn abandon_all() {
     let mut temporary = temporary();
     temporary.abandoned = true;
     for name in temporary.names.drain(..) {
-        // Nothing can be done about a name that cannot be removed; the process is ending.
+        // A failure is ignored, because the process is ending.
         let _ = fs::remove_file(name);
     }
     for directory in temporary.directories.drain(..) {
         let _ = fs::remove_dir_all(directory);
     }
     while let Some(directory) = temporary.empty.pop() {
-        // One that holds something stays.
+        // A directory that is not empty remains.
         let _ = fs::remove_dir(directory);
     }
 }
 
-/// Directories that this process has made for outputs: those in which nothing is go away when the value
-/// is dropped, and by [`abandon_all`].
+/// Directories that this process created for outputs. Those that are empty are removed on drop and by
+/// [`abandon_all`].
 #[derive(Debug, Default)]
 pub(super) struct OutputDirectories(Vec<PathBuf>);
 
 impl OutputDirectories {
-    /// Makes a directory, and those around it that there are not.
+    /// Creates a directory and its missing parents.
     pub(super) fn create(&mut self, path: &Path) -> Result<()> {
         let missing = path.ancestors().filter(|it| !it.as_os_str().is_empty());
         let missing: Vec<_> = missing.take_while(|it| !it.exists()).collect();
@@ -89,25 +89,26 @@ impl Drop for OutputDirectories {
         let mut temporary = temporary();
         while let Some(directory) = self.0.pop() {
             temporary.empty.retain(|known| *known != directory);
-            // One that holds something stays; a destructor has nobody to tell of another failure.
+            // A directory that is not empty remains; other failures are ignored, because a destructor
+            // cannot report them.
             let _ = fs::remove_dir(directory);
         }
     }
 }
 
-/// A directory that this process has made and that goes away with all that is in it unless it is
-/// kept: when the value is dropped, and by [`abandon_all`].
+/// A directory that this process created. Unless it is kept, it is removed with all its content on drop
+/// and by [`abandon_all`].
 #[derive(Debug)]
 pub(crate) struct ProvisionalDirectory(PathBuf);
 
 impl ProvisionalDirectory {
-    /// Of a directory that was made just now.
+    /// Registers a directory that has just been created.
     pub(crate) fn of(path: &Path) -> Self {
         temporary().directories.push(path.to_path_buf());
         Self(path.to_path_buf())
     }
 
-    /// From now on the directory stays.
+    /// Keeps the directory permanently.
     pub(crate) fn keep(self) {
         temporary().directories.retain(|known| *known != self.0);
     }
@@ -119,14 +120,15 @@ impl Drop for ProvisionalDirectory {
         let count = temporary.directories.len();
         temporary.directories.retain(|known| *known != self.0);
         if temporary.directories.len() < count {
-            // A destructor has nobody to tell.
+            // A destructor cannot report a failure.
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 }
 
 impl Temporary {
-    /// Makes a temporary name beside `target` by `make`, trying others while a name is taken.
+    /// Creates a temporary name beside `target` with `make`, and tries another one if the name is
+    /// taken.
     fn make<T>(
         &mut self,
         target: &Path,
@@ -153,7 +155,7 @@ impl Temporary {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives a temporary file its final name, unless everything is being abandoned.
+    /// Renames a temporary file to its final name, unless everything is being abandoned.
     fn rename(&mut self, name: &TemporaryName, target: &Path) -> io::Result<()> {
         if self.abandoned {
             return Err(io::ErrorKind::Interrupted.into());
@@ -164,8 +166,8 @@ impl Temporary {
     }
 }
 
-/// A file that appears under its name only by [`commit`](Self::commit). Dropped before, it leaves
-/// nothing.
+/// A file that appears under its name only when [`commit`](Self::commit) is called. Dropping it before
+/// that leaves nothing behind.
 #[derive(Debug)]
 pub struct AtomicFile {
     file: File,
@@ -184,7 +186,7 @@ enum Stage {
     Direct,
 }
 
-/// Lets those read and write a new file who may do so with the one that it replaces.
+/// Copies the permissions of the file that is replaced to the new file.
 fn allow_as(target: &Path, file: &File) -> io::Result<()> {
     match fs::metadata(target) {
         Ok(there) => file.set_permissions(there.permissions()),
@@ -192,7 +194,7 @@ fn allow_as(target: &Path, file: &File) -> io::Result<()> {
     }
 }
 
-/// A name that goes away when it is dropped.
+/// A temporary name that is removed on drop.
 #[derive(Debug)]
 struct TemporaryName(PathBuf);
 
@@ -202,24 +204,24 @@ impl Drop for TemporaryName {
         let count = temporary.names.len();
         temporary.names.retain(|name| *name != self.0);
         if temporary.names.len() < count {
-            // A destructor has nobody to tell.
+            // A destructor cannot report a failure.
             let _ = fs::remove_file(&self.0);
         }
     }
 }
 
-/// A complete and synced file that holds no handle: any number of them may wait to be committed
-/// together. Dropped before, it leaves nothing.
+/// A complete and synced file without an open handle, so that any number of files can wait to be
+/// committed together. Dropping it leaves nothing behind.
 #[derive(Debug)]
 pub(super) struct Sealed(Option<(TemporaryName, PathBuf)>);
 
 impl Sealed {
-    /// What needs no name.
+    /// Creates the value for a target that needs no renaming.
     pub(super) fn nothing() -> Self {
         Self(None)
     }
 
-    /// Puts the file in place of what had the name.
+    /// Renames the file into place.
     pub(super) fn commit(self) -> Result<()> {
         let Some((name, target)) = self.0 else {
             return Ok(());
@@ -233,16 +235,17 @@ impl Sealed {
 }
 
 impl AtomicFile {
-    /// A new, empty file for `path`.
+    /// Creates a new, empty file for `path`.
     ///
     /// # Errors
     ///
-    /// A directory that does not exist or cannot be written to, and a path that is a directory.
+    /// If the directory does not exist or is not writable, or if the path is a directory.
     pub fn create(path: &Path) -> Result<Self> {
         let failed = |cause| Error::writing("create", shown(path), cause);
         let metadata = fs::metadata(path).ok();
         if metadata.is_some_and(|it| !it.is_file() && !it.is_dir()) {
-            // A link to a pipe, such as /dev/stdout, leads to no path.
+            // Opened by the given path, because a link to a pipe, such as /dev/stdout, has no target
+            // path.
             let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
             return Ok(Self {
                 file,
@@ -281,21 +284,21 @@ impl AtomicFile {
         })
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Syncs the file and puts it in place of what had the name.
+    /// Syncs the file and renames it into place.
     ///
     /// # Errors
     ///
-    /// A failed sync or rename; the target is then as it was.
+    /// If a sync or a rename fails. The target is then unchanged.
     pub fn commit(self) -> Result<()> {
         self.seal()?.commit()
     }
 
-    /// Syncs the file. Nothing must be written to it from then on.
+    /// Syncs the file. It must not be written to after that.
     pub(super) fn sync(&mut self) -> Result<()> {
         if !self.synced {
             let failed = |cause| Error::writing("complete", shown(&self.target), cause);
@@ -305,7 +308,7 @@ impl AtomicFile {
         Ok(())
     }
 
-    /// Syncs the file and gives up its handle.
+    /// Syncs the file and closes its handle.
     pub(super) fn seal(mut self) -> Result<Sealed> {
         self.sync()?;
         let Self {
@@ -336,7 +339,7 @@ fn directory(target: &Path) -> &Path {
     }
 }
 
-/// A file without a name that can be given one later.
+/// Creates a file without a name, which can be linked to a name later.
 #[cfg(target_os = "linux")]
 fn create_unnamed(directory: &Path) -> Option<File> {
     use rustix::fs::{CWD, Mode, OFlags, openat};

@@ -1,4 +1,4 @@
-//! Outputs of plain bytes, and what may be checked of an output before a run begins.
+//! Outputs of plain bytes, and checks of an output before a run begins.
 
 use super::prepared::Prepared;
 use super::stream::{OutputStream, Target, refuse_extension, refuse_inputs};
@@ -6,7 +6,7 @@ use super::{Output, Written};
 use crate::error::{Error, Result, shown};
 use crate::source::Inputs;
 
-/// Writes bytes from start to end, compressed as the extension asks.
+/// Writes bytes sequentially, compressed according to the extension.
 pub struct ByteWriter {
     stream: OutputStream,
     bytes: u64,
@@ -16,7 +16,7 @@ impl ByteWriter {
     /// Starts an output.
     ///
     /// # Errors
-    /// An output that cannot be created.
+    /// If the output cannot be created.
     pub fn create(output: &Output) -> Result<Self> {
         let target = Target::open(output, None)?;
         Ok(Self {
@@ -28,24 +28,24 @@ impl ByteWriter {
     /// Writes some bytes.
     ///
     /// # Errors
-    /// A failed write.
+    /// If the write fails.
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.bytes += bytes.len() as u64;
         self.stream.put(bytes)
     }
 
-    /// Completes the output and puts it in place. Returns the bytes before compression.
+    /// Completes the output and puts it in place. Returns the number of bytes before compression.
     ///
     /// # Errors
-    /// A failed write, sync or renaming.
+    /// If a write, a sync or a rename fails.
     pub fn finish(self) -> Result<Written> {
         self.prepare()?.commit()
     }
 
-    /// Completes the output; what is left is to put it in place.
+    /// Completes the output without putting it in place.
     ///
     /// # Errors
-    /// A failed write or sync.
+    /// If a write or a sync fails.
     pub(crate) fn prepare(self) -> Result<Prepared> {
         let (target, _) = self.stream.finish()?;
         let written = Written {
@@ -56,11 +56,11 @@ impl ByteWriter {
     }
 }
 
-/// Refuses an output that would overwrite an input, promises a compression that is not written, or
-/// has no directory to be in, before any work is done for it.
+/// Checks an output before any work is done for it.
 ///
 /// # Errors
-/// As said.
+/// If the output would overwrite an input, if its extension stands for an unsupported compression, or
+/// if its directory does not exist.
 pub fn check_output(output: &Output, inputs: &Inputs) -> Result<()> {
     let Output::Path(path) = output else {
         return Ok(());

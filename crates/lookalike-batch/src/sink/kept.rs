@@ -1,10 +1,10 @@
-//! The kept rows of the inputs, as they were.
+//! The kept rows of the inputs, byte for byte.
 //!
-//! Rows are copied in *chunks*: neighbours of one input that lie within a mebibyte or so. A chunk
-//! is read in one piece, the rows that go are closed over, and the rest is written in one piece. If
-//! nothing is added to the rows and the output is a plain file, where each chunk goes is known
-//! beforehand, and threads write side by side; else chunks are made side by side and written in
-//! order. Writing to disk starts with the first bytes, so that little is left for the sync.
+//! Rows are copied in *chunks*: consecutive rows of one input that span about 1 MiB. A chunk is read in
+//! one piece, the removed rows are cut out of it, and the rest is written in one piece. If the output
+//! is a plain file and the rows are not annotated, the position of each chunk is known in advance, and
+//! threads write chunks in parallel. Otherwise chunks are prepared in parallel and written in order.
+//! Data is synced to disk during writing, so that little is left for the final sync.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,13 +28,13 @@ use crate::source::{
     Compression, Format, InputFile, Inputs, Place, format_by_extension, is_named_json,
 };
 
-/// The bytes of input that a chunk spans, unless a single row is longer.
+/// Bytes of input that a chunk spans, unless a single row is longer.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Bytes written between two requests to bring them to disk.
+/// Bytes written between two syncs.
 const SYNC_BYTES: u64 = 16 << 20;
 
-/// Writes which rows are kept, and what is added to them, to a table in memory.
+/// Writes the numbers of the kept rows and their annotations to a table in memory.
 fn write_numbers(
     rows: &dyn RowSet,
     output: &Output,
@@ -68,13 +68,12 @@ fn write_numbers(
     table.prepare()
 }
 
-/// Refuses, before any row is read, an output that cannot take rows as they are in the inputs: one of
-/// another format, or for inputs of several; a directory where two inputs have one name, or one has
-/// none.
+/// Checks, before any row is read, that an output can take rows as they are in the inputs.
 ///
 /// # Errors
 ///
-/// As said.
+/// If the inputs have several formats, or another one than the output. For a directory: if two inputs
+/// would have the same name in it, or if an input has no name.
 pub fn check_kept(inputs: &Inputs, output: &Output, annotates: bool) -> Result<()> {
     let files = inputs.files();
     match output {
@@ -90,7 +89,7 @@ pub fn check_kept(inputs: &Inputs, output: &Output, annotates: bool) -> Result<(
     }
 }
 
-/// Refuses what cannot be written as it was.
+/// Refuses rows that cannot be written unchanged to this output.
 fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<()> {
     let Some(first) = files.first() else {
         return Ok(());
@@ -130,23 +129,24 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
     check_format(first.name(), format, output)
 }
 
-/// Writes the kept rows of the inputs as they were, all but giving the outputs their names: JSONL,
-/// CSV and text byte for byte (a last row without a line feed gets one if another row follows; blank
-/// lines and byte order marks go), the elements of JSON lists as lines, or as a list where the output is
-/// called `.json`, Parquet column for column with all types and the file's own
-/// metadata.
+/// Writes the kept rows of the inputs, but does not put the outputs in place yet.
 ///
-/// A directory (one that exists, or a path with a trailing slash, which is then made) gets one
-/// output per input, under the input's name or its path below the directory that was given; a file
-/// per document can only be written so. Lines to a plain file are written as far as the rows say at
-/// once what is kept: see [`RowSet::kept`]. `progress` is told how many rows of the set have been
-/// passed, in no particular steps.
+/// JSONL, CSV and text are written byte for byte, with two exceptions: a line feed is added to a last
+/// row without one if another row follows, and blank lines and byte order marks are dropped. Elements
+/// of JSON lists become lines, or one list if the output is named `.json`. Parquet keeps all columns
+/// with their types, and the key-value metadata of the file.
+///
+/// If the output is a directory (an existing one, or a path with a trailing slash, which is then
+/// created), each input has its own output in it, under its name or its path below the given directory.
+/// One document per file can only be written to a directory. Lines for a plain file are written as far
+/// as verdicts are known: see [`RowSet::kept`]. `progress` receives the number of rows of the set
+/// passed so far, in irregular steps.
 ///
 /// # Errors
 ///
-/// An output that is one of the inputs, or of another format than they are; inputs of different
-/// formats (or Parquet of different schemas) for one output; annotated text, or rows that have a
-/// field of an annotation already; inputs that were changed since they were read; a failed write.
+/// If an output is one of the inputs or has another format; if inputs for one output have different
+/// formats or Parquet schemas; if text is to be annotated, or a row already has a field of the
+/// annotation; if an input has changed since it was read; or if a write fails.
 pub fn prepare_kept(
     inputs: &Inputs,
     rows: &dyn RowSet,
@@ -202,7 +202,7 @@ fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Where every input goes below a directory.
+/// Returns the path of each input's output below a directory.
 fn mirrored(inputs: &Inputs, directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = BTreeMap::new();
     let mut paths = Vec::new();
@@ -227,16 +227,16 @@ fn mirrored(inputs: &Inputs, directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// One output and what goes into it.
+/// One output with its inputs and rows.
 pub(super) struct Part {
     pub(super) output: Output,
-    /// The inputs.
+    /// Indices of the inputs.
     pub(super) files: Range<usize>,
-    /// Their rows.
+    /// Indices of their rows.
     pub(super) rows: Range<usize>,
 }
 
-/// What all outputs of a call share.
+/// The arguments that all outputs of a call share.
 pub(super) struct Job<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) rows: &'a dyn RowSet,
@@ -244,23 +244,23 @@ pub(super) struct Job<'a> {
     pub(super) progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Neighbouring rows of one input.
+/// Consecutive rows of one input.
 struct Chunk {
     file: usize,
     rows: Range<usize>,
-    /// Where they go in the output, if nothing is added to them.
+    /// Position in the output, if rows are not annotated.
     start: u64,
-    /// Whether the kept row before them lacks a line feed: one goes before them.
+    /// `true` if the kept row before them lacks a line feed, so that one must be inserted.
     after_open: bool,
 }
 
-/// Divides the rows of an output into chunks; stretches without a kept row are left out.
+/// Divides the rows of an output into chunks and skips ranges without a kept row.
 struct Chunks<'a> {
     job: &'a Job<'a>,
     rows: Range<usize>,
-    /// Where the next chunk goes.
+    /// Position of the next chunk.
     at: u64,
-    /// Whether the last kept row lacks a line feed.
+    /// `true` if the last kept row lacks a line feed.
     open: bool,
 }
 
@@ -290,7 +290,7 @@ impl Iterator for Chunks<'_> {
 }
 
 impl Job<'_> {
-    /// The rows of some inputs. Rows are in input order, so that they are found by halving.
+    /// Selects the rows of some inputs by binary search, because rows are in input order.
     pub(super) fn part(&self, output: Output, files: Range<usize>) -> Part {
         let first_of = |file: usize| {
             let (mut low, mut high) = (0, self.rows.len());
@@ -311,7 +311,7 @@ impl Job<'_> {
         }
     }
 
-    /// One output per input below a directory, which is made if need be.
+    /// Creates one output per input below a directory, and the directories that they need.
     fn mirror(&self, directory: &Path, made: &mut OutputDirectories) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         let files = self
@@ -357,7 +357,7 @@ impl Job<'_> {
         self.write_in_order(part, target, &header, &chunks.collect::<Vec<_>>())
     }
 
-    /// The header row of CSV, ended by a line feed.
+    /// Returns the header row of CSV with a line feed at its end.
     fn header(&self, part: &Part) -> Result<Vec<u8>> {
         let mut files = self.inputs.files()[part.files.clone()].iter();
         let with_header = files.find_map(|file| Some((file, file.header()?)));
@@ -383,8 +383,8 @@ impl Job<'_> {
         }
     }
 
-    /// Where the chunk ends that starts at `first`, how many bytes of it are kept, and where the
-    /// last of them are.
+    /// Returns the end of the chunk that starts at `first`, the number of its kept bytes, and the place
+    /// of its last kept row.
     fn chunk_end(&self, first: usize, rows_end: usize) -> (usize, u64, Option<Place>) {
         let start = self.rows.place(first).offset();
         let file = self.inputs.index_of(self.rows.place(first));
@@ -408,13 +408,13 @@ impl Job<'_> {
         (row, bytes, last)
     }
 
-    /// Whether a row lacks a line feed.
+    /// Returns `true` if a row lacks a line feed.
     fn is_open(&self, file: usize, place: Place) -> bool {
         let end = place.end() - self.inputs.base(file);
         self.inputs.files()[file].open_end() == Some(end)
     }
 
-    /// Makes the bytes of a chunk.
+    /// Prepares the bytes of a chunk.
     fn render(&self, chunk: &Chunk, room: &mut Room<'_>) -> Result<()> {
         let kept = |row: &usize| self.rows.kept(*row);
         let Some(first) = chunk.rows.clone().find(kept) else {
@@ -445,7 +445,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Moves kept rows together. `bytes` begins at the place `start`.
+    /// Moves the kept rows together. `bytes` begins at offset `start`.
     fn close_gaps(&self, rows: Range<usize>, start: u64, bytes: &mut Vec<u8>) {
         let mut filled = 0;
         let mut run = 0..0;
@@ -511,7 +511,7 @@ impl Job<'_> {
         stream.finish()
     }
 
-    /// Writes chunks side by side, each at its place.
+    /// Writes chunks in parallel, each at its position.
     fn write_in_place(
         &self,
         part: &Part,
@@ -547,7 +547,7 @@ impl Job<'_> {
         };
         let copy = || copy().inspect_err(|_| failure.store(true, Ordering::Relaxed));
         std::thread::scope(|scope| {
-            // A single thread should not wait for the disk; of several, one may.
+            // A single thread should not wait for the disk; with several threads, one of them may.
             let syncing = (threads == 1).then(|| scope.spawn(|| syncer.run()));
             let workers: Vec<_> = (1..threads).map(|_| scope.spawn(copy)).collect();
             let own = copy();
@@ -565,14 +565,14 @@ impl Job<'_> {
     }
 }
 
-/// `true` if the rows of these inputs are written as one JSON list: they come from such, and the output is
-/// called so.
+/// Returns `true` if the rows are written as one JSON list, because all inputs are JSON lists and the
+/// output is named `.json`.
 fn writes_list(files: &[InputFile], output: &Output) -> bool {
     let is_named = matches!(output, Output::Path(path) if is_named_json(path));
     is_named && !files.is_empty() && files.iter().all(|file| file.format() == Format::Json)
 }
 
-/// Joins rows, which are a line each, to the elements of a list.
+/// Joins rows, one per line, into the elements of a list.
 #[derive(Default)]
 struct ListElements {
     joined: Vec<u8>,
@@ -580,7 +580,8 @@ struct ListElements {
 }
 
 impl ListElements {
-    /// Returns these rows, each behind a line feed, and behind a comma unless it is the first of all.
+    /// Returns the rows, each preceded by a line feed, and by a comma unless it is the first of the
+    /// list.
     fn join(&mut self, rows: &[u8]) -> &[u8] {
         self.joined.clear();
         for row in rows
@@ -596,7 +597,7 @@ impl ListElements {
     }
 }
 
-/// Moves the bytes at `run` to `to`; returns where they end.
+/// Moves the bytes of `run` to `to` and returns their new end.
 fn move_run(bytes: &mut [u8], run: &Range<usize>, to: usize) -> usize {
     if run.start != to {
         bytes.copy_within(run.clone(), to);
@@ -604,19 +605,19 @@ fn move_run(bytes: &mut [u8], run: &Range<usize>, to: usize) -> usize {
     to + run.len()
 }
 
-/// Memory for the chunks of one thread.
+/// Chunk buffers of one thread.
 struct Room<'a> {
     out: Vec<u8>,
     read: Vec<u8>,
     annotator: Option<Annotator<'a>>,
 }
 
-/// Brings what was written to disk while more is being written. Its own errors do not matter: the
-/// sync at the end reports them again.
+/// Syncs written data to disk while more is written. Errors are ignored, because the final sync reports
+/// them again.
 struct Syncer<'a> {
     file: &'a File,
     written: AtomicU64,
-    /// Bytes that were written when a sync last began.
+    /// Bytes written when the last sync began.
     synced: AtomicU64,
     stopped: AtomicBool,
 }
@@ -639,7 +640,7 @@ impl<'a> Syncer<'a> {
         self.written.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Syncs if much was written since the last time; whether it did.
+    /// Syncs if enough was written since the last sync. Returns `true` if it did.
     fn sync(&self) -> bool {
         let (synced, written) = (self.synced.load(Ordering::Relaxed), self.total());
         let due = written - synced.min(written) >= SYNC_BYTES;
@@ -652,7 +653,7 @@ impl<'a> Syncer<'a> {
         due && self.file.sync_data().is_ok()
     }
 
-    /// Syncs from time to time, on a thread of its own.
+    /// Syncs repeatedly, on a thread of its own.
     fn run(&self) {
         while !self.stopped.load(Ordering::Relaxed) {
             if !self.sync() {
@@ -667,7 +668,7 @@ impl<'a> Syncer<'a> {
     }
 }
 
-/// Refuses an output whose extension promises another format than the rows have.
+/// Refuses an output whose extension stands for another format than that of the rows.
 fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
     let Output::Path(path) = output else {
         return Ok(());
@@ -675,7 +676,7 @@ fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
     let promised = format_by_extension(path);
     let compressed = compression(output) != Compression::None;
     let same = match (format, promised) {
-        // Rows in memory have no bytes of their own.
+        // Rows in memory have no bytes that could be written unchanged.
         (Format::Memory, _) => false,
         (Format::Parquet, promised) => !compressed && promised.is_none_or(|it| it == format),
         (_, None) => true,
@@ -686,7 +687,7 @@ fn check_format(name: &str, format: Format, output: &Output) -> Result<()> {
             }),
         ) => delimiter == other,
         (Format::Text | Format::TextFile, Some(Format::Text)) => true,
-        // Text by document keeps its names, whatever they are.
+        // Documents in files of their own keep the names of the files, whatever the extension.
         (Format::TextFile, _) => true,
         (format, Some(promised)) => format == promised || format.is_json() && promised.is_json(),
     };

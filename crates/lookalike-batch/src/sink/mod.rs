@@ -1,4 +1,4 @@
-//! Writing: outputs that appear under their name only when they are complete.
+//! Outputs, which appear under their name only when they are complete.
 
 mod annotate;
 mod atomic;
@@ -28,20 +28,20 @@ pub use prepared::{Prepared, commit_all};
 pub(crate) use table::tsv_value;
 pub use table::{Cell, Column, TableRows, TableWriter, check_table};
 
-/// Where an output goes.
+/// The destination of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// A file, whose extension decides format and compression; for kept rows also a directory (one
-    /// that exists, or a path with a trailing slash), which mirrors the inputs.
+    /// A file whose extension decides the format and compression. For kept rows it may also be a
+    /// directory, either an existing one or a path with a trailing slash, which then mirrors the
+    /// inputs.
     Path(PathBuf),
     /// Standard output, uncompressed.
     Stdout,
-    /// A table in memory. Kept rows are there by `row`, their number from 0, with what is added to
-    /// them.
+    /// A table in memory. Kept rows appear in it as their number `row`, from 0, with the added fields.
     Memory(Collected),
 }
 
-/// The batches of a table that is written to memory, for all who hold it.
+/// The batches of a table that is written to memory. Clones share the same table.
 #[derive(Debug, Clone, Default)]
 pub struct Collected(Arc<Mutex<Option<Held>>>);
 
@@ -49,7 +49,7 @@ pub struct Collected(Arc<Mutex<Option<Held>>>);
 type Held = (SchemaRef, Vec<RecordBatch>);
 
 impl Collected {
-    /// Takes the columns and the batches out; none if no table was begun.
+    /// Takes the schema and the batches out; `None` if no table was started.
     pub fn take(&self) -> Option<Held> {
         self.held().take()
     }
@@ -69,7 +69,7 @@ impl Collected {
     }
 }
 
-/// Two are equal if they are one.
+/// Two values are equal if they share the same table.
 impl PartialEq for Collected {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -85,8 +85,8 @@ impl Hash for Collected {
 }
 
 impl Output {
-    /// Whether this is a file that appears when it is complete: no device and no pipe, which would
-    /// have to take back what was written too early.
+    /// Returns `true` if the output is a file that appears only when it is complete. A device or a pipe
+    /// does not: bytes once written to it cannot be withdrawn.
     pub(crate) fn appears_complete(&self) -> bool {
         match self {
             Self::Path(path) => {
@@ -109,50 +109,50 @@ impl fmt::Display for Output {
 
 /// The rows of a run, in input order.
 pub trait RowSet: Sync {
-    /// How many rows there are.
+    /// Returns the number of rows.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Returns `true` if there are no rows.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the row at `index` is, as parsing gave it.
+    /// Returns the place of the row at `index`, as the parser gave it.
     fn place(&self, index: usize) -> crate::source::Place;
 
-    /// The number of the row over all inputs, as parsing gave it.
+    /// Returns the number of the row over all inputs, as the parser gave it.
     fn number(&self, index: usize) -> u64;
 
-    /// Whether the row is to be written. May wait until that is known: rows are asked for from the
-    /// first to the last, but for some that are known already.
+    /// Returns `true` if the row is to be written. May block until the verdict is known. Callers ask in
+    /// ascending order, except for rows whose verdict is already known.
     fn kept(&self, index: usize) -> bool;
 }
 
-/// What is added to a row.
+/// The fields that are added to a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
     /// The value of the field `cluster`.
     pub cluster: String,
-    /// The value of `duplicate_of`; `None` is null, or an empty cell.
+    /// The value of `duplicate_of`; `None` is written as null or as an empty cell.
     pub duplicate_of: Option<String>,
-    /// The value of `similarity`; `None` is null, or an empty cell.
+    /// The value of `similarity`; `None` is written as null or as an empty cell.
     pub similarity: Option<f64>,
 }
 
-/// How kept rows are written.
+/// Options of writing kept rows.
 #[derive(Clone, Copy)]
 pub struct WriteOptions<'a> {
-    /// Adds fields to each row that is written, by the row's index in the [`RowSet`].
+    /// Returns the fields to add to a row, by the row's index in the [`RowSet`]; `None` adds nothing.
     pub annotate: Option<&'a (dyn Fn(usize) -> Result<Annotation> + Sync)>,
-    /// How many threads may work, from 1.
+    /// Number of threads, from 1.
     pub threads: usize,
 }
 
-/// What was written.
+/// The amount of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Rows.
+    /// Rows written.
     pub rows: u64,
-    /// Bytes, compressed if the output is.
+    /// Bytes written, after compression.
     pub bytes: u64,
 }

@@ -1,12 +1,12 @@
-//! Work that is done in parallel and handed on in order.
+//! Parallel work whose results are passed on in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use crate::error::Result;
 
-/// Calls `work` for 0, 1, …, `count` − 1 on `threads` threads and `hand_on` with each result in
-/// order. At most one finished result per thread waits. The first error by order of time ends all.
+/// Calls `work` for 0, 1, …, `count` − 1 on `threads` threads, and `hand_on` with each result in order.
+/// At most one finished result per thread waits. The error that occurs first ends all work.
 pub(super) fn in_order<S, T>(
     count: usize,
     threads: usize,
@@ -15,7 +15,7 @@ pub(super) fn in_order<S, T>(
     hand_on: impl FnMut(T, &mut S) -> Result<()> + Send,
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
-    // The index whose turn it is; past the end once something has failed.
+    // The index whose result is next; beyond all indices after a failure.
     let turn = Mutex::new((0, hand_on));
     let moved = Condvar::new();
     let run = || -> Result<()> {

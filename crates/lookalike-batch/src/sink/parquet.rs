@@ -1,8 +1,8 @@
 //! Kept rows of Parquet: all columns with their types, filtered by row number.
 //!
-//! The inputs' row groups, divided where they are large, are read, filtered and encoded side by
-//! side and become row groups of the output in order. Each column keeps its compression and the
-//! file its key-value metadata.
+//! The row groups of the inputs, divided if they are large, are read, filtered and encoded in parallel.
+//! They become row groups of the output in input order. Each column keeps its compression, and the file
+//! keeps its key-value metadata.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use super::table::unwritable;
 use crate::error::{Error, Result};
 use crate::source::{InputFile, PositionedFile};
 
-/// The uncompressed bytes of input that one thread takes at a time. Rows differ much in length, and
-/// threads should end together.
+/// Uncompressed bytes of input in one task. Tasks are small because rows differ much in length, and all
+/// threads should finish at about the same time.
 const TASK_BYTES: u64 = 16 << 20;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 256;
 
-/// An input, opened.
+/// An opened input.
 struct Opened<'a> {
     input: &'a InputFile,
     file: PositionedFile,
     metadata: ArrowReaderMetadata,
-    /// Its rows in the set.
+    /// Indices of its rows in the row set.
     rows: Range<usize>,
 }
 
@@ -50,13 +50,13 @@ struct Opened<'a> {
 struct Task {
     opened: usize,
     group: usize,
-    /// The row of the file at which the group begins.
+    /// Number of the file's rows before the group.
     group_start: u64,
-    /// Their rows in the set.
+    /// Indices of the rows in the row set.
     rows: Range<usize>,
 }
 
-/// Writes the rows of a part; what is left is to seal the target.
+/// Writes the rows of a part. The returned target is still to be sealed.
 pub(super) fn write_parquet(job: &Job<'_>, part: &Part, target: Target) -> Result<(Target, u64)> {
     let opened = open(job, part)?;
     let name = part.output.to_string();
@@ -107,7 +107,7 @@ fn unreadable(input: &InputFile, error: ParquetError) -> Error {
     Error::input(format!("cannot read {} as Parquet: {error}", input.name())).with_source(error)
 }
 
-/// Opens the inputs of a part and sees that they have the same columns.
+/// Opens the inputs of a part and verifies that they have the same columns.
 fn open<'a>(job: &Job<'a>, part: &Part) -> Result<Vec<Opened<'a>>> {
     let mut all: Vec<Opened<'a>> = Vec::new();
     for index in part.files.clone() {
@@ -137,7 +137,7 @@ fn open<'a>(job: &Job<'a>, part: &Part) -> Result<Vec<Opened<'a>>> {
     Ok(all)
 }
 
-/// The columns of the output.
+/// Returns the columns of the output.
 fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
     let schema = first.metadata.schema();
     if !annotated {
@@ -164,7 +164,7 @@ fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
     )))
 }
 
-/// The compression of each column, and the metadata of the file.
+/// Returns the compression of each column and the metadata of the file.
 fn properties(metadata: &ArrowReaderMetadata) -> WriterProperties {
     let metadata: &ParquetMetaData = metadata.metadata();
     let mut properties = WriterProperties::builder();
@@ -175,7 +175,7 @@ fn properties(metadata: &ArrowReaderMetadata) -> WriterProperties {
         .flat_map(|group| group.columns())
     {
         let compression = match column.compression() {
-            // Its framing is not written any more.
+            // The framing of the old LZ4 codec can no longer be written.
             Compression::LZ4 => Compression::LZ4_RAW,
             other => other,
         };
@@ -194,7 +194,7 @@ fn properties(metadata: &ArrowReaderMetadata) -> WriterProperties {
         .build()
 }
 
-/// Divides the inputs' row groups; what holds no kept row is left out.
+/// Divides the row groups of the inputs into tasks. Ranges without a kept row are left out.
 fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
     let mut tasks = Vec::new();
     for (index, file) in opened.iter().enumerate() {
@@ -223,8 +223,9 @@ fn tasks(job: &Job<'_>, opened: &[Opened<'_>]) -> Vec<Task> {
     tasks
 }
 
-/// Where a task ends that begins with the first of some rows. A row counts as long as what was read
-/// of it, but not for less than is usual in its group: there may be other columns.
+/// Returns the end of a task that begins at the start of `rows`. A row counts with the bytes of its
+/// place, but with no less than the average of its row group, because it may have columns that were not
+/// read.
 fn task_end(job: &Job<'_>, rows: Range<usize>, usual: u64) -> usize {
     let mut bytes = 0;
     for row in rows.clone() {
@@ -236,7 +237,7 @@ fn task_end(job: &Job<'_>, rows: Range<usize>, usual: u64) -> usize {
     rows.end
 }
 
-/// The first row of the set at or after a row of a file.
+/// Returns the first row of the set at or after a row of the file.
 fn first_row(job: &Job<'_>, file: &Opened<'_>, row: u64) -> usize {
     let (mut low, mut high) = (file.rows.start, file.rows.end);
     while low < high {
@@ -306,7 +307,7 @@ fn encode(
         .collect()
 }
 
-/// Which rows of its row group a task wants.
+/// Returns the selection of a task's kept rows within its row group.
 fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> RowSelection {
     let mut selectors: Vec<RowSelector> = Vec::new();
     let mut at = 0;
@@ -324,7 +325,7 @@ fn selection(job: &Job<'_>, file: &Opened<'_>, task: &Task, kept: &[usize]) -> R
     RowSelection::from(selectors)
 }
 
-/// The columns of some rows, annotated if that is wanted.
+/// Returns the columns of some rows, with annotations if they are wanted.
 fn columns(job: &Job<'_>, batch: RecordBatch, rows: &[usize]) -> Result<Vec<ArrayRef>> {
     let mut columns = batch.columns().to_vec();
     if let Some(annotate) = job.options.annotate {

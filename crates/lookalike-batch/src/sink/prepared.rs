@@ -1,23 +1,24 @@
-//! Outputs that wait for their names, so that several appear together or not at all.
+//! Complete outputs that are not in place yet, so that several outputs appear together or not at all.
 
 use super::Written;
 use super::atomic::{OutputDirectories, Sealed};
 use super::stream::Target;
 use crate::error::{ErrorKind, Result};
 
-/// An output that is written and on disk, but not under its name yet. Dropped, it is gone.
+/// An output that is complete and on disk, but not under its name yet. Dropping it discards it.
 pub struct Prepared {
     pub(super) written: Written,
     pub(super) sealed: Vec<Sealed>,
-    /// One that has not even a temporary name.
+    /// A target that does not even have a temporary name.
     pub(super) single: Option<Target>,
-    /// Directories that were made for the files, dropped after these are in place.
+    /// Directories created for the files. Declared last, so that they are dropped after the files are
+    /// in place.
     pub(super) directories: OutputDirectories,
 }
 
 impl Prepared {
-    /// Of what is written to a target, which is synced. A pipe or a device is closed: who reads it
-    /// waits for its end.
+    /// Prepares a target by syncing it. A pipe or a device is closed, because its reader waits for the
+    /// end.
     pub(super) fn of(mut target: Target, written: Written) -> Result<Self> {
         if !target.is_regular() {
             target.seal()?;
@@ -32,7 +33,7 @@ impl Prepared {
         })
     }
 
-    /// Of what needs no name.
+    /// Creates an output that needs no renaming.
     pub(super) fn nothing(written: Written) -> Self {
         Self {
             written,
@@ -42,7 +43,8 @@ impl Prepared {
         }
     }
 
-    /// A reader that has gone away has what it wanted: the other outputs of a run are completed.
+    /// Treats a closed pipe as success, because its reader has all it wanted; the other outputs of the
+    /// run are completed.
     pub(crate) fn even_if_unread(prepared: Result<Self>) -> Result<Self> {
         match prepared {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {
@@ -52,11 +54,11 @@ impl Prepared {
         }
     }
 
-    /// Puts the output under its name, or all its files under theirs.
+    /// Puts the output, or all of its files, in place.
     ///
     /// # Errors
     ///
-    /// A failed renaming.
+    /// If a rename fails.
     pub fn commit(self) -> Result<Written> {
         let written = self.written;
         commit_all([self])?;
@@ -64,12 +66,11 @@ impl Prepared {
     }
 }
 
-/// Puts several outputs under their names, all of them or, unless it is the renaming itself that
-/// fails half-way, none.
+/// Puts several outputs in place: all of them or none, unless a rename fails half-way.
 ///
 /// # Errors
 ///
-/// A failed renaming.
+/// If a rename fails.
 pub fn commit_all(outputs: impl IntoIterator<Item = Prepared>) -> Result<()> {
     let mut sealed = Vec::new();
     let mut directories = Vec::new();

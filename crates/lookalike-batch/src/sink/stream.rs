@@ -1,4 +1,4 @@
-//! Bytes to an output from start to end, compressed as its extension asks.
+//! Sequential output of bytes, compressed according to the extension.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,10 +14,11 @@ use super::{AtomicFile, Output};
 use crate::error::{Error, Result, shown};
 use crate::source::{Compression, Format, Inputs, compression_by_extension, format_by_extension};
 
-/// The level of gzip: below the usual 6, for speed.
+/// Compression level of gzip. It is below the usual 6, for speed.
 const GZIP_LEVEL: u32 = 4;
 
-/// The level of Zstandard, one below its own default: at that, compressing is half of a run of Chinese text.
+/// Compression level of Zstandard. It is one below the default, at which compression would take half of
+/// the time of a run over Chinese text.
 const ZSTD_LEVEL: i32 = 2;
 
 /// Bytes collected before a write.
@@ -55,12 +56,12 @@ impl Target {
         }
     }
 
-    /// Whether the output can be written at any place.
+    /// Returns `true` if the output can be written at any offset.
     pub(super) fn is_regular(&self) -> bool {
         matches!(self, Self::File(file) if file.file().metadata().is_ok_and(|file| file.is_file()))
     }
 
-    /// Syncs the output; what is left is to seal it, for which nothing has to be written any more.
+    /// Syncs the output. After that it must not be written to.
     pub(super) fn sync(&mut self) -> Result<()> {
         match self {
             Self::File(file) => file.sync(),
@@ -68,7 +69,7 @@ impl Target {
         }
     }
 
-    /// Syncs the output; what is left is to commit it.
+    /// Syncs and closes the output, so that it can be committed.
     pub(super) fn seal(self) -> Result<Sealed> {
         match self {
             Self::File(file) => file.seal(),
@@ -77,7 +78,7 @@ impl Target {
     }
 }
 
-/// Refuses to write over an input, by whatever name.
+/// Refuses to overwrite an input, whatever path leads to it.
 pub(super) fn refuse_inputs(path: &Path, inputs: Option<&Inputs>) -> Result<()> {
     let (Some(inputs), Ok(metadata)) = (inputs, std::fs::metadata(path)) else {
         return Ok(());
@@ -107,7 +108,7 @@ const TABLES: [&str; 13] = [
     "yml",
 ];
 
-/// Refuses a name that promises what is not written: another compression, and for a table another
+/// Refuses a name whose extension stands for an unsupported compression or, for a table, an unsupported
 /// format.
 pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
     let extension = path.extension().unwrap_or_default();
@@ -134,7 +135,7 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
     )))
 }
 
-/// The compression that an output's name asks for.
+/// Returns the compression that the output's name stands for.
 pub(super) fn compression(output: &Output) -> Compression {
     match output {
         Output::Path(path) => compression_by_extension(path),
@@ -167,14 +168,14 @@ enum Encoder {
     Zstd(ZstdEncoder<'static, Buffered>),
 }
 
-/// An output that is written from start to end.
+/// An output that is written sequentially.
 pub(super) struct OutputStream {
     name: String,
     encoder: Encoder,
 }
 
 impl OutputStream {
-    /// Starts an output; Zstandard compresses on `threads` threads.
+    /// Starts an output. Zstandard compresses on `threads` threads.
     pub(super) fn new(output: &Output, target: Target, threads: usize) -> Result<Self> {
         let buffered = BufWriter::with_capacity(BUFFER, Counted { target, bytes: 0 });
         let encoder = match compression(output) {
@@ -196,7 +197,8 @@ impl OutputStream {
             .map_err(|cause| Error::writing("write", &self.name, cause))
     }
 
-    /// Ends the compressed stream; what is left is to seal the target. Returns the bytes written.
+    /// Ends the compressed stream. Returns the target, which is still to be sealed, and the bytes
+    /// written.
     pub(super) fn finish(self) -> Result<(Target, u64)> {
         let buffered = match self.encoder {
             Encoder::Plain(buffered) => Ok(buffered),

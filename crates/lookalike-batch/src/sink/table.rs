@@ -1,9 +1,9 @@
-//! Small tables: what was removed, clusters, pairs. Rows are written as they come.
+//! Small tables, for example of removed documents, clusters or pairs. Rows are written as they come.
 //!
-//! The extension decides the format: `.tsv` (also where there is none that is known, and on
-//! standard output), `.csv`, `.jsonl`, `.parquet`, and each but the last with `.gz` or `.zst`. TSV
-//! has no quoting, so a tab, a line feed or a carriage return in a value is written as `\t`, `\n`
-//! or `\r`; everything else stands for itself.
+//! The extension decides the format: `.tsv` (the default for unknown extensions and standard output),
+//! `.csv`, `.jsonl` or `.parquet`; all but the last also with `.gz` or `.zst`. TSV has no quoting, so a
+//! tab, a line feed or a carriage return in a value is written as `\t`, `\n` or `\r`. Everything else
+//! is written unchanged.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -25,13 +25,13 @@ use super::{Collected, Output, Written};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Compression, Format, Inputs, format_by_extension};
 
-/// Rows of Parquet collected before they are encoded.
+/// Rows collected into one Parquet batch.
 const BATCH_ROWS: usize = 8192;
 
-/// Bytes of lines collected before they are handed on.
+/// Bytes of lines collected before they are written.
 const LINE_BYTES: usize = 64 << 10;
 
-/// A column of a table: its name and what it holds. Every column may hold [`Cell::Null`].
+/// A column of a table: its name and the type of its values. Every column may hold [`Cell::Null`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
     /// Strings.
@@ -42,9 +42,9 @@ pub enum Column<'a> {
     Integer(&'a str),
     /// Truth values.
     Bool(&'a str),
-    /// Lists of whole numbers of 32 bits.
+    /// Lists of 32-bit whole numbers.
     Numbers(&'a str),
-    /// Lists of whole numbers of 64 bits.
+    /// Lists of 64-bit whole numbers.
     LongNumbers(&'a str),
 }
 
@@ -66,25 +66,25 @@ impl<'a> Column<'a> {
 pub enum Cell<'a> {
     /// No value: an empty cell, JSON `null`, a Parquet null.
     Null,
-    /// No value where one is looked for: `-` in a cell, JSON `null`, a Parquet null.
+    /// An expected value that does not exist: `-` in a cell, JSON `null`, a Parquet null.
     Absent,
     /// A string.
     Text(&'a str),
-    /// A double, written as the shortest digits that give it back; what is not finite is no value
-    /// in JSON.
+    /// A double, written with the fewest digits that restore it. A value that is not finite becomes
+    /// `null` in JSON.
     Number(f64),
     /// A whole number.
     Integer(u64),
     /// A truth value: `true` or `false`.
     Bool(bool),
-    /// A list of whole numbers: parted by spaces in lines, a list in JSON and Parquet.
+    /// A list of whole numbers: separated by spaces in delimited tables, a list in JSON and Parquet.
     Numbers(&'a [u32]),
-    /// The same with numbers of 64 bits.
+    /// The same for 64-bit numbers.
     LongNumbers(&'a [u64]),
 }
 
 impl Cell<'_> {
-    /// About how many bytes the value takes.
+    /// Returns the approximate number of bytes that the value takes.
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len() + 8,
@@ -95,18 +95,17 @@ impl Cell<'_> {
     }
 }
 
-/// Writes a table row by row. Nothing appears under the output's name before
-/// [`finish`](Self::finish).
+/// Writes a table row by row. Nothing appears under the output's name before [`finish`](Self::finish).
 pub struct TableWriter {
     name: String,
     sink: Sink,
-    /// Rows that are not handed on yet.
+    /// Rows that have not been written yet.
     pending: TableRows,
     written: u64,
 }
 
-/// Rows of a table, encoded apart from it: any number of threads may each fill their own, and
-/// [`TableWriter::append`] takes them as they are.
+/// Encoded rows of a table, independent of the writer. Several threads can each fill their own, and
+/// [`TableWriter::append`] takes them without encoding them again.
 pub struct TableRows {
     names: Arc<[String]>,
     count: u64,
@@ -130,7 +129,7 @@ struct Columns {
     /// Rows in the builders.
     collected: usize,
     batches: Vec<RecordBatch>,
-    /// About the bytes of the text in all of them.
+    /// Approximate bytes of all rows in the builders and batches.
     bytes: usize,
 }
 
@@ -140,11 +139,11 @@ enum LineKind {
     Json,
 }
 
-/// Refuses a table of a format or compression that is not written.
+/// Refuses a table whose format or compression is not supported.
 ///
 /// # Errors
 ///
-/// As said.
+/// If the extension of the output stands for an unsupported format or compression.
 pub fn check_table(output: &Output) -> Result<()> {
     match output {
         Output::Path(path) => refuse_extension(path, true),
@@ -153,11 +152,11 @@ pub fn check_table(output: &Output) -> Result<()> {
 }
 
 impl TableWriter {
-    /// Starts a table; `inputs`, if given, are not to be overwritten.
+    /// Starts a table. `inputs`, if given, are protected from being overwritten.
     ///
     /// # Errors
     ///
-    /// An output that cannot be created or is an input.
+    /// If the output cannot be created or is one of the inputs.
     pub fn create(
         output: &Output,
         columns: &[Column<'_>],
@@ -209,16 +208,16 @@ impl TableWriter {
         }
     }
 
-    /// An empty lot of rows for this table.
+    /// Returns an empty batch of rows for this table.
     pub fn rows(&self) -> TableRows {
         self.pending.empty()
     }
 
-    /// Adds a row: a cell per column, of the column's type or [`Cell::Null`].
+    /// Adds a row: one cell per column, of the column's type or [`Cell::Null`].
     ///
     /// # Errors
     ///
-    /// A failed write, and cells that do not fit the columns.
+    /// If a write fails or the cells do not match the columns.
     pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         self.pending.push(cells)?;
         match self.pending.is_worth_writing() {
@@ -227,13 +226,13 @@ impl TableWriter {
         }
     }
 
-    /// Adds rows of [`rows`](Self::rows) behind those there are.
+    /// Appends rows that were created by [`rows`](Self::rows).
     ///
     /// # Errors
     ///
-    /// A failed write.
+    /// If a write fails.
     pub fn append(&mut self, rows: TableRows) -> Result<()> {
-        // A header goes with the first rows, so that a run that is refused has written nothing.
+        // The header is written with the first rows, so that a run that is refused has written nothing.
         if rows.count == 0 {
             return Ok(());
         }
@@ -242,7 +241,7 @@ impl TableWriter {
         self.flush()
     }
 
-    /// Writes what is pending, except rows of Parquet that make no batch yet.
+    /// Writes the pending rows, except for those of an incomplete Parquet batch.
     fn flush(&mut self) -> Result<()> {
         self.written += std::mem::take(&mut self.pending.count);
         match (&mut self.sink, &mut self.pending.encoded) {
@@ -270,16 +269,16 @@ impl TableWriter {
     ///
     /// # Errors
     ///
-    /// A failed write, sync or rename; the output is then as it was.
+    /// If a write, a sync or a rename fails. The output is then unchanged.
     pub fn finish(self) -> Result<Written> {
         self.prepare()?.commit()
     }
 
-    /// Completes the table; what is left is to put it in place.
+    /// Completes the table without putting it in place.
     ///
     /// # Errors
     ///
-    /// A failed write or sync.
+    /// If a write or a sync fails.
     pub fn prepare(mut self) -> Result<Prepared> {
         self.flush()?;
         let rows = self.written;
@@ -320,7 +319,7 @@ impl TableRows {
         }
     }
 
-    /// An empty lot of rows for the same table.
+    /// Returns an empty batch of rows for the same table.
     #[must_use]
     pub fn empty(&self) -> Self {
         Self {
@@ -347,11 +346,11 @@ impl TableRows {
         }
     }
 
-    /// Adds a row: a cell per column, of the column's type or [`Cell::Null`].
+    /// Adds a row: one cell per column, of the column's type or [`Cell::Null`].
     ///
     /// # Errors
     ///
-    /// Cells that do not fit the columns.
+    /// If the cells do not match the columns.
     pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         if cells.len() != self.names.len() {
             return Err(self.misfit(&format!("{} cells", cells.len())));
@@ -374,7 +373,7 @@ impl TableRows {
         }
     }
 
-    /// About how many bytes the rows take.
+    /// Returns the approximate number of bytes that the rows take.
     pub fn bytes(&self) -> usize {
         match &self.encoded {
             Encoded::Lines { lines, .. } => lines.len(),
@@ -424,7 +423,7 @@ impl Columns {
         }
     }
 
-    /// Adds a row, or says which cell does not fit.
+    /// Adds a row. The error names the cell that does not match its column.
     fn push(&mut self, cells: &[Cell<'_>]) -> std::result::Result<(), String> {
         for (builder, cell) in self.builders.iter_mut().zip(cells) {
             if !builder.push(*cell) {
@@ -456,7 +455,7 @@ impl Columns {
     }
 }
 
-/// A failure of the Parquet writer, which may be one of the output under it.
+/// Returns the error for a failure of the Parquet writer, which may be caused by the output beneath it.
 pub(super) fn unwritable(name: &str, error: ParquetError) -> Error {
     let closed = match &error {
         ParquetError::External(cause) => cause
@@ -528,7 +527,7 @@ fn put_display(value: &impl std::fmt::Display, out: &mut String) {
     write!(out, "{value}").expect("writing to a string does not fail");
 }
 
-/// Appends a value as a field between delimiters.
+/// Appends a value as a field of a delimited table.
 pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut String) {
     let special = |byte: u8| byte == delimiter || matches!(byte, b'\n' | b'\r');
     match quoting {
@@ -551,7 +550,7 @@ pub(super) fn put_delimited(text: &str, delimiter: u8, quoting: bool, out: &mut 
     }
 }
 
-/// A value as it stands in TSV.
+/// Returns a value as TSV contains it.
 pub(crate) fn tsv_value(text: &str) -> Cow<'_, str> {
     let is_special = |byte| matches!(byte, b'\t' | b'\n' | b'\r');
     if !text.bytes().any(is_special) {
@@ -588,7 +587,7 @@ impl Builder {
         }
     }
 
-    /// One of the same type without values.
+    /// Returns an empty builder of the same type.
     fn empty(&self) -> Self {
         Self::new(&match self {
             Self::Text(_) => Column::Text(""),
@@ -615,7 +614,7 @@ impl Builder {
         }
     }
 
-    /// Whether the cell fits.
+    /// Appends the cell. Returns `false` if it does not match the column.
     fn push(&mut self, cell: Cell<'_>) -> bool {
         match (self, cell) {
             (Self::Text(builder), Cell::Text(text)) => builder.append_value(text),

@@ -1,4 +1,4 @@
-//! Blocks: what one thread parses at a time.
+//! Blocks: the units that threads parse.
 
 use super::columnar::Portion;
 use super::delimited::CellReader;
@@ -6,7 +6,7 @@ use super::features::Entry;
 use super::lines::Buffer;
 use super::values::Values;
 
-/// A run of whole rows in input order.
+/// Whole rows in input order, parsed by one thread.
 pub struct Block {
     pub(super) ordinal: u64,
     pub(super) bytes_on_disk: u64,
@@ -24,24 +24,24 @@ pub(super) enum Body {
 pub(super) struct Lines {
     pub(super) file: usize,
     pub(super) buffer: Buffer,
-    /// Where the rows begin in the buffer: behind a header.
+    /// Start of the rows in the buffer, after a header.
     pub(super) start: usize,
-    /// Where the rows begin in the input's data.
+    /// Start of the rows in the input's data, in bytes.
     pub(super) offset: u64,
-    /// The line on which the rows begin, from 1.
+    /// The line on which the first row starts, from 1.
     pub(super) line: u64,
     /// The number of the first row.
     pub(super) number: u64,
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) rows: u64,
 }
 
-/// Files that are a document each.
+/// Files that are one document each.
 pub(super) struct Documents {
     /// The first file.
     pub(super) file: usize,
     pub(super) buffer: Buffer,
-    /// Where each file ends in the buffer.
+    /// End of each file in the buffer.
     pub(super) ends: Vec<usize>,
     /// The number of the first row.
     pub(super) number: u64,
@@ -55,19 +55,19 @@ pub(super) struct Packed {
     pub(super) number: u64,
 }
 
-/// Rows of a table in memory, all of one batch.
+/// Rows of a table in memory, all of the same batch.
 pub(super) struct Held {
     /// Rows of the table, from 0.
     pub(super) rows: std::ops::Range<u64>,
 }
 
 impl Block {
-    /// The place of the block among all blocks of the run: 0, 1, 2, ….
+    /// Returns the position of the block among all blocks of the run, from 0.
     pub fn ordinal(&self) -> u64 {
         self.ordinal
     }
 
-    /// The numbers of its rows, bad ones included.
+    /// Returns the numbers of its rows, bad rows included.
     pub(crate) fn rows(&self) -> std::ops::Range<u64> {
         let (first, count) = match &self.body {
             Body::Lines(lines) => (lines.number, lines.rows),
@@ -81,14 +81,14 @@ impl Block {
         first..first + count
     }
 
-    /// The bytes on disk that were read for this block. Over all blocks this makes
-    /// [`Inputs::total_bytes`](super::Inputs::total_bytes), for Parquet about so.
+    /// Returns the number of bytes on disk that were read for this block. The sum over all blocks is
+    /// [`Inputs::total_bytes`](super::Inputs::total_bytes), for Parquet approximately.
     pub fn bytes_on_disk(&self) -> u64 {
         self.bytes_on_disk
     }
 }
 
-/// Memory that parsing reuses from row to row: one per thread.
+/// Memory that parsing reuses from row to row; one per thread.
 #[derive(Default)]
 pub struct ParseScratch {
     pub(super) values: Values,

@@ -1,4 +1,4 @@
-//! Parquet: the wanted columns of portions of row groups, decoded in batches of about a block.
+//! Parquet: decodes the wanted columns of portions of row groups, in batches of about one block.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -30,10 +30,11 @@ use super::presence::suggest_field;
 use super::values::{Kind, Plan, Values};
 use crate::error::{Error, Result};
 
-/// The most rows in a batch, however short they look: a dictionary may hide how long they are.
+/// Largest number of rows in a batch. It limits memory, because a dictionary may hide how long rows
+/// are.
 const MAX_BATCH_ROWS: usize = 2048;
 
-/// A file that is read at given places, so that no two readers share a position.
+/// A file that is read at given offsets, so that no two readers share a position.
 #[derive(Clone)]
 pub(crate) struct PositionedFile {
     file: Arc<File>,
@@ -79,7 +80,7 @@ impl ChunkReader for PositionedFile {
     }
 }
 
-/// Reads on from a place.
+/// Reads a [`PositionedFile`] sequentially from an offset.
 pub(crate) struct PositionedReader {
     file: Arc<File>,
     position: u64,
@@ -93,7 +94,8 @@ impl Read for PositionedReader {
     }
 }
 
-/// The type of a column, reached through structs; a column whose own name is `name` goes first.
+/// Returns the type of a column. A name with dots reaches through structs, but a column with that very
+/// name has priority.
 fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     if let Some((_, field)) = schema.fields().find(name) {
         return Some(field.data_type());
@@ -109,7 +111,7 @@ fn data_type<'a>(schema: &'a SchemaRef, name: &str) -> Option<&'a DataType> {
     Some(field.data_type())
 }
 
-/// How many rows a file says that it has.
+/// Returns the number of rows that a file declares.
 pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
     let broken = |cause: ParquetError| Error::input(format!("{}: {cause}", file.name()));
     let opened = PositionedFile::new(file.reopen()?)
@@ -119,28 +121,28 @@ pub(super) fn rows_of(file: &InputFile) -> Result<u64> {
     Ok(u64::try_from(rows).unwrap_or(0))
 }
 
-/// `true` if the file has a column of this name at its top.
+/// Returns `true` if the file has a top-level column of this name.
 pub(super) fn has_column(file: &PositionedFile, name: &str) -> ParquetResult<bool> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(file.clone())?;
     Ok(builder.schema().fields().find(name).is_some())
 }
 
-/// A portion holds as many bytes of the wanted columns, uncompressed, as so many blocks: it then costs
-/// little that a page on its border is unpacked for both sides.
+/// Size of a portion in blocks of uncompressed bytes in the wanted columns. A page on the border of two
+/// portions is decompressed for both, and at this size that costs little.
 const PORTION_BLOCKS: u64 = 16;
 
-/// Divides one Parquet file into portions, which threads decode side by side.
+/// Divides one Parquet file into portions, which several threads decode in parallel.
 pub(super) struct Portions {
     file: Arc<OpenFile>,
     bytes: u64,
     rows: u64,
-    /// The row group of the next portion, and the rows of it that have been handed out.
+    /// Row group of the next portion, and in `within` the rows of it that have been handed out.
     group: usize,
     within: u64,
     passed: u64,
 }
 
-/// A Parquet file and what is wanted of it.
+/// A Parquet file with its wanted columns.
 struct OpenFile {
     file: PositionedFile,
     metadata: ArrowReaderMetadata,
@@ -154,11 +156,11 @@ pub(super) struct Portion {
     file: Arc<OpenFile>,
     group: usize,
     within: Range<u64>,
-    /// Rows of the file before it.
+    /// Number of the file's rows before this portion.
     first: u64,
 }
 
-/// A batch and the number of rows in the file before it.
+/// A batch, and the number of the file's rows before it.
 pub(super) type Batch = (RecordBatch, u64);
 
 impl OpenFile {
@@ -167,7 +169,7 @@ impl OpenFile {
         u64::try_from(group.num_rows()).unwrap_or(0)
     }
 
-    /// About how many bytes a row of a group has in the wanted columns.
+    /// Returns the approximate number of bytes of one row of a row group in the wanted columns.
     fn row_bytes(&self, group: usize) -> u64 {
         let columns = self.metadata.metadata().row_group(group);
         let sizes = self.leaves.iter();
@@ -217,12 +219,12 @@ impl Portions {
         })
     }
 
-    /// The rows that have been handed out.
+    /// Returns the number of rows that have been handed out.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// About how many bytes of the file have been handed out.
+    /// Returns the approximate number of the file's bytes that have been handed out.
     pub(super) fn position(&self) -> u64 {
         let share = u128::from(self.bytes) * u128::from(self.passed) / u128::from(self.rows.max(1));
         share as u64
@@ -258,17 +260,17 @@ impl Iterator for Portions {
 }
 
 impl Portion {
-    /// How many rows of the file are before it.
+    /// Returns the number of the file's rows before this portion.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub(super) fn rows(&self) -> u64 {
         self.within.end - self.within.start
     }
 
-    /// Decodes the portion and calls back with batches of about a block.
+    /// Decodes the portion and calls `visit` with batches of about one block.
     pub(super) fn batches(
         &self,
         name: &str,
@@ -315,7 +317,8 @@ pub(crate) fn unreadable(name: &str, reason: &str) -> Error {
     Error::input(format!("cannot read {name} as Parquet: {reason}"))
 }
 
-/// The leaves below the wanted columns. Structs are told from names with a dot by the schema.
+/// Returns the leaf columns below the wanted fields. The schema tells a struct's field from a name with
+/// a dot.
 fn wanted_leaves(leaves: &SchemaDescriptor, schema: &SchemaRef, plan: &Plan) -> Vec<usize> {
     let wanted = |path: &[String]| {
         plan.names
@@ -334,7 +337,7 @@ fn wanted_leaves(leaves: &SchemaDescriptor, schema: &SchemaRef, plan: &Plan) -> 
         .collect()
 }
 
-/// Refuses a file that lacks a wanted column or has it in a type that cannot be used.
+/// Refuses a file that lacks a wanted column or has it in an unsuitable type.
 pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Result<()> {
     for (slot, wanted) in plan.names.iter().enumerate() {
         match data_type(schema, wanted) {
@@ -370,7 +373,7 @@ pub(super) fn check_columns(name: &str, schema: &SchemaRef, plan: &Plan) -> Resu
     Ok(())
 }
 
-/// What the values of a column are taken for.
+/// Returns the kind of a column's values, or `None` if the type cannot be read.
 fn kind_of(data_type: &DataType) -> Option<Kind> {
     match data_type {
         data_type if is_string(data_type) || is_binary(data_type) => Some(Kind::Text),
@@ -401,7 +404,8 @@ fn is_string(data_type: &DataType) -> bool {
     )
 }
 
-/// `true` for bytes, which may be text or not: older writers mark no column as text.
+/// Returns `true` for binary columns. They may hold text, because older writers do not mark text
+/// columns as such.
 fn is_binary(data_type: &DataType) -> bool {
     matches!(
         data_type,
@@ -409,7 +413,8 @@ fn is_binary(data_type: &DataType) -> bool {
     )
 }
 
-/// `true` for strings, plain or in a dictionary: inside of lists and maps bytes are not taken for text.
+/// Returns `true` for strings, plain or in a dictionary. Binary values in lists and maps are not read
+/// as text.
 fn is_text_item(data_type: &DataType) -> bool {
     match data_type {
         DataType::Dictionary(_, values) => is_string(values),
@@ -417,9 +422,10 @@ fn is_text_item(data_type: &DataType) -> bool {
     }
 }
 
-/// The values of a wanted column, ready to be read row by row.
+/// The values of a wanted column, prepared for access by row.
 struct Column {
-    /// Where the column and all structs around it have a value.
+    /// `true` for rows in which the column and all enclosing structs have a value; `None` if all rows
+    /// do.
     valid: Option<NullBuffer>,
     cells: Cells,
 }
@@ -427,12 +433,12 @@ struct Column {
 enum Cells {
     Absent,
     Strings(Strings, Kind),
-    /// Text if it is UTF-8, by the name of the column.
+    /// Binary values, which are text if they are UTF-8, with the name of the column.
     Bytes(Bytes, String, InvalidText),
     Bools(BooleanArray),
-    /// Lists of strings, each row as JSON.
+    /// Lists of strings; each row is read as JSON.
     Lists(ArrayRef),
-    /// Maps from string to number, each row as JSON.
+    /// Maps from strings to numbers; each row is read as a JSON list of pairs.
     Maps(ArrayRef),
     Nulls,
 }
@@ -458,7 +464,7 @@ impl Bytes {
         }
     }
 
-    /// The bytes of a column, if it holds bytes.
+    /// Returns the binary values of a column, or `None` for a column of another type.
     fn new(array: &ArrayRef) -> Option<Self> {
         match array.data_type() {
             DataType::Binary => Some(Self::Small(array.as_binary::<i32>().clone())),
@@ -481,7 +487,7 @@ impl Strings {
         }
     }
 
-    /// Bytes of all values.
+    /// Returns the total bytes of all values.
     fn bytes(&self) -> u64 {
         let between = |offsets: &[i64]| offsets[offsets.len() - 1] - offsets[0];
         let bytes = match self {
@@ -533,7 +539,7 @@ impl Column {
         Ok(Self { valid, cells })
     }
 
-    /// The string at `row`, if it is one.
+    /// Returns the string at `row`, or `None` if there is none.
     fn text_at(&self, row: usize) -> Option<&str> {
         let null = self.valid.as_ref().is_some_and(|valid| valid.is_null(row));
         match &self.cells {
@@ -542,7 +548,7 @@ impl Column {
         }
     }
 
-    /// Puts the value at `row` into a slot.
+    /// Stores the value at `row` in a slot.
     fn put(&self, row: usize, slot: usize, values: &mut Values) -> std::result::Result<(), String> {
         let null = self.valid.as_ref().is_some_and(|valid| valid.is_null(row));
         match &self.cells {
@@ -563,7 +569,7 @@ impl Column {
     }
 }
 
-/// Bytes as text.
+/// Decodes binary values as text.
 fn text_of_bytes<'a>(
     bytes: &'a [u8],
     name: &str,
@@ -579,7 +585,7 @@ fn text_of_bytes<'a>(
     }
 }
 
-/// The digits of the first number or time of a column.
+/// Returns the digits of the first number or time of a column.
 pub(super) fn plain_numbers(array: &ArrayRef) -> std::result::Result<String, String> {
     match kind_of(array.data_type()) {
         Some(Kind::Number) => Ok(number_literals(array)?.get(0).to_owned()),
@@ -587,7 +593,7 @@ pub(super) fn plain_numbers(array: &ArrayRef) -> std::result::Result<String, Str
     }
 }
 
-/// A column of a batch, with where it and everything around it has a value.
+/// Returns a column of a batch, with the rows in which it and all enclosing structs have a value.
 fn find(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>)> {
     let direct = batch.column_by_name(name);
     let mut parts = name.split('.');
@@ -608,7 +614,7 @@ fn find(batch: &RecordBatch, name: &str) -> Option<(ArrayRef, Option<NullBuffer>
     Some((array, valid))
 }
 
-/// Numbers as digits; dates and times as decimal seconds since 1970.
+/// Returns numbers as digits, and dates and times as decimal seconds since 1970.
 fn number_literals(array: &ArrayRef) -> std::result::Result<Strings, String> {
     let per_second = match array.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => 1,
@@ -630,7 +636,7 @@ fn number_literals(array: &ArrayRef) -> std::result::Result<Strings, String> {
     Ok(Strings::Small(literals))
 }
 
-/// `ticks / per_second` in exact decimal digits.
+/// Returns `ticks / per_second` in exact decimal digits.
 fn decimal(ticks: i64, per_second: u64) -> String {
     let sign = if ticks < 0 { "-" } else { "" };
     let (whole, rest) = (
@@ -700,7 +706,8 @@ impl Columns {
             .map(Self)
     }
 
-    /// Bytes of the texts of a batch; an estimate where they are not plain strings.
+    /// Returns the total bytes of the texts in a batch; an estimate for columns that are not plain
+    /// strings.
     pub(super) fn text_bytes(batch: &RecordBatch, plan: &Plan) -> u64 {
         let of_column = |name: &str| match find(batch, name) {
             Some((array, _)) => match array.data_type() {
@@ -715,8 +722,8 @@ impl Columns {
         slots.map(|&slot| of_column(&plan.names[slot])).sum()
     }
 
-    /// Puts the values of a row into `values`, but for a single text of strings, which stays where it
-    /// is: returns what the ranges of slots outside of the arena refer to.
+    /// Stores the values of a row in `values`, but does not copy the text if it is a single string
+    /// column. Returns the string to which slots outside of the arena refer.
     pub(super) fn parse_around_text(
         &self,
         row: usize,
@@ -740,7 +747,7 @@ impl Columns {
         Ok(whole)
     }
 
-    /// Puts the values of a row into `values`.
+    /// Stores copies of the values of a row in `values`.
     pub(super) fn parse(
         &self,
         row: usize,

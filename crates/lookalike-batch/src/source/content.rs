@@ -1,14 +1,14 @@
-//! Recognition of files that are not read, by their extension or by their first bytes.
+//! Recognises files of unsupported formats by their extension or their first bytes, for better
+//! messages.
 //!
-//! It only improves messages. Ordinary text is not refused for the way it begins, because every
-//! signature here contains control characters or, for bzip2, a sequence of 10 characters that no
-//! ordinary text begins with.
+//! Ordinary text is never refused for the way it begins, because each signature contains control
+//! characters or, for bzip2, a sequence of 10 characters with which no ordinary text begins.
 
 use std::path::Path;
 
 use encoding_rs::Encoding;
 
-/// Extensions of files that are not read, what they are, and what to do with them.
+/// Extensions of unsupported files, with a phrase that says what such a file is and what to do with it.
 const FOREIGN: [(&[&str], &str); 12] = [
     (
         &["docx", "doc", "odt", "rtf"],
@@ -63,7 +63,7 @@ const FOREIGN: [(&[&str], &str); 12] = [
     ),
 ];
 
-/// Signatures of files that are not read as text, and the extension of what they begin.
+/// First bytes of unsupported files, with the matching extension in [`FOREIGN`].
 const SIGNATURES: [(&[u8], &str); 7] = [
     (b"PK\x03\x04", "zip"),
     (b"\xFD7zXZ\0", "xz"),
@@ -74,17 +74,17 @@ const SIGNATURES: [(&[u8], &str); 7] = [
     (b"SQLite format 3\0", "db"),
 ];
 
-/// The extensions of files that are read.
+/// Returns the extensions of supported files, for messages.
 pub(super) fn known_extensions() -> &'static str {
     ".jsonl, .ndjson, .json, .csv, .tsv, .parquet and .txt, also with .gz or .zst after them"
 }
 
-/// Returns what a file is by its extension, if it is known not to be read.
+/// Describes a file of an unsupported format by its extension.
 pub(super) fn foreign_extension(path: &Path) -> Option<&'static str> {
     described(&path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
-/// Returns what an input is by its first bytes, if it is known not to be text.
+/// Describes an input of an unsupported format by its first bytes.
 pub(super) fn foreign_content(start: &[u8]) -> Option<&'static str> {
     let found = SIGNATURES
         .iter()
@@ -103,11 +103,12 @@ fn described(extension: &str) -> Option<&'static str> {
     found.map(|(_, what)| *what)
 }
 
-/// Returns the encoding that a malformed row looks like, as `--encoding` names it; none if there is too
-/// little to tell.
+/// Returns the encoding that a malformed row is probably in, as `--encoding` names it, or `None` if the
+/// row says too little.
 ///
-/// GB 2312, which is most of what there is in GB18030, has second bytes from A1 on only; of the second
-/// bytes of Big5 more than a third are below, and its common characters begin with A4 to C6.
+/// It tells GB18030 from Big5 by the bytes of two-byte characters. Most GB18030 text uses only the
+/// range of GB 2312, where the second byte is at least A1. In Big5 more than a third of the second
+/// bytes are smaller, and the first bytes of its common characters are A4 to C6.
 pub(super) fn likely_encoding(bytes: &[u8]) -> Option<&'static str> {
     let (mut pairs, mut high, mut common) = (0u32, 0u32, 0u32);
     let mut at = 0;

@@ -1,7 +1,8 @@
-//! Arrow columns of any width and encoding as the few types that the readers know.
+//! Conversion of Arrow columns of any width and encoding to the few types that the readers handle.
 //!
-//! These are the conversions of `arrow-cast` that the product needs, with the same results: that crate
-//! converts every type into every other, which takes a tenth of the time of a release build.
+//! These are the conversions of `arrow-cast` that are needed here, with the same results. That crate is
+//! not used because it converts every type into every other, which takes a tenth of the time of a
+//! release build.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Bytes to text: byte order marks, UTF-8 at the speed of memory, other encodings row by row.
+//! Decoding of bytes to text: byte order marks, UTF-8, and other encodings row by row.
 
 use encoding_rs::{DecoderResult, Encoding, GB18030, GBK, UTF_8};
 
@@ -6,7 +6,7 @@ use super::InvalidText;
 use super::content::likely_encoding;
 use crate::error::{Error, Result};
 
-/// Refuses encodings in which a line feed or a delimiter may be part of another character.
+/// Refuses encodings in which a line feed or a delimiter can be part of another character.
 pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
     if encoding.is_ascii_compatible() {
         return Ok(());
@@ -17,7 +17,7 @@ pub(super) fn check_encoding(encoding: &'static Encoding) -> Result<()> {
     )))
 }
 
-/// The length of the byte order mark at the start of an input, which is no part of its first row.
+/// Returns the length of the byte order mark at the start of an input; the first row begins after it.
 pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     let utf8 = encoding == UTF_8 && bytes.starts_with(b"\xEF\xBB\xBF");
     let gb18030 =
@@ -29,12 +29,12 @@ pub(super) fn bom_length(bytes: &[u8], encoding: &'static Encoding) -> usize {
     }
 }
 
-/// The least bytes from which UTF-16 is told without a byte order mark.
+/// Fewest bytes from which UTF-16 is recognised without a byte order mark.
 const FEW: usize = 8;
 
-/// Returns `true` if an input that is to be read as UTF-8 is in UTF-16: it starts with the byte order
-/// mark of UTF-16 (or of little-endian UTF-32), or every second byte and no other is zero, as in UTF-16
-/// text in Latin letters.
+/// Returns `true` if an input that is to be read as UTF-8 is in fact UTF-16. Either it starts with the
+/// byte order mark of UTF-16 (or of little-endian UTF-32), or every second byte is zero and no other
+/// is, as in UTF-16 text in Latin letters.
 pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     let zeros = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte == 0);
     let others = |from: usize| bytes.iter().skip(from).step_by(2).all(|&byte| byte != 0);
@@ -43,7 +43,7 @@ pub(super) fn is_utf16(bytes: &[u8], encoding: &'static Encoding) -> bool {
     encoding == UTF_8 && (has_mark || alternates)
 }
 
-/// How rows are decoded.
+/// The encoding of the rows and the treatment of malformed text.
 #[derive(Clone, Copy)]
 pub(super) struct Decoding {
     pub(super) encoding: &'static Encoding,
@@ -51,7 +51,7 @@ pub(super) struct Decoding {
 }
 
 impl Decoding {
-    /// All of `bytes` as text, if it is well-formed UTF-8 and to be read as such.
+    /// Returns all of `bytes` as text if the encoding is UTF-8 and `bytes` is valid.
     pub(super) fn whole<'a>(&self, bytes: &'a [u8]) -> Option<&'a str> {
         if self.encoding == UTF_8 {
             simdutf8::basic::from_utf8(bytes).ok()
@@ -60,7 +60,7 @@ impl Decoding {
         }
     }
 
-    /// One row as text, borrowed where it can be and else put into `room`.
+    /// Decodes one row. The text is borrowed from `bytes` if possible, otherwise written to `room`.
     pub(super) fn row<'a>(
         &self,
         bytes: &'a [u8],
@@ -98,7 +98,7 @@ impl Decoding {
         let mut read = 0;
         loop {
             let rest = &bytes[read..];
-            // Only on inputs near the size of the address space is there no such length.
+            // `None` occurs only if the length overflows `usize`.
             let most = decoder.max_utf8_buffer_length_without_replacement(rest.len());
             room.reserve(most.ok_or("the row is too long to be decoded")?);
             let (result, used) = decoder.decode_to_string_without_replacement(rest, room, true);

@@ -1,8 +1,8 @@
-//! The wanted fields of a CSV or TSV row.
+//! Extracts the wanted fields of a CSV or TSV row.
 //!
-//! Rows without a quote are divided by a search for the delimiter; well-formed quoted fields are
-//! unquoted in place; what is left (text after a closing quote) goes to `csv_core`, whose reading
-//! is the definition for all of them.
+//! `csv_core` defines the result. Two faster ways handle most rows with the same result: a row without
+//! quotes is split at its delimiters, and well-formed quoted fields are unquoted in place. Only other
+//! rows, for example with text after a closing quote, are parsed by `csv_core`.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter};
@@ -11,7 +11,7 @@ use super::lines::RowEnds;
 use super::presence::suggest_field;
 use super::values::{Kind, Plan, Values};
 
-/// The columns of an input and which of them are wanted.
+/// The columns of an input, with the slots of those that are wanted.
 #[derive(Debug)]
 pub(super) struct Columns {
     pub(super) names: Vec<String>,
@@ -22,7 +22,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns that a header names.
+    /// Creates the columns that a header names.
     pub(super) fn from_header(row: &str, delimiter: u8, quoting: bool) -> Self {
         Self {
             names: split(row, delimiter, quoting),
@@ -32,7 +32,7 @@ impl Columns {
         }
     }
 
-    /// Columns named `1`, `2`, … as many as the first row has.
+    /// Creates columns named `1`, `2`, …, as many as the first row has.
     pub(super) fn numbered(row: &str, delimiter: u8, quoting: bool) -> Self {
         let width = split(row, delimiter, quoting).len();
         let names = (1..=width).map(|number| number.to_string()).collect();
@@ -44,7 +44,7 @@ impl Columns {
         }
     }
 
-    /// Finds the wanted columns, or says which is missing or there more than once.
+    /// Finds the wanted columns. The error says which column is missing or occurs more than once.
     pub(super) fn choose(&mut self, plan: &Plan) -> Result<(), String> {
         self.slots = vec![None; self.names.len()];
         for (slot, wanted) in plan.names.iter().enumerate() {
@@ -68,7 +68,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Puts the wanted fields of a row into `values`, or says what is wrong with it.
+    /// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
     pub(super) fn parse(
         &self,
         row: &str,
@@ -104,7 +104,7 @@ impl Columns {
         ))
     }
 
-    /// Whether a row, which its input ends, ends inside of quotes.
+    /// Returns `true` if the last row of an input ends within quotes.
     fn is_unclosed(&self, row: &str) -> bool {
         let longer = format!("{row}\n\n");
         let end = RowEnds::OutsideQuotes(self.delimiter).row_end(longer.as_bytes(), 0);
@@ -117,7 +117,7 @@ impl Columns {
         }
     }
 
-    /// Divides at every delimiter and returns the number of fields.
+    /// Splits a row at every delimiter and returns the number of fields.
     fn divide(&self, row: &str, values: &mut Values) -> usize {
         let (mut column, mut start) = (0, 0);
         for end in memchr_iter(self.delimiter, row.as_bytes()) {
@@ -128,7 +128,7 @@ impl Columns {
         column + 1
     }
 
-    /// Divides a row with quoted fields, or returns `None` if it is not well-formed.
+    /// Splits a row with quoted fields. Returns `None` if it is not well-formed.
     fn unquote(&self, row: &str, values: &mut Values) -> Option<usize> {
         let bytes = row.as_bytes();
         let (mut column, mut start) = (0, 0);
@@ -150,7 +150,8 @@ impl Columns {
         }
     }
 
-    /// Reads a quoted field that begins after its quote; returns where its closing quote ends.
+    /// Reads a quoted field whose content begins at `start`. Returns the position after its closing
+    /// quote.
     fn quoted_field(
         &self,
         row: &str,
@@ -184,7 +185,7 @@ impl Columns {
         }
     }
 
-    /// The definition: reads the row by `csv_core`.
+    /// Parses the row with `csv_core`, which defines the result.
     fn define(&self, row: &str, reader: &mut CellReader, values: &mut Values) -> usize {
         let cells = reader.read(row, self.delimiter);
         for (column, cell) in cells.iter().enumerate() {
@@ -196,7 +197,7 @@ impl Columns {
     }
 }
 
-/// The cells of a row as strings.
+/// Returns the cells of a row as strings.
 fn split(row: &str, delimiter: u8, quoting: bool) -> Vec<String> {
     if quoting {
         return CellReader::default().read(row, delimiter);
@@ -206,12 +207,12 @@ fn split(row: &str, delimiter: u8, quoting: bool) -> Vec<String> {
         .collect()
 }
 
-/// A `csv_core` reader, which is dear to make and therefore kept.
+/// A `csv_core` reader, reused because creating one is expensive.
 #[derive(Default)]
 pub(super) struct CellReader(Option<(u8, Box<Reader>)>);
 
 impl CellReader {
-    /// The cells of a row without its line end.
+    /// Returns the cells of a row without its line end.
     fn read(&mut self, row: &str, delimiter: u8) -> Vec<String> {
         let reader = match &mut self.0 {
             Some((known, reader)) if *known == delimiter => reader,
@@ -232,7 +233,7 @@ impl CellReader {
             let (result, used, out, cells) =
                 reader.read_record(&input[read..], &mut output[written..], &mut ends[width..]);
             (read, written, width) = (read + used, written + out, width + cells);
-            // Once the input is used up, an empty one says that there is no more.
+            // After the input is used up, `csv_core` expects an empty input, which marks the end.
             if result == ReadRecordResult::Record || result == ReadRecordResult::End {
                 break;
             }
@@ -310,7 +311,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
         fn every_way_agrees_with_the_csv_crate(row in "[ab,\"\n\r中]{0,24}", quoting: bool) {
-            // What the row finder hands on: one row, without a line feed outside of quotes.
+            // As the row finder guarantees, this is one row, without a line feed outside of quotes.
             let ends = if quoting {
                 super::super::lines::RowEnds::OutsideQuotes(b',')
             } else {

@@ -1,4 +1,4 @@
-//! About how many rows there are, without reading them.
+//! Estimates the number of rows from a sample of the bytes.
 
 use memchr::memchr_iter;
 
@@ -6,21 +6,23 @@ use super::file::{InputFile, Storage};
 use super::{Format, Inputs, columnar};
 use crate::error::Result;
 
-/// Files are looked into at so many places.
+/// Number of samples over all files.
 const LOOKS: u64 = 64;
 
-/// So many bytes are looked at in each.
+/// Bytes per sample.
 const LOOK_BYTES: u64 = 16 << 10;
 
 impl Inputs {
-    /// About how many rows the inputs have: exactly those of Parquet, tables and files that are a
-    /// document each; of others from the line ends at some places, evenly spread over all bytes.
-    /// `None` if an input cannot be looked into before it is read: standard input, compressed files.
-    /// Cost: reading a megabyte, or the end of each Parquet file.
+    /// Returns the expected number of rows in all inputs, or `None` if an input cannot be sampled
+    /// before it is read (standard input, compressed files, JSON lists).
+    ///
+    /// The number is exact for Parquet, for tables and for files that are one document each. For other
+    /// files it follows from the line ends in samples that are evenly spread over all bytes. Cost:
+    /// reading 1 MiB, and the footer of each Parquet file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// If a file cannot be read.
     pub(crate) fn expected_rows(&self) -> Result<Option<f64>> {
         if let Some(table) = self.table() {
             return Ok(Some(table.rows() as f64));
@@ -50,7 +52,7 @@ fn expected_lines(files: &[&InputFile]) -> Result<f64> {
         .peekable();
     for (file, size) in files.iter().zip(sizes()) {
         let end = start + size;
-        // Where little is there, all of it is looked at, once.
+        // Overlapping samples are joined, so a small file is read once and completely.
         let mut from = start;
         while let Some(place) = wanted.next_if(|&place| place < end) {
             let first = place.saturating_sub(LOOK_BYTES / 2).max(from);
@@ -63,7 +65,7 @@ fn expected_lines(files: &[&InputFile]) -> Result<f64> {
         }
         start = end;
     }
-    // A row that is longer than what was seen has an end somewhere.
+    // At least one end is assumed, because even a row longer than all samples ends somewhere.
     Ok(ends.max(1) as f64 * (all as f64 / seen.max(1) as f64).max(1.0))
 }
 
@@ -92,7 +94,8 @@ mod tests {
         assert_eq!(expected(&["{}\n{}\n{}\n", "{}\n"]), 4.0);
         let short = "{\"text\":\"a b\"}\n";
         let long = format!("{{\"text\":\"{}\"}}\n", "word ".repeat(2000));
-        // Most rows are in a fifth of the bytes; the first thousandth of them would tell 350,000.
+        // Most rows lie in the first fifth of the bytes; a sample from the start alone would predict
+        // 350,000.
         let mixed = short.repeat(70_000) + &long.repeat(400);
         let rows = expected(&[&mixed, "", short]);
         assert!((60_000.0..80_000.0).contains(&rows), "{rows}");

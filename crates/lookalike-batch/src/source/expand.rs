@@ -1,4 +1,4 @@
-//! From what a person names to the files that are read: directories, globs, formats by extension.
+//! Expansion of paths, directories and globs into the files to read, and formats by extension.
 
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
@@ -9,37 +9,38 @@ use super::stream::Stream;
 use super::{Format, ReadOptions};
 use crate::error::{Error, Result, shown};
 
-/// How deep directories may nest: deeper means a loop that symbolic links or mounts have made.
+/// Largest depth of nested directories. Deeper nesting is a loop of symbolic links or mounts.
 const MAX_DEPTH: usize = 128;
 
-/// Extensions of compressed files, which say nothing about the format inside.
+/// Extensions of compressed files; the format is that of the extension before them.
 const COMPRESSED: [&str; 4] = ["gz", "gzip", "zst", "zstd"];
 
 /// An input that was found.
 pub(super) struct Found {
     /// The path to open; `-` is standard input.
     pub(super) path: PathBuf,
-    /// The path below the directory that was given, or the file name: its name in a mirror.
+    /// The path below the given directory, or the file name. It is the file's path in a mirrored
+    /// output.
     pub(super) below: PathBuf,
     pub(super) format: Format,
     /// `None` for standard input.
     pub(super) metadata: Option<Metadata>,
 }
 
-/// Everything that was found.
+/// The result of the expansion.
 pub(super) struct Expanded {
     pub(super) found: Vec<Found>,
-    /// Files in directories that were given which are of no known format.
+    /// Files of unknown formats in the given directories.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-/// Whether a path stands for standard input.
+/// Returns `true` if the path stands for standard input.
 pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Finds every input in the order in which it is to be read: as given, a directory's and a glob's
-/// files sorted by path.
+/// Finds all inputs, in reading order: arguments as given, and the files of a directory or a glob
+/// sorted by path.
 pub(super) fn expand(paths: &[PathBuf], options: &ReadOptions) -> Result<Expanded> {
     let mut finder = Finder {
         options,
@@ -126,8 +127,8 @@ impl Finder<'_> {
         Err(Error::input(format!("no file matches `{pattern}`")))
     }
 
-    /// Takes the files of a directory and of those in it, without hidden ones and without names
-    /// that begin with `_`, by which Spark and Hive mark what is not data.
+    /// Adds the files of a directory and of its subdirectories. Names that begin with `.` are hidden,
+    /// and Spark and Hive mark files without data by `_`; both are skipped.
     fn directory(&mut self, path: &Path, below: &Path, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err(Error::limit(format!(
@@ -156,7 +157,7 @@ impl Finder<'_> {
             || self.options.format.is_some()
             || format_by_extension(&path).is_some();
         match (metadata.is_dir(), metadata.is_file()) {
-            // A linked directory may be one of its own parents.
+            // A linked directory is skipped because it may be one of its own parents.
             (true, _) if path.is_symlink() => Ok(()),
             (true, _) => self.directory(&path, &below, depth + 1),
             (_, true) if taken => self.file(path, below, metadata),
@@ -205,7 +206,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What has no name to go by is taken for JSONL.
+    /// Returns the format of a stream, which is JSONL if neither the options nor an extension decide.
     fn stream_format(&self, by_extension: Option<Format>) -> Format {
         match self.options.document_per_file {
             true => Format::TextFile,
@@ -222,7 +223,7 @@ fn metadata_of(path: &Path) -> Result<Metadata> {
     fs::metadata(path).map_err(|cause| Error::reading("open", shown(path), cause))
 }
 
-/// The format that a file's extension stands for, compression stripped.
+/// Returns the format of a file by its extension, after the one of the compression is removed.
 pub(crate) fn format_by_extension(path: &Path) -> Option<Format> {
     let extension = lower_extension(path)?;
     if COMPRESSED.contains(&extension.as_str()) {
@@ -239,7 +240,7 @@ pub(crate) fn format_by_extension(path: &Path) -> Option<Format> {
     }
 }
 
-/// `true` if a file ends in `.json`, compression stripped.
+/// Returns `true` if the name ends in `.json`, after the extension of the compression is removed.
 pub(crate) fn is_named_json(path: &Path) -> bool {
     match lower_extension(path).as_deref() {
         Some("json") => true,
@@ -251,10 +252,11 @@ pub(crate) fn is_named_json(path: &Path) -> bool {
     }
 }
 
-/// Bytes in which a list begins, if a file is one.
+/// Bytes at the start of a file within which a JSON list must begin.
 const LIST_START: usize = 4096;
 
-/// `true` if a file begins with a JSON list. One that cannot be read is reported where it is opened.
+/// Returns `true` if the file begins with a JSON list. A file that cannot be read is reported when it
+/// is opened.
 fn holds_list(path: &Path) -> bool {
     let Ok(file) = fs::File::open(path) else {
         return false;
@@ -274,7 +276,7 @@ fn holds_list(path: &Path) -> bool {
     begins_list(&start[..length])
 }
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -282,7 +284,7 @@ pub(crate) enum Compression {
     Zstd,
 }
 
-/// The compression that a file's extension stands for.
+/// Returns the compression by a file's extension.
 pub(crate) fn compression_by_extension(path: &Path) -> Compression {
     match lower_extension(path).as_deref() {
         Some("gz" | "gzip") => Compression::Gzip,
@@ -291,11 +293,11 @@ pub(crate) fn compression_by_extension(path: &Path) -> Compression {
     }
 }
 
-/// The compression that a file's first bytes stand for.
+/// Returns the compression by a file's first bytes.
 pub(super) fn compression_by_content(start: &[u8]) -> Compression {
     match start {
         [0x1F, 0x8B, ..] => Compression::Gzip,
-        // A frame, or a skippable frame before one.
+        // A zstd frame, or a skippable frame before one.
         [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Compression::Zstd,
         _ => Compression::None,
     }

@@ -1,17 +1,18 @@
-//! Text that comes as features already.
+//! Ready-made features, given in place of a text.
 
-/// The features of a row: strings with a weight each, in the order of the input.
+/// The features of a row: strings, each with a weight, in input order.
 ///
-/// Read from a list of strings or of `[string, weight]`, from an object `{string: weight}`, or from
-/// a string (any CSV cell), which is split at white space. A feature without a weight weighs 1;
-/// weights are above 0 and at most [`MOST_WEIGHT`](lookalike::weight::MOST_WEIGHT). The same string may occur more than once.
+/// They are read from a list of strings or of `[string, weight]` pairs, from an object `{string:
+/// weight}`, or from a string (for example a CSV cell), which is split at white space. The weight
+/// defaults to 1; a weight is above 0 and at most [`MOST_WEIGHT`](lookalike::weight::MOST_WEIGHT). A
+/// string may occur more than once.
 #[derive(Debug, Clone, Copy)]
 pub struct Features<'a> {
     pub(super) text: &'a str,
     pub(super) entries: &'a [Entry],
 }
 
-/// A feature as a range of the text that holds them all.
+/// A feature as a range of the text that holds all features.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Entry {
     pub(super) start: usize,
@@ -20,17 +21,17 @@ pub(super) struct Entry {
 }
 
 impl<'a> Features<'a> {
-    /// How many there are.
+    /// Returns the number of features.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no features.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Each feature with its weight.
+    /// Returns an iterator over the features and their weights.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&'a str, f64)> + use<'a> {
         let text = self.text;
         self.entries

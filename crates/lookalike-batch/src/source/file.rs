@@ -1,4 +1,4 @@
-//! One input: what is known of it, and its bytes at any place once they have been read.
+//! One input: its properties, and its bytes at any offset once they have been read.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
@@ -16,20 +16,20 @@ use super::stream::Stream;
 use crate::error::{Error, Result, shown};
 use crate::spool::Spool;
 
-/// Where the bytes of an input are once it has been read.
+/// The location of an input's bytes after they have been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     /// In the file itself.
     InPlace,
-    /// Decompressed or copied, in one piece of the spool for streams.
+    /// In the spool for streams, in one piece, decompressed or copied.
     Stream,
-    /// Row by row, in the spool for records.
+    /// In the spool for records, row by row.
     Records,
     /// In memory, as columns.
     Columns,
 }
 
-/// What tells whether a file is still the one that was opened.
+/// The properties by which a changed or replaced file is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -60,28 +60,29 @@ pub struct InputFile {
     /// `None` for standard input.
     identity: Option<Identity>,
     regular: bool,
-    /// The size, where it is not that of a file.
+    /// The size in bytes, if the input is not a file.
     held_bytes: Option<u64>,
-    /// Kept open for reading in place.
+    /// An open handle for reading in place.
     handle: OnceLock<File>,
-    /// Whether what is open is a copy: of Parquet that came through a pipe or compressed.
+    /// `true` if the handle is that of a temporary copy, made of Parquet that was compressed or came
+    /// through a pipe.
     is_copy: bool,
-    /// Where a stream begins in its spool.
+    /// Start of a stream in its spool.
     spooled_at: OnceLock<u64>,
     /// The columns of CSV.
     pub(super) columns: OnceLock<Columns>,
-    /// The header row of CSV, as it stands in the input.
+    /// The header row of CSV, as it is in the input.
     pub(super) header: OnceLock<Vec<u8>>,
     /// The number of the first row.
     pub(super) first_number: OnceLock<u64>,
-    /// Where the last row ends if it lacks a line feed.
+    /// End of the last row, if no line feed ends it.
     pub(super) open_end: OnceLock<u64>,
 }
 
 impl InputFile {
-    /// Opens what was found if it is a regular file, to see that it can be read and whether it is
-    /// compressed; `keep_open` keeps the handle. Parquet is read from its end on: what is no plain
-    /// file is copied to one without a name, in the directory for such.
+    /// Opens a regular file, to verify that it can be read and to see if it is compressed. `keep_open`
+    /// keeps the handle. Parquet is read from its end, so Parquet that is not a plain file is first
+    /// copied to an unlinked temporary file in `scratch`.
     pub(super) fn new(found: Found, keep_open: bool, scratch: Option<&Path>) -> Result<Self> {
         let name = shown(&found.path);
         let regular = found.metadata.as_ref().is_some_and(Metadata::is_file);
@@ -126,7 +127,7 @@ impl InputFile {
         })
     }
 
-    /// A table in memory, of so many bytes.
+    /// Creates the input of a table in memory whose texts have this many bytes.
     pub(super) fn in_memory(name: &str, bytes: u64) -> Self {
         Self {
             name: name.to_owned(),
@@ -147,17 +148,18 @@ impl InputFile {
         }
     }
 
-    /// The name as given, or as found in a directory; `-` is standard input.
+    /// Returns the name as given, or as found in a directory; `-` is standard input.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the bytes are understood.
+    /// Returns the format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The size on disk in bytes, if this is a regular file; of a table in memory that of its texts.
+    /// Returns the size on disk in bytes if this is a regular file; for a table in memory, the size of
+    /// its texts.
     pub fn bytes(&self) -> Option<u64> {
         self.identity
             .filter(|_| self.regular)
@@ -165,39 +167,39 @@ impl InputFile {
             .or(self.held_bytes)
     }
 
-    /// The names of the columns of CSV, once the header (or the first row) has been read.
+    /// Returns the names of the columns of CSV, once the header (or the first row) has been read.
     pub fn columns(&self) -> Option<&[String]> {
         self.columns.get().map(|columns| &columns.names[..])
     }
 
-    /// The path below the directory that was given, or else the file's name.
+    /// Returns the path below the given directory, or the file name if no directory was given.
     pub(crate) fn below(&self) -> &Path {
         &self.below
     }
 
-    /// Whether this is not standard input, a pipe or the like.
+    /// Returns `true` if this is a regular file, not standard input, a pipe or a device.
     pub(crate) fn is_regular(&self) -> bool {
         self.regular
     }
 
-    /// Whether a path leads to this very file.
+    /// Returns `true` if the metadata are those of this file, whatever its path.
     pub(crate) fn is(&self, metadata: &Metadata) -> bool {
         self.identity.is_some_and(|identity| {
             (identity.device, identity.inode) == (metadata.dev(), metadata.ino())
         })
     }
 
-    /// The header row of CSV as it stands in the input, with its line end if it has one.
+    /// Returns the header row of CSV as it is in the input, with its line end if it has one.
     pub(crate) fn header(&self) -> Option<&[u8]> {
         self.header.get().map(Vec::as_slice)
     }
 
-    /// The number of the first row over all inputs, once it has been read.
+    /// Returns the number of the first row over all inputs, once it has been read.
     pub(crate) fn first_number(&self) -> Option<u64> {
         self.first_number.get().copied()
     }
 
-    /// Where the last row ends if no line feed ends it, in bytes of the input's data.
+    /// Returns the end of the last row, in bytes of the input's data, if no line feed ends it.
     pub(crate) fn open_end(&self) -> Option<u64> {
         self.open_end.get().copied()
     }
@@ -216,7 +218,7 @@ impl InputFile {
         }
     }
 
-    /// The bytes from start to end, decompressed, the elements of a JSON list as lines.
+    /// Opens a stream of the decompressed bytes; elements of a JSON list become lines.
     pub(super) fn stream(&self) -> Result<Stream> {
         let stream = self.plain_stream()?;
         Ok(match self.format {
@@ -239,7 +241,7 @@ impl InputFile {
         }
     }
 
-    /// The file itself, opened anew.
+    /// Opens the file once more.
     pub(crate) fn reopen(&self) -> Result<File> {
         if let Some(copy) = self.handle.get().filter(|_| self.is_copy) {
             let again = copy.try_clone();
@@ -253,7 +255,7 @@ impl InputFile {
         Ok(file)
     }
 
-    /// An error if the file is no longer what was opened.
+    /// Returns an error if the file has changed since it was opened.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         if !self.regular {
             return Ok(());
@@ -276,13 +278,13 @@ impl InputFile {
         )))
     }
 
-    /// Says where the input begins in the spool for streams (or, for a file per document, in the
-    /// spool for records).
+    /// Records the start of the input in the spool for streams or, with one document per file, in the
+    /// spool for records.
     pub(super) fn set_spooled_at(&self, start: u64) {
         self.spooled_at.get_or_init(|| start);
     }
 
-    /// Fills `bytes` from the input's data at `start`.
+    /// Fills `bytes` from the input's data, from offset `start`.
     pub(super) fn read_at(
         &self,
         bytes: &mut [u8],
@@ -312,7 +314,7 @@ fn open(name: &str, path: &Path) -> Result<File> {
     File::open(path).map_err(|cause| Error::reading("open", name, cause))
 }
 
-/// What a pipe or a compressed file holds, as a file without a name.
+/// Copies a pipe or a compressed file, decompressed, to an unlinked temporary file.
 fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
     let mut stream = if is_stdin(path) {
         let file = standard_input().map_err(|cause| Error::reading("read", name, cause))?;
@@ -332,7 +334,7 @@ fn plain_copy(name: &str, path: &Path, scratch: Option<&Path>) -> Result<File> {
     }
 }
 
-/// Bytes that are copied at a time.
+/// Bytes copied at a time.
 const COPIED: usize = 1 << 20;
 
 fn starts_compressed(name: &str, file: &File) -> Result<bool> {
@@ -351,7 +353,7 @@ impl Read for PositionedStart<'_> {
     }
 }
 
-/// Standard input without the buffer that the standard library puts before it.
+/// Returns standard input without the buffer of the standard library.
 fn standard_input() -> io::Result<File> {
     use std::os::fd::AsFd;
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))

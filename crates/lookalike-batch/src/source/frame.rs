@@ -1,8 +1,16 @@
-//! Rows of Parquet as they lie in the temporary file to be read again.
+//! Encoding of Parquet rows in the temporary file from which they are read again.
 //!
-//! A frame is four little-endian 32-bit numbers (bytes of id, of text, number of features, bytes of
-//! features; the largest number stands for "none"), then id, text and features as UTF-8 without
-//! separators, then for each feature its length (32 bits) and weight (double).
+//! ```text
+//! bytes   content
+//! 4       length of the id in bytes; 2^32 - 1: no id
+//! 4       length of the text in bytes
+//! 4       number of features; 2^32 - 1: no features
+//! 4       length of all features in bytes
+//! …       id, text and features as UTF-8, without separators
+//! 12 × n  length (32 bits) and weight (double) of each feature
+//! ```
+//!
+//! All numbers are little-endian.
 
 use super::features::{Entry, Features};
 use super::{Place, Row};
@@ -10,7 +18,7 @@ use super::{Place, Row};
 const NONE: u32 = u32::MAX;
 const HEAD: usize = 16;
 
-/// Appends the frame of a row; `None` if the row is too long for one, and then nothing is appended.
+/// Appends the frame of a row. Returns `None` and appends nothing if the row is too long for a frame.
 pub(super) fn encode(
     id: Option<&str>,
     text: &str,
@@ -47,7 +55,7 @@ pub(super) fn encode(
     Some(())
 }
 
-/// Reads a frame; `None` if the bytes are no frame.
+/// Decodes a frame. Returns `None` if the bytes are not a frame.
 pub(super) fn decode<'a>(
     frame: &'a [u8],
     entries: &'a mut Vec<Entry>,

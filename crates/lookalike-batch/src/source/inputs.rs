@@ -22,26 +22,26 @@ use super::{
 use crate::error::{Error, Result};
 use crate::spool::Spool;
 
-/// The room that an input of unknown size has in the address space: 4 TiB.
+/// Address space reserved for an input of unknown size: 4 TiB.
 const STREAM_ROOM: u64 = 1 << 42;
 
-/// How many files are kept open to be read again.
+/// Largest number of files that stay open for reading rows again.
 const OPEN_FILES: usize = 128;
 
-/// How many buffers are kept for the next blocks.
+/// Largest number of buffers in the pool.
 const POOLED_BUFFERS: usize = 16;
 
-/// The inputs of a run, opened. All methods may be called from any number of threads at once.
+/// The opened inputs of a run. All methods may be called from several threads at once.
 pub struct Inputs {
     files: Vec<InputFile>,
     left_out: Vec<PathBuf>,
-    /// Where each input begins in the address space.
+    /// Start of each input in the address space.
     bases: Vec<u64>,
     options: ReadOptions,
     decoding: Decoding,
     streams: Option<Spool>,
     records: Option<Spool>,
-    /// The rows, where they are in memory.
+    /// The table that is read, if rows come from memory.
     table: Option<OpenTable>,
     layout: OnceLock<Layout>,
     census: FieldCensus,
@@ -49,11 +49,11 @@ pub struct Inputs {
     pool: Mutex<Vec<Buffer>>,
 }
 
-/// What is wanted of each row, once it is known where ids come from.
+/// The wanted fields, once the field of the ids is known.
 pub(super) struct Layout {
     pub(super) plan: Plan,
     paths: json::Paths,
-    /// Where its fields are in the census.
+    /// Index of each field of the plan in the census, if it counts there.
     places: Vec<Option<usize>>,
 }
 
@@ -71,14 +71,16 @@ impl Layout {
 }
 
 impl Inputs {
-    /// Finds and opens the inputs: files, directories (all files of known formats in them and below
-    /// them, sorted by name, without hidden ones), globs, and `-` for standard input, which is
-    /// taken for JSONL unless [`ReadOptions::format`] says otherwise.
+    /// Finds and opens the inputs: files, directories, globs, and `-` for standard input.
+    ///
+    /// A directory stands for all files of known formats in it and below it, sorted by name, except for
+    /// names that begin with `.` or `_`. Standard input is read as JSONL unless [`ReadOptions::format`]
+    /// is set.
     ///
     /// # Errors
     ///
-    /// An input that does not exist or cannot be read, a format that cannot be told, a temporary
-    /// file that cannot be made, and options that contradict the inputs.
+    /// If an input does not exist or cannot be read, if its format is unknown, if a temporary file
+    /// cannot be created, or if the options contradict the inputs.
     pub fn open(paths: &[PathBuf], options: &ReadOptions) -> Result<Self> {
         check_encoding(options.encoding)?;
         if options.document_per_file
@@ -131,17 +133,17 @@ impl Inputs {
         })
     }
 
-    /// Files in directories that were given which are not read, as they are of no known format;
-    /// hidden ones and those whose names begin with `_` are no data and do not count.
+    /// Returns the files in the given directories that are not read because their format is unknown.
+    /// Names that begin with `.` or `_` are not data and are not listed.
     pub fn left_out(&self) -> &[PathBuf] {
         &self.left_out
     }
 
-    /// Opens what rows come from.
+    /// Opens the inputs of a [`Source`].
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), and a table without the wanted columns.
+    /// The errors of [`open`](Self::open), and a table without the wanted columns.
     pub fn open_source(source: &Source, options: &ReadOptions) -> Result<Self> {
         match source {
             Source::Paths(paths) => Self::open(paths, options),
@@ -149,7 +151,7 @@ impl Inputs {
         }
     }
 
-    /// Reads a table in memory.
+    /// Opens a table in memory.
     fn of_table(table: &Table, options: &ReadOptions) -> Result<Self> {
         let mut inputs = Self::open(&[], options)?;
         let fields = table.schema().fields();
@@ -162,41 +164,42 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// The table that is read, if one is.
+    /// Returns the table that is read, if rows come from memory.
     pub(super) fn table(&self) -> Option<&OpenTable> {
         self.table.as_ref()
     }
 
-    /// The inputs in the order in which they are read.
+    /// Returns the inputs in the order in which they are read.
     pub fn files(&self) -> &[InputFile] {
         &self.files
     }
 
-    /// The size on disk of all inputs together, in bytes; `None` if one is not a regular file.
+    /// Returns the size on disk of all inputs together, in bytes, or `None` if one is not a regular
+    /// file.
     pub fn total_bytes(&self) -> Option<u64> {
         self.files.iter().map(InputFile::bytes).sum()
     }
 
-    /// The input in which a row lies.
+    /// Returns the input that contains a row.
     pub fn file_of(&self, place: Place) -> &InputFile {
         &self.files[self.index_of(place)]
     }
 
-    /// The name of the input of a row and the number of the row there, from 1, by its place and its
-    /// number over all inputs.
+    /// Returns the name of the input that contains a row, and the row's number within it, from 1.
+    /// `number` is the row's number over all inputs.
     pub fn source_row(&self, place: Place, number: u64) -> (&str, u64) {
         let file = self.file_of(place);
         (file.name(), number - file.first_number().unwrap_or(1) + 1)
     }
 
-    /// The index in [`files`](Self::files) of the input in which a row lies.
+    /// Returns the index in [`files`](Self::files) of the input that contains a row.
     pub(crate) fn index_of(&self, place: Place) -> usize {
         self.bases
             .partition_point(|&base| base <= place.offset())
             .saturating_sub(1)
     }
 
-    /// Where an input begins in the address space.
+    /// Returns the start of an input in the address space.
     pub(crate) fn base(&self, file: usize) -> u64 {
         self.bases[file]
     }
@@ -217,13 +220,13 @@ impl Inputs {
         &self.census
     }
 
-    /// Refuses inputs of which, after the last row was read, not one row has a wanted field. Inputs
-    /// without rows, and rows that are no objects, say nothing of fields.
+    /// Refuses inputs in which no row at all has one of the wanted fields. Call it after the last row.
+    /// Inputs without rows, and rows that are not objects, do not count.
     ///
     /// # Errors
     ///
-    /// A field that no row has: the error names it, the fields that there are, and the one that is
-    /// probably meant.
+    /// If no row has a wanted field. The message names that field, the fields that do exist, and the
+    /// one that was probably meant.
     pub fn refuse_absent_fields(&self) -> Result<()> {
         let Some(absent) = self.census.absent() else {
             return Ok(());
@@ -242,7 +245,7 @@ impl Inputs {
         )))
     }
 
-    /// Explains the reason for which a row was refused, if it is a field that no row had so far.
+    /// Explains why a row was refused, if the reason is a field that no row has had so far.
     pub(crate) fn refuse_field_of(&self, reason: &str) -> Result<()> {
         match self.census.absent() {
             Some(absent) if reason == format!("the field `{}` is missing", absent.name) => {
@@ -252,13 +255,14 @@ impl Inputs {
         }
     }
 
-    /// Names the fields that rows of JSON have, and the one that is probably meant.
+    /// Describes the fields of JSON rows, with the one that was probably meant. Returns `None` without
+    /// JSON inputs.
     pub(crate) fn describe_fields(&self, wanted: &str) -> Option<String> {
         let reads_json = self.files.iter().any(|file| file.format().is_json());
         reads_json.then(|| self.census.describe(wanted, ""))
     }
 
-    /// The names of all inputs, shortened where there are many.
+    /// Returns the names of all inputs, shortened if there are more than three.
     fn names(&self) -> String {
         let names: Vec<_> = self.files.iter().map(InputFile::name).collect();
         match names[..] {
@@ -269,11 +273,12 @@ impl Inputs {
         }
     }
 
-    /// Calls back with the whole row, all its columns as a JSON object, of rows of one Parquet file.
+    /// Calls `visit` with each of the given rows of one Parquet file, complete with all columns, as a
+    /// JSON object.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read again, and the first error that `visit` returns.
+    /// If the file cannot be read again, and the first error that `visit` returns.
     pub(crate) fn visit_whole_rows(
         &self,
         rows: &[BadRow],
@@ -294,11 +299,12 @@ impl Inputs {
         self.layout.get_or_init(|| layout)
     }
 
-    /// The next rows, or `None` at the end, also after an error that another thread was told.
+    /// Returns the next rows, or `None` at the end and after an error, which only one of the threads
+    /// receives.
     ///
     /// # Errors
     ///
-    /// What makes the rest of an input unreadable: see the [module](super).
+    /// If the rest of an input is unreadable: see the [module](super).
     pub fn next_block(&self) -> Result<Option<Block>> {
         let mut block = self.lock_reading().next(self)?;
         if let Some(Block {
@@ -316,7 +322,7 @@ impl Inputs {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A buffer from the pool, or a new one.
+    /// Takes a buffer from the pool, or creates one.
     pub(super) fn buffer(&self) -> Buffer {
         self.pool
             .lock()
@@ -325,7 +331,7 @@ impl Inputs {
             .unwrap_or_default()
     }
 
-    /// Puts a buffer into the pool, unless it has grown for a long row.
+    /// Returns a buffer to the pool, unless a long row has made it large.
     pub(super) fn put_back(&self, buffer: Buffer) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < POOLED_BUFFERS && buffer.room() / 2 <= self.options.block_bytes {
@@ -333,7 +339,7 @@ impl Inputs {
         }
     }
 
-    /// Gives the memory of a block back for the next one. Without this, blocks are still freed.
+    /// Returns the memory of a block to the pool. A block that is not returned is simply freed.
     pub fn recycle(&self, block: Block) {
         match block.body {
             Body::Lines(Lines { buffer, .. }) | Body::Documents(Documents { buffer, .. }) => {
@@ -373,12 +379,12 @@ impl Inputs {
         Ok(())
     }
 
-    /// Parses a block and calls back for each of its rows, good or bad, in order.
+    /// Parses a block and calls `visit` for each of its rows, good or bad, in order.
     ///
     /// # Errors
     ///
-    /// The first error that `visit` returns, after which it is not called again; a row over the
-    /// limit; a temporary file that cannot be written.
+    /// The first error that `visit` returns, after which `visit` is not called again; also a row over
+    /// the limit, and a temporary file that cannot be written.
     pub fn parse(
         &self,
         block: &Block,
@@ -393,12 +399,13 @@ impl Inputs {
         }
     }
 
-    /// Parses some rows of a block, by their numbers, ascending, ahead of the others: rows of Parquet
-    /// have no place yet. Cost: finding where rows end, and parsing those that are wanted.
+    /// Parses the rows of a block that have the `wanted` numbers, in ascending order, before the block
+    /// itself is parsed. Rows of Parquet have no place yet. Cost: finding the ends of all rows up to
+    /// the last wanted one, and parsing the wanted rows.
     ///
     /// # Errors
     ///
-    /// The first error that `visit` returns; a row over the limit.
+    /// The first error that `visit` returns, and a row over the limit.
     pub(crate) fn parse_some(
         &self,
         block: &Block,
@@ -417,7 +424,7 @@ impl Inputs {
     }
 
     fn layout(&self) -> &Layout {
-        // Where no row could tell whether there are ids, none is good, and any layout will do.
+        // If no row has decided about ids, then no row is valid, and any layout will do.
         self.layout
             .get_or_init(|| Layout::new(&self.options.fields, None, &self.census))
     }
@@ -434,7 +441,7 @@ impl Inputs {
         let layout = layout.as_ref().unwrap_or_else(|| self.layout());
         let bytes = &lines.buffer.filled()[lines.start..];
         let base = self.bases[lines.file] + lines.offset;
-        // Of a few rows the encoding is checked one by one.
+        // For a few rows, checking the encoding of each is cheaper than checking the whole block.
         let whole = match wanted {
             None => self.decoding.whole(bytes),
             Some(_) => None,
@@ -491,7 +498,7 @@ impl Inputs {
             })
     }
 
-    /// A layout without ids for JSONL of which no row was a valid object yet.
+    /// Returns a layout without ids if the input is JSON and no row so far was a valid object.
     fn provisional_layout(&self, file: &InputFile) -> Option<Layout> {
         let undecided = self.layout.get().is_none() && file.format().is_json();
         undecided.then(|| Layout::new(&self.options.fields, None, &self.census))
@@ -594,7 +601,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// Calls back with a row in memory: the one at a place of these columns, and of the table.
+    /// Calls `visit` with a row in memory, given by its index in `columns` and its index in the table.
     fn visit_held<R>(
         &self,
         columns: &columnar::Columns,
@@ -724,7 +731,8 @@ impl Inputs {
         })
     }
 
-    /// Puts the rows of a batch into frames, one after another; where each is or why it is bad.
+    /// Appends the rows of a batch to the scratch memory as frames. Returns the range of each frame, or
+    /// the reason why its row is bad.
     #[expect(
         clippy::type_complexity,
         reason = "one outcome per row, and one for the batch"
@@ -755,7 +763,7 @@ impl Inputs {
     ///
     /// # Errors
     ///
-    /// A row that cannot be read again, or that has become a bad row because its file was changed.
+    /// If the row cannot be read again, or if it has become a bad row because its file has changed.
     pub fn reread<R>(
         &self,
         place: Place,
@@ -823,12 +831,12 @@ impl Inputs {
         }
     }
 
-    /// Reads the bytes of one row again, with its line end if it has one, in place of what `bytes`
-    /// held. For Parquet and tables in memory this is the id and the text as a line of JSON.
+    /// Reads the bytes of one row again into `bytes`, with the line end if there is one. For Parquet
+    /// and tables in memory the bytes are the id and the text as one line of JSON.
     ///
     /// # Errors
     ///
-    /// A row that cannot be read again.
+    /// If the row cannot be read again.
     pub fn raw(&self, place: Place, bytes: &mut Vec<u8>) -> Result<()> {
         if self.table.is_some() {
             return self.reread(place, &mut ParseScratch::default(), |row| {
@@ -853,7 +861,7 @@ impl Inputs {
         self.read_data(index, place.offset() - self.bases[index], bytes)
     }
 
-    /// Fills `bytes` from the data of an input at `start`.
+    /// Fills `bytes` from the data of an input, from offset `start`.
     pub(crate) fn read_data(&self, file: usize, start: u64, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[file];
         let records = file.storage() == Storage::Records || file.format() == Format::TextFile;
@@ -865,7 +873,7 @@ impl Inputs {
         file.read_at(bytes, start, spool.as_ref())
     }
 
-    /// A row's bytes, without its line end, as text.
+    /// Decodes the bytes of a row, without its line end, to text.
     pub(crate) fn decode<'a>(
         &self,
         bytes: &'a [u8],
@@ -874,40 +882,40 @@ impl Inputs {
         self.decoding.row(bytes, room)
     }
 
-    /// The encoding of text formats.
+    /// Returns the encoding of the text formats.
     pub(crate) fn encoding(&self) -> &'static encoding_rs::Encoding {
         self.options.encoding
     }
 
-    /// An error if one of the inputs is no longer what was opened.
+    /// Verifies that no input has changed since it was opened.
     ///
     /// # Errors
     ///
-    /// As said.
+    /// If the size, the modification time or the identity of a file has changed.
     pub fn check_unchanged(&self) -> Result<()> {
         self.files.iter().try_for_each(InputFile::check_unchanged)
     }
 }
 
-/// The id and the text of a row.
+/// Returns the id and the text of a row as one line of JSON.
 fn as_json_line(row: &Row<'_>) -> Vec<u8> {
     let json = serde_json::json!({ "id": row.id, "text": row.text });
     format!("{json}\n").into_bytes()
 }
 
-/// Whether a row is one of those that are wanted, ascending; all are if no choice was made.
+/// Returns `true` if `wanted`, which ascends, contains the number, or if every row is wanted.
 fn is_wanted(wanted: Option<&[u64]>, number: u64) -> bool {
     wanted.is_none_or(|wanted| wanted.binary_search(&number).is_ok())
 }
 
-/// Gives each input its part of the address space.
+/// Returns the start of each input in the address space.
 fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
     let mut end = 0u64;
     files
         .iter()
         .map(|file| {
             let room = match file.storage() {
-                // Never empty, so that every row has a place of its own.
+                // The extra byte keeps an empty file from sharing its start with the next one.
                 Storage::InPlace => file.bytes().unwrap_or(0) + 1,
                 Storage::Stream if file.format() == Format::TextFile => 1 << 33,
                 Storage::Stream | Storage::Records | Storage::Columns => STREAM_ROOM,
@@ -924,7 +932,7 @@ fn bases(files: &[InputFile]) -> Result<Vec<u64>> {
         .collect()
 }
 
-/// Refuses to look for fields in plain text.
+/// Refuses inputs of plain text if a field is wanted.
 fn check_fields(files: &[InputFile], fields: &Fields) -> Result<()> {
     let plain = |file: &&InputFile| matches!(file.format(), Format::Text | Format::TextFile);
     let Some(file) = files.iter().find(plain) else {

@@ -1,10 +1,10 @@
-//! The wanted fields of a JSON object.
+//! Extracts the wanted fields of a JSON object.
 //!
-//! `serde_json` is the definition of what is accepted and of what it means. Before it is asked, a
-//! scanner tries: it walks the object once, jumping from quote to backslash, borrows strings that
-//! have no escapes, and gives up on whatever is unusual (control characters, escaped keys, lone
-//! surrogates, deep nesting, anything that is wrong). So it never rejects a row, and what it accepts
-//! `serde_json` accepts with the same values; a property test holds it to that.
+//! `serde_json` defines which rows are valid and what they mean. A scanner is tried first. It passes
+//! over the object once, jumps from quote to backslash, and borrows strings without escapes. It gives
+//! up on anything unusual: control characters, escaped keys, lone surrogates, deep nesting, and every
+//! error. Therefore it never rejects a row, and a row that it accepts has the same values under
+//! `serde_json`; a property test verifies this.
 
 use std::fmt;
 
@@ -31,7 +31,8 @@ struct Node {
 }
 
 impl Paths {
-    /// Each name of the plan both as a path of names divided by dots and as a name of its own.
+    /// Inserts each name of the plan twice: as a path of names separated by dots, and as a name of its
+    /// own.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut paths = Self::default();
         for (slot, name) in plan.names.iter().enumerate() {
@@ -61,7 +62,7 @@ fn node<'a>(nodes: &'a mut Vec<Node>, name: &str) -> &'a mut Node {
     &mut nodes[at]
 }
 
-/// Forgets what an earlier field of the same name gave: the last one counts.
+/// Removes the values of an earlier field of the same name, because the last one counts.
 fn forget(node: &Node, values: &mut Values) {
     if let Some(slot) = node.slot {
         values.slots[slot] = Slot::default();
@@ -71,7 +72,7 @@ fn forget(node: &Node, values: &mut Values) {
     }
 }
 
-/// Puts the wanted fields of a row into `values`, or says what is wrong with it.
+/// Stores the wanted fields of a row in `values`, or returns the reason why the row is bad.
 pub(super) fn parse(
     row: &str,
     plan: &Plan,
@@ -87,7 +88,7 @@ pub(super) fn parse(
     define(row, paths, invalid_text, values)
 }
 
-/// Whether a row is an object with a field of this name; `None` if it is no valid object.
+/// Returns whether a row is an object with a field of this name; `None` if it is not a valid object.
 pub(super) fn has_field(row: &str, name: &str) -> Option<bool> {
     let object: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(row).ok()?;
     Some(object.contains_key(name))
@@ -118,7 +119,7 @@ impl FieldProbe {
         }
     }
 
-    /// The first of the fields that the object has.
+    /// Returns the first of the fields that the object has.
     pub(crate) fn find(&mut self, row: &str) -> Result<Option<&str>, String> {
         parse(
             row,
@@ -136,7 +137,7 @@ impl FieldProbe {
     }
 }
 
-/// The definition: parses by `serde_json`.
+/// Parses a row with `serde_json`, which defines the result.
 fn define(
     row: &str,
     paths: &Paths,
@@ -174,7 +175,7 @@ fn define(
     })
 }
 
-/// The message of `serde_json` with the place as a byte of the row, for the row is but one line.
+/// Returns the message of `serde_json` with the column as the position, because a row is a single line.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text
@@ -251,8 +252,8 @@ fn store(node: &Node, json: &str, values: &mut Values) -> Result<(), serde_json:
     Ok(())
 }
 
-/// The row with U+FFFD in place of every escape that is half of a surrogate pair; `None` if there
-/// is none.
+/// Returns the row with U+FFFD in place of every escape of a lone surrogate, or `None` if there is no
+/// such escape.
 fn mend_surrogates(row: &str) -> Option<String> {
     let mut mended: Option<String> = None;
     let (mut copied, mut at) = (0, 0);
@@ -284,7 +285,7 @@ fn mend_surrogates(row: &str) -> Option<String> {
     Some(mended)
 }
 
-/// The UTF-16 code unit that `\uXXXX` at the start of `bytes` stands for.
+/// Returns the UTF-16 code unit of the escape `\uXXXX` at the start of `bytes`.
 fn escaped_unit(bytes: &[u8]) -> Option<u32> {
     match bytes {
         [b'\\', b'u', digits @ ..] => hex4(digits),
@@ -299,10 +300,11 @@ fn hex4(bytes: &[u8]) -> Option<u32> {
     })
 }
 
-/// Tries the fast way; `false` means "ask the definition", and `values` are to be cleared.
+/// Tries the fast scanner. If it returns `false`, `values` must be cleared and [`define`] must parse
+/// the row.
 fn scan(row: &str, paths: &Paths, values: &mut Values) -> bool {
-    // Control characters are rare between values and wrong in strings. One look at the whole row
-    // is cheaper than one at each string.
+    // Control characters are rare between values and invalid in strings. One test of the whole row is
+    // cheaper than one for each string.
     if row.bytes().fold(false, |any, byte| any | (byte < 0x20)) {
         return false;
     }
@@ -319,13 +321,13 @@ fn scan(row: &str, paths: &Paths, values: &mut Values) -> bool {
     }
 }
 
-/// Deeper values are left to the definition.
+/// Deepest nesting that the scanner handles.
 const MAX_DEPTH: usize = 32;
 
 /// Bytes that unescaping copies in one step.
 const STEP: usize = 64;
 
-/// What an escape of one letter stands for; 0 for all other letters.
+/// The character of each one-letter escape; 0 for all other letters.
 static SIMPLE_ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     escapes[b'n' as usize] = b'\n';
@@ -339,7 +341,8 @@ static SIMPLE_ESCAPES: [u8; 256] = {
     escapes
 };
 
-/// Every method returns `None` for "ask the definition" and otherwise stands behind what it read.
+/// A fast parser of one row. Every method returns `None` if [`define`] must parse the row; otherwise it
+/// leaves `at` after what it has read.
 struct Scanner<'a> {
     row: &'a str,
     bytes: &'a [u8],
@@ -348,7 +351,8 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// There are no other blanks: a row with control characters is not scanned.
+    /// Skips spaces. Other white space does not occur, because a row with control characters is not
+    /// scanned.
     fn blanks(&mut self) {
         while self.bytes.get(self.at) == Some(&b' ') {
             self.at += 1;
@@ -389,7 +393,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A key without escapes, and the colon after it.
+    /// Reads a key without escapes, and the colon after it.
     fn key(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
         let start = self.at;
@@ -426,7 +430,7 @@ impl<'a> Scanner<'a> {
         Some(())
     }
 
-    /// A wanted string: borrowed if it has no escapes, else unescaped into the arena.
+    /// Reads a wanted string: borrows it if it has no escapes, otherwise unescapes it into the arena.
     fn string(&mut self, slot: usize) -> Option<()> {
         self.at += 1;
         let start = self.at;
@@ -454,11 +458,11 @@ impl<'a> Scanner<'a> {
         done
     }
 
-    /// Writes the unescaped string to the front of `out` and returns its length.
+    /// Writes the unescaped string to the start of `out` and returns its length.
     ///
-    /// The places of quotes and backslashes are found first, many at a time, and what stands between
-    /// them is copied in one step of a fixed size: looking for each and copying just what is before
-    /// it costs more in mispredicted branches than all the rest.
+    /// The positions of quotes and backslashes are found first, many at a time, and the bytes between
+    /// them are copied in steps of a fixed size. Searching for each one and copying exactly the bytes
+    /// before it would cost more in mispredicted branches than everything else together.
     fn unescape_into(
         &mut self,
         start: usize,
@@ -466,7 +470,7 @@ impl<'a> Scanner<'a> {
         special: &mut Vec<u32>,
         out: &mut Vec<u8>,
     ) -> Option<usize> {
-        // No escape is shorter than what it stands for.
+        // An escape is never shorter than the character that it stands for.
         let most = self.bytes.len() - start + STEP;
         if out.len() < most {
             out.resize(most, 0);
@@ -479,7 +483,7 @@ impl<'a> Scanner<'a> {
             for &place in bytes::find_either(in_window, *b"\"\\", special) {
                 let at = window + place as usize;
                 if at < copied {
-                    // The second half of an escape.
+                    // This is the second character of an escape.
                     continue;
                 }
                 let plain = at - copied;
@@ -524,7 +528,7 @@ impl<'a> Scanner<'a> {
         char::from_u32(code)
     }
 
-    /// Passes a value that nobody wants the inside of.
+    /// Skips a value that is not wanted and returns its kind.
     fn ignored(&mut self, depth: usize) -> Option<Kind> {
         match *self.bytes.get(self.at)? {
             b'"' => self.ignored_string().map(|()| Kind::Text),
@@ -619,7 +623,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Reads features: a list of strings or of `[string, weight]`, or an object `{string: weight}`.
+/// Reads features from a list of strings or of `[string, weight]`, or from an object `{string:
+/// weight}`.
 pub(super) fn features(
     json: &str,
     invalid_text: InvalidText,
@@ -731,7 +736,7 @@ mod tests {
         (plan, paths)
     }
 
-    /// What the definition says; kinds and strings of all slots.
+    /// Parses a row with `define` and returns the kinds and strings of all slots.
     fn defined(row: &str) -> Option<Vec<(Kind, String)>> {
         let (plan, paths) = plan();
         let mut values = Values::default();
@@ -859,7 +864,7 @@ mod tests {
         }
     }
 
-    /// Values as JSON text, with escapes of every kind.
+    /// Generates values as JSON text, with all kinds of escapes.
     fn json() -> impl Strategy<Value = String> {
         let string = prop::collection::vec(
             prop::sample::select(vec![

@@ -1,10 +1,10 @@
-//! Rows that end at a line feed: where they end, how many there are, and cutting a stream of bytes
-//! into blocks of whole rows.
+//! Rows that end at a line feed: finding their ends, counting them, and cutting a stream of bytes into
+//! blocks of whole rows.
 //!
-//! In CSV with quoting a line feed between quotes ends nothing. A quote opens a field only at the
-//! field's start, which is a matter of the byte before it, so rows can be found without parsing
-//! them: by jumping from quote to quote. In every encoding that is accepted here the bytes of line
-//! feed, quote, comma, tab and semicolon are never part of another character.
+//! In CSV with quoting, a line feed between quotes does not end a row. A quote opens a field only at
+//! the start of the field, which the byte before it shows. Therefore row ends are found without
+//! parsing, by jumping from quote to quote. In all accepted encodings the bytes of line feed, quote,
+//! comma, tab and semicolon are never part of another character.
 
 use memchr::{memchr, memchr_iter, memchr2, memrchr};
 
@@ -12,18 +12,18 @@ use super::stream::Stream;
 use crate::error::{Error, Result};
 use crate::spool::Spool;
 
-/// What ends a row.
+/// The rule for the end of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowEnds {
     /// A line feed.
     LineFeed,
-    /// A line feed outside of quotes; a quote opens after this delimiter or at a row's start.
+    /// A line feed outside of quotes. A quote opens after this delimiter or at the start of a row.
     OutsideQuotes(u8),
 }
 
 impl RowEnds {
-    /// Where the row that starts at `start` ends, its line feed included: the end of `bytes` if
-    /// there is none.
+    /// Returns the end of the row that starts at `start`, its line feed included, or the end of `bytes`
+    /// if no line feed ends it.
     pub(super) fn row_end(self, bytes: &[u8], start: usize) -> usize {
         match self {
             Self::LineFeed => line_end(bytes, start),
@@ -57,7 +57,8 @@ fn quoted_row_end(bytes: &[u8], start: usize, delimiter: u8) -> usize {
     bytes.len()
 }
 
-/// Just after the quote that closes what a quote before `at` opened; the end if none does.
+/// Returns the position after the quote that closes a quoted field, or the end of `bytes` if none does.
+/// The opening quote is before `at`.
 fn closing_quote(bytes: &[u8], mut at: usize) -> usize {
     while let Some(found) = memchr(b'"', &bytes[at..]) {
         at += found + 1;
@@ -69,20 +70,20 @@ fn closing_quote(bytes: &[u8], mut at: usize) -> usize {
     bytes.len()
 }
 
-/// A row without its line end.
+/// Returns a row without its line end.
 pub(crate) fn trim_line_end(row: &[u8]) -> &[u8] {
     let row = row.strip_suffix(b"\n").unwrap_or(row);
     row.strip_suffix(b"\r").unwrap_or(row)
 }
 
-/// How many line feeds and how many rows a piece of input holds.
+/// The numbers of line feeds and of rows in a piece of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Count {
     pub(super) lines: u64,
     pub(super) rows: u64,
 }
 
-/// Counts the rows of `bytes`, which starts at a row and holds whole rows.
+/// Counts the rows of `bytes`, which consists of whole rows.
 pub(super) fn count(bytes: &[u8], ends: RowEnds) -> Count {
     match ends {
         RowEnds::OutsideQuotes(_) if memchr(b'"', bytes).is_some() => count_one_by_one(bytes, ends),
@@ -101,7 +102,7 @@ fn count_one_by_one(bytes: &[u8], ends: RowEnds) -> Count {
     count
 }
 
-/// Counts lines and blank lines in one pass that the compiler turns into vector code.
+/// Counts line feeds and rows in one pass that the compiler vectorises.
 fn count_lines(bytes: &[u8]) -> Count {
     let (mut lines, mut blank) = (0u64, 0u64);
     let (one, two) = (bytes.get(1..).unwrap_or(&[]), bytes.get(2..).unwrap_or(&[]));
@@ -139,7 +140,7 @@ fn starts_blank_line(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\n") || bytes.starts_with(b"\r\n")
 }
 
-/// A buffer of which the first `used` bytes count. What is beyond them is not cleared between uses.
+/// A buffer whose first `used` bytes are valid. The bytes after them are not cleared between uses.
 #[derive(Default)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -175,7 +176,7 @@ impl Buffer {
         }
     }
 
-    /// Reads until `goal` bytes are there; whether the stream ended before.
+    /// Reads until the buffer holds `goal` bytes. Returns `true` if the stream ended before that.
     pub(super) fn read_to(
         &mut self,
         goal: usize,
@@ -200,29 +201,29 @@ impl Buffer {
     }
 }
 
-/// The limits that cutting keeps.
+/// Size limits of cutting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CutSizes {
     pub(super) block_bytes: usize,
     pub(super) max_row_bytes: u32,
 }
 
-/// Cuts one input into pieces of whole rows.
+/// Cuts one input into blocks of whole rows.
 pub(super) struct LineReader {
     stream: Stream,
     spooled: bool,
     ends: RowEnds,
     sizes: CutSizes,
-    /// What was read beyond the last cut: the beginning of a row.
+    /// Bytes read beyond the last cut: the beginning of a row.
     carry: Vec<u8>,
-    /// Where the carry begins, in bytes of the decompressed input.
+    /// Offset of the carry in the decompressed input.
     offset: u64,
     ended: bool,
 }
 
 impl LineReader {
-    /// `start` is what was read off the front already, without a byte order mark; it begins at
-    /// `offset`.
+    /// Creates a reader at the start of `stream`. `spooled` decides whether the bytes read are also
+    /// copied to the spool.
     pub(super) fn new(stream: Stream, spooled: bool, ends: RowEnds, sizes: CutSizes) -> Self {
         Self {
             stream,
@@ -235,12 +236,12 @@ impl LineReader {
         }
     }
 
-    /// Where on disk the reader is.
+    /// Returns the position in the file on disk.
     pub(super) fn position(&self) -> u64 {
         self.stream.position()
     }
 
-    /// The first bytes of the input, at most `length`.
+    /// Returns the first bytes of the input, at most `length`. They stay unread.
     pub(super) fn peek(&mut self, length: usize, spool: Option<&Spool>) -> Result<&[u8]> {
         let mut buffer = Buffer::default();
         self.ended = buffer.read_to(length, &mut self.stream, spool.filter(|_| self.spooled))?;
@@ -248,14 +249,14 @@ impl LineReader {
         Ok(&self.carry)
     }
 
-    /// Leaves out the first bytes of what [`peek`](Self::peek) has shown.
+    /// Skips the first bytes of those that [`peek`](Self::peek) has returned.
     pub(super) fn skip(&mut self, length: usize) {
         self.carry.drain(..length);
         self.offset += length as u64;
     }
 
-    /// Fills `buffer` with the next rows and returns where they begin in the decompressed input;
-    /// `None` at the end.
+    /// Fills `buffer` with the next rows and returns their offset in the decompressed input, or `None`
+    /// at the end.
     pub(super) fn next_rows(
         &mut self,
         name: &str,
@@ -285,7 +286,7 @@ impl LineReader {
         Ok((length > 0).then_some(offset))
     }
 
-    /// The next size of buffer for a row that is longer than the present one.
+    /// Returns the next size of the buffer, for a row that is longer than the present one.
     fn larger_goal(&self, name: &str, length: usize) -> Result<usize> {
         let most = self.sizes.max_row_bytes as usize;
         if length <= most {
@@ -302,7 +303,7 @@ impl LineReader {
     }
 }
 
-/// Finds the last row end of a buffer that grows, looking at each byte once.
+/// Finds the last row end in a growing buffer and examines each byte once.
 struct Cutter {
     ends: RowEnds,
     at: usize,
@@ -320,7 +321,7 @@ impl Cutter {
         }
     }
 
-    /// The end of the last whole row of `bytes`, 0 if there is none. More bytes may follow.
+    /// Returns the end of the last whole row in `bytes`, or 0 if there is none. More bytes may follow.
     fn last_end(&mut self, bytes: &[u8]) -> usize {
         match self.ends {
             RowEnds::LineFeed => self.pass(bytes, bytes.len()),
@@ -329,7 +330,7 @@ impl Cutter {
         self.last_end
     }
 
-    /// Passes bytes that are outside of quotes.
+    /// Moves to `to` over bytes outside of quotes, and records the last row end among them.
     fn pass(&mut self, bytes: &[u8], to: usize) {
         if let Some(found) = memrchr(b'\n', &bytes[self.at..to]) {
             self.last_end = self.at + found + 1;
@@ -337,7 +338,8 @@ impl Cutter {
         self.at = to;
     }
 
-    /// Moves behind the next quote; whether there was one that more bytes cannot change.
+    /// Moves past the next quote. Returns `true` if there was one whose meaning more bytes cannot
+    /// change.
     fn step(&mut self, bytes: &[u8], delimiter: u8) -> bool {
         let quote = memchr(b'"', &bytes[self.at..]).map(|found| self.at + found);
         match (quote, self.quoted) {
@@ -364,7 +366,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Row ends that are line feeds, byte by byte.
+    /// Reference for row ends: examines the input byte by byte.
     fn plain_ends(bytes: &[u8], ends: RowEnds) -> Vec<usize> {
         let (mut found, mut quoted, mut at) = (Vec::new(), false, 0);
         let mut field_start = true;

@@ -1,9 +1,9 @@
-//! The elements of one JSON list as lines, so that a `.json` file of objects is read as JSONL is.
+//! The elements of one JSON list as lines, so that a `.json` file of objects is read like JSONL.
 //!
-//! An element keeps its bytes but for line breaks outside of strings and the white space behind them,
-//! which go. What is in an element is not looked at here: an element that is no valid object becomes a
-//! row that is none. A list that does not end, and anything behind it, is an error, because then nobody
-//! knows what is missing.
+//! An element keeps its bytes, except for line breaks outside of strings and the white space after
+//! them. Elements are not validated here; an element that is not a valid object becomes a bad row. A
+//! list that does not end is an error, and so is anything after the list, because it is then unknown
+//! what is missing.
 
 use std::io::{self, Read};
 
@@ -14,36 +14,37 @@ const INPUT_BYTES: usize = 64 << 10;
 pub(super) struct ListRows<R> {
     reader: R,
     input: Vec<u8>,
-    /// Range of `input` that is not used yet.
+    /// Range of `input` that has not been processed.
     unused: std::ops::Range<usize>,
     output: Vec<u8>,
-    /// Bytes of the output that were handed out.
+    /// Bytes of `output` that have been handed out.
     taken: usize,
     place: Place,
-    /// Bytes of input before the present one.
+    /// Bytes of input before the current one.
     position: u64,
-    /// Elements that were completed.
+    /// Completed elements.
     elements: u64,
 }
 
-/// Where in the list the next byte is.
+/// The state of the scanner before the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the bracket that opens the list; so many bytes of a byte order mark were seen.
+    /// Before the bracket that opens the list, with the number of bytes of a byte order mark seen so
+    /// far.
     Before(usize),
-    /// Before an element, or before the end of a list without elements.
+    /// Before the first element, or before the end of an empty list.
     First,
-    /// Behind a comma.
+    /// After a comma.
     Next,
-    /// In an element, within so many braces and brackets.
+    /// In an element, at this depth of braces and brackets.
     Inside(usize),
-    /// In a white space behind a line break of an element.
+    /// In white space after a line break within an element.
     Broken(usize),
     /// In a string of an element.
     Text(usize),
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escape(usize),
-    /// Behind the list.
+    /// After the list.
     After,
 }
 
@@ -72,7 +73,7 @@ impl<R: Read> ListRows<R> {
         io::Error::new(io::ErrorKind::InvalidData, message)
     }
 
-    /// Reads on until there is output; `false` at the end of the list.
+    /// Reads until there is output. Returns `false` at the end of the list.
     fn fill(&mut self) -> io::Result<bool> {
         self.output.clear();
         self.taken = 0;
@@ -117,7 +118,8 @@ impl<R: Read> ListRows<R> {
             (Place::Inside(depth) | Place::Broken(depth), _) => self.inside(depth, byte),
             (Place::Text(depth), b'"') => self.keep(byte, Place::Inside(depth)),
             (Place::Text(depth), b'\\') => self.keep(byte, Place::Escape(depth)),
-            // A string must not hold it, nor a tab, but only this would part the row.
+            // A line feed within a string is invalid and would split the row. A tab is as invalid, but
+            // keeps the row in one piece.
             (Place::Text(depth), b'\n') => self.keep(b'\t', Place::Text(depth)),
             (Place::Text(depth), _) => self.keep(byte, Place::Text(depth)),
             (Place::Escape(depth), b'\n') => self.keep(b'\t', Place::Text(depth)),
@@ -132,7 +134,7 @@ impl<R: Read> ListRows<R> {
         next
     }
 
-    /// Takes a byte of an element outside of strings.
+    /// Processes one byte of an element outside of strings.
     fn inside(&mut self, depth: usize, byte: u8) -> Place {
         match byte {
             b'"' => self.keep(byte, Place::Text(depth)),
@@ -164,7 +166,7 @@ impl<R: Read> Read for ListRows<R> {
     }
 }
 
-/// `true` if these first bytes of a file begin a JSON list.
+/// Returns `true` if these first bytes of a file begin a JSON list.
 pub(super) fn begins_list(start: &[u8]) -> bool {
     let start = start.strip_prefix(MARK).unwrap_or(start);
     start.trim_ascii_start().first() == Some(&b'[')

@@ -1,8 +1,8 @@
-//! Rows in memory: the columns of Arrow tables, read where they are.
+//! Rows in memory: the columns of Arrow tables, read in place.
 //!
-//! A row's [`Place`](super::Place) has the number of rows before it for an offset and the bytes of its
-//! text for a length. Nothing is copied but values that are not strings: to read a row again is to look
-//! at it.
+//! A row's [`Place`](super::Place) has the row's index as its offset and the length of its text in
+//! bytes as its length. Only values that are not strings are copied. Reading a row again reads it from
+//! the table.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use super::utf8::first_malformed;
 use super::values::Plan;
 use crate::error::{Error, Result};
 
-/// The most rows in a block, however short they are.
+/// Largest number of rows in a block.
 const BLOCK_ROWS: usize = 1 << 14;
 
 /// A table in memory.
@@ -27,10 +27,10 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these batches; `name` stands for it in messages.
+    /// Creates a table of these batches. Messages call it `name`.
     ///
     /// # Errors
-    /// Batches of different columns.
+    /// If the columns of a batch differ from `schema`.
     pub fn new(
         name: impl Into<String>,
         schema: SchemaRef,
@@ -55,30 +55,30 @@ impl Table {
         }
     }
 
-    /// What stands for it in messages.
+    /// Returns the name of the table in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         let rows = self.batches.iter().map(RecordBatch::num_rows);
         rows.sum::<usize>() as u64
     }
 }
 
-/// A table that is being read.
+/// A table during a run, reduced to the wanted columns.
 pub(super) struct OpenTable {
     name: String,
     batches: Vec<RecordBatch>,
-    /// Rows before each batch.
+    /// Number of rows before each batch.
     starts: Vec<u64>,
-    /// Bytes of the text before each batch, and of all.
+    /// Text bytes before each batch, followed by the total.
     bytes: Vec<u64>,
 }
 
@@ -109,7 +109,7 @@ impl OpenTable {
         })
     }
 
-    /// Bytes of all texts, about so where they are not plain strings.
+    /// Returns the bytes of all texts; an estimate if they are not plain strings.
     pub(super) fn total_bytes(&self) -> u64 {
         self.bytes.last().copied().unwrap_or(0)
     }
@@ -119,12 +119,13 @@ impl OpenTable {
         last.map_or(0, |(start, batch)| start + batch.num_rows() as u64)
     }
 
-    /// The batch that holds a row.
+    /// Returns the index of the batch that holds `row`.
     fn batch_of(&self, row: u64) -> usize {
         self.starts.partition_point(|&start| start <= row) - 1
     }
 
-    /// The rows of the block that begins at a row, if there are any left, and bytes up to its end.
+    /// Returns the rows of the block that starts at `first`, and the text bytes up to its end. Returns
+    /// `None` after the last row.
     pub(super) fn block(&self, first: u64, block_bytes: usize) -> Option<(Range<u64>, u64)> {
         if first >= self.rows() {
             return None;
@@ -142,7 +143,8 @@ impl OpenTable {
         Some((first..end, position))
     }
 
-    /// Calls back with the columns of rows of one batch, in which they are counted from 0.
+    /// Returns the wanted columns of these rows, which lie in one batch. Within the result, rows count
+    /// from 0.
     pub(super) fn columns(
         &self,
         rows: Range<u64>,

@@ -1,45 +1,48 @@
-//! Reading: files, directories, globs and standard input as one sequence of rows.
+//! Readers: files, directories, globs and standard input as one sequence of rows.
 //!
-//! Inputs are opened once as an [`Inputs`], which hands out *blocks* of whole rows in input order
-//! ([`Inputs::next_block`]) to any number of threads. A block is about a mebibyte. What must happen
-//! in order (reading, decompressing, decoding Parquet pages, cutting at row ends, counting rows)
-//! happens under one lock as a block is handed out; what can happen in any order (checking the
-//! encoding, parsing, unescaping) happens in [`Inputs::parse`], outside of it. Buffers are pooled:
-//! memory is a few blocks a thread, or a few times the longest row where that is more.
+//! [`Inputs`] opens all inputs once. It hands out *blocks* of whole rows, in input order, to any number
+//! of threads ([`Inputs::next_block`]). A block holds about 1 MiB. Work that needs the input order
+//! (reading, decompressing, dividing Parquet files into portions, cutting at row ends, counting rows)
+//! runs under one lock while a block is handed out. Work that needs no order (checking the encoding,
+//! decoding Parquet, parsing, unescaping) runs in [`Inputs::parse`] without the lock. Buffers are
+//! pooled, so memory stays at a few blocks per thread, or at a few times the longest row if that is
+//! more.
 //!
 //! # Rows
 //!
-//! * **JSONL**: a line that holds one JSON object. Accepted is what `serde_json` accepts. Of equal
-//!   keys in an object the last wins. A path `a.b` reaches the field `b` of the object `a`, and
-//!   also a field whose own name is `a.b`.
-//! * **JSON list**: a list of objects; each element is a row. `.json` files that begin with `[` are read
-//!   so. A row keeps its bytes but for line breaks between values and the white space behind them.
-//! * **CSV**: RFC 4180; a field may hold quoted delimiters, quotes and line ends. A quote that does
-//!   not open its field is literal. Rows end at a line feed, with or without a carriage return.
-//! * **TSV**: no quoting at all: every tab divides, every line feed ends, a `"` is a `"`. Real
-//!   streams of titles hold single quotes by the thousand, and a parser that took them for RFC 4180
-//!   would swallow the rows between two of them.
-//! * **Text**: a line a document, or a file a document.
-//! * **Parquet**: strings (also large, view and dictionary) as text, and binary columns, where a value that
-//!   is not UTF-8 makes a bad row; `a.b` reaches into structs.
+//! * **JSONL**: each line holds one JSON object, in the syntax that `serde_json` accepts. If an object
+//!   repeats a key, the last value counts. The path `a.b` reaches the field `b` of the object `a`, and
+//!   also a field that is itself named `a.b`.
+//! * **JSON list**: each element of a list of objects is a row. A `.json` file that begins with `[` is
+//!   read this way. A row keeps its bytes, except for line breaks between values and the white space
+//!   after them.
+//! * **CSV**: RFC 4180. A quoted field may contain delimiters, quotes and line ends. A quote that does
+//!   not open a field is literal. A row ends at a line feed, with or without a carriage return before
+//!   it.
+//! * **TSV**: no quoting. Every tab separates fields, every line feed ends a row, and `"` is an
+//!   ordinary character. Real streams of titles contain thousands of unpaired quotes, and an RFC 4180
+//!   parser would swallow the rows between two of them.
+//! * **Text**: one document per line, or one document per file.
+//! * **Parquet**: string columns (plain, large, view or dictionary) and binary columns are text. A
+//!   binary value that is not UTF-8 makes its row a bad row. The path `a.b` reaches into structs.
 //!
-//! A line without a byte in it (or with a carriage return only) is not a row. A byte order mark at
-//! the start of an input is skipped. A last line without a line feed is a row like any other.
+//! An empty line, or a line with only a carriage return, is not a row. A byte order mark at the start
+//! of an input is skipped. The last line is a row even if no line feed ends it.
 //!
-//! A row that cannot be used is a [`BadRow`] with place and reason, never skipped in silence. What
-//! leaves the rest of an input without meaning (a truncated archive, a missing column, a row over
-//! the limit) is an [`Error`](crate::error::Error).
+//! A row that cannot be used is reported as a [`BadRow`] with its place and the reason; it is never
+//! skipped in silence. A fault that makes the rest of an input unreadable (a truncated archive, a
+//! missing column, a row over the limit) is an [`Error`](crate::error::Error).
 //!
-//! Tables in memory are read as Parquet is, column by column and without a copy of their texts: see
+//! Tables in memory are read as Parquet is: column by column, without copying their texts. See
 //! [`Table`].
 //!
 //! # Reading a row again
 //!
-//! Each row has a [`Place`], and [`Inputs::reread`] and [`Inputs::raw`] read it again from any
-//! thread. An uncompressed regular file is read in place; if its size or time of change differ from
-//! when it was opened, that is an error. Everything else (standard input, pipes, compressed files,
-//! Parquet) is copied to an unlinked temporary file while it is read first, unless
-//! [`ReadOptions::again`] says that no row will be asked for.
+//! Each row has a [`Place`], from which any thread can read it again with [`Inputs::reread`] and
+//! [`Inputs::raw`]. An uncompressed regular file is read in place; if its size or modification time has
+//! changed since it was opened, that is an error. Everything else (standard input, pipes, compressed
+//! files, JSON lists, Parquet) is copied to an unlinked temporary file during the first reading, unless
+//! [`ReadOptions::again`] is `false`.
 
 mod block;
 mod columnar;
@@ -82,53 +85,54 @@ pub use memory::Table;
 pub use numbers::shortest_digits;
 pub use utf8::first_malformed;
 
-/// What a block holds unless [`ReadOptions::block_bytes`] says otherwise: enough to make the cost
-/// of handing it out vanish, little enough to stay in a core's second-level cache.
+/// Default of [`ReadOptions::block_bytes`]: 1 MiB. This is large enough that handing out a block costs
+/// next to nothing, and small enough that the block stays in a core's second-level cache.
 pub const BLOCK_BYTES: usize = 1 << 20;
 
-/// The longest row accepted unless [`ReadOptions::max_row_bytes`] says otherwise: 1 GiB.
+/// Default of [`ReadOptions::max_row_bytes`]: 1 GiB.
 pub const MAX_ROW_BYTES: u32 = 1 << 30;
 
-/// How the bytes of an input are to be understood.
+/// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// One JSON list of objects.
     Json,
-    /// Fields between delimiters, under a header.
+    /// Delimited fields under a header.
     Csv {
-        /// The byte between two fields: an ASCII character.
+        /// The byte between two fields; an ASCII character.
         delimiter: u8,
-        /// Whether fields may be quoted as in RFC 4180; otherwise a quote is literal.
+        /// `true` if fields may be quoted as in RFC 4180; otherwise a quote is literal.
         quoting: bool,
     },
     /// Apache Parquet.
     Parquet,
-    /// Plain text, a line per document.
+    /// Plain text, one document per line.
     Text,
-    /// Plain text, a file per document.
+    /// Plain text, one document per file.
     TextFile,
     /// Rows in memory; no file has this format.
     Memory,
 }
 
-/// Where rows come from.
+/// The origin of rows.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// Files, directories, globs, `-`.
+    /// Files, directories, globs, and `-` for standard input.
     Paths(Vec<PathBuf>),
     /// A table in memory.
     Table(Table),
 }
 
 impl Source {
-    /// Whether there is nothing to read from.
+    /// Returns `true` if no path is given.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Paths(paths) if paths.is_empty())
     }
 
-    /// Whether it is known of everything what format it has, by itself.
+    /// Returns `true` if the format of every input is known from its extension, or because it is a
+    /// table.
     pub(crate) fn says_its_format(&self) -> bool {
         match self {
             Self::Paths(paths) => paths.iter().all(|path| format_by_extension(path).is_some()),
@@ -150,7 +154,7 @@ impl From<Vec<PathBuf>> for Source {
 }
 
 impl Format {
-    /// `true` if rows are JSON objects.
+    /// Returns `true` if rows are JSON objects.
     pub(crate) fn is_json(self) -> bool {
         matches!(self, Self::Jsonl | Self::Json)
     }
@@ -167,39 +171,40 @@ impl Format {
     };
 }
 
-/// What becomes of text that is not valid in its encoding.
+/// The treatment of text that is not valid in its encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum InvalidText {
     /// The row is a bad row.
     #[default]
     Reject,
-    /// Each malformed sequence is read as U+FFFD, and so is a lone surrogate in a JSON escape.
+    /// Each malformed sequence, and each lone surrogate in a JSON escape, is read as U+FFFD.
     Lossy,
 }
 
-/// How inputs are read.
+/// Options of reading.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// The format of every input; `None` decides by extension, `.gz` and `.zst` stripped.
+    /// The format of every input. `None` decides by the extension, after `.gz` or `.zst` is removed.
     pub format: Option<Format>,
-    /// Whether CSV has a header row; without one the columns are named `1`, `2`, ….
+    /// `true` if CSV has a header row; otherwise the columns are named `1`, `2`, ….
     pub header: bool,
-    /// The encoding of text formats. UTF-16 and ISO-2022-JP are refused.
+    /// The encoding of the text formats. UTF-16 and ISO-2022-JP are refused.
     pub encoding: &'static encoding_rs::Encoding,
-    /// What becomes of malformed text.
+    /// The treatment of malformed text.
     pub invalid_text: InvalidText,
-    /// Whether plain text is a file per document.
+    /// `true` if each plain text file is one document.
     pub document_per_file: bool,
-    /// The fields wanted of each row.
+    /// The fields to read from each row.
     pub fields: Fields,
-    /// The longest row accepted, in bytes as stored (decompressed).
+    /// Largest accepted row, in decompressed bytes.
     pub max_row_bytes: u32,
-    /// The bytes that a block aims at; any value from 1 gives the same rows.
+    /// Target size of a block in bytes, from 1. It has no influence on the rows.
     pub block_bytes: usize,
-    /// Where temporary files go; `None` is the system's place for them.
+    /// The directory of temporary files; `None` is the system's.
     pub scratch: Option<PathBuf>,
-    /// Whether rows can be read again. Without it nothing is copied to temporary files, and only
-    /// rows of uncompressed regular files other than Parquet can.
+    /// `true` if rows can be read again. Otherwise nothing is copied to temporary files, and rows can
+    /// be read again only from tables in memory and from uncompressed regular files that are neither
+    /// Parquet nor JSON lists.
     pub again: bool,
 }
 
@@ -220,20 +225,20 @@ impl Default for ReadOptions {
     }
 }
 
-/// The fields wanted of each row. Plain text has none: there the row itself is the text.
+/// The fields to read from each row. Plain text has no fields: the row itself is the text.
 #[derive(Debug, Clone)]
 pub struct Fields {
-    /// The fields that make up the text, joined by a line feed. In JSONL and Parquet `a.b` reaches
+    /// The fields that make up the text, joined by line feeds. In JSON and Parquet, `a.b` reaches
     /// nested fields.
     pub text: Vec<String>,
-    /// Where ids come from.
+    /// The origin of ids.
     pub id: IdField,
-    /// A field that holds the text as features already; see [`Features`]. Where it is given, the
-    /// text may be missing and is then empty.
+    /// A field that holds ready-made features; see [`Features`]. If it is set, the text may be missing
+    /// and is then empty.
     pub features: Option<String>,
-    /// Whether a string in that field is refused, so that lists and objects alone are features.
+    /// `true` if a string in that field is refused, so that only lists and objects are features.
     pub lists_only: bool,
-    /// Further fields wanted as [`Scalar`]s, given back in this order.
+    /// Further fields to read as [`Scalar`]s, returned in this order.
     pub extra: Vec<String>,
 }
 
@@ -249,24 +254,24 @@ impl Default for Fields {
     }
 }
 
-/// Where the id of a row comes from.
+/// The origin of a row's id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum IdField {
-    /// The field `id` if the first row (or the header, or the schema) of the first input has one,
-    /// and then every row must have it; else the row number.
+    /// The field `id`, if the first row (or the header, or the schema) of the first input has one;
+    /// every row must then have it. Otherwise the row number.
     #[default]
     Default,
     /// This field; a row without it is a bad row.
     Named(String),
-    /// The number of the row.
+    /// The row number.
     RowNumber,
 }
 
-/// Where a row's bytes are.
+/// The position of a row's bytes.
 ///
-/// All inputs of a run lie one after another in one address space, so places are in input order,
-/// except for Parquet, whose rows lie in the temporary file in the order in which blocks were
-/// parsed. The length includes the line end. 12 bytes, with an alignment of 4.
+/// All inputs of a run share one address space, one after another, so places follow the input order.
+/// Parquet is the exception: its rows lie in the temporary file in the order in which their blocks were
+/// parsed. The length includes the line end. The type takes 12 bytes with an alignment of 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(C, packed(4))]
 pub struct Place {
@@ -275,81 +280,82 @@ pub struct Place {
 }
 
 impl Place {
-    /// A place of `length` bytes at `offset`.
+    /// Creates a place of `length` bytes at `offset`.
     pub fn new(offset: u64, length: u32) -> Self {
         Self { offset, length }
     }
 
-    /// Bytes from the start of the address space.
+    /// Returns the number of bytes from the start of the address space.
     pub fn offset(self) -> u64 {
         self.offset
     }
 
-    /// Bytes of the row with its line end.
+    /// Returns the length of the row in bytes, its line end included.
     pub fn length(self) -> u32 {
         self.length
     }
 
-    /// The offset just after the row.
+    /// Returns the offset just after the row.
     pub fn end(self) -> u64 {
         self.offset + u64::from(self.length)
     }
 }
 
-/// A single value of a field.
+/// The single value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scalar<'a> {
     /// The row has no such field.
     Missing,
-    /// The field is there and empty of value: JSON `null`, a Parquet null or NaN.
+    /// The field exists but has no value: JSON `null`, a Parquet null or NaN.
     Null,
     /// A number, or a Parquet date or timestamp as seconds since 1970.
     Number {
-        /// The nearest double; infinite beyond the largest, never NaN.
+        /// The nearest double; infinite if the number is beyond the largest, never NaN.
         value: f64,
-        /// The digits as the input has them, exact however many they are.
+        /// The digits as they are in the input; exact at any length.
         literal: &'a str,
     },
-    /// A string; every CSV cell is one.
+    /// A string, or any CSV cell.
     Text(&'a str),
     /// A truth value.
     Bool(bool),
 }
 
-/// A row that can be used. It borrows from its block and from the scratch space of the parser.
+/// A usable row. It borrows from its block and from the scratch memory of the parser.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
-    /// The id, or `None` where the row number is the id.
+    /// The id, or `None` if the row number is the id.
     pub id: Option<&'a str>,
     /// The text.
     pub text: &'a str,
-    /// The features, where [`Fields::features`] asks for them.
+    /// The features, if [`Fields::features`] is set.
     pub features: Option<Features<'a>>,
     /// The values of [`Fields::extra`], in that order. Empty when a Parquet row is read again.
     pub extra: &'a [Scalar<'a>],
-    /// Where the row is.
+    /// The position of the row's bytes.
     pub place: Place,
-    /// The number of the row over all inputs, from 1, bad rows counted; 0 when a row is read again.
+    /// The row number over all inputs, from 1, bad rows included; 0 when a row is read again.
     pub number: u64,
-    /// The line on which it starts, as [`BadRow::line`]; 0 when a row is read again.
+    /// The line on which the row starts, as in [`BadRow::line`]; 0 when a row is read again.
     pub line: u64,
 }
 
-/// A row that cannot be used, and why.
+/// A row that cannot be used, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
     /// The input's name as given.
     pub file: String,
-    /// The line on which the row starts, from 1; for Parquet and JSON lists the row in the file; for a
-    /// file per document 1.
+    /// The line on which the row starts, from 1. For Parquet and JSON lists it is the row number within
+    /// the file; for one document per file it is 1.
     pub line: u64,
-    /// The number of the row over all inputs, from 1.
+    /// The row number over all inputs, from 1.
     pub number: u64,
-    /// A phrase without a full stop: what is wrong with which field.
+    /// A phrase without a full stop that says what is wrong with which field.
     pub reason: String,
-    /// Where the row is. Of length 0 for Parquet, whose bad rows have no bytes of their own.
+    /// The position of the row's bytes. Its length is 0 for Parquet, because a bad row of Parquet has
+    /// no bytes of its own.
     pub place: Place,
 }
 
-/// What parsing makes of a row.
+/// The result of parsing one row.
 pub type RowResult<'a> = std::result::Result<Row<'a>, BadRow>;

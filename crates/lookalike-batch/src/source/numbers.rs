@@ -1,13 +1,14 @@
-//! Numbers where values are told apart by their text: ids, and the field of `--within`.
+//! Canonical digits of numbers in ids and in the field of `--within`, which are compared as strings.
 
 use std::borrow::Cow;
 
-/// Digits beyond these are left as they are.
+/// Largest distance of the decimal point from the first significant digit; other numbers stay
+/// unchanged.
 const MOST_DIGITS: usize = 400;
 
-/// Returns the digits of a number in their shortest form, exact however many they are: without a point
-/// for whole numbers, without an exponent, without zeros that say nothing. So `1`, `1.0` and `1e0` are
-/// one value, and the same as the string `1`; strings are never changed.
+/// Returns a number in its shortest exact decimal form: without an exponent, without superfluous zeros,
+/// and without a point if it is whole. For example `1`, `1.0` and `1e0` all become `1`, which equals
+/// the string `1`. Strings are never changed.
 #[must_use]
 pub fn shortest_digits(literal: &str) -> Cow<'_, str> {
     let is_whole = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -32,7 +33,7 @@ fn shortened(literal: &str) -> Option<String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // The point is behind so many of the digits.
+    // `point` counts the significant digits before the decimal point; it may be negative.
     let leading = digits.len() - digits.trim_start_matches('0').len();
     let significant = digits.trim_matches('0');
     if significant.is_empty() {

@@ -1,6 +1,6 @@
-//! Whole rows of Parquet, all columns, as JSON: for rows that could not be used.
+//! Complete rows of Parquet, all columns, as JSON. They are for the rows that could not be used.
 //!
-//! Cost: the pages that hold the wanted rows are decoded once more, in one pass for rows of one call.
+//! Cost: the pages that contain the wanted rows are decoded again, in one pass per call.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -14,10 +14,10 @@ use super::convert::to_large_strings;
 use super::file::InputFile;
 use crate::error::{Error, Result};
 
-/// Rows that are decoded at a time.
+/// Rows decoded at a time.
 const BATCH_ROWS: usize = 64;
 
-/// Reads rows of a file again, by their lines, ascending, and calls back with each as a JSON object.
+/// Reads the rows with these line numbers, which ascend, and calls `visit` with each as a JSON object.
 pub(super) fn visit_whole_rows(
     file: &InputFile,
     rows: &[BadRow],
@@ -60,7 +60,7 @@ pub(super) fn visit_whole_rows(
     }
 }
 
-/// A row as a JSON object, its columns in their order.
+/// Returns a row as a JSON object; the columns keep their order.
 fn row_json(batch: &RecordBatch, row: usize) -> String {
     let mut json = String::from("{");
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -75,7 +75,8 @@ fn row_json(batch: &RecordBatch, row: usize) -> String {
     json
 }
 
-/// A value as JSON: times as seconds since 1970, bytes that are no text in hexadecimal digits.
+/// Returns a value as JSON. Times are seconds since 1970, and bytes that are not text are hexadecimal
+/// digits.
 fn value_json(array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
@@ -106,7 +107,7 @@ fn value_json(array: &ArrayRef, row: usize) -> Value {
     }
 }
 
-/// A string or a number of one row.
+/// Returns the string or number of an array with one row.
 fn plain_json(array: &ArrayRef) -> Value {
     if let Ok(digits) = plain_numbers(array) {
         let number: Option<Number> = digits.parse().ok();

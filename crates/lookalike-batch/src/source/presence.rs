@@ -1,9 +1,10 @@
-//! Which wanted fields the rows have, so that a run over rows without one is refused instead of
-//! replacing a result by an empty one.
+//! Counts which wanted fields the rows have, so that a run is refused if no row has one of them.
+//! Otherwise such a run would replace a result with an empty one.
 //!
-//! Only JSON needs this: columns are known before the first row. Rows are observed as they are parsed,
-//! by all threads, until every wanted field was seen once; from then on a row costs one load. No bounded
-//! look at the beginning can say that not one row has a field, so this is asked after the last row.
+//! Only JSON needs this, because the columns of other formats are known before the first row. All
+//! threads record the rows that they parse, until each wanted field has been seen once. From then on a
+//! row costs one atomic load. The question is answered after the last row: no sample from the beginning
+//! can tell that not a single row has a field.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,19 +16,19 @@ use serde_json::value::RawValue;
 use super::values::{Kind, Plan, Values};
 use super::{Fields, IdField};
 
-/// Rows that are looked at for the names of their fields.
+/// Rows from which field names are collected.
 const SAMPLED_ROWS: usize = 20;
 
-/// Bytes of rows that are looked at for the names of their fields.
+/// Bytes of rows from which field names are collected.
 const SAMPLED_BYTES: usize = 256 << 10;
 
-/// The most names that are remembered.
+/// Largest number of collected names.
 const MOST_NAMES: usize = 40;
 
-/// How deep nested objects are looked into for names.
+/// Largest depth of nested objects from which names are collected.
 const MOST_DEPTH: usize = 3;
 
-/// Usual names of fields with the text, and of those with ids, in the order of preference.
+/// Common names of the text field, and of the id field, in order of preference.
 const TEXT_NAMES: [&str; 13] = [
     "text",
     "content",
@@ -55,21 +56,21 @@ const ID_NAMES: [&str; 9] = [
     "url",
 ];
 
-/// Which wanted fields some row had.
+/// The wanted fields that rows have had so far.
 pub(super) struct FieldCensus {
-    /// The wanted fields, each once, and what they are wanted for.
+    /// The wanted fields, each once, with what they are wanted for.
     wanted: Vec<(String, &'static str)>,
     present: Vec<AtomicBool>,
     is_complete: AtomicBool,
-    /// Rows observed before it was complete.
+    /// Rows recorded before the census was complete.
     rows: AtomicU64,
     sample: Mutex<FieldSample>,
 }
 
-/// The fields of the first rows.
+/// Field names in the first rows.
 #[derive(Debug, Default)]
 struct FieldSample {
-    /// Each name, in the order in which they come, and the bytes of its strings.
+    /// Each name in order of appearance, with the total bytes of its strings.
     names: Vec<(String, usize)>,
     rows: usize,
     bytes: usize,
@@ -102,13 +103,13 @@ impl FieldCensus {
         }
     }
 
-    /// Where the fields of a plan are among the wanted ones.
+    /// Returns the index of each field of a plan among the wanted fields.
     pub(super) fn places_of(&self, plan: &Plan) -> Vec<Option<usize>> {
         let place = |name: &String| self.wanted.iter().position(|(wanted, _)| wanted == name);
         plan.names.iter().map(place).collect()
     }
 
-    /// Takes notice of a row that could be parsed.
+    /// Records a row that could be parsed.
     pub(super) fn observe(&self, places: &[Option<usize>], values: &Values) {
         if self.is_complete.load(Ordering::Relaxed) {
             return;
@@ -124,12 +125,12 @@ impl FieldCensus {
         }
     }
 
-    /// Every wanted field is there, as columns say.
+    /// Marks every wanted field as present, because the columns show it.
     pub(super) fn complete(&self) {
         self.is_complete.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the first wanted field that no row had so far, if there were rows.
+    /// Returns the first wanted field that no row has had so far, or `None` without rows.
     pub(super) fn absent(&self) -> Option<AbsentField> {
         let rows = self.rows.load(Ordering::Relaxed);
         if rows == 0 || self.is_complete.load(Ordering::Relaxed) {
@@ -144,7 +145,7 @@ impl FieldCensus {
         })
     }
 
-    /// Remembers the names of the fields of the first rows of an input.
+    /// Collects the field names of the first rows of an input.
     pub(super) fn sample_rows(&self, rows: impl Iterator<Item = String>) {
         let mut sample = self.sample.lock().unwrap_or_else(PoisonError::into_inner);
         if sample.rows >= SAMPLED_ROWS || sample.bytes >= SAMPLED_BYTES {
@@ -166,7 +167,7 @@ impl FieldCensus {
         }
     }
 
-    /// Names the fields that the first rows have, and the one among them that is probably meant.
+    /// Describes the fields of the first rows, with the one that was probably meant.
     pub(super) fn describe(&self, wanted: &str, role: &str) -> String {
         let sample = self.sample.lock().unwrap_or_else(PoisonError::into_inner);
         if sample.names.is_empty() {
@@ -182,7 +183,7 @@ impl FieldCensus {
     }
 }
 
-/// Says which of these fields is probably meant, as the end of a sentence; nothing if none is.
+/// Returns the end of a sentence that suggests the field that was probably meant, or an empty string.
 pub(super) fn suggest_field<'a>(
     wanted: &str,
     role: &str,
@@ -193,8 +194,8 @@ pub(super) fn suggest_field<'a>(
     likely.map_or_else(String::new, |name| format!("; perhaps `{name}` is meant"))
 }
 
-/// Returns the field that is probably meant by a name that there is not: one that is spelled alike, or
-/// one that usually has this role.
+/// Returns the field that was probably meant by a name that does not exist: one that is spelled
+/// similarly, or one that is common for this role.
 fn likely_field<'a>(wanted: &str, role: &str, names: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| -> Vec<char> {
         let letters = name.chars().filter(|it| it.is_alphanumeric());
@@ -221,7 +222,7 @@ fn likely_field<'a>(wanted: &str, role: &str, names: &[&'a str]) -> Option<&'a s
     same.or_else(nested).or_else(alike).or_else(usual).copied()
 }
 
-/// Insertions, deletions and replacements that make one name of another.
+/// Returns the Levenshtein distance between two names.
 fn edit_distance(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = (0..=other.len()).collect();
     for (row, a) in one.iter().enumerate() {
@@ -236,7 +237,7 @@ fn edit_distance(one: &[char], other: &[char]) -> usize {
     before[other.len()]
 }
 
-/// Collects the names of the fields of an object, those of nested objects with a dot.
+/// Collects the names of an object's fields; names in nested objects are joined by dots.
 struct NameCollector<'a> {
     sample: &'a mut FieldSample,
     prefix: &'a str,

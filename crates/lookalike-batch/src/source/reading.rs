@@ -1,5 +1,5 @@
-//! The part of reading that happens in order, under one lock: which input is next, where its rows
-//! end, how many they are, and what its header says.
+//! The part of reading that needs the input order and runs under one lock: choosing the next input,
+//! finding the ends of rows, counting rows, and interpreting headers.
 
 use super::block::{Block, Body, Documents, Held, Lines, Packed};
 use super::columnar::{Portions, PositionedFile, has_column, unreadable};
@@ -13,32 +13,32 @@ use super::lines::{Buffer, Count, CutSizes, LineReader, RowEnds, count, trim_lin
 use super::{Format, IdField};
 use crate::error::{Error, Result};
 
-/// Bytes of an input that are looked at to see what it is.
+/// Bytes from which an input's content is recognised.
 const PEEKED: usize = 64;
 
-/// The most files in a block of a file per document.
+/// Largest number of documents in a block, with one document per file.
 const MAX_DOCUMENTS: usize = 256;
 
-/// How far reading has come.
+/// The progress of reading.
 pub(super) struct Reading {
-    /// The input that is being read, or is next.
+    /// Index of the current or next input.
     file: usize,
     open: Option<Open>,
-    /// Bytes on disk of the open input that blocks have been charged for.
+    /// Bytes on disk of the open input that are already attributed to blocks.
     charged: u64,
     ordinal: u64,
     /// Rows handed out.
     rows: u64,
-    /// The first input with columns, whose names all others must have.
+    /// The first input with columns; all others must have the same names.
     first_columns: Option<usize>,
-    /// Whether reading has ended by an error.
+    /// `true` if reading has ended with an error.
     failed: bool,
 }
 
 enum Open {
     Lines(OpenLines),
     Portions(Portions),
-    /// Rows of a table in memory that were handed out.
+    /// Rows of a table in memory that have been handed out.
     Table(u64),
 }
 
@@ -46,7 +46,7 @@ struct OpenLines {
     reader: LineReader,
     /// Lines read so far.
     lines: u64,
-    /// Whether the next row is the first.
+    /// `true` before the first row.
     at_start: bool,
 }
 
@@ -63,7 +63,8 @@ impl Reading {
         }
     }
 
-    /// The next block. After an error there is none: the error has been told to one caller.
+    /// Returns the next block. After an error it returns `None`, because one caller has received the
+    /// error.
     pub(super) fn next(&mut self, inputs: &Inputs) -> Result<Option<Block>> {
         if self.failed {
             return Ok(None);
@@ -169,7 +170,7 @@ impl Reading {
                 .map(Some)
                 .map_err(|error| unreadable(file.name(), &error.to_string()).with_source(error))
         })?;
-        // Laying out by a schema always gives a layout.
+        // With a schema, `lay_out` always returns a layout.
         let layout = layout.ok_or_else(|| unreadable(file.name(), "it has no schema"))?;
         let block_bytes = inputs.options().block_bytes;
         let portions = Portions::open(file.name(), handle, &layout.plan, block_bytes)?;
@@ -177,7 +178,7 @@ impl Reading {
         Ok(portions)
     }
 
-    /// The rows that follow in the open input, and where on disk it is then.
+    /// Returns the next rows of the open input, and the position on disk after them.
     fn read(&mut self, inputs: &Inputs, open: Open) -> Result<Option<(Body, u64)>> {
         match open {
             Open::Lines(lines) => self.read_lines(inputs, lines),
@@ -186,7 +187,7 @@ impl Reading {
         }
     }
 
-    /// The next rows of a table in memory.
+    /// Returns the next rows of a table in memory.
     fn hold_out(&mut self, inputs: &Inputs, passed: u64) -> Option<(Body, u64)> {
         let table = inputs.table()?;
         let (rows, position) = table.block(passed, inputs.options().block_bytes)?;
@@ -195,7 +196,7 @@ impl Reading {
         Some((Body::Memory(Held { rows }), position))
     }
 
-    /// The next portion of a Parquet file, to be decoded outside of the lock.
+    /// Returns the next portion of a Parquet file. It is decoded without the lock.
     fn hand_out(&mut self, mut portions: Portions) -> Option<(Body, u64)> {
         let before = self.rows - portions.passed();
         let portion = portions.next()?;
@@ -249,8 +250,7 @@ impl Reading {
         }
     }
 
-    /// Learns what there is to learn from the first row of an input; returns where its data begins
-    /// in `bytes`.
+    /// Interprets the first row of an input. Returns the offset in `bytes` at which the data begin.
     fn first_row(&mut self, inputs: &Inputs, bytes: &[u8], open: &mut OpenLines) -> Result<usize> {
         let file = &inputs.files()[self.file];
         let ends = file.row_ends();
@@ -281,7 +281,8 @@ impl Reading {
         }
     }
 
-    /// Takes the columns of a CSV input from its first row and compares them with those before.
+    /// Reads the names of the columns from the first row of a CSV input and compares them with those of
+    /// the inputs before it.
     fn take_columns(
         &mut self,
         inputs: &Inputs,
@@ -323,7 +324,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The next files that are a document each, to be read outside of the lock.
+    /// Returns a block of files that are one document each. They are read without the lock.
     fn documents(&mut self, inputs: &Inputs) -> Block {
         let (mut count, mut bytes) = (0, 0);
         for file in &inputs.files()[self.file..] {
@@ -351,7 +352,7 @@ impl Reading {
     }
 }
 
-/// The first row that is not blank.
+/// Returns the first row that is not blank.
 fn first_filled(bytes: &[u8], ends: RowEnds) -> Option<(usize, usize)> {
     let mut start = 0;
     while start < bytes.len() {
@@ -364,7 +365,7 @@ fn first_filled(bytes: &[u8], ends: RowEnds) -> Option<(usize, usize)> {
     None
 }
 
-/// Remembers the names of the fields of the first rows.
+/// Records the field names of the first rows.
 fn sample_fields(inputs: &Inputs, bytes: &[u8]) {
     let rows = bytes.split(|&byte| byte == b'\n').filter_map(|row| {
         let mut room = String::new();
@@ -374,7 +375,7 @@ fn sample_fields(inputs: &Inputs, bytes: &[u8]) {
     inputs.census().sample_rows(rows);
 }
 
-/// Whether the first usable row has a field `id`.
+/// Returns whether the first valid row has a field `id`, or `None` if no row is valid.
 fn json_has_id(inputs: &Inputs, bytes: &[u8]) -> Option<bool> {
     let mut room = String::new();
     bytes.split(|&byte| byte == b'\n').find_map(|row| {
@@ -384,7 +385,7 @@ fn json_has_id(inputs: &Inputs, bytes: &[u8]) -> Option<bool> {
 }
 
 impl Inputs {
-    /// The layout, decided by the first input that can tell whether there is a field `id`.
+    /// Returns the layout. The first input that shows if there is a field `id` decides it.
     pub(super) fn lay_out(
         &self,
         has_id: impl FnOnce() -> Result<Option<bool>>,

@@ -1,4 +1,4 @@
-//! The bytes of one input from start to end, decompressed.
+//! The decompressed bytes of one input, from start to end.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// Compressed bytes read at a time.
 const COMPRESSED_BUFFER: usize = 256 << 10;
 
-/// A sequential reader that knows how far it is in the file on disk.
+/// A sequential reader that knows its position in the file on disk.
 pub(super) struct Stream {
     name: String,
     reader: Box<dyn Read + Send>,
@@ -25,7 +25,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// Reads `file` as it is.
+    /// Reads `file` without decompression.
     pub(super) fn plain(name: &str, file: File) -> Self {
         let position = Arc::new(AtomicU64::new(0));
         let reader = Box::new(Counted {
@@ -41,7 +41,7 @@ impl Stream {
         }
     }
 
-    /// The elements of the JSON list that this is, a line each.
+    /// Converts a JSON list into one line per element.
     pub(super) fn into_list_rows(self) -> Self {
         Self {
             reader: Box::new(ListRows::new(self.reader)),
@@ -50,7 +50,8 @@ impl Stream {
         }
     }
 
-    /// Decompresses `file` as its first bytes demand; `expected` is what its name promises.
+    /// Decompresses `file` according to its first bytes; `expected` is the compression that its name
+    /// indicates.
     pub(super) fn sniffed(name: &str, file: File, expected: Compression) -> Result<Self> {
         let position = Arc::new(AtomicU64::new(0));
         let counted = Counted {
@@ -87,12 +88,12 @@ impl Stream {
         })
     }
 
-    /// Bytes of the file on disk read so far.
+    /// Returns the number of bytes read from the file on disk.
     pub(super) fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
 
-    /// Reads some bytes; 0 at the end.
+    /// Reads some bytes into `room` and returns their number; 0 at the end.
     pub(super) fn read(&mut self, room: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(room) {
@@ -124,7 +125,7 @@ impl Stream {
     }
 }
 
-/// Takes up to four bytes off the front.
+/// Reads up to four bytes from the front and returns their number.
 fn peek(reader: &mut impl BufRead, start: &mut [u8; 4]) -> io::Result<usize> {
     let mut length = 0;
     while length < start.len() {

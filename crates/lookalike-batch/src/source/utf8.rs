@@ -1,7 +1,7 @@
-//! Whether the strings of an array are UTF-8.
+//! Validation of the strings of an Arrow array as UTF-8.
 //!
-//! Arrow promises it, and who reads strings relies on it; but programs hand over what they have read
-//! unchecked. Cost: one pass over the bytes, and a look at the ends of each string.
+//! Arrow's string types promise UTF-8, and readers rely on it, but programs hand over arrays that
+//! nobody validated. Cost: one pass over the bytes, and a check of both ends of each string.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
@@ -10,7 +10,7 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use simdutf8::basic::from_utf8;
 
-/// The first row with a string that is no UTF-8, also inside of lists and structs.
+/// Returns the first row that holds a string that is not UTF-8, also within lists, maps and structs.
 #[must_use]
 pub fn first_malformed(array: &dyn Array) -> Option<usize> {
     match array.data_type() {
@@ -33,7 +33,7 @@ pub fn first_malformed(array: &dyn Array) -> Option<usize> {
             let columns = array.as_struct().columns().iter();
             columns.filter_map(|column| first_malformed(column)).min()
         }
-        // Which rows have a value is not looked for.
+        // Row 0 is reported, because the rows that use the malformed value are not searched.
         DataType::Dictionary(..) => {
             let values = array.as_any_dictionary().values();
             first_malformed(values).map(|_| 0)
@@ -51,7 +51,7 @@ fn malformed<T: ByteArrayType>(strings: &GenericByteArray<T>) -> Option<usize> {
     {
         return None;
     }
-    // What stands where there is no value may be anything.
+    // Only valid rows count, because a null row may refer to arbitrary bytes.
     let bad = |&row: &usize| {
         strings.is_valid(row) && from_utf8(&bytes[at(row) - first..at(row + 1) - first]).is_err()
     };
@@ -69,7 +69,7 @@ fn in_lists<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usi
     Some(row_of(offsets, first + bad))
 }
 
-/// The list that has a value.
+/// Returns the index of the list that contains the value at this index.
 fn row_of<O: OffsetSizeTrait>(offsets: &[O], value: usize) -> usize {
     offsets.partition_point(|start| start.as_usize() <= value) - 1
 }
@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// The first malformed row, whatever holds the bytes.
+    /// Returns the first malformed row in each of three array types with the same rows.
     fn found(rows: &[Option<&[u8]>], start: usize) -> [Option<usize>; 3] {
         let length = rows.len() - start;
         [

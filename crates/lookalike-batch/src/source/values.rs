@@ -1,4 +1,4 @@
-//! The values that a parser takes out of a row, and what a row is made of them.
+//! The values that a parser extracts from a row, and the row that they form.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::features::{Entry, Features};
 use super::numbers::shortest_digits;
 use super::{BadRow, Fields, InvalidText, Place, Row, RowResult, Scalar};
 
-/// Which slot holds what. A field that is wanted twice has one slot.
+/// The assignment of fields to slots. A field that is wanted twice has one slot.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) names: Vec<String>,
@@ -18,7 +18,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// `id` is the field that holds ids, if one does.
+    /// Assigns a slot to each wanted field; `id` is the field of the ids, if there is one.
     pub(super) fn new(fields: &Fields, id: Option<&str>) -> Self {
         let mut names = Vec::new();
         let mut slot = |name: &str| {
@@ -44,17 +44,17 @@ impl Plan {
         }
     }
 
-    /// Whether a slot is part of what is kept to be read again.
+    /// Returns `true` if the slot is kept for reading the row again.
     pub(super) fn is_kept(&self, slot: usize) -> bool {
         self.text.contains(&slot) || self.id == Some(slot) || self.features == Some(slot)
     }
 
-    /// Whether a slot holds one of the further fields.
+    /// Returns `true` if the slot holds one of the further fields.
     pub(super) fn is_extra(&self, slot: usize) -> bool {
         self.extra.contains(&slot)
     }
 
-    /// Whether values of this kind are of use in everything that a slot is wanted for.
+    /// Returns `true` if values of this kind are acceptable for everything that the slot is wanted for.
     pub(super) fn accepts(&self, slot: usize, kind: Kind) -> bool {
         let single = !matches!(kind, Kind::List | Kind::Object);
         kind == Kind::Null
@@ -64,7 +64,7 @@ impl Plan {
                 && (!self.extra.contains(&slot) || single)
     }
 
-    /// Whether a column of this name is wanted, or something within it.
+    /// Returns `true` if a column of this name, or a field within it, is wanted.
     pub(super) fn reads(&self, column: &str) -> bool {
         self.names.iter().any(|name| {
             let rest = name.strip_prefix(column);
@@ -72,7 +72,7 @@ impl Plan {
         })
     }
 
-    /// The slot of the text, if a single field holds it.
+    /// Returns the slot of the text, if the text is a single field.
     pub(super) fn single_text(&self) -> Option<usize> {
         match self.text[..] {
             [slot] => Some(slot),
@@ -80,12 +80,12 @@ impl Plan {
         }
     }
 
-    /// The slots of the text.
+    /// Returns the slots of the text.
     pub(super) fn text_slots(&self) -> &[usize] {
         &self.text
     }
 
-    /// What a slot is wanted for, in words.
+    /// Returns what the slot is wanted for, as a message says it.
     pub(super) fn role(&self, slot: usize) -> &'static str {
         match slot {
             _ if self.text.contains(&slot) => "text",
@@ -95,7 +95,8 @@ impl Plan {
         }
     }
 
-    /// Whether a slot may stay empty in every row: text where features stand for it.
+    /// Returns `true` if the slot may be empty in every row: it holds only text, and features replace
+    /// the text.
     pub(super) fn may_be_absent(&self, slot: usize) -> bool {
         let read_otherwise =
             self.id == Some(slot) || self.features == Some(slot) || self.extra.contains(&slot);
@@ -103,7 +104,7 @@ impl Plan {
     }
 }
 
-/// What a field was found to be.
+/// The kind of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     #[default]
@@ -140,30 +141,30 @@ pub(super) struct Slot {
     pub(super) end: usize,
 }
 
-/// The values of one row. Memory is kept from row to row.
+/// The values of one row. The memory is reused from row to row.
 #[derive(Debug, Default)]
 pub(super) struct Values {
     pub(super) slots: Vec<Slot>,
     /// Strings that had to be rewritten: unescaped, unquoted.
     pub(super) arena: String,
-    /// Room for unescaping; what it holds between two strings does not matter.
+    /// Scratch memory for unescaping, without meaning between two strings.
     pub(super) unescaped: Vec<u8>,
     pub(super) special: Vec<u32>,
     joined: String,
-    /// The id, where it is a number that has a shorter form.
+    /// The id in its shortest form, if it is a number and differs from that form.
     id_digits: Option<String>,
     features: Vec<Entry>,
 }
 
 impl Values {
-    /// Forgets the row before.
+    /// Removes the values of the row before.
     pub(super) fn clear(&mut self, plan: &Plan) {
         self.slots.clear();
         self.slots.resize(plan.names.len(), Slot::default());
         self.arena.clear();
     }
 
-    /// Puts a range of the row into a slot.
+    /// Stores a range of the row in a slot.
     pub(super) fn set(&mut self, slot: usize, kind: Kind, start: usize, end: usize) {
         self.slots[slot] = Slot {
             kind,
@@ -173,14 +174,14 @@ impl Values {
         };
     }
 
-    /// Puts a copy of `text` into a slot.
+    /// Stores a copy of `text` in a slot.
     pub(super) fn set_copy(&mut self, slot: usize, kind: Kind, text: &str) {
         let start = self.arena.len();
         self.arena.push_str(text);
         self.set_arena(slot, kind, start);
     }
 
-    /// Puts what the arena holds from `start` on into a slot.
+    /// Stores the arena's bytes from `start` on in a slot.
     pub(super) fn set_arena(&mut self, slot: usize, kind: Kind, start: usize) {
         self.slots[slot] = Slot {
             kind,
@@ -190,7 +191,7 @@ impl Values {
         };
     }
 
-    /// The kinds and texts of all slots.
+    /// Returns the kinds and texts of all slots.
     #[cfg(test)]
     pub(super) fn shown(&self, row: &str) -> Vec<(Kind, String)> {
         self.slots
@@ -204,7 +205,7 @@ impl Values {
         &text[slot.start..slot.end]
     }
 
-    /// What the parsed row is.
+    /// Builds the parsed row.
     pub(super) fn row<'a>(
         &'a mut self,
         plan: &Plan,
@@ -261,8 +262,8 @@ impl Values {
         }
     }
 
-    /// Joins the texts of several fields. Missing and null ones are left out as long as one is
-    /// there.
+    /// Joins the texts of several fields. Missing and null fields are left out; it is an error if all
+    /// of them are.
     fn join(&mut self, plan: &Plan, row: &str) -> Result<(), String> {
         let mut joined = std::mem::take(&mut self.joined);
         joined.clear();
@@ -297,7 +298,7 @@ impl Values {
         }
     }
 
-    /// Reads the features of a slot; whether their text is in the arena.
+    /// Reads the features of a slot. Returns `true` if their text is in the arena.
     fn read_features(
         &mut self,
         plan: &Plan,
@@ -368,7 +369,7 @@ impl Values {
             Kind::Number => {
                 let literal = self.get(value, row);
                 match literal.parse::<f64>() {
-                    // Where Parquet comes from, it often stands for no number.
+                    // Parquet writers often store NaN for a missing number.
                     Ok(value) if value.is_nan() => Scalar::Null,
                     Ok(value) => Scalar::Number { value, literal },
                     Err(_) => {
@@ -399,7 +400,7 @@ fn listed(plan: &Plan) -> String {
     names.join(", ")
 }
 
-/// A row that was parsed, without its place.
+/// A parsed row without its place.
 pub(super) struct ParsedRow<'a> {
     id: Option<&'a str>,
     text: &'a str,
@@ -408,7 +409,7 @@ pub(super) struct ParsedRow<'a> {
     row: &'a str,
 }
 
-/// Where a row is, for its report.
+/// The position of a row, as reports give it.
 #[derive(Clone, Copy)]
 pub(super) struct Position<'a> {
     pub(super) file: &'a str,
@@ -435,7 +436,7 @@ impl Position<'_> {
     }
 }
 
-/// How many further fields fit without an allocation.
+/// Number of further fields that fit without an allocation.
 const FEW: usize = 4;
 
 /// Calls `then` with the values of the further fields.
@@ -462,7 +463,7 @@ pub(super) fn with_extra<R>(
 }
 
 impl<'a> ParsedRow<'a> {
-    /// A row that is nothing but text, with an id from elsewhere.
+    /// Creates a row of plain text, with an id from elsewhere.
     pub(super) fn plain(id: Option<&'a str>, text: &'a str, values: &'a Values) -> Self {
         Self {
             id,
@@ -473,17 +474,17 @@ impl<'a> ParsedRow<'a> {
         }
     }
 
-    /// The text.
+    /// Returns the text.
     pub(super) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Appends the row to `frames`; `None` if it is too long.
+    /// Appends the row to `frames` as a frame. Returns `None` if it is too long.
     pub(super) fn encode(&self, frames: &mut Vec<u8>) -> Option<()> {
         super::frame::encode(self.id, self.text, self.features, frames)
     }
 
-    /// Hands the row on.
+    /// Calls `visit` with the complete row.
     pub(super) fn visit<R>(
         self,
         plan: &Plan,

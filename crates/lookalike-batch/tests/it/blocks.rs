@@ -1,4 +1,4 @@
-//! Whole runs, whatever pieces inputs are read in.
+//! Complete runs give the same outputs for every block size.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::support::store;
 
-/// Texts of which every third resembles the one before it, long and short, a bad row among them.
+/// Long and short texts, of which every third resembles the one before it, and one bad row.
 fn corpus() -> Vec<String> {
     let word = |seed: u64| format!("{:x}", lookalike::value_hash(&seed.to_le_bytes()) >> 44);
     let text = |document: u64| {
@@ -30,7 +30,7 @@ fn corpus() -> Vec<String> {
     rows
 }
 
-/// All files that a run writes with blocks of this size.
+/// Returns all files that a run writes with this block size.
 fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u8>> {
     let mut settings = Settings {
         threads: 3,
@@ -78,7 +78,8 @@ fn outputs(place: &TempDir, inputs: &[PathBuf], block_bytes: usize) -> Vec<Vec<u
     written.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// The bytes of every output are the same for any size of block, the smallest cutting most rows.
+/// The bytes of every output are the same for any block size, even if most rows are longer than a
+/// block.
 #[test]
 fn the_size_of_blocks_changes_nothing() {
     let place = tempdir().unwrap();

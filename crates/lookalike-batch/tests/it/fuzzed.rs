@@ -1,4 +1,4 @@
-//! What the fuzz targets check, on bytes that are malformed on purpose and on bytes made up.
+//! Runs the checks of the fuzz targets on malformed and on random bytes.
 
 #[path = "../../../../fuzz/bodies/library.rs"]
 mod library;
@@ -11,7 +11,7 @@ mod text;
 
 use proptest::prelude::*;
 
-/// Pieces that mean something to one of the parsers, or break off where another begins.
+/// Pieces that have a meaning for one of the parsers, or that break off in the middle of such a piece.
 const PIECES: [&[u8]; 64] = [
     b"",
     b"a",
@@ -79,7 +79,7 @@ const PIECES: [&[u8]; 64] = [
     b"[^1]: *_`~",
 ];
 
-/// Bytes of any value, and pieces with a letter or many between them.
+/// Either random bytes, or a sequence of pieces, each repeated up to three times.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let pieces = prop::collection::vec((prop::sample::select(&PIECES[..]), 1usize..4), 0..24);
     let joined = pieces.prop_map(|pieces| {

@@ -1,4 +1,4 @@
-//! Files in, files out, against readers that share nothing with the crate.
+//! Reading and writing files, compared with readers that share no code with the crate.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Tables in memory, against the same rows in Parquet and JSONL.
+//! Tables in memory give the same rows as Parquet and JSONL files.
 
 use std::fs::File;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::support::{Owned, Read, read_on};
 
 const ROWS: usize = 61;
 
-/// Every kind of column that a row is read from, with nulls.
+/// Every kind of column that can be read, with nulls.
 fn columns() -> RecordBatch {
     let rows = || 0..ROWS;
     let text = |row: usize| (row % 10 != 3).then(|| format!("text {row} 中文").repeat(row % 4));
@@ -58,7 +58,8 @@ fn columns() -> RecordBatch {
         .unwrap()
 }
 
-/// The same rows in batches of odd sizes, one of them empty, none at the start of its buffers.
+/// The same rows in batches of odd sizes. One batch is empty, and most do not start at the beginning of
+/// their buffers.
 fn in_memory(columns: &RecordBatch) -> Table {
     let cuts = [0, 1, 2, 2, 30, ROWS];
     let batches = cuts
@@ -74,7 +75,7 @@ fn in_parquet(columns: &RecordBatch, path: &Path) {
     writer.close().unwrap();
 }
 
-/// What does not depend on where the rows are.
+/// The properties that do not depend on where the rows are stored.
 fn told(read: &Read) -> (Vec<Owned>, Vec<(u64, u64, String)>) {
     let rows = read.rows.iter().cloned();
     let rows = rows.map(|row| Owned {
@@ -200,7 +201,7 @@ fn a_run_over_a_table_writes_what_one_over_a_file_does() {
         Arc::new(StringArray::from_iter_values(&texts)) as ArrayRef,
     )]);
     let batch = batch.unwrap();
-    // Tables of results name their source.
+    // Tables of results name their source, so the table has the name of the file.
     let table = Table::new(
         path.to_str().unwrap(),
         batch.schema(),

@@ -1,4 +1,4 @@
-//! Every format, compression, block size and kind of damage.
+//! Reading of every format, compression, block size and kind of damage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn with_fields(fields: Fields) -> ReadOptions {
     }
 }
 
-/// Rows of JSON with every oddity that is still a good row.
+/// JSON rows with unusual features that are still valid rows.
 fn jsonl() -> String {
     let mut input = String::new();
     for number in 0..60 {
@@ -50,7 +50,7 @@ fn jsonl() -> String {
     input
 }
 
-/// Ids and texts by way of `serde_json` values, line by line.
+/// Ids and texts as `serde_json` parses them, line by line.
 fn plain_jsonl(input: &str) -> Vec<(String, String)> {
     let lines = input.lines().filter(|line| !line.is_empty());
     lines
@@ -463,7 +463,8 @@ fn nested_joined_and_further_fields() {
 #[test]
 fn legacy_encodings() {
     let directory = tempdir().unwrap();
-    // The second bytes of some of these are backslash, brace and pipe in Big5 and GB18030.
+    // In Big5 and GB18030 some of these characters have a backslash, a brace or a pipe as their second
+    // byte.
     let texts = ["許功蓋", "中文", "a|b\\c", "珡牁", "𠀀"];
     for encoding in [encoding_rs::GB18030, encoding_rs::BIG5, encoding_rs::UTF_8] {
         let texts: Vec<_> = texts
@@ -549,7 +550,7 @@ fn truncated_and_corrupt_compressed_files() {
                 .to_string()
                 .contains("extension")
         );
-        // A compressed file is one whatever its name says.
+        // A compressed file is recognised without the extension.
         let other = directory.path().join("b.jsonl");
         fs::write(&other, &whole).unwrap();
         assert_eq!(read(&[other], &options()).unwrap().rows.len(), 1200);
@@ -818,7 +819,7 @@ fn damaged_parquet_is_an_error() {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x5A;
         fs::write(&path, &damaged).unwrap();
-        // Parquet has no checksums by default: damage may pass, but it must not panic.
+        // Parquet has no checksums by default, so damage may go unnoticed, but it must not panic.
         let _ = read(from_ref(&path), &options());
     }
     fs::write(&path, &whole).unwrap();

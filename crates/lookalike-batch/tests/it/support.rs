@@ -1,4 +1,4 @@
-//! Reading everything through the crate, and compressing by other means.
+//! Helpers that read inputs through the crate, and compress and decompress without it.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use lookalike_batch::error::Result;
 use lookalike_batch::source::{BadRow, Inputs, ParseScratch, Place, ReadOptions, Row, Scalar};
 
-/// A row by value.
+/// An owned row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Owned {
     pub(crate) id: Option<String>,
@@ -46,7 +46,7 @@ fn shown(scalar: &Scalar<'_>) -> String {
     }
 }
 
-/// What was read, in input order.
+/// The rows read, in input order.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     pub(crate) rows: Vec<Owned>,
@@ -59,7 +59,8 @@ impl Read {
     }
 }
 
-/// Reads all inputs on some threads and checks that every row reads the same again.
+/// Reads all inputs on several threads and verifies that every row can be read again with the same
+/// result.
 pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
     let parts = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -106,12 +107,13 @@ pub(crate) fn read_on(threads: usize, inputs: &Inputs) -> Result<Read> {
     Ok(all)
 }
 
-/// Opens and reads.
+/// Opens and reads inputs on one thread.
 pub(crate) fn read(paths: &[PathBuf], options: &ReadOptions) -> Result<Read> {
     read_on(1, &Inputs::open(paths, options)?)
 }
 
-/// Writes `bytes` under a name, compressed as the name says; gzip and Zstandard in two parts.
+/// Writes `bytes` to a file, compressed according to its extension; gzip and zstd files have two
+/// members.
 pub(crate) fn store(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     let path = directory.join(name);
     let (first, second) = bytes.split_at(bytes.len() / 2);
@@ -124,7 +126,7 @@ pub(crate) fn store(directory: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// What a file holds, decompressed as its name says.
+/// Returns the content of a file, decompressed according to its extension.
 pub(crate) fn load(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).unwrap();
     match path.extension().and_then(|extension| extension.to_str()) {
@@ -149,7 +151,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// The names in a directory.
+/// Returns the names in a directory, sorted.
 pub(crate) fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut names: Vec<_> = entries

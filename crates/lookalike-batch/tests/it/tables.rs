@@ -1,4 +1,4 @@
-//! Small tables in every format.
+//! Small tables are written in every format.
 
 use std::path::Path;
 use std::slice::from_ref;

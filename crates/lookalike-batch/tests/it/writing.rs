@@ -1,4 +1,4 @@
-//! Kept rows: as they were, all or nothing, never over an input.
+//! Kept rows are written unchanged, all of them or none, and never over an input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use tempfile::tempdir;
 
 use crate::support::{load, names, read_on, store};
 
-/// Which rows are kept.
+/// Returns `true` for the rows that are kept.
 type Keep = fn(usize) -> bool;
 
 struct Rows {
@@ -97,7 +97,7 @@ const KEEP: [Keep; 5] = [
     |row| !(5..=590).contains(&row),
 ];
 
-/// Rows of several lengths, with both line ends, and the same lines as they are to be written.
+/// Rows of several lengths with both line ends, as one input and as a list.
 fn lines(count: usize, header: &str, make: impl Fn(usize) -> String) -> (String, Vec<String>) {
     let rows: Vec<String> = (0..count)
         .map(|row| make(row) + if row % 5 == 0 { "\r\n" } else { "\n" })
@@ -207,7 +207,7 @@ fn annotations_are_appended_inside() {
     };
     for (name, input, expected) in cases {
         let path = store(directory.path(), name, input.as_bytes());
-        // A blank before the line end is not part of the object.
+        // Blanks before the line end do not belong to the object.
         let expected = expected.replace("} \n", "}\n");
         let found = annotate(&path, &ReadOptions::default()).unwrap();
         assert_eq!(
@@ -437,7 +437,7 @@ fn parquet_keeps_columns_types_and_metadata() {
     store_parquet(&first, &all[0]);
     store_parquet(&second, &all[1]);
     let whole = concat_batches(&all[0].schema(), &all).unwrap();
-    // Rows without text are bad and not in the set.
+    // Rows without text are bad rows and not in the row set.
     let good: Vec<usize> = (0..980)
         .filter(|&row| whole.column(1).is_valid(row))
         .collect();
@@ -477,7 +477,7 @@ fn parquet_keeps_columns_types_and_metadata() {
     assert_eq!(error.kind(), ErrorKind::Usage);
 }
 
-/// Rows of which it becomes known little by little that they are kept.
+/// Rows whose verdicts become known one after another.
 struct Slow<'a> {
     rows: &'a Rows,
     known: AtomicU64,

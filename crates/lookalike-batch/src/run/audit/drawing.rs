@@ -1,4 +1,4 @@
-//! Drawing documents from blocks of rows, in the order of the input.
+//! Sampling of documents from blocks of rows, in input order.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,50 +13,50 @@ use super::OF_INPUTS;
 use crate::error::Result;
 use crate::source::{Block, Inputs, ParseScratch};
 
-/// Documents that are drawn where it is not known how many there are.
+/// Number of sampled documents if the size of the input is unknown.
 const AUDITED: usize = 1000;
 
-/// One in so many is drawn where that is known, within the bounds below.
+/// One document in this many is sampled if the size is known, within the two bounds below.
 const AUDITED_SHARE: f64 = 80.0;
 const FEWEST: usize = 500;
 const MOST: usize = 1_000;
 
-/// So many times the documents wanted are drawn where the inputs could be looked into, of which the
-/// smallest numbers remain.
+/// Factor by which the first selection exceeds the wanted number of documents, if the number of rows
+/// was estimated from samples of all inputs. The documents with the smallest numbers remain.
 const SURPLUS: f64 = 1.25;
 
-/// The same where their number is estimated from the first block. There are fewer than wanted where
-/// rows behind it are more than so many times as long.
+/// The same factor if the number of rows is estimated from the first block. The sample becomes too
+/// small only if later rows are more than this many times as long.
 const SURPLUS_OF_FIRST: f64 = 4.0;
 
-/// The documents drawn so far.
+/// The documents sampled so far.
 pub(in super::super) struct Drawing {
     seed: u64,
-    /// Whether the number of documents follows from the size of the inputs.
+    /// `true` if the number of sampled documents follows from the size of the inputs.
     by_size: bool,
     sample: RwLock<Sample>,
-    /// Rows with larger numbers are not drawn. Never grows.
+    /// Largest number of a row that can be sampled. It never grows.
     cut: AtomicU64,
     state: Mutex<State>,
     moved: Condvar,
 }
 
 struct State {
-    /// Where rows are numbered from.
+    /// Offset of the row numbers: 0 for `--against`, [`OF_INPUTS`] for the inputs.
     base: u64,
     /// The block whose turn it is.
     next: u64,
-    /// How many documents are drawn.
+    /// Wanted number of sampled documents.
     most: usize,
-    /// Whether the number of all documents has been estimated.
+    /// `true` if the number of all documents has been estimated.
     estimated: bool,
-    /// Numbers and rows of what is drawn.
+    /// Numbers and rows of the sampled documents.
     drawn: BTreeSet<(u64, u64)>,
-    /// A thread will never have its turn.
+    /// `true` if a thread has failed, so that its block's turn never ends.
     failed: bool,
 }
 
-/// A row that may be drawn.
+/// A row that may be sampled.
 struct Candidate {
     number: u64,
     row: u64,
@@ -82,20 +82,20 @@ impl Drawing {
         }
     }
 
-    /// The blocks that follow are those of the inputs, not of documents given as known.
+    /// Marks the blocks that follow as those of the inputs, not of `--against`.
     pub(in super::super) fn begin_inputs(&self) {
         let mut state = self.state();
         state.base = OF_INPUTS;
         state.next = 0;
     }
 
-    /// Says about how many documents there are, before any is read: by this rows are chosen, and how
-    /// many.
+    /// Sets the expected number of documents before any is read. It determines how many rows are
+    /// sampled and which of them are candidates.
     pub(in super::super) fn expect(&self, rows: f64) {
         self.choose(rows, SURPLUS);
     }
 
-    /// The same from the first block of all, if it is known how many bytes on disk all inputs have.
+    /// Sets the expected number from the first block, using the size of all inputs on disk.
     fn estimate(&self, first: &Block, bytes: u64) {
         let rows = first.rows();
         let read = first.bytes_on_disk().max(1) as f64;
@@ -111,7 +111,8 @@ impl Drawing {
         if self.by_size {
             state.most = ((all / AUDITED_SHARE) as usize).clamp(FEWEST, MOST);
         }
-        // Few may be fewer by chance: by four standard deviations hardly ever.
+        // The added four standard deviations make it very unlikely that chance yields too few
+        // candidates.
         let most = state.most as f64;
         let share = (surplus * most + 4.0 * most.sqrt() + 8.0) / all;
         if share < 1.0 {
@@ -120,8 +121,8 @@ impl Drawing {
         }
     }
 
-    /// Draws from a block and waits until that was done with all before it. From then on every
-    /// document of the block may be compared.
+    /// Samples from a block, after all blocks before it have been sampled. After that every document of
+    /// the block may be compared.
     pub(in super::super) fn draw(
         &self,
         (inputs, bytes): (&Inputs, Option<u64>),
@@ -142,7 +143,7 @@ impl Drawing {
         let wanted: Vec<u64> = numbered.collect();
         let mut candidates = Vec::with_capacity(wanted.len());
         inputs.parse_some(block, &wanted, parse, &mut |row| {
-            // A bad row is told when the block is parsed.
+            // Bad rows are reported when the block is parsed.
             if let Ok(row) = row {
                 let drawn = Drawn::new(&analyze(analyzer, &row, scratch));
                 let row = base + row.number;
@@ -175,7 +176,7 @@ impl Drawing {
 
     fn take_one(&self, state: &mut State, sample: &mut Sample, candidate: Candidate) {
         let Candidate { number, row, drawn } = candidate;
-        // Other threads may have drawn since this one looked.
+        // The limit may have become smaller while this thread was selecting candidates.
         if number > self.cut.load(Ordering::Relaxed) {
             return;
         }
@@ -195,18 +196,19 @@ impl Drawing {
         self.with_sample(|sample| sample.compare_seen(number, analysis, counter));
     }
 
-    /// Where the sample numbers the rows of the present inputs from: those of the run come behind
-    /// those given as known.
+    /// Returns the offset that the sample adds to the row numbers of the current inputs. That of the
+    /// run's inputs is larger, so that they come after the rows of `--against`.
     pub(in super::super) fn base(&self) -> u64 {
         self.state().base
     }
 
-    /// How many documents are wanted.
+    /// Returns the wanted number of documents.
     pub(super) fn wanted(&self) -> u64 {
         self.state().most as u64
     }
 
-    /// The drawn rows by their numbers, smallest first: the first so many are a sample themselves.
+    /// Returns the sampled rows in the order of their numbers. Any prefix of this list is itself a
+    /// random sample.
     pub(super) fn in_order(&self) -> Vec<u64> {
         self.state().drawn.iter().map(|&(_, row)| row).collect()
     }
@@ -227,7 +229,7 @@ impl Drawing {
     }
 }
 
-/// Lets nobody wait for a thread that has failed.
+/// Ends all waiting if a thread fails.
 struct FailUnlessDone<'a> {
     drawing: &'a Drawing,
     done: bool,

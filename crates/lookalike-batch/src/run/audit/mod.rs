@@ -1,9 +1,9 @@
-//! What a run has missed and what it got wrong, estimated from documents drawn while it reads.
+//! The audit: an estimate of what a run misses and gets wrong, from documents sampled while it reads.
 //!
-//! Every document has a number that follows from the seed and its row, and those with the smallest
-//! are drawn. The drawn rows of a block are added to the sample before any document of it or of a
-//! later block is compared, so every document meets all drawn ones that stand before it, whatever
-//! the threads do. The report depends on inputs and settings alone.
+//! Every document has a number that follows from the seed and its row; those with the smallest numbers
+//! are sampled. The sampled rows of a block are added to the sample before any document of that block
+//! or of a later one is compared. Therefore every document is compared with all sampled documents
+//! before it, however the threads run, and the report depends only on inputs and settings.
 
 mod drawing;
 mod planted;
@@ -21,7 +21,7 @@ use super::settings::{AuditSettings, Settings};
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
 
-/// Rows of the inputs are numbered from here, those given as known from 0.
+/// Offset of the row numbers of the inputs. Rows of `--against` have the offset 0.
 const OF_INPUTS: u64 = 1 << 40;
 
 /// The audit of a run.
@@ -31,7 +31,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    /// An audit of a run, if it is asked for.
+    /// Creates the audit of a run, if the settings ask for one.
     pub(super) fn of(settings: &Settings, plan: &Plan) -> Result<Option<Self>> {
         let Some(audit) = settings.audit else {
             return Ok(None);
@@ -45,23 +45,23 @@ impl Audit {
         }))
     }
 
-    /// What a thread needs to compare documents.
+    /// Creates the counter with which a thread compares documents.
     pub(super) fn counter(&self) -> Counter {
         self.drawing.with_sample(Sample::counter)
     }
 
-    /// Compares the document that the counter has seen with all drawn ones before it.
+    /// Compares the document that the counter has seen with all sampled documents before it.
     pub(super) fn compare(&self, number: u64, analysis: &Analysis<'_>, counter: &mut Counter) {
         self.drawing.compare(number, analysis, counter);
     }
 
-    /// Draws documents as blocks are read.
+    /// Returns the drawing, which samples documents from blocks.
     pub(super) fn drawing(&self) -> &Drawing {
         &self.drawing
     }
 }
 
-/// Refuses what has no exact similarity to be compared by.
+/// Refuses plans that have no exact similarity to compare with.
 fn check(plan: &Plan, spelling: Spelling) -> Result<()> {
     let settings = plan.settings();
     let why = match (settings.method, settings.measure) {

@@ -1,4 +1,4 @@
-//! Edits of drawn documents, put through the plan of the run.
+//! Planted edits: edited copies of sampled documents, checked with the match plan of the run.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::super::corpus::ReadCorpus;
 use super::report::{ByEdit, Planted, Share};
 use crate::error::Result;
 
-/// A copy of one edit for every drawn document.
+/// One edited copy of each sampled document.
 pub(super) struct Copies<'a> {
     corpus: &'a ReadCorpus<'a>,
     sketches: Sketches,
-    /// Features of an original, of its copy, of the next original, and so on.
+    /// Features of the originals and copies in turn: original, copy, next original, and so on.
     features: Vec<Vec<u64>>,
     edits: Vec<Edit>,
 }
 
-/// An original and its copy, by what they are compared by.
+/// An original and its copy, as they are compared.
 struct Pair {
     edit: Edit,
     sketches: Sketches,
@@ -30,7 +30,7 @@ struct Pair {
 }
 
 impl<'a> Copies<'a> {
-    /// Edits documents; those for which no edit applies are left out.
+    /// Edits documents. Documents to which no edit applies are left out.
     pub(super) fn plant(corpus: &'a ReadCorpus<'a>, seed: u64, texts: &[(String, String)]) -> Self {
         let plan = corpus.plan;
         let recipe = corpus.recipe();
@@ -72,7 +72,7 @@ impl<'a> Copies<'a> {
         copies
     }
 
-    /// What the plan of the run finds of the copies that are similar enough to be found.
+    /// Reports which of the copies at or above the threshold the match plan finds.
     pub(super) fn report(&self) -> Result<Planted> {
         let corpus = Corpus {
             plan: self.corpus.plan,
@@ -108,7 +108,7 @@ impl<'a> Copies<'a> {
         })
     }
 
-    /// The similarity of an original and its copy, if it reaches the threshold.
+    /// Returns the similarity of an original and its copy if it reaches the threshold.
     fn similarity(&self, a: DocId, b: DocId) -> Option<Similarity> {
         if self.sketches.key(a) == self.sketches.key(b) {
             return Some(Similarity::ONE);
@@ -128,7 +128,7 @@ impl Texts for Copies<'_> {
 #[derive(Default)]
 struct Tally {
     copies: u64,
-    /// Copies that are similar enough to be found.
+    /// Copies at or above the threshold.
     similar: u64,
     found: u64,
 }

@@ -1,4 +1,4 @@
-//! What the audit of a run says.
+//! The report of an audit.
 
 use std::collections::BTreeMap;
 
@@ -16,52 +16,52 @@ use super::{Audit, OF_INPUTS};
 use crate::error::Result;
 use crate::source::ParseScratch;
 
-/// What an audit says of a run.
+/// The result of an audit.
 #[derive(Debug, Clone, Serialize)]
 pub struct AuditReport {
-    /// Documents drawn.
+    /// Sampled documents.
     pub drawn: u64,
-    /// Documents that were to be drawn, or all if there are fewer. More than were drawn where the
-    /// number of rows could only be guessed.
+    /// Documents that were to be sampled, or all documents if there are fewer. It exceeds `drawn` if
+    /// the number of rows was overestimated.
     pub wanted: u64,
-    /// What drew them.
+    /// Seed of the sample.
     pub seed: u64,
-    /// Only pairs with at least this Jaccard index count; null where the threshold alone decides.
+    /// Smallest Jaccard index of a pair that counts; `None` if only the threshold decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_jaccard: Option<f64>,
-    /// Pairs of a drawn document and a later one at or above the threshold, equal texts left out;
-    /// of one document at most 16 are looked at.
+    /// Pairs of a sampled document and a later one at or above the threshold, without pairs of equal
+    /// texts. At most 16 per sampled document count.
     pub pairs: u64,
-    /// Of the later documents similar to a document, the share that the method finds, on the mean
-    /// over documents that have any.
+    /// Recall: the share of the later documents similar to a document that the method finds, averaged
+    /// over sampled documents that have any.
     pub recall: Share,
-    /// Recall by the length of the drawn document, precision by that of the one read first of a pair;
-    /// classes without cases are left out.
+    /// Recall by the length of the sampled document, and precision by the length of the pair's
+    /// first-read document. Classes without cases are left out.
     pub by_length: Vec<ByLength>,
-    /// Of the later documents similar to a document, the share with which it stays in the output;
-    /// only of runs that remove documents.
+    /// The share of the later documents similar to a document that remains in the output together with
+    /// it. Only for runs that remove documents.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<Share>,
-    /// Of the reported pairs, or of the removed documents with the kept one they name, the share that
-    /// is at or above the threshold.
+    /// Precision: the share of reported pairs at or above the threshold; in a dedup run, of pairs of a
+    /// removed and a kept document.
     pub precision: Share,
-    /// Edited copies of drawn documents, put through the same plan; only where there are texts.
+    /// Edited copies of sampled documents, checked with the same match plan; `None` without texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planted: Option<Planted>,
-    /// Bytes of memory that the sample took, about.
+    /// Approximate bytes of memory of the sample.
     pub memory: u64,
 }
 
-/// A share with its 95 % interval (Wilson).
+/// A share with its 95 % confidence interval (Wilson).
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Share {
-    /// The estimate; null without cases.
+    /// The estimate; `None` without cases.
     pub share: Option<f64>,
     /// The lower end of the interval.
     pub low: f64,
     /// The upper end of the interval.
     pub high: f64,
-    /// Independent cases: documents that have a similar one, reported pairs, copies.
+    /// Independent cases: documents with a similar one, reported pairs, or copies.
     pub cases: u64,
 }
 
@@ -76,50 +76,50 @@ impl From<Estimate> for Share {
     }
 }
 
-/// Recall and precision by length.
+/// Recall and precision of a length class.
 #[derive(Debug, Clone, Serialize)]
 pub struct ByLength {
-    /// The length in tokens, such as `16-50`.
+    /// The length class in tokens, for example `16-50`.
     pub length: &'static str,
-    /// The recall of documents of this length.
+    /// Recall of documents of this length.
     pub recall: Share,
-    /// The precision of what is reported of them.
+    /// Precision of the pairs reported for documents of this length.
     pub precision: Share,
 }
 
-/// What became of planted edits.
+/// Recall of planted edits.
 #[derive(Debug, Clone, Serialize)]
 pub struct Planted {
     /// Edited copies.
     pub copies: u64,
-    /// Of the copies at or above the threshold, the share that the method finds.
+    /// The share that the method finds of the copies at or above the threshold.
     pub recall: Share,
-    /// The same for every kind and strength of edit.
+    /// The same for each kind and strength of edit.
     pub by_edit: Vec<ByEdit>,
 }
 
-/// What became of one kind of edit.
+/// Recall of one kind of edit.
 #[derive(Debug, Clone, Serialize)]
 pub struct ByEdit {
     /// Name of the kind.
     pub kind: &'static str,
-    /// The share of what is changed, if the kind knows strengths.
+    /// The changed share of the text, if the kind has strengths.
     pub strength: Option<f64>,
     /// Edited copies.
     pub copies: u64,
-    /// Of the copies at or above the threshold, the share that the method finds.
+    /// The share that the method finds of the copies at or above the threshold.
     pub recall: Share,
 }
 
-/// So many reported pairs are compared again.
+/// Number of reported pairs that are compared again.
 const REPORTED: usize = 200;
 
-/// Of so many bytes of input one is edited, within the bounds below: planting costs ten times what
-/// reading does.
+/// One byte in this many is in an edited document, within the bounds below, because planting takes ten
+/// times as long as reading.
 const PLANTED_SHARE: u64 = 256;
 const PLANTED_BYTES: std::ops::RangeInclusive<u64> = 1 << 18..=1 << 23;
 
-/// Some of the pairs that a run has reported: those with the smallest numbers.
+/// A random sample of the pairs that a run has reported: those with the smallest hashes.
 #[derive(Debug, Default)]
 pub(in super::super) struct Reported {
     pairs: std::collections::BinaryHeap<(u64, u32, u32)>,
@@ -157,7 +157,7 @@ impl Reported {
     }
 }
 
-/// Whether two documents are similar enough, by the exact measure.
+/// Returns `true` if two documents match by the exact measure.
 fn matches(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     if corpus.sketches.key(a) == corpus.sketches.key(b) {
         return Ok(true);
@@ -168,7 +168,7 @@ fn matches(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> Result<bool> {
     Ok(similarity(corpus.plan, &one, &other).is_some())
 }
 
-/// Means over documents of the share of their similar documents for which something is so.
+/// The mean over documents of a share of their similar documents.
 #[derive(Default, Clone, Copy)]
 struct Mean {
     sum: f64,
@@ -187,7 +187,7 @@ impl Mean {
 }
 
 impl Audit {
-    /// What is to be said of a run: `kept` tells of runs that remove documents which remain.
+    /// Builds the report. For runs that remove documents, `kept` returns which of them remain.
     pub(in super::super) fn report(
         &self,
         corpus: &ReadCorpus<'_>,
@@ -262,8 +262,8 @@ impl Audit {
         Ok(all)
     }
 
-    /// Copies of all drawn documents if their number was asked for, else of as many as their bytes
-    /// allow.
+    /// Plants edits in all sampled documents if their number was requested, otherwise in as many as the
+    /// limit of bytes allows.
     fn planted(&self, corpus: &ReadCorpus<'_>, rows: &[u64]) -> Result<Option<Planted>> {
         let most = match self.settings.documents {
             Some(_) => u64::MAX,
@@ -299,7 +299,7 @@ struct Found {
     by_length: BTreeMap<&'static str, Mean>,
 }
 
-/// Containment is looked for among documents with a Jaccard index from here on.
+/// Returns the smallest Jaccard index at which containment candidates are found.
 fn least_jaccard(plan: &Plan) -> Option<f64> {
     let is_containment = plan.settings().measure == Measure::Containment;
     is_containment.then(|| plan.candidate_threshold().get())
@@ -309,14 +309,14 @@ fn similar_enough(corpus: &ReadCorpus<'_>, similarity: Similarity) -> bool {
     corpus.plan.threshold().admits_similarity(similarity)
 }
 
-/// Whether a run that lists pairs lists those of two such documents: where some are given as known,
-/// of one of these and another.
+/// Returns `true` if a pairs run lists a pair of these documents. With `--against`, one of the two must
+/// be from there.
 fn is_listed(corpus: &ReadCorpus<'_>, a: DocId, b: DocId) -> bool {
     let is_given = |document: DocId| document.index() < corpus.given();
     corpus.given() == 0 || is_given(a) != is_given(b)
 }
 
-/// The document of a row, if it became one.
+/// Returns the document of a row, or `None` if the row was not used.
 fn document_of(corpus: &ReadCorpus<'_>, row: u64) -> Option<DocId> {
     match row.checked_sub(OF_INPUTS) {
         Some(number) => corpus.document_of_row(number),
