@@ -22,10 +22,12 @@
 //! keep their places, because the compacted records end exactly where those begin. The place of the first
 //! record is therefore stored with the file (`base`).
 //!
+//! ```text
 //! |              base                 end
 //! |               |                   |
 //! | old   [ live | dead | live | dead ][ written meanwhile ]
 //! | new                [ live | live ][ written meanwhile ]
+//! ```
 //!
 //! # Power failure
 //!
