@@ -23,10 +23,10 @@
 //! record is therefore stored with the file (`base`).
 //!
 //! ```text
-//! |              base                 end
-//! |               |                   |
-//! | old   [ live | dead | live | dead ][ written meanwhile ]
-//! | new                [ live | live ][ written meanwhile ]
+//! old  [ live | dead | live | dead ][ written meanwhile ]
+//! new                [ live | live ][ written meanwhile ]
+//!                    ^              ^
+//!                    base           end
 //! ```
 //!
 //! # Power failure
