@@ -135,8 +135,9 @@ pub struct Stats {
 impl Collection {
     /// Creates a collection on an empty disk.
     ///
-    /// # Errors If the settings are invalid, the disk contains a collection already, a disk operation fails,
-    /// or the disk is nearly full.
+    /// # Errors
+    /// If the settings are invalid, the disk contains a collection already, a disk operation fails, or the
+    /// disk is nearly full.
     pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
         settings.plan()?;
         let names = names(&*disk)?;
@@ -158,7 +159,8 @@ impl Collection {
 
     /// Opens a collection and reads all of its rows, on all threads of the pool.
     ///
-    /// # Errors If a file is missing or damaged, or a disk operation fails.
+    /// # Errors
+    /// If a file is missing or damaged, or a disk operation fails.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let manifest = Manifest::read(&*disk)?;
         let seal = manifest.seal;
@@ -193,8 +195,9 @@ impl Collection {
 
     /// Prepares a document for its check. This is nearly all of the work, and it runs on any thread.
     ///
-    /// # Errors If the collection does not accept the document: an id, text or meta that is too long, an
-    /// empty id, a text where the collection holds fingerprints, or a fingerprint where it holds texts.
+    /// # Errors
+    /// If the collection does not accept the document: an id, text or meta that is too long, an empty id, a
+    /// text where the collection holds fingerprints, or a fingerprint where it holds texts.
     pub fn prepare(&self, document: Document, scratch: &mut Scratch) -> Result<Prepared> {
         Prepared::new(document, self.settings().holds, &self.preparer, scratch)
     }
@@ -206,7 +209,8 @@ impl Collection {
     /// If a document with the same id and the same content exists, its first answer is returned again. A
     /// document older than the window is answered but not stored.
     ///
-    /// # Errors For a single document: its id exists with other content, and the collection does not replace
+    /// # Errors
+    /// For a single document: its id exists with other content, and the collection does not replace
     /// documents. For all documents: the disk has no room, or a write failed, now or earlier.
     pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
         self.settle(self.admit(documents))
@@ -282,8 +286,9 @@ impl Collection {
     /// with the same content gets its first answer. A document with other content is not compared with the
     /// one that it would replace.
     ///
-    /// # Errors If the text of a candidate cannot be read, or the id exists with other content and the
-    /// collection does not replace documents.
+    /// # Errors
+    /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
+    /// not replace documents.
     pub fn query(&self, document: &Prepared) -> Result<Answer> {
         self.state()?.answer(document, (self.options.clock)())
     }
@@ -305,7 +310,8 @@ impl Collection {
     /// stay as they are. Returns `true` if the document existed. Its content leaves the disk with the next
     /// compaction of its partition; see [`maintain`](Self::maintain).
     ///
-    /// # Errors If a file is damaged, the disk has no room, or a write failed, now or earlier.
+    /// # Errors
+    /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
     pub fn delete(&self, id: &str) -> Result<bool> {
         self.check_running()
             .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
@@ -330,7 +336,8 @@ impl Collection {
     /// first. `after` is the sequence number of the last member of the previous page. Returns `None` if there
     /// is no such document, or it is not a kept one.
     ///
-    /// # Errors If `after` is not a member, or a file is damaged.
+    /// # Errors
+    /// If `after` is not a member, or a file is damaged.
     pub fn cluster(&self, id: &str, after: Option<u64>, most: usize) -> Result<Option<Cluster>> {
         let state = self.state()?;
         let Some(known) = self.find_now(&state, id)? else {
@@ -411,8 +418,9 @@ impl Collection {
     /// Writers wait only while the rows of the newest partition are copied, and the texts that were added to
     /// it since its copy began.
     ///
-    /// # Errors If an operation on either disk fails. If the other disk has no room, the copied files are
-    /// removed before writers go on, because these may need the same room.
+    /// # Errors
+    /// If an operation on either disk fails. If the other disk has no room, the copied files are removed
+    /// before writers go on, because these may need the same room.
     pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
         let _files = self.upkeep();
         let mut copier = Copier::new(to, self.options.headroom);
@@ -574,7 +582,8 @@ impl Collection {
 
     /// Returns the reason why inserts are refused, if the disk is nearly full.
     ///
-    /// # Errors If the disk cannot report its free space.
+    /// # Errors
+    /// If the disk cannot report its free space.
     pub fn full(&self) -> Result<Option<Error>> {
         match self.check_room(ROW_OF_A_DELETION) {
             Ok(()) => Ok(None),

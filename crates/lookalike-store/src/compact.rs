@@ -5,13 +5,15 @@
 //!
 //! # Procedure
 //!
-//! 1. Note which rows are dead, and wait until every row that made them so is on disk. 2. Read the rows of
-//! the partition once, to collect what step 3 needs to know ([`RowSurvey`]). 3. Read them again. Live rows
-//! and their records are written to new files. Of dead rows only their count remains, and rarely a small row
-//! that rows elsewhere still need. Rows added since step 1 are copied unchanged. 4. Take the write turn,
-//! during which inserts wait as for any commit. Copy and sync the rest, name the new files in the list of
-//! partitions, and exchange the partition in memory. Readers wait only for this exchange of two lists. 5.
-//! Remove the old files.
+//! 1. Note which rows are dead, and wait until every row that made them so is on disk.
+//! 2. Read the rows of the partition once, to collect what step 3 needs to know ([`RowSurvey`]).
+//! 3. Read them again. Live rows and their records are written to new files. Of dead rows only their count
+//!    remains, and rarely a small row that rows elsewhere still need. Rows added since step 1 are copied
+//!    unchanged.
+//! 4. Take the write turn, during which inserts wait as for any commit. Copy and sync the rest, name the new
+//!    files in the list of partitions, and exchange the partition in memory. Readers wait only for this
+//!    exchange of two lists.
+//! 5. Remove the old files.
 //!
 //! Steps 2 and 3 work in pieces of about 1 MiB. After each piece the caller decides whether to continue.
 //!
@@ -87,9 +89,10 @@ impl Collection {
     /// more of the disk to others. An abandoned compaction starts from its beginning at the next call.
     /// Nothing is compacted while the collection is being copied, or while another thread compacts.
     ///
-    /// # Errors If a file is damaged, the disk has no room for the compacted files, or a disk operation
-    /// fails. Then everything is as it was, with one exception: if the list of partitions could not be
-    /// written, the collection accepts no more writes.
+    /// # Errors
+    /// If a file is damaged, the disk has no room for the compacted files, or a disk operation fails. Then
+    /// everything is as it was, with one exception: if the list of partitions could not be written, the
+    /// collection accepts no more writes.
     pub fn maintain(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Upkeep> {
         self.check_running()?;
         let mut upkeep = Upkeep {
@@ -119,7 +122,8 @@ impl Collection {
     /// Compacts every partition that has dead rows on disk, due or not. Returns the number of partitions
     /// compacted.
     ///
-    /// # Errors As for [`maintain`](Self::maintain).
+    /// # Errors
+    /// As for [`maintain`](Self::maintain).
     pub fn compact(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
         self.check_running()?;
         let mut left_over = self.upkeep();

@@ -54,7 +54,8 @@ pub(super) struct Keys {
 impl Keys {
     /// Reads keys from a file, if one is given, and from the environment.
     ///
-    /// # Errors If a line is not a key; the message has the line number but not the key.
+    /// # Errors
+    /// If a line is not a key; the message has the line number but not the key.
     pub(super) fn load(file: Option<&Path>) -> Result<Self> {
         let mut keys = Self::default();
         if let Some(file) = file {
@@ -109,7 +110,8 @@ impl Keys {
 
     /// Checks that the key of a request has a role.
     ///
-    /// # Errors [`Code::Unauthenticated`] without an accepted key, [`Code::Forbidden`] if its role is lower.
+    /// # Errors
+    /// [`Code::Unauthenticated`] without an accepted key, [`Code::Forbidden`] if its role is lower.
     pub(super) fn check(&self, headers: &HeaderMap, needed: Role) -> Result<(), Problem> {
         if needed == Role::Anyone || self.is_empty() {
             return Ok(());
@@ -193,7 +195,8 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 
 /// Checks that a request names the service by a loopback address or `localhost`.
 ///
-/// # Errors [`Code::WrongHost`] if it names another host or none.
+/// # Errors
+/// [`Code::WrongHost`] if it names another host or none.
 pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
     let stated = headers
         .get(header::HOST)

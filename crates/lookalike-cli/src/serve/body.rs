@@ -79,7 +79,8 @@ enum Decoder {
 impl Reader {
     /// Creates a reader for a body of at most `most` decompressed bytes.
     ///
-    /// # Errors If the `Content-Encoding` is not supported.
+    /// # Errors
+    /// If the `Content-Encoding` is not supported.
     pub(super) fn new(
         headers: &HeaderMap,
         body: Body,
@@ -109,7 +110,8 @@ impl Reader {
 
     /// Checks the length that the request states.
     ///
-    /// # Errors If it is above the limit.
+    /// # Errors
+    /// If it is above the limit.
     pub(super) fn check_stated_length(&self) -> Result<(), Problem> {
         let stated = self.body.size_hint().lower();
         if !matches!(self.decoder, Decoder::Plain) || stated <= self.most {
@@ -122,7 +124,8 @@ impl Reader {
     /// Waits until the body has begun. A client that sent `Expect: 100-continue` is told to send its body by
     /// this first read, and only if it has no answer by then.
     ///
-    /// # Errors If nothing arrives in time, or the body breaks off.
+    /// # Errors
+    /// If nothing arrives in time, or the body breaks off.
     pub(super) async fn begin(&mut self) -> Result<(), Problem> {
         self.first = Some(self.frame().await?);
         self.rest();
@@ -145,7 +148,8 @@ impl Reader {
     /// Returns the next piece, or `None` at the end. Cancel safe: the future may be dropped, and this called
     /// again.
     ///
-    /// # Errors If the body is too large, too slow, or does not have its stated encoding.
+    /// # Errors
+    /// If the body is too large, too slow, or does not have its stated encoding.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             if self.over {
@@ -188,7 +192,8 @@ impl Reader {
 
     /// Checks that a body has arrived at [`LEAST_RATE`] or faster since it was first read.
     ///
-    /// # Errors If it was slower.
+    /// # Errors
+    /// If it was slower.
     pub(super) fn check_rate(&self, bytes: usize) -> Result<(), Problem> {
         check_rate(self.begun, self.patience, bytes)
     }
@@ -238,7 +243,8 @@ impl Reader {
 /// Checks that at least [`LEAST_RATE`] bytes per second have arrived, beyond the time that a client may be
 /// silent.
 ///
-/// # Errors If the rate was lower.
+/// # Errors
+/// If the rate was lower.
 pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Result<(), Problem> {
     let allowed = patience + Duration::from_secs_f64(bytes as f64 / LEAST_RATE as f64);
     let elapsed = begun.elapsed();

@@ -75,7 +75,8 @@ impl Collections {
     /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
     /// collections.
     ///
-    /// # Errors If another process has the directory open, or a disk operation fails.
+    /// # Errors
+    /// If another process has the directory open, or a disk operation fails.
     pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
         make_directory(directory).map_err(about(&at))?;
@@ -148,7 +149,8 @@ impl Collections {
 
     /// Returns an open collection.
     ///
-    /// # Errors If there is none with this name, or it is not open.
+    /// # Errors
+    /// If there is none with this name, or it is not open.
     pub(super) fn get(&self, name: &str) -> Result<Arc<Open>, Problem> {
         match self.read().get(name) {
             Some(State::Open(open)) => Ok(Arc::clone(open)),
@@ -165,7 +167,8 @@ impl Collections {
 
     /// Creates a collection, unless it exists with the same settings. Also returns `true` if it was created.
     ///
-    /// # Errors If it exists with other settings, the name is invalid, or a disk operation fails.
+    /// # Errors
+    /// If it exists with other settings, the name is invalid, or a disk operation fails.
     pub(super) fn put(
         &self,
         name: &str,
@@ -203,7 +206,8 @@ impl Collections {
 
     /// Deletes a collection with everything in it, once nobody uses it any more.
     ///
-    /// # Errors If there is none with this name, or a disk operation fails.
+    /// # Errors
+    /// If there is none with this name, or a disk operation fails.
     pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
         // Other collections can be created and deleted during the wait.
         if let Some(open) = self.begin_to_delete(name)? {
@@ -253,7 +257,8 @@ impl Collections {
     /// Checks that a directory for a new collection contains nothing but the remains of an interrupted
     /// creation.
     ///
-    /// # Errors If it contains other files.
+    /// # Errors
+    /// If it contains other files.
     fn check_unused(&self, name: &str) -> Result<(), Problem> {
         let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
         let left = |file: &str| file == LOCK || (begins(file) && is_own(file));
@@ -266,7 +271,8 @@ impl Collections {
 
     /// Checks that the directory of a collection contains nothing but its own files.
     ///
-    /// # Errors If it contains other files.
+    /// # Errors
+    /// If it contains other files.
     fn check_own(&self, name: &str) -> Result<(), Problem> {
         self.check_files(
             name,

@@ -54,8 +54,9 @@ pub(super) struct Limits {
 impl Config {
     /// Builds the configuration from the options.
     ///
-    /// # Errors If an option is missing, contradicts another or is out of range, or if the service would
-    /// accept everybody at an address that other machines can reach.
+    /// # Errors
+    /// If an option is missing, contradicts another or is out of range, or if the service would accept
+    /// everybody at an address that other machines can reach.
     pub(super) fn new(args: &ServeArgs) -> Result<Self> {
         let mut args = args.clone();
         if let Some(file) = &args.config {

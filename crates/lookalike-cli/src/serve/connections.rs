@@ -473,7 +473,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
 /// Reads a certificate and its key.
 ///
-/// # Errors If a file cannot be read, or the two do not belong together.
+/// # Errors
+/// If a file cannot be read, or the two do not belong together.
 pub(super) fn tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<TlsAcceptor> {

@@ -134,7 +134,8 @@ impl Open {
 
     /// Checks that the collection accepts requests.
     ///
-    /// # Errors [`Code::Deleting`] if the collection is being deleted.
+    /// # Errors
+    /// [`Code::Deleting`] if the collection is being deleted.
     pub(super) fn check_open(&self) -> Result<(), Problem> {
         if !*self.closing.borrow() {
             return Ok(());
@@ -334,7 +335,8 @@ impl Open {
 
     /// Queues a document for insertion and waits for its answer.
     ///
-    /// # Errors If the document is refused.
+    /// # Errors
+    /// If the document is refused.
     pub(super) async fn take(
         self: &Arc<Self>,
         document: Bytes,

@@ -227,14 +227,16 @@ impl Signals {
 
 /// Parses the settings of a collection from the JSON of a request.
 ///
-/// # Errors If the JSON is not valid settings.
+/// # Errors
+/// If the JSON is not valid settings.
 pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
     wire::settings_of_one(json).map_err(|problem| anyhow!(problem.detail))
 }
 
 /// Returns the settings of a collection as the JSON of an answer.
 ///
-/// # Errors If serialisation fails, which is not known to happen.
+/// # Errors
+/// If serialisation fails, which is not known to happen.
 pub(crate) fn write_settings(settings: &Settings) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&wire::Chosen::from(settings))?)
 }

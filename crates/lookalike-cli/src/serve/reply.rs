@@ -42,7 +42,8 @@ fn as_json(body: Body) -> Response<Body> {
 /// Returns a JSON response that may take long to compute or be long itself. Few of them are computed at a
 /// time, and their bytes count towards a budget until the client has taken them.
 ///
-/// # Errors Those of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
+/// # Errors
+/// Those of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
 pub(super) async fn long(
     service: Arc<Service>,
     client: ClientId,
@@ -85,7 +86,8 @@ pub(super) enum Kind {
 
 /// Returns the format of a body by its `Content-Type`.
 ///
-/// # Errors If the type is missing or not supported.
+/// # Errors
+/// If the type is missing or not supported.
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Problem> {
     let stated = headers.get(header::CONTENT_TYPE);
     let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
@@ -124,7 +126,8 @@ fn check_charset(parameters: &str) -> Result<(), Problem> {
 
 /// Reads a whole JSON body. Also returns the budget that it occupies.
 ///
-/// # Errors If it has another type, is too large, too slow or malformed, or the budget is used up.
+/// # Errors
+/// If it has another type, is too large, too slow or malformed, or the budget is used up.
 pub(super) async fn body(asked: Asked, most: u64) -> Result<(Bytes, HeldBytes), Problem> {
     if kind(&asked.headers)? != Kind::Json {
         let detail = "this takes one JSON object: give application/json";
@@ -182,7 +185,8 @@ pub(super) struct Parameters<'a>(Vec<(&'a str, &'a str)>);
 impl<'a> Parameters<'a> {
     /// Parses a query string.
     ///
-    /// # Errors If a parameter is not among `known`, or appears twice.
+    /// # Errors
+    /// If a parameter is not among `known`, or appears twice.
     pub(super) fn read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
         let mut parameters: Vec<(&str, &str)> = Vec::new();
         let parts = query.unwrap_or_default().split('&');
@@ -206,7 +210,8 @@ impl<'a> Parameters<'a> {
 
     /// Returns a parameter, if it is given.
     ///
-    /// # Errors If it does not parse; the message says what is `wanted`.
+    /// # Errors
+    /// If it does not parse; the message says what is `wanted`.
     pub(super) fn get<T: FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, Problem> {
         let Some((_, value)) = self.0.iter().find(|(known, _)| *known == name) else {
             return Ok(None);
@@ -220,7 +225,8 @@ impl<'a> Parameters<'a> {
 
     /// Returns a parameter that is a number from 1 to `most`, or `usual` if it is not given.
     ///
-    /// # Errors If it is not such a number.
+    /// # Errors
+    /// If it is not such a number.
     pub(super) fn count(&self, name: &str, usual: usize, most: usize) -> Result<usize, Problem> {
         let wanted = format!("a number from 1 to {most}");
         let count = self.get(name, &wanted)?.unwrap_or(usual);

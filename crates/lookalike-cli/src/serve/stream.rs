@@ -86,7 +86,8 @@ pub(super) struct Stream {
 impl Stream {
     /// Starts the stream. Returns at once with a response whose body is produced in the background.
     ///
-    /// # Errors If the budget for waiting documents is used up.
+    /// # Errors
+    /// If the budget for waiting documents is used up.
     pub(super) fn begin(self) -> Result<Response<Body>, Problem> {
         check_room(&self.queue)?;
         let (sender, answers) = mpsc::unbounded_channel();
@@ -151,7 +152,8 @@ impl Stream {
 
 /// Checks that some of the budget for waiting documents is free.
 ///
-/// # Errors [`Code::Busy`] if it is used up.
+/// # Errors
+/// [`Code::Busy`] if it is used up.
 pub(super) fn check_room(queue: &ByteBudget) -> Result<(), Problem> {
     match queue.free() {
         0 => Err(busy()),
@@ -240,7 +242,8 @@ impl Portion {
 
     /// Checks the number of blank lines.
     ///
-    /// # Errors If the body has more than [`BLANK_LINES`].
+    /// # Errors
+    /// If the body has more than [`BLANK_LINES`].
     fn check_blank_lines(&self) -> Result<(), Problem> {
         if self.blank_lines <= BLANK_LINES {
             return Ok(());
@@ -591,7 +594,8 @@ struct Out {
 impl Out {
     /// Queues answers for the client once there is budget for them.
     ///
-    /// # Errors If the client has disconnected, or takes no answers for too long.
+    /// # Errors
+    /// If the client has disconnected, or takes no answers for too long.
     async fn send(&self, text: Bytes) -> Result<(), ()> {
         let bytes = text.len().min(self.held.total()).min(UNTAKEN);
         let room = async {

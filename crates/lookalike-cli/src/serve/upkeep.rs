@@ -16,7 +16,8 @@ const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// Starts the thread that maintains collections until the service is dropped.
 ///
-/// # Errors If the system cannot start a thread.
+/// # Errors
+/// If the system cannot start a thread.
 pub(super) fn start(service: &Arc<Service>) -> std::io::Result<()> {
     let service = Arc::downgrade(service);
     let thread = std::thread::Builder::new().name("lookalike-upkeep".to_owned());

@@ -36,7 +36,8 @@ use crate::args::{Candidates, Method, Period, Unit, Verify};
 
 /// Parses JSON that is a whole body, or part of one.
 ///
-/// # Errors [`Code::BadJson`], with the position of the mistake.
+/// # Errors
+/// [`Code::BadJson`], with the position of the mistake.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| bad_json(&error))
 }
@@ -102,7 +103,8 @@ struct Sent<'a> {
 
 /// Parses a document whose fingerprint, if it has one, has `bits` bits.
 ///
-/// # Errors If it is not a valid document.
+/// # Errors
+/// If it is not a valid document.
 pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
     let missing = || Problem::new(Code::BadJson, "missing field `id`");
@@ -112,7 +114,8 @@ pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
 
 /// Parses a document to be queried. A document without an id gets [`NAMELESS`].
 ///
-/// # Errors If it is not a valid document.
+/// # Errors
+/// If it is not a valid document.
 pub(super) fn question(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
     let id = sent.0.id.clone().unwrap_or_else(|| NAMELESS.clone());
@@ -515,7 +518,8 @@ pub(super) struct Fields(Map<String, Value>);
 impl Fields {
     /// Parses a JSON object.
     ///
-    /// # Errors If it is not one.
+    /// # Errors
+    /// If it is not one.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let Unique(value) = read(bytes)?;
         match value {
@@ -526,7 +530,8 @@ impl Fields {
 
     /// Takes a field, if it is present and not null.
     ///
-    /// # Errors If it does not have this type.
+    /// # Errors
+    /// If it does not have this type.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some(value) = self.0.remove(name).filter(|value| !value.is_null()) else {
             return Ok(None);
@@ -538,7 +543,8 @@ impl Fields {
 
     /// Takes a required field.
     ///
-    /// # Errors If it is missing, or does not have this type.
+    /// # Errors
+    /// If it is missing, or does not have this type.
     pub(super) fn need<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
         let missing = || Problem::new(Code::BadJson, format!("the field `{name}` is missing"));
         self.take(name)?.ok_or_else(missing)
@@ -546,7 +552,8 @@ impl Fields {
 
     /// Takes a field whose value is one of the names of an enum.
     ///
-    /// # Errors If it is none of them.
+    /// # Errors
+    /// If it is none of them.
     pub(super) fn choose<T: ValueEnum>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some(chosen) = self.take::<String>(name)? else {
             return Ok(None);
@@ -566,7 +573,8 @@ impl Fields {
 
     /// Ends the parsing of the object.
     ///
-    /// # Errors If a field was not taken.
+    /// # Errors
+    /// If a field was not taken.
     pub(super) fn end(self) -> Result<(), Problem> {
         match self.0.keys().next() {
             None => Ok(()),
@@ -580,7 +588,8 @@ impl Fields {
     /// Takes the field `recipe`, which is a name or the TOML of a recipe. Without it, uses the recipe
     /// `usual`.
     ///
-    /// # Errors If it is not a recipe, or a recipe that names files.
+    /// # Errors
+    /// If it is not a recipe, or a recipe that names files.
     pub(super) fn recipe(&mut self, usual: &str) -> Result<Recipe, Problem> {
         let named = self.take::<String>("recipe")?;
         recipe(named.as_deref().unwrap_or(usual))
@@ -588,7 +597,8 @@ impl Fields {
 
     /// Takes the match options.
     ///
-    /// # Errors If a value is invalid, contradicts the method or has no effect.
+    /// # Errors
+    /// If a value is invalid, contradicts the method or has no effect.
     pub(super) fn matching(&mut self) -> Result<plan::Settings, Problem> {
         self.asked()?.settings(Spelling::Fields).map_err(unsettled)
     }
@@ -733,7 +743,8 @@ fn recipe(text: &str) -> Result<Recipe, Problem> {
 
 /// Parses the settings of a collection to be created.
 ///
-/// # Errors If a field is unknown, has an invalid value, or contradicts another.
+/// # Errors
+/// If a field is unknown, has an invalid value, or contradicts another.
 pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
     let settings = settings_of_one(bytes)?;
     settings.window.as_ref().map_or(Ok(()), check_skew)?;
@@ -743,7 +754,8 @@ pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
 /// Parses the settings of a collection that may exist already. Any skew is accepted, because earlier versions
 /// did not limit it.
 ///
-/// # Errors If a field is unknown, has an invalid value, or contradicts another.
+/// # Errors
+/// If a field is unknown, has an invalid value, or contradicts another.
 pub(super) fn settings_of_one(bytes: &[u8]) -> Result<Settings, Problem> {
     let mut fields = Fields::read(bytes)?;
     let holds = fields.take("holds")?.unwrap_or_default();
