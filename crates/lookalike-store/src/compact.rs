@@ -68,7 +68,7 @@ const LEFT: u64 = 4096;
 /// Bytes of texts that may remain for the last step.
 const BYTES_LEFT: u64 = 2 << 20;
 
-/// How often newly added rows are copied before the last step.
+/// Largest number of passes over newly added rows before the last step.
 const ROUNDS: usize = 8;
 
 /// Work done by one call of [`Collection::maintain`].

@@ -428,7 +428,7 @@ pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
         if state.is_gone(number) {
             continue;
         }
-        // The row of a document that was moved here stands behind those that repeat it.
+        // A moved document is exported at its sequence number, not at the row to which it was moved.
         let Some(known) = state.known(number)?.filter(|known| known.seq == seq) else {
             continue;
         };

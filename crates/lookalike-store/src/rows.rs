@@ -45,7 +45,7 @@ pub(crate) enum Row {
     /// Consecutive rows of which compaction left nothing.
     Erased {
         rows: u64,
-        /// How many of them were kept documents, each of which has an index.
+        /// Kept documents among them; each of these has an index.
         kept: u32,
     },
     /// A dead move whose previous row is still on disk.

@@ -22,7 +22,7 @@ pub enum Holds {
     Fingerprints,
 }
 
-/// What happens to a document whose id exists with other content.
+/// Treatment of a document whose id exists with other content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
