@@ -43,7 +43,7 @@ fn as_json(body: Body) -> Response<Body> {
 /// time, and their bytes count towards a budget until the client has taken them.
 ///
 /// # Errors
-/// Those of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
+/// Any error of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
 pub(super) async fn long(
     service: Arc<Service>,
     client: ClientId,
