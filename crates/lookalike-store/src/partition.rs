@@ -518,7 +518,7 @@ impl Partition {
     }
 }
 
-/// Removes the files of a partition: the database first, and durably before anything else is removed.
+/// Removes the files of a partition, the database first. The removal is durable when this returns.
 pub(crate) fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
     let name = names.rows();
     disk.remove(&name)

@@ -1,9 +1,9 @@
 //! The collections of a service: one directory each, below a directory that only one process has open.
 //!
-//! The name of a collection is the name of its directory, so names use a small alphabet. A directory without
-//! a manifest, rows and texts is an incompletely created collection; it is ignored. Deleting a collection
-//! first renames its directory in one step, and then removes its files. Files that do not belong to a
-//! collection are never removed.
+//! The name of a collection is the name of its directory, so names use a small alphabet. A directory that has
+//! neither a manifest nor rows nor texts is an incompletely created collection; it is ignored. Deleting a
+//! collection first renames its directory in one step, and then removes its files. Files that do not belong
+//! to a collection are never removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
