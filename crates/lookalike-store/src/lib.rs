@@ -50,8 +50,8 @@
 //!
 //! # Cost
 //!
-//! A batch costs one sync of the texts and one commit of two syncs; it contains every document that is
-//! waiting at that moment. [`Collection::prepare`] does most of the work and runs on any thread. Most of the
+//! A batch contains every document that is waiting at that moment. It costs one sync of the texts and one
+//! commit of two syncs. [`Collection::prepare`] does most of the work and runs on any thread. Most of the
 //! checking runs in advance on all cores; the rest of it, and the insertion, run on one thread at a time.
 //! While one batch is written, the next one can be [admitted](Collection::admit). A document takes about 100
 //! bytes of memory with the default settings and short texts, and 60 bytes with SimHash.

@@ -1,8 +1,8 @@
 //! `lookalike serve`: collections over HTTP.
 //!
-//! This is the only asynchronous code of the program. A few threads read requests and write answers, and
-//! never block. A thread pool prepares documents. Checking, inserting and syncing run on threads that may
-//! block.
+//! This is the only asynchronous code of the program. A few threads read requests and write answers; they
+//! block for nothing but the query of a single short document. A thread pool prepares documents. Checking,
+//! inserting and syncing run on threads that may block.
 //!
 //! # Guarantees
 //!
@@ -23,7 +23,7 @@
 //! | [`desk`] | prepare, check and insert it, in a batch with other waiting documents |
 //! | [`problem`] | or report why it was refused |
 //!
-//! One more thread, [`upkeep`], compacts partitions and expires documents while no request does.
+//! One more thread, [`upkeep`], compacts partitions and expires documents, also while no requests arrive.
 
 mod access;
 mod api;
