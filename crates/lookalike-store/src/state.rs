@@ -163,7 +163,7 @@ pub(crate) struct ToCompact {
     pub(crate) applied: u64,
     /// Place after the records of earlier rows, in units.
     pub(crate) end: u64,
-    /// Rows that do not count.
+    /// Dead rows.
     pub(crate) gone: RowSet,
     /// For all partitions: the number of the first row, and the row before which deletions were taken into
     /// account.
