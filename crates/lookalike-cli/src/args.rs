@@ -1,7 +1,7 @@
-//! The command line as typed: every command, option, default and help text.
+//! The command line: every command, option, default and help text.
 //!
-//! Help, man page, completions and `docs/reference.md` are all made from these definitions. What
-//! the options mean together is decided in [`crate::settings`].
+//! Help, manual page, completions and `docs/reference.md` are generated from these definitions. The
+//! combinations of options are validated in [`crate::settings`].
 
 mod evaluation;
 mod serve;
@@ -49,7 +49,7 @@ Exit codes:
 Standard output is data; messages and progress go to standard error. A reader that closes standard \
 output early is no failure. NO_COLOR turns colours off.";
 
-/// Leaves `--features` out of the help of commands that work on texts: they refuse it, with the reason.
+/// Hides `--features` in the help of commands that work on texts. These refuse the option and say why.
 fn without_features(features: Arg) -> Arg {
     features.hide(true)
 }

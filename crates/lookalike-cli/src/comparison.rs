@@ -1,4 +1,4 @@
-//! Two texts compared, with every step: what is shown of them, for a person and for a program.
+//! Comparison of two texts with every step, as shown to people and as JSON.
 
 use lookalike::Recipe;
 use lookalike::compare::{Comparison, Feature, Figure, Kind, Steps};
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 
 use crate::diff::passages;
 
-/// Features that are told with their votes, the heaviest: votes follow from hash and weight, and those of a
-/// long text would take a hundred times its bytes.
+/// Number of features, heaviest first, whose votes are in the JSON. Votes follow from hash and weight, and
+/// those of all features would make the JSON of a long text a hundred times as long as the text.
 const WITH_VOTES: usize = 1000;
 
-/// A text and where it is from.
+/// A text and its origin.
 pub(crate) struct Side {
     pub(crate) place: String,
     pub(crate) text: String,
 }
 
-/// How fingerprints are shown.
+/// Format of fingerprints.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) bits: u32,
-    /// How many bits may differ.
+    /// Number of bits that may differ.
     pub(crate) distance: u32,
 }
 
@@ -34,13 +34,13 @@ impl Shape {
         )
     }
 
-    /// The bits of a fingerprint, the highest first.
+    /// Returns the bits of a fingerprint, highest first.
     pub(crate) fn digits(self, fingerprint: u128) -> String {
         format!("{fingerprint:0width$b}", width = self.bits as usize)
     }
 
-    /// Blocks of bits, one more than may differ, so that fingerprints within the distance share one:
-    /// where each begins and ends, the highest first.
+    /// Returns the ranges of the blocks of bits, highest first. There is one more block than bits that may
+    /// differ, so that fingerprints within the distance agree in at least one.
     pub(crate) fn blocks(self) -> Vec<std::ops::Range<usize>> {
         let bits = self.bits as usize;
         let count = (self.distance as usize + 1).min(bits);
@@ -58,15 +58,15 @@ impl Shape {
     }
 }
 
-/// Everything that is shown.
+/// Everything that is shown of a comparison.
 pub(crate) struct Case<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) a: Side,
     pub(crate) b: Side,
     pub(crate) compared: Comparison,
-    /// How many features are shown.
+    /// Number of features shown.
     pub(crate) top: usize,
-    /// How many bits may differ.
+    /// Number of bits that may differ.
     pub(crate) distance: u32,
 }
 
@@ -78,7 +78,7 @@ impl Case<'_> {
         }
     }
 
-    /// Both sides with their letters and steps.
+    /// Returns both sides with their letters and steps.
     pub(crate) fn sides(&self) -> [(&'static str, &Side, &Steps); 2] {
         [
             ("A", &self.a, &self.compared.a),
@@ -90,7 +90,7 @@ impl Case<'_> {
         Some((self.compared.a.fingerprint?, self.compared.b.fingerprint?))
     }
 
-    /// What a sum gives.
+    /// Returns the rule by which sums become bits, in words.
     pub(crate) fn rule_of_sums(&self) -> &'static str {
         match self.compared.a.tie.or(self.compared.b.tie) {
             Some(Tie::Bit(true)) => "0 and above gives 1",
@@ -167,7 +167,7 @@ fn figure_as_json(figure: &Figure) -> Value {
     json!({ "value": figure.value, "kind": kind(figure.kind), "detail": figure.detail })
 }
 
-/// The name of a figure as a field: small letters, digits and underscores.
+/// Returns the name of a figure as a JSON field: lower-case letters, digits and underscores.
 fn key(name: &str) -> String {
     let words = name
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -204,12 +204,12 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// In how many places two rows of digits differ.
+/// Returns the number of positions in which two strings of digits differ.
 pub(crate) fn differing(a: &str, b: &str) -> usize {
     a.bytes().zip(b.bytes()).filter(|(a, b)| a != b).count()
 }
 
-/// A weight or a sum without needless digits.
+/// Formats a weight or a sum without trailing zeros.
 pub(crate) fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -1,8 +1,7 @@
-//! The differences of two texts, word by word, for people.
+//! Word-by-word differences of two texts, for people.
 //!
-//! Words are those of Unicode text segmentation: in Chinese every character is one. What only the
-//! first text has stands in `[-…-]`, what only the second has in `{+…+}`; colours repeat that and
-//! carry nothing of their own.
+//! Words are those of Unicode text segmentation; in Chinese every character is a word. Text that only the
+//! first has is in `[-…-]`, text that only the second has in `{+…+}`. Colours repeat that and add no meaning.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +10,16 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::output::{Printer, Tone, count, visible};
 
-/// How long a search for the shortest difference may take; then a longer one has to do.
+/// Longest time for finding the shortest difference. After it, a longer one is accepted.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A common passage of more words is shortened to its ends.
+/// Number of words above which a common passage is shortened to its ends.
 const LONG_PASSAGE: usize = 60;
 
-/// So many words are left at each end of a shortened passage.
+/// Words left at each end of a shortened passage.
 const CONTEXT: usize = 20;
 
-/// Where a passage is.
+/// Texts that have a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Side {
@@ -29,7 +28,7 @@ pub(crate) enum Side {
     Removed,
 }
 
-/// A run of words on one side.
+/// Consecutive words that have the same side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Passage<'a> {
     pub(crate) side: Side,
@@ -41,7 +40,7 @@ fn concatenated<S: serde::Serializer>(words: &[&str], serializer: S) -> Result<S
     serializer.serialize_str(&words.concat())
 }
 
-/// Both texts as passages, in order.
+/// Splits both texts into passages, in order.
 pub(crate) fn passages<'a>(kept: &'a str, removed: &'a str) -> Vec<Passage<'a>> {
     let deadline = Instant::now() + PATIENCE;
     let diff = TextDiff::configure()
@@ -70,7 +69,7 @@ pub(crate) fn passages<'a>(kept: &'a str, removed: &'a str) -> Vec<Passage<'a>> 
     passages
 }
 
-/// Hands out a text piece by piece, so that pieces outlive the diff.
+/// Returns a text piece by piece; the pieces outlive the diff.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -85,7 +84,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The passages as one text; `full` leaves long common passages whole.
+/// Returns the passages as one text. `full` keeps long common passages unshortened.
 pub(crate) fn marked(passages: &[Passage<'_>], full: bool, printer: &Printer) -> String {
     let mut text = String::new();
     for passage in passages {

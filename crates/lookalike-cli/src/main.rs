@@ -1,7 +1,7 @@
 //! The `lookalike` command: near-duplicate text from the command line.
 //!
-//! `main` parses, runs and turns the result into an exit code: 0 done, 1 done but rows were skipped
-//! as bad, 2 refused or failed. A reader that closes standard output is success.
+//! `main` parses, runs and turns the result into an exit code: 0 done, 1 done but bad rows were skipped, 2
+//! refused or failed. A reader that closes standard output early is success.
 
 mod args;
 mod commands;
@@ -29,7 +29,7 @@ use lookalike_batch::ErrorKind;
 use args::{Cli, Command};
 use output::Printer;
 
-/// How a command that did not fail ended.
+/// Result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Done,
@@ -37,7 +37,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    /// Of a run that left out so many rows.
+    /// Returns the outcome of a run that skipped this many rows.
     fn of(rejected: u64) -> Self {
         if rejected > 0 {
             Self::RowsSkipped
@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(refusal) => return explain_usage(&refusal),
     };
-    // A service ends in good order by itself.
+    // A service handles signals itself and shuts down in order.
     let prepared = match &cli.command {
         Command::Serve(_) => Ok(()),
         _ => signals::clean_up_when_interrupted(),
@@ -94,14 +94,14 @@ fn run(cli: &Cli) -> Result<Outcome> {
     }
 }
 
-/// Prints help, version or what is wrong with the arguments.
+/// Prints help, the version, or the mistake in the arguments.
 fn explain_usage(refusal: &clap::Error) -> ExitCode {
     if refusal.use_stderr() {
         let text = refusal.to_string();
         match text.strip_prefix("error: ") {
-            // One prefix for everything that fails.
+            // All failures have the same prefix.
             Some(text) => Printer::new(false).fail(text.trim_end(), None),
-            // A command that is missing is answered with help.
+            // A missing command is answered with help.
             None => drop(refusal.print()),
         }
         return ExitCode::from(2);
@@ -120,7 +120,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     by_kind == Some(ErrorKind::BrokenPipe) || by_cause == Some(io::ErrorKind::BrokenPipe)
 }
 
-/// What to do next about an error, where its sentence does not say so itself.
+/// Returns a hint what to do next about an error, if its message does not contain one.
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let error = error.downcast_ref::<lookalike_batch::Error>()?;
     match error.kind() {

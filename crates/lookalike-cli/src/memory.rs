@@ -1,4 +1,4 @@
-//! Where the program has its memory from.
+//! The global memory allocator.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::Write;
@@ -8,18 +8,19 @@ use libmimalloc_sys::{mi_collect, mi_option_set_default, mi_option_t};
 use lookalike_batch::sink;
 use mimalloc::MiMalloc;
 
-/// Documents of many sizes are made by one thread and freed by another.
+/// mimalloc, because documents of many sizes are allocated by one thread and freed by another.
 #[global_allocator]
 static ALLOCATOR: TellingAllocator = TellingAllocator(MiMalloc);
 
-/// Says so and ends the process where there is no memory, instead of aborting it without a word.
+/// An allocator that reports an out-of-memory condition and ends the process, instead of aborting it
+/// silently.
 struct TellingAllocator(MiMalloc);
 
-// SAFETY: every call is one of the allocator inside, with the same arguments; only what is null does not
-// come back.
+// SAFETY: every call is passed to the inner allocator with the same arguments; only a null result does not
+// return.
 unsafe impl GlobalAlloc for TellingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those of the allocator inside.
+        // SAFETY: the caller keeps the promises that the inner allocator requires.
         told_if_null(unsafe { self.0.alloc(layout) }, layout.size())
     }
 
@@ -46,18 +47,18 @@ fn told_if_null(pointer: *mut u8, size: usize) -> *mut u8 {
     pointer
 }
 
-/// `true` once the lack of memory was told.
+/// `true` once the lack of memory was reported.
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
-/// Ends the process with 2, after what was not completed is removed.
+/// Removes incomplete outputs and ends the process with 2.
 #[cold]
 fn fail_without_memory(size: usize) -> ! {
     if IS_TOLD.swap(true, Ordering::SeqCst) {
-        // Another thread is ending the process; if it is this one, there is no memory even for that.
+        // Another thread is ending the process. If it is this one, even that needs more memory than there is.
         std::thread::sleep(std::time::Duration::from_secs(2));
         std::process::abort();
     }
-    // Nothing here takes memory; nobody is left to be told if it fails.
+    // Writing to standard error allocates nothing, and a failure cannot be reported anywhere.
     let _ = writeln!(
         std::io::stderr(),
         "lookalike: out of memory: the system gave no {size} bytes more. Give fewer --threads, a smaller \
@@ -67,35 +68,34 @@ fn fail_without_memory(size: usize) -> ! {
     std::process::exit(2)
 }
 
-/// The number of `mi_option_purge_delay`, which the bindings do not name.
+/// Number of the option `mi_option_purge_delay`, which the bindings do not define.
 const PURGE_DELAY: mi_option_t = 15;
 
-/// What is free goes back to the system after so many milliseconds. The default, a second, is as long as
-/// whole stages of a run: the memory of one would stay taken while the next takes its own.
+/// Milliseconds after which free memory is returned to the system. The default, a second, is as long as whole
+/// stages of a run, so the memory of one stage would still be held while the next allocates its own.
 const MILLISECONDS: std::ffi::c_long = 50;
 
-/// Lets the allocator keep free memory for a short time only, unless `MIMALLOC_PURGE_DELAY` says
-/// otherwise.
+/// Makes the allocator return free memory after a short time, unless `MIMALLOC_PURGE_DELAY` is set.
 pub(crate) fn give_back_soon() {
     // SAFETY: sets a number that the allocator reads; no other thread runs yet.
     unsafe { mi_option_set_default(PURGE_DELAY, MILLISECONDS) }
 }
 
-/// As many milliseconds for a service, that goes on asking for as much: giving back and taking again takes
-/// part of the time of opening a collection.
+/// The same for a service, which soon allocates as much again. Returning and allocating memory repeatedly
+/// slows down the opening of a collection.
 const OF_A_SERVICE: std::ffi::c_long = 10_000;
 
-/// Lets the allocator keep free memory for some seconds, likewise.
+/// Makes the allocator keep free memory for some seconds, unless `MIMALLOC_PURGE_DELAY` is set.
 pub(crate) fn give_back_later() {
     // SAFETY: sets a number that the allocator reads whenever it has freed something.
     unsafe { mi_option_set_default(PURGE_DELAY, OF_A_SERVICE) }
 }
 
-/// Gives back at once what is free, from all threads of the pool that this is called in: the next stage of
-/// a run asks for other sizes. Does nothing outside of a pool.
+/// Returns free memory to the system at once, from all threads of the current pool, because the next stage of
+/// a run allocates other sizes. Does nothing outside a pool.
 pub(crate) fn give_back() {
     if rayon::current_thread_index().is_some() {
-        // SAFETY: the allocator gives back pages of this thread that hold nothing.
+        // SAFETY: the allocator only returns pages of this thread that contain no allocation.
         rayon::broadcast(|_| unsafe { mi_collect(true) });
     }
 }

@@ -1,9 +1,7 @@
-//! What a person or a program sees: one printer decides on standard output, standard error,
-//! progress and colour.
+//! Terminal output. One printer decides on standard output, standard error, progress and colour.
 //!
-//! Standard output is data. Messages go to standard error, and a standard error that cannot be
-//! written to is no reason to stop. Colour is used on terminals only, never alone, and not at all
-//! if `NO_COLOR` is set.
+//! Data goes to standard output, messages go to standard error. A failing standard error does not stop the
+//! program. Colour is used on terminals only and never carries meaning by itself; `NO_COLOR` turns it off.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -19,18 +17,18 @@ pub(crate) struct Printer {
     paint_messages: bool,
 }
 
-/// What a piece of text means, for its colour.
+/// Meaning of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// A heading.
     Heading,
-    /// Something that went wrong.
+    /// An error.
     Error,
-    /// Something to look at.
+    /// A warning.
     Warning,
-    /// Only in the first of two texts.
+    /// Text that only the first of two texts has.
     Left,
-    /// Only in the second of two texts.
+    /// Text that only the second of two texts has.
     Right,
 }
 
@@ -47,7 +45,7 @@ impl Tone {
 }
 
 impl Printer {
-    /// A printer for this process; `quiet` leaves errors and warnings only.
+    /// Creates the printer of this process. `quiet` leaves only errors and warnings.
     pub(crate) fn new(quiet: bool) -> Self {
         let coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
@@ -60,7 +58,7 @@ impl Printer {
         }
     }
 
-    /// Whether progress is to be shown.
+    /// Returns `true` if progress is shown.
     pub(crate) fn shows_progress(&self) -> bool {
         self.progress
     }
@@ -68,21 +66,21 @@ impl Printer {
     /// Writes data to standard output.
     ///
     /// # Errors
-    /// If it cannot be written; a closed pipe too.
+    /// If it cannot be written, also because the pipe is closed.
     pub(crate) fn data(&self, text: &str) -> io::Result<()> {
         let mut output = io::stdout().lock();
         output.write_all(text.as_bytes())?;
         output.flush()
     }
 
-    /// A message that `quiet` silences; ends its line itself.
+    /// Prints a message unless `quiet` is set. The message contains its own line end.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             to_standard_error(text);
         }
     }
 
-    /// A warning, one line.
+    /// Prints a warning of one line.
     pub(crate) fn warn(&self, text: impl Display) {
         to_standard_error(&format!(
             "{} {text}\n",
@@ -90,7 +88,7 @@ impl Printer {
         ));
     }
 
-    /// Why the run failed, and what to do next if there is something.
+    /// Prints why the run failed, and a hint what to do next if there is one.
     pub(crate) fn fail(&self, error: impl Display, hint: Option<&str>) {
         let error = visible(&error.to_string()).into_owned();
         let mut text = format!("{} {error}\n", self.in_message(Tone::Error, "lookalike:"));
@@ -100,23 +98,23 @@ impl Printer {
         to_standard_error(&text);
     }
 
-    /// Text for standard error in a tone.
+    /// Returns text for standard error in a tone.
     pub(crate) fn in_message<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
         painted(self.paint_messages, tone, text)
     }
 
-    /// Text for standard output in a tone.
+    /// Returns text for standard output in a tone.
     pub(crate) fn in_output<'a>(&self, tone: Tone, text: &'a str) -> Cow<'a, str> {
         painted(self.paint_output, tone, text)
     }
 }
 
-/// Outputs that were there before a run.
+/// Output files that existed before a run.
 #[derive(Debug, Default)]
 pub(crate) struct ReplacedFiles(Vec<PathBuf>);
 
 impl ReplacedFiles {
-    /// Finds files that are not empty among the places of outputs.
+    /// Finds the outputs that are non-empty files.
     pub(crate) fn find<'a>(places: impl IntoIterator<Item = Option<&'a PathBuf>>) -> Self {
         let is_there = |place: &&PathBuf| {
             let metadata = place.metadata();
@@ -132,7 +130,7 @@ impl ReplacedFiles {
         )
     }
 
-    /// Tells, after a run that was completed, that they were replaced.
+    /// Reports, after a completed run, that the files were replaced.
     pub(crate) fn tell(&self, printer: &Printer) {
         for place in &self.0 {
             let text = format!("replaced {}, which was there before\n", place.display());
@@ -142,7 +140,7 @@ impl ReplacedFiles {
 }
 
 fn to_standard_error(text: &str) {
-    // Nobody is left to be told if this fails.
+    // There is no other place to report that standard error fails.
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -154,8 +152,8 @@ fn painted(paint: bool, tone: Tone, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text from outside as it may stand on a terminal: control characters, which could move the
-/// cursor or change what was printed before, are replaced.
+/// Replaces control characters in foreign text, because on a terminal they could move the cursor or change
+/// what was printed before.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     let harmful = |c: char| c.is_control() && c != '\n' && c != '\t';
     if !text.contains(harmful) {
@@ -168,12 +166,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     )
 }
 
-/// Makes a sentence of an error, with what it is about before it.
+/// Prefixes an error with its subject.
 pub(crate) fn about<E: Display>(what: impl Display) -> impl FnOnce(E) -> anyhow::Error {
     move |cause| anyhow::anyhow!("{what}: {cause}")
 }
 
-/// A whole number with its thousands parted.
+/// Formats a whole number with thousands separators.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -186,12 +184,12 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// `1 document`, `2 documents`.
+/// Formats a count with its noun: `1 document`, `2 documents`.
 pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Bytes in the unit that leaves one to three digits before the point.
+/// Formats bytes in the unit that leaves one to three digits before the decimal point.
 pub(crate) fn bytes(number: u64) -> String {
     const UNITS: [(u64, &str); 4] = [
         (1_000_000_000_000, "TB"),
@@ -205,7 +203,7 @@ pub(crate) fn bytes(number: u64) -> String {
     }
 }
 
-/// Seconds as a person says them.
+/// Formats a duration for people.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 120.0 {
         return format!("{seconds:.1} s");
@@ -217,7 +215,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A bar of up to `width` signs for a share of 0 to 1; not empty unless the share is 0.
+/// Returns a bar of up to `width` characters for a share from 0 to 1. It is empty only if the share is 0.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     let length = (share * width as f64).round() as usize;
     "#".repeat(length.clamp(usize::from(share > 0.0), width))

@@ -1,5 +1,5 @@
-//! `--explain-plan`: how candidates are found, what is missed, what a document costs, and what a run
-//! over given inputs will have to do.
+//! `--explain-plan`: how candidates are found, their expected recall, the memory per document, and a forecast
+//! of a run over given inputs.
 
 use std::f64::consts::PI;
 use std::fmt::Write as _;
@@ -17,20 +17,20 @@ use crate::output::{Printer, Tone, bar, bytes, count, plural, visible};
 use crate::progress::Reporter;
 use crate::settings::{self, ForecastOf};
 
-/// The similarities at which the recall is shown.
+/// Similarities at which the recall is shown.
 const SIMILARITIES: [f64; 10] = [0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
-/// The longest bar, in signs.
+/// Longest bar, in characters.
 const BAR: usize = 40;
 
-/// A recall that rounds to nothing has no bar.
+/// Recall below which no bar is shown, because it rounds to 0.
 const NEGLIGIBLE: f64 = 0.000_05;
 
-/// What every document costs: key 16, state 1, sizes and places of its sketches 12, place and number
-/// of its row 16 bytes.
+/// Memory per document in bytes: key 16, state 1, sizes and places of its sketches 12, place and number of
+/// its row 16.
 const DOCUMENT_BYTES: usize = 45;
 
-/// What an id costs besides its own bytes: where it ends, and a hash that finds repeated ones.
+/// Memory per id in bytes, in addition to the id itself: its end, and a hash that finds repeated ids.
 const ID_BYTES: usize = 16;
 
 pub(crate) fn explain(of: ForecastOf<'_>, printer: &Printer) -> Result<Outcome> {
@@ -51,7 +51,7 @@ pub(crate) fn explain(of: ForecastOf<'_>, printer: &Printer) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// What a run over the inputs will have to do, if there are any.
+/// Returns the forecast of a run over the inputs, or `None` if there are none.
 fn forecast(of: ForecastOf<'_>, printer: Printer) -> Result<Option<Forecast>> {
     let Some((inputs, settings)) = settings::forecast_of(of)? else {
         return Ok(None);
@@ -111,14 +111,14 @@ fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer)
     text
 }
 
-/// A number of which two digits are known.
+/// Formats a number with two significant digits.
 fn about(number: f64) -> String {
     let digits = number.max(1.0).log10().floor() as i32;
     let step = 10f64.powi((digits - 1).max(0));
     count(((number / step).round() * step) as u64)
 }
 
-/// The share of pairs of a similarity that become candidates, by the theory of the sketch.
+/// Expected share of pairs that become candidates, as a function of similarity.
 #[derive(Debug, Clone, Copy)]
 struct Curve {
     kind: CurveKind,
@@ -127,11 +127,11 @@ struct Curve {
 
 #[derive(Debug, Clone, Copy)]
 enum CurveKind {
-    /// Over the Jaccard index.
+    /// As a function of the Jaccard index.
     Bands { bands: Bands, slots: usize },
-    /// Over the Jaccard index.
+    /// As a function of the Jaccard index.
     Smallest(Smallest),
-    /// Over the cosine of the weighted features.
+    /// As a function of the cosine of the weighted features.
     Distance { most: u32, bits: u32 },
 }
 
@@ -142,7 +142,7 @@ impl Curve {
             slots: plan.slots(),
         });
         let by_smallest = plan.smallest().map(CurveKind::Smallest);
-        // Who shares blocks may be at any distance.
+        // Documents that share a block can have any distance, so there is no curve.
         let by_distance = plan.distance().filter(|_| plan.blocks().is_none());
         let bits = plan.bits();
         let by_distance = by_distance.map(|distance| CurveKind::Distance {
@@ -163,7 +163,8 @@ impl Curve {
         }
     }
 
-    /// For bands, sharing one and sharing enough slots go together: the rarer of the two decides.
+    /// Returns the expected recall. With bands, a pair must share a band and have enough equal slots. The two
+    /// conditions are strongly correlated, so the smaller probability is taken.
     fn recall(&self, similarity: f64) -> f64 {
         match self.kind {
             CurveKind::Bands { bands, slots } => {
@@ -181,7 +182,7 @@ impl Curve {
         }
     }
 
-    /// The similarities to show, the threshold among them.
+    /// Returns the similarities to show, including the threshold, with their recall.
     fn points(&self) -> Vec<(f64, f64)> {
         let mut at: Vec<f64> = SIMILARITIES.to_vec();
         if matches!(self.kind, CurveKind::Distance { .. }) {
@@ -198,7 +199,7 @@ impl Curve {
     }
 }
 
-/// The probability of at most `most` successes in `trials` of a given probability each.
+/// Returns the probability of at most `most` successes in `trials` trials of the given probability.
 fn at_most(most: u32, trials: u32, probability: f64) -> f64 {
     if probability <= 0.0 {
         return 1.0;
@@ -248,7 +249,7 @@ fn in_words(recipe: &Recipe, plan: &Plan, printer: &Printer) -> String {
             let _ = writeln!(text, "  {similarity:.3}  {recall:.4}  {plot:<BAR$}{mark}");
         }
     }
-    // Bars of full width leave nothing behind them, shorter ones leave blanks.
+    // Bars shorter than the full width are padded with blanks, which are removed here.
     text.lines()
         .flat_map(|line| [line.trim_end(), "\n"])
         .collect()
@@ -289,7 +290,7 @@ fn unchecked(plan: &Plan, threshold: f64) -> String {
     format!("{alone} >= {threshold}, without a check of the features")
 }
 
-/// Among which pairs a measure is looked at, where it is not the Jaccard index.
+/// Describes the pairs for which a measure other than the Jaccard index is computed.
 fn among(plan: &Plan) -> String {
     if plan.settings().measure == Measure::Jaccard || !plan.finds_by_features() {
         return String::new();

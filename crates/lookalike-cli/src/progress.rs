@@ -1,4 +1,4 @@
-//! What a run tells a person while it works: a bar with rate and time left, and the bad rows.
+//! Progress of a run: a bar with rate and remaining time, and warnings about bad rows.
 
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
@@ -15,22 +15,22 @@ use lookalike_batch::source::BadRow;
 use crate::memory;
 use crate::output::{Printer, count, plural, visible};
 
-/// A run that ends sooner shows no bar.
+/// Time before the bar appears. A shorter run shows none.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// How often the bar is drawn while nothing is reported.
+/// Interval at which the bar is redrawn while nothing is reported.
 const TICK: Duration = Duration::from_millis(250);
 
-/// So many bad rows are told at once on a terminal, where more would hide the rest; others are counted.
+/// Number of bad rows shown on a terminal, where more would hide the rest. Further ones are only counted.
 const SHOWN_ROWS: u64 = 10;
 
-/// So many where standard error goes to a file or a pipe.
+/// Number of bad rows written to a file or a pipe.
 const LOGGED_ROWS: u64 = 1000;
 
-/// The bar that is shown, for whoever ends the process.
+/// The bar of the process, for code that ends the process.
 static SHOWN_BAR: Mutex<Weak<ProgressBar>> = Mutex::new(Weak::new());
 
-/// Takes the bar of the process away, if there is one: for a handler of interrupts.
+/// Removes the bar of the process, if there is one. Called by the signal handler.
 pub(crate) fn clear_bar() {
     let bar = SHOWN_BAR.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(bar) = bar.upgrade() {
@@ -38,20 +38,20 @@ pub(crate) fn clear_bar() {
     }
 }
 
-/// Tells about a run on standard error.
+/// Reports the progress of a run on standard error.
 pub(crate) struct Reporter {
     printer: Printer,
     bar: Arc<ProgressBar>,
-    /// Whether bad rows are told; a run that stops at the first one tells it as its error.
+    /// `false` if the run stops at the first bad row, because that row is then the error of the run.
     tells_rows: bool,
-    /// So many at the most.
+    /// Largest number of bad rows that are reported.
     most_rows: u64,
     bad_rows: AtomicU64,
-    /// Warnings held back while no row could be used: a run of which none can be is refused in one
-    /// sentence, which a thousand of these would hide.
+    /// Warnings held back until a row is usable. A run without any usable row is refused in one sentence,
+    /// which a thousand warnings would hide.
     held: Mutex<Vec<String>>,
     has_usable: AtomicBool,
-    /// Ends the wait for the bar to appear when it is dropped.
+    /// Stops the thread that makes the bar appear when it is dropped.
     appearance: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
@@ -80,7 +80,7 @@ impl Reporter {
         }
     }
 
-    /// Tells a row that is bad by the line of its file.
+    /// Reports a bad row by its file and line.
     pub(crate) fn bad_line(&self, file: &str, line: u64, reason: &str) {
         let told = self.bad_rows.fetch_add(1, Ordering::Relaxed);
         if !self.tells_rows || told >= self.most_rows {
@@ -95,7 +95,7 @@ impl Reporter {
         self.bar.suspend(|| self.printer.warn(visible(&line)));
     }
 
-    /// Takes the bar away and says how many bad rows were not told; `hint` says where they are.
+    /// Removes the bar and reports how many bad rows were not shown. `hint` says where they are.
     pub(crate) fn finish(mut self, hint: &str) {
         self.take_bar_away();
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +111,7 @@ impl Reporter {
     fn take_bar_away(&mut self) {
         if let Some((stop, waiting)) = self.appearance.take() {
             drop(stop);
-            // The thread only waits and draws; if it panicked there is no bar to take away.
+            // The thread only waits and draws. If it panicked, there is no bar to remove.
             let _ = waiting.join();
         }
         self.bar.finish_and_clear();
@@ -154,7 +154,7 @@ impl Progress for Reporter {
         };
         let style = ProgressStyle::with_template(style).expect("the templates are well formed");
         let rate = |state: &ProgressState, text: &mut dyn Write| {
-            // A bar that cannot be drawn is no reason to stop.
+            // A bar that cannot be drawn must not stop the run.
             let _ = write!(text, "{}", HumanCount(state.per_sec() as u64));
         };
         self.bar

@@ -1,11 +1,11 @@
-//! The reference of all commands as Markdown: `docs/reference.md` is this, checked in.
+//! The reference of all commands in Markdown, of which `docs/reference.md` is a copy.
 
 use std::fmt::Write as _;
 
 use clap::builder::StyledStr;
 use clap::{Arg, Command};
 
-/// The whole reference.
+/// Returns the whole reference.
 pub(crate) fn markdown(mut command: Command) -> String {
     command.build();
     let mut text = String::from(
@@ -34,7 +34,7 @@ fn plain(text: &StyledStr) -> String {
     text.to_string()
 }
 
-/// What stands behind the options, as code.
+/// Returns the text after the options, as a code block.
 fn after(command: &Command) -> String {
     let after = command.get_after_long_help().or(command.get_after_help());
     after.map_or_else(String::new, |after| {
@@ -122,7 +122,7 @@ fn item(text: &mut String, argument: &Arg) {
     }
 }
 
-/// `-o, --output OUT`, or the name of a positional argument.
+/// Returns the signature of an argument: `-o, --output OUT`, or the name of a positional argument.
 fn signature(argument: &Arg) -> String {
     let several = if argument
         .get_num_args()

@@ -1,6 +1,6 @@
-//! Which texts match, as options of a command and fields of a request choose it.
+//! Conversions of match options from the arguments of a command.
 //!
-//! The choices are those of [`lookalike_batch::rule`]; here they get the words of the help.
+//! The choices are those of [`lookalike_batch::rule`]; the arguments add the help texts.
 
 use lookalike::plan::{self, Measure};
 use lookalike_batch::rule::Asked;

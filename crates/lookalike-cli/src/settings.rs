@@ -1,6 +1,6 @@
-//! From arguments as typed to validated settings.
+//! Conversion of arguments into validated settings.
 //!
-//! Refuses what contradicts itself and what would have no effect; nothing is clamped or ignored.
+//! Contradictory options, and options that would have no effect, are refused. Nothing is clamped or ignored.
 
 mod evaluation;
 
@@ -35,16 +35,16 @@ pub(crate) use lookalike_batch::run::{parse_duration, parse_goal, parse_keep};
 
 pub(crate) use evaluation::{ClustersRun, EvalRun, TuneRun};
 
-/// Everything about one dedup run.
+/// Settings of a dedup run.
 pub(crate) struct DedupRun {
     pub(crate) inputs: RunInputs,
     pub(crate) settings: Settings,
     pub(crate) outputs: DedupOutputs,
-    /// What was asked for by name, for the summary: what it is and where it is.
+    /// Outputs named by options, with their descriptions, for the summary.
     pub(crate) written: Vec<(&'static str, PathBuf)>,
 }
 
-/// The arguments of a run that decide how much it has to do.
+/// Arguments that determine how much a run has to do.
 #[derive(Clone, Copy)]
 pub(crate) struct ForecastOf<'a> {
     pub(crate) sources: &'a Sources,
@@ -54,11 +54,11 @@ pub(crate) struct ForecastOf<'a> {
     pub(crate) reading: &'a Reading,
     pub(crate) running: &'a Running,
     pub(crate) keep: &'a Keep,
-    /// What the run compares documents for.
+    /// Purpose for which the run compares documents.
     pub(crate) followed: Surveyed,
 }
 
-/// Everything about one pairs run.
+/// Settings of a pairs run.
 pub(crate) struct PairsRun {
     pub(crate) inputs: RunInputs,
     pub(crate) settings: Settings,
@@ -133,8 +133,8 @@ fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()
     check_apart(&places, &[&args.matching.rule.recipe])
 }
 
-/// Outputs, each with what it is called, go to different places, none of which is a file of a recipe
-/// that was asked for.
+/// Checks that outputs, which are named in messages, go to different places, and do not overwrite a recipe of
+/// the command line.
 fn check_apart(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
     for recipe in recipes.iter().map(Path::new) {
         let is_recipe =
@@ -158,7 +158,7 @@ fn check_apart(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Whether two paths lead to one file, which need not exist. A terminal may show several outputs.
+/// Returns `true` if two paths name the same file, which need not exist. A terminal may show several outputs.
 fn is_one_file(one: &Path, other: &Path) -> bool {
     let shows_several = |path: &Path| {
         let metadata = path.metadata();
@@ -179,7 +179,7 @@ fn is_one_file(one: &Path, other: &Path) -> bool {
     one.is_some() && one == other
 }
 
-/// What a run is predicted from: its inputs, if it has any, and its settings.
+/// Returns the inputs and settings from which a run is predicted, or `None` if there are no inputs.
 pub(crate) fn forecast_of(args: ForecastOf<'_>) -> Result<Option<(RunInputs, Settings)>> {
     if args.sources.inputs.is_empty() {
         return Ok(None);
@@ -233,7 +233,7 @@ impl PairsRun {
     }
 }
 
-/// Everything about one run that prints fingerprints.
+/// Settings of a run that prints fingerprints.
 pub(crate) struct FingerprintRun {
     pub(crate) settings: FingerprintSettings,
     pub(crate) output: Output,
@@ -291,7 +291,7 @@ impl FingerprintRun {
 }
 
 impl SketchMethod {
-    /// What is made under a recipe where nothing is asked for.
+    /// Returns the default sketch of a recipe.
     pub(crate) fn usual(recipe: &Recipe) -> Self {
         let scheme = recipe.scheme;
         let signs = scheme.is_some_and(|scheme| scheme.family().is_some());
@@ -299,7 +299,7 @@ impl SketchMethod {
     }
 }
 
-/// Everything about one run that lists tokens.
+/// Settings of a run that lists tokens.
 pub(crate) struct SegmentRun {
     pub(crate) texts: SegmentTexts,
     pub(crate) settings: SegmentSettings,
@@ -338,7 +338,7 @@ impl SegmentRun {
     }
 }
 
-/// Everything about one run that learns document frequencies.
+/// Settings of a run that learns document frequencies.
 pub(crate) struct IdfRun {
     pub(crate) settings: IdfSettings,
     pub(crate) output: Output,
@@ -368,7 +368,7 @@ impl IdfRun {
     }
 }
 
-/// Everything about one planted corpus.
+/// Settings of a planting run.
 pub(crate) struct PlantRun {
     pub(crate) settings: PlantSettings,
     pub(crate) outputs: PlantOutputs,
@@ -415,7 +415,7 @@ impl PlantRun {
     }
 }
 
-/// The table of effects takes standard output, so nothing else may.
+/// Checks the outputs. Standard output receives the table of effects, so nothing else may go there.
 fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
     let places = [
         ("the corpus", Some(&args.output)),
@@ -432,12 +432,12 @@ fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
     check_apart(&named, &[&args.recipe])
 }
 
-/// Edits as typed.
+/// Parses `--edits`.
 pub(crate) fn parse_edits(text: &str) -> Result<Vec<Edit>> {
     Ok(Edit::parse(text)?)
 }
 
-/// Refuses features that come ready-made where terms are to be made.
+/// Refuses ready-made features for a command that makes them itself.
 fn refuse_features(reading: &Reading) -> Result<()> {
     match &reading.features {
         None => Ok(()),
@@ -448,7 +448,7 @@ fn refuse_features(reading: &Reading) -> Result<()> {
     }
 }
 
-/// Refuses changes of a recipe where none is named.
+/// Refuses changes to a recipe if none is named.
 fn refuse_changes(changes: &Changes) -> Result<()> {
     match changes.set.first() {
         None => Ok(()),
@@ -456,13 +456,13 @@ fn refuse_changes(changes: &Changes) -> Result<()> {
     }
 }
 
-/// Everything about building a library or adding to one.
+/// Settings of building an index or adding to one.
 pub(crate) struct AddRun {
     pub(crate) reading: library::Reading,
     pub(crate) rejected: Option<Output>,
 }
 
-/// What a new library is to be.
+/// Returns the settings of a new index.
 pub(crate) fn build_settings(args: &IndexBuildArgs) -> Result<BuildSettings> {
     let bare = is_bare(&args.bare);
     let recipe = match (&args.recipe, bare) {
@@ -517,7 +517,7 @@ fn is_bare(bare: &Bare) -> bool {
     bare.fingerprints || bare.fingerprint.is_some()
 }
 
-/// How rows of a library, or queries, are read.
+/// Returns how rows of an index, or queries, are read.
 fn library_reading(
     inputs: &[PathBuf],
     bare: &Bare,
@@ -549,7 +549,7 @@ fn library_reading(
     })
 }
 
-/// Refuses options about texts where there are none.
+/// Refuses options about texts if there are none.
 fn check_bare(reading: &Reading) -> Result<()> {
     let texts = [
         ("--text", !reading.text.is_empty()),
@@ -563,7 +563,7 @@ fn check_bare(reading: &Reading) -> Result<()> {
     }
 }
 
-/// Everything about one search.
+/// Settings of a search.
 pub(crate) struct SearchRun {
     pub(crate) settings: SearchSettings,
     pub(crate) reading: library::Reading,
@@ -614,7 +614,7 @@ impl SearchRun {
                 None
             }
         };
-        // A distance that is given chooses candidates, as it does with `pairs --method simhash`.
+        // If a distance is given, it chooses the candidates, as with `pairs --method simhash`.
         let compares = check.is_some_and(|check| check.measure().is_some());
         let by_plan = compares && args.distance.is_none();
         let settings = SearchSettings {
@@ -644,7 +644,7 @@ impl SearchRun {
     }
 }
 
-/// A notation as typed; hexadecimal digits where none was.
+/// Returns the notation of fingerprints: hexadecimal unless another is given.
 pub(crate) fn digits(notation: Option<Notation>) -> Digits {
     match notation {
         None | Some(Notation::Hex) => Digits::Hex,
@@ -653,14 +653,14 @@ pub(crate) fn digits(notation: Option<Notation>) -> Digits {
     }
 }
 
-/// An output that may be asked for, with what it is called.
+/// An optional output, with its name for messages.
 type Named<'a> = (&'a str, Option<&'a PathBuf>);
 
 fn rejected(place: &Option<PathBuf>) -> Named<'_> {
     ("rejected rows", place.as_ref())
 }
 
-/// Outputs go to different places, only one of them to standard output, and none to a recipe.
+/// Checks that outputs go to different places, only one of them to standard output, and none to a recipe.
 fn check_outputs(named: &[Named<'_>], json: bool, recipes: &[&str]) -> Result<()> {
     let named = named.iter().copied();
     let given = named.filter_map(|(what, place)| Some((what, place?.as_path())));
@@ -669,7 +669,7 @@ fn check_outputs(named: &[Named<'_>], json: bool, recipes: &[&str]) -> Result<()
     check_apart(&named, recipes)
 }
 
-/// Standard output takes one thing only.
+/// Checks that standard output receives only one thing.
 fn check_standard_output<'a>(places: impl Iterator<Item = &'a Path>, json: bool) -> Result<()> {
     let outputs = places.filter(|place| is_standard(place)).count();
     if outputs > 1 {
@@ -696,7 +696,7 @@ fn output(place: &Path) -> Output {
     }
 }
 
-/// The similarity of sequences that an option means, if it means one.
+/// Returns the similarity of sequences that an option names, if it names one.
 pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
     match verify {
         Verify::Levenshtein => Some(OfSequences::Levenshtein),
@@ -706,7 +706,7 @@ pub(crate) fn of_sequences(verify: Verify) -> Option<OfSequences> {
     }
 }
 
-/// What edits are counted in; refused where nothing is, or where there are no characters.
+/// Returns the unit of edits. Refuses a unit that has no effect, and characters where there are none.
 pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> Result<plan::Unit> {
     check_unit(verify.into(), unit.map(Into::into), Spelling::Options)?;
     match unit {
@@ -759,7 +759,7 @@ fn run_settings(
     })
 }
 
-/// The audit that was asked for, if one was.
+/// Returns the settings of the audit, if one was requested.
 fn audit_settings(args: &AuditArgs) -> Option<AuditSettings> {
     args.audit.map(|documents| AuditSettings {
         documents,
@@ -767,19 +767,19 @@ fn audit_settings(args: &AuditArgs) -> Option<AuditSettings> {
     })
 }
 
-/// The number of threads: as given, or one for each core.
+/// Returns the number of threads: as given, or one per core.
 pub(crate) fn threads(given: Option<usize>) -> usize {
     given.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// The recipe, what was chosen of the matching, and the plan that follows from both.
+/// Returns the recipe, the match options, and the plan that follows from both.
 pub(crate) fn plan_of(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings, Plan)> {
     let (recipe, chosen) = chosen(rule, reading)?;
     let plan = Plan::new(&recipe, chosen)?;
     Ok((recipe, chosen, plan))
 }
 
-/// The recipe, and what was chosen of the matching.
+/// Returns the recipe and the match options.
 fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
     let chosen = Asked::from(rule).settings(Spelling::Options)?;
     unit_of(rule.verify, rule.unit, reading)?;
@@ -789,12 +789,12 @@ fn chosen(rule: &Rule, reading: &Reading) -> Result<(Recipe, plan::Settings)> {
     Ok((load_recipe(&rule.recipe, &rule.changes)?, chosen))
 }
 
-/// A recipe by its name or file, with the changes of `--set`.
+/// Loads a recipe by its name or file, with the changes of `--set`.
 pub(crate) fn load_recipe(name: &str, changes: &Changes) -> Result<Recipe> {
     Ok(recipes::load_recipe(name, &changes.set, Spelling::Options)?)
 }
 
-/// How inputs are read.
+/// Returns how inputs are read.
 pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<ReadOptions> {
     let format = format.map(|format| match format {
         Format::Jsonl => source::Format::Jsonl,
@@ -842,7 +842,7 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
     })
 }
 
-/// `--threshold`.
+/// Parses `--threshold`.
 pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
     let value: f64 = text
         .parse()
@@ -850,18 +850,18 @@ pub(crate) fn parse_threshold(text: &str) -> Result<Threshold, String> {
     Threshold::new(value).map_err(|error| error.to_string())
 }
 
-/// `--max-row`, in bytes.
+/// Parses `--max-row`, in bytes.
 pub(crate) fn parse_row_size(text: &str) -> Result<u32, String> {
     let bytes = size(text).and_then(|bytes| u32::try_from(bytes).ok());
     bytes.ok_or_else(|| "give a size from 1 byte to 4 GiB, such as 500000, 100M or 1Gi".to_owned())
 }
 
-/// `--memory`, in bytes.
+/// Parses `--memory`, in bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     size(text).ok_or_else(|| "give a size, such as 500000, 100M or 1Gi".to_owned())
 }
 
-/// `--count`.
+/// Parses `--count`.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.replace([',', '_'], "");
     size(&number)
@@ -869,7 +869,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "give a number from 1 on, such as 1000000, 50M or 1G".to_owned())
 }
 
-/// `--nearest` and `--limit`.
+/// Parses `--nearest` and `--limit`.
 pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
@@ -877,7 +877,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
         .ok_or_else(|| "give a number from 1 on".to_owned())
 }
 
-/// A number above 0 with a unit or without.
+/// Parses a number above 0 with an optional unit.
 fn size(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match text[digits.len()..].trim_end_matches(['b', 'B']) {
@@ -894,7 +894,7 @@ fn size(text: &str) -> Option<u64> {
     number.checked_mul(unit).filter(|&bytes| bytes > 0)
 }
 
-/// `--encoding`.
+/// Parses `--encoding`.
 pub(crate) fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encoding, String> {
     encoding_rs::Encoding::for_label(label.as_bytes()).ok_or_else(|| {
         "no encoding has this label: give one of the Encoding Standard, such as utf-8, gb18030, \
@@ -903,7 +903,7 @@ pub(crate) fn parse_encoding(label: &str) -> Result<&'static encoding_rs::Encodi
     })
 }
 
-/// `--threads`.
+/// Parses `--threads`.
 pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
@@ -911,7 +911,7 @@ pub(crate) fn parse_threads(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("give a number from 1 to {MOST_THREADS}"))
 }
 
-/// More threads than any machine this runs on has cores, and still few enough to start.
+/// Largest number of threads: more than the machines for this program have cores, but few enough to start.
 const MOST_THREADS: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Ends that come from outside: interrupts, and mistakes of this program.
+//! Ends of the process other than the end of `main`: signals and panics.
 
 use std::io;
 use std::panic::PanicHookInfo;
@@ -11,11 +11,11 @@ use signal_hook::iterator::Signals;
 use crate::output::Printer;
 use crate::progress;
 
-/// What a shell adds to the number of the signal that ended a program.
+/// Exit codes for signals start here, by the convention of shells.
 const SIGNAL_EXIT: i32 = 128;
 
-/// From now on an interrupt removes what was not completed and ends the process with 128 plus its
-/// number. Signals that were ignored when the process started, as `nohup` has it, stay ignored.
+/// Makes SIGINT, SIGTERM and SIGHUP remove incomplete outputs and end the process with 128 plus the signal
+/// number. Signals that were ignored when the process started, for example under `nohup`, stay ignored.
 ///
 /// # Errors
 /// If the system refuses the handlers.
@@ -39,7 +39,7 @@ pub(crate) fn clean_up_when_interrupted() -> io::Result<()> {
     Ok(())
 }
 
-/// The signals that this process ignores, a bit each; none where the system does not say.
+/// Returns the signals that this process ignores, one bit each; 0 on a system that does not tell.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -47,9 +47,8 @@ fn ignored_signals() -> u64 {
         .unwrap_or(0)
 }
 
-/// From now on a panic in any thread removes what was not completed, asks for a report in a
-/// sentence, and ends the process with 2; but for those of a damaged database, which the store makes
-/// errors of.
+/// Makes a panic in any thread remove incomplete outputs, ask for a report in a sentence, and end the process
+/// with 2. Panics caused by a damaged database are left to the store, which turns them into errors.
 pub(crate) fn apologise_for_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if lookalike_store::is_guarded() {

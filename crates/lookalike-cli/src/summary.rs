@@ -1,4 +1,4 @@
-//! What a run has done, in words.
+//! Summaries of runs, for people.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::args::{
 };
 use crate::output::{Printer, Tone, bar, bytes, count, duration, plural, visible};
 
-/// The longest bar of a plot, in signs.
+/// Longest bar of a plot, in characters.
 const BAR: usize = 32;
 
-/// From so many queries on, the time of one says something.
+/// Number of queries from which the time per query is meaningful.
 const MANY_QUERIES: u64 = 10_000;
 
-/// How many clusters are named.
+/// Number of clusters that are named.
 const NAMED_CLUSTERS: usize = 5;
 
-/// The longest id that is shown, in characters.
+/// Longest id that is shown, in characters.
 const SHOWN_ID: usize = 60;
 
-/// A dedup run for a person; `written` says what is where.
+/// Returns the summary of a dedup run. `written` names the outputs and their files.
 pub(crate) fn dedup(
     done: &Summary,
     args: &DedupArgs,
@@ -80,7 +80,7 @@ pub(crate) fn dedup(
     text
 }
 
-/// A pairs run for a person.
+/// Returns the summary of a pairs run.
 pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
@@ -113,7 +113,7 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
     text
 }
 
-/// A run that printed fingerprints, for a person.
+/// Returns the summary of a run that printed fingerprints.
 pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
@@ -140,7 +140,7 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
     text
 }
 
-/// What a run that listed tokens has done, for a person.
+/// Returns the summary of a run that listed tokens.
 pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
@@ -153,7 +153,7 @@ pub(crate) fn segmented(done: &SegmentSummary, args: &SegmentArgs) -> String {
     text
 }
 
-/// What a run that learned document frequencies has done, for a person.
+/// Returns the summary of a run that learned document frequencies.
 pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
@@ -172,7 +172,7 @@ pub(crate) fn frequencies(done: &IdfSummary, args: &IdfArgs) -> String {
     text
 }
 
-/// What was planted, for a person.
+/// Returns the summary of a planting run.
 pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
@@ -206,7 +206,7 @@ pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
     text
 }
 
-/// What building a library or adding to one has done, for a person.
+/// Returns the summary of building an index or adding to one.
 pub(crate) fn added(done: &AddSummary, entries: &Entries) -> String {
     let mut text = String::new();
     let read = done.added + done.without;
@@ -219,7 +219,7 @@ pub(crate) fn added(done: &AddSummary, entries: &Entries) -> String {
     text
 }
 
-/// What removing has done, for a person.
+/// Returns the summary of removing rows from an index.
 pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
     let mut text = format!(
         "{} removed in {}\n",
@@ -263,7 +263,7 @@ fn in_library(text: &mut String, info: &Info) {
     line(text, "library", &holds);
 }
 
-/// What a library is, for a person.
+/// Returns the description of an index.
 pub(crate) fn library(info: &Info) -> String {
     let mut text = String::new();
     line(&mut text, "library", &visible(&info.path));
@@ -325,7 +325,7 @@ fn recipe_of(name: Option<&String>, id: Option<&String>) -> String {
     }
 }
 
-/// What was found whole, for a person.
+/// Returns the summary of a verified index.
 pub(crate) fn verified(done: &Verified) -> String {
     let mut text = format!(
         "{} ({}) with {} in {}: whole\n",
@@ -344,7 +344,7 @@ pub(crate) fn verified(done: &Verified) -> String {
     text
 }
 
-/// A search, for a person.
+/// Returns the summary of a search.
 pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries) -> String {
     let mut text = format!(
         "{} in {} against {}",
@@ -399,7 +399,7 @@ fn is_file(place: &Path) -> bool {
     place.as_os_str() != "-"
 }
 
-/// A label and a value, aligned with the lines before and after.
+/// Appends a label and a value, aligned with other lines.
 fn line(text: &mut String, label: &str, value: &str) {
     let _ = writeln!(text, "  {label:<16} {value}");
 }
@@ -467,7 +467,7 @@ fn clusters(text: &mut String, done: &Summary, printer: &Printer) {
     }
 }
 
-/// An id in one line of bounded length.
+/// Returns an id as one line of bounded length.
 fn shown_id(id: &str) -> String {
     let visible = visible(id).replace(['\n', '\t'], " ");
     match visible.char_indices().nth(SHOWN_ID) {
@@ -476,7 +476,7 @@ fn shown_id(id: &str) -> String {
     }
 }
 
-/// The bins from the threshold on, or from the first one that is not empty if that is lower.
+/// Appends the bins from the threshold on, or from the first non-empty one if that is lower.
 fn histogram(
     text: &mut String,
     (histogram, threshold): (&Histogram, f64),
@@ -487,7 +487,7 @@ fn histogram(
     let Some(first_used) = counts.iter().position(|&count| count > 0) else {
         return;
     };
-    // A threshold that is itself the lower edge of a bin belongs to that bin.
+    // A threshold on the lower edge of a bin belongs to that bin.
     let at_threshold = (threshold * Histogram::STEPS as f64 + 1e-9) as usize;
     let most = counts.iter().copied().max().unwrap_or(1);
     let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, heading));
@@ -511,10 +511,10 @@ fn histogram(
     }
 }
 
-/// So many kinds of edits of which copies were missed are named.
+/// Number of kinds of edits that are named because copies were missed.
 const NAMED_EDITS: usize = 5;
 
-/// What an audit says; `reported` are what the run reports.
+/// Appends the result of an audit. `reported` names what the run reports.
 fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer: &Printer) {
     let Some(audit) = audit else { return };
     let wanted = match audit.wanted > audit.drawn {
@@ -592,7 +592,7 @@ fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer
     }
 }
 
-/// A share with its interval, in four digits.
+/// Formats a share and its interval with four decimals.
 fn share(share: &Share) -> String {
     let interval = format!("95 %: {:.4} to {:.4}", share.low, share.high);
     match share.share {
@@ -622,7 +622,7 @@ fn rejected(text: &mut String, rows: u64, good: u64) {
     bad_rows(text, rows, good, "--text FIELD, or --features FIELD,");
 }
 
-/// The option may be the reason where no row was good.
+/// If no row was good, the option may be the reason, so it is named.
 fn bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
     let remedy = match good {
         0 => format!(", and there are no others: is {option} the right one?"),
@@ -634,7 +634,7 @@ fn bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
     }
 }
 
-/// The option that says where the fingerprints or texts of rows are.
+/// Returns the option that names the fingerprints or texts of rows.
 fn option_of(entries: &Entries) -> &'static str {
     match entries {
         Entries::Documents => "--text FIELD",
@@ -667,7 +667,7 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
     }
 }
 
-/// Method, measure, and from which Jaccard index on candidates were found, if another measure decided.
+/// Method, measure, and the smallest Jaccard index of candidates if another measure decides.
 type Found<'a> = (&'a str, &'a str, Option<f64>);
 
 fn matching(
@@ -691,7 +691,7 @@ fn matching(
     }
 }
 
-/// Four digits behind the point, fewer where they are zeros.
+/// Rounds to four decimals.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

@@ -1,4 +1,4 @@
-//! Little-endian numbers and strings with their length, read back with a check at every step.
+//! Little-endian numbers and length-prefixed strings, with a bounds check at every read.
 
 /// Bytes that are read from the front.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take(length as usize)?).ok()
     }
 
-    /// Whether nothing is left.
+    /// Returns `true` if nothing is left.
     pub(crate) fn is_done(&self) -> bool {
         self.0.is_empty()
     }

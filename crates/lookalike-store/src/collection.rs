@@ -1,4 +1,4 @@
-//! A collection that is open.
+//! An open collection.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,18 +23,18 @@ use crate::settings::{MANIFEST, Manifest, Settings};
 use crate::state::{CompactionTrigger, Looked, State};
 use crate::writer::Writer;
 
-/// Says what time it is.
+/// Returns the current time.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// How a collection is run; none of it changes an answer, but for the clock.
+/// Run-time options of a collection. Only the clock can change an answer.
 #[derive(Clone)]
 pub struct Options {
-    /// What time it is.
+    /// Source of the current time.
     pub clock: Clock,
-    /// Nothing is taken that would leave less than this on the disk, in bytes, but for documents that
-    /// let a partition go: they may have half of it.
+    /// Bytes that must remain free on the disk. Inserts that would leave less are refused. Documents whose
+    /// insertion expires a partition may use half of this reserve.
     pub headroom: u64,
-    /// When partitions are compacted by [`Collection::maintain`].
+    /// Conditions under which [`Collection::maintain`] compacts a partition.
     pub compaction: CompactionTrigger,
     /// Work of verification of a document, and of a turn.
     pub verification: VerificationLimits,
@@ -62,7 +62,7 @@ impl Default for VerificationLimits {
 }
 
 impl Default for Options {
-    /// The wall clock, 256 MiB, and the trigger as it is without being set.
+    /// Returns the wall clock, 256 MiB of headroom and the default compaction trigger.
     fn default() -> Self {
         Self {
             clock: Arc::new(wall_clock),
@@ -92,17 +92,18 @@ fn wall_clock() -> Time {
     Time(microseconds)
 }
 
-/// Documents that are checked and inserted one after another; see the [crate](crate).
+/// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
 pub struct Collection {
     pub(crate) manifest: Manifest,
     pub(crate) options: Options,
     pub(crate) disk: Arc<dyn Disk>,
     preparer: Preparer,
     state: FairLock<State>,
-    /// Held by whoever writes, and while the end of a snapshot is taken.
+    /// Locked while a batch is written, and while a snapshot copies the end of the newest partition.
     writer: Mutex<Writer>,
     pub(crate) group: Group,
-    /// Held while partitions are compacted or copied; files of partitions that are still to be removed.
+    /// Locked while partitions are compacted or copied. Contains the partition files that are still to be
+    /// removed.
     pub(crate) upkeep: Mutex<Vec<FileNames>>,
 }
 
@@ -113,27 +114,28 @@ impl fmt::Debug for Collection {
     }
 }
 
-/// Documents that are answered before readers have their turn.
+/// Documents that are admitted under one lock, before readers get a turn.
 const PORTION: usize = 512;
 
-/// Documents between asking for the memory of one and taking it in.
+/// Distance, in documents, between the prefetch of a document's memory and its insertion.
 const SOON: usize = 4;
 
-/// Kept documents that are looked at for clusters before writers have their turn: a few milliseconds.
+/// Kept documents that are searched for clusters under one lock, before writers get a turn: a few
+/// milliseconds.
 const SLOTS: usize = 1 << 16;
 
-/// Bytes of the files of a new collection, about.
+/// Approximate bytes of the files of a new collection.
 const FILES_OF_A_COLLECTION: u64 = 4 << 10;
 
-/// Bytes of the row of a deletion, at the most.
+/// Largest size, in bytes, of the row of a deletion.
 const ROW_OF_A_DELETION: u64 = 64;
 
-/// Documents that were answered for and are not yet known to be on disk; see [`Collection::admit`].
+/// Answered documents that may not be on disk yet; see [`Collection::admit`].
 #[derive(Debug)]
 #[must_use = "nothing is acknowledged before it is settled"]
 pub struct Admitted {
     answers: Vec<Result<Answer>>,
-    /// The number of the last row that must be on disk.
+    /// Number of the last row that must be on disk.
     last: u64,
 }
 
@@ -144,31 +146,32 @@ impl Admitted {
     }
 }
 
-/// What a collection has and takes.
+/// Statistics of a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// Documents that are there.
+    /// Live documents.
     pub rows: u64,
-    /// Rows on the disk that do not count: of documents that were deleted, replaced or moved, and of their
-    /// deletions. Compaction removes them.
+    /// Dead rows on disk: those of deleted, replaced or moved documents, and the rows of their deletions.
+    /// Compaction removes them.
     pub dead_rows: u64,
-    /// Kept documents that are remembered.
+    /// Kept documents that new documents are compared with.
     pub kept: u64,
-    /// Partitions.
+    /// Number of partitions.
     pub partitions: u64,
-    /// The number of the last row on disk.
+    /// Number of the last row on disk.
     pub durable: u64,
-    /// Bytes of memory by part.
+    /// Bytes of memory by component.
     pub memory: Vec<(&'static str, u64)>,
-    /// Why nothing is taken any more, if so.
+    /// Why the collection accepts no more writes, if it does not.
     pub stopped: Option<String>,
 }
 
 impl Collection {
-    /// Makes a collection on an empty disk.
+    /// Creates a collection on an empty disk.
     ///
     /// # Errors
-    /// If the settings cannot be, there is a collection already, or the disk refuses or is nearly full.
+    /// If the settings are invalid, the disk contains a collection already, a disk operation fails, or the
+    /// disk is nearly full.
     pub fn create(disk: Arc<dyn Disk>, settings: &Settings, options: Options) -> Result<Self> {
         settings.plan()?;
         let names = names(&*disk)?;
@@ -182,16 +185,16 @@ impl Collection {
         }
         let manifest = Manifest::new(settings)?;
         check_room(&*disk, options.headroom, FILES_OF_A_COLLECTION)?;
-        // The manifest comes last: without it there is no collection.
+        // The manifest is written last: without it there is no collection.
         Listed::between(None, None).write(&*disk, manifest.seal)?;
         manifest.write(&*disk)?;
         Self::open(disk, options)
     }
 
-    /// Opens a collection: reads all that is in it, on all threads of the pool.
+    /// Opens a collection and reads all of its rows, on all threads of the pool.
     ///
     /// # Errors
-    /// If a file is missing or is not what was written, or the disk refuses.
+    /// If a file is missing or damaged, or a disk operation fails.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         let manifest = Manifest::read(&*disk)?;
         let seal = manifest.seal;
@@ -203,7 +206,7 @@ impl Collection {
         state.matcher.set_step_limit(limit);
         let partitions: VecDeque<_> = state.partitions().cloned().collect();
         if !manifest.lists_partitions {
-            // From now on what is lost is noticed here too.
+            // An older version wrote no list of partitions. From now on a lost partition is noticed here too.
             Listed::of(&partitions).write(&*disk, seal)?;
             manifest.write(&*disk)?;
         }
@@ -221,38 +224,38 @@ impl Collection {
         })
     }
 
-    /// What the collection is.
+    /// Returns the settings with which the collection was created.
     pub fn settings(&self) -> &Settings {
         &self.manifest.settings
     }
 
-    /// Makes a document ready to be checked: nearly all of the work, on any thread.
+    /// Prepares a document for its check. This is nearly all of the work, and it runs on any thread.
     ///
     /// # Errors
-    /// If the document is not one that the collection takes: an id, a text or a meta of too many bytes,
-    /// an empty id, a text where fingerprints are held, or the reverse.
+    /// If the collection does not accept the document: an id, text or meta that is too long, an empty id, a
+    /// text where the collection holds fingerprints, or a fingerprint where it holds texts.
     pub fn prepare(&self, document: Document, scratch: &mut Scratch) -> Result<Prepared> {
         Prepared::new(document, self.settings().holds, &self.preparer, scratch)
     }
 
-    /// Answers for documents in their order and takes them in, each together with its check: of two
-    /// that match, sent at the same moment, the first in the order is kept. What was answered is on
-    /// disk.
+    /// Checks documents in the given order, inserts each, and returns the answers. The check and the
+    /// insertion of a document are one step: of two matching documents in one call, the first is kept. When
+    /// this returns, all that was answered is on disk.
     ///
-    /// The same content under the same id again gets the first answer. A document older than the
-    /// window is answered and not stored.
+    /// If a document with the same id and the same content exists, its first answer is returned again. A
+    /// document older than the window is answered but not stored.
     ///
     /// # Errors
-    /// For each document apart: other content under a known id, unless it replaces; more work to verify it
-    /// than a document [may take](VerificationLimits). For all: no room on the disk, or a write that failed,
-    /// now or before.
+    /// For a single document: its id exists with other content, and the collection does not replace
+    /// documents; or its verification exceeds the [limit](VerificationLimits). For all documents: the disk has
+    /// no room, or a write failed, now or earlier.
     pub fn insert(&self, documents: &[Prepared]) -> Vec<Result<Answer>> {
         self.settle(self.admit(documents))
     }
 
-    /// The first half of [`insert`](Self::insert): everything but the disk. The answers are handed out
-    /// by [`settle`](Self::settle), which another thread may call while this one admits what comes
-    /// next. What is admitted counts from now on, and may be on disk whether it is settled or not.
+    /// Does the first half of [`insert`](Self::insert): everything except the disk. [`settle`](Self::settle)
+    /// returns the answers; another thread may call it while this one admits the next documents. An admitted
+    /// document counts from now on, and may reach the disk even if it is never settled.
     pub fn admit(&self, documents: &[Prepared]) -> Admitted {
         self.admit_turns(documents, usize::MAX)
     }
@@ -290,7 +293,7 @@ impl Collection {
         admitted
     }
 
-    /// Answers for those that are there already, and refuses all others.
+    /// Answers documents that exist already and refuses all others.
     fn answer_again(&self, documents: &[Prepared], refusal: &Error) -> Admitted {
         let (now, mut last) = ((self.options.clock)(), 0);
         let mut answer = |document: &Prepared| {
@@ -303,7 +306,7 @@ impl Collection {
         Admitted { answers, last }
     }
 
-    /// The second half of [`insert`](Self::insert): hands the answers out once they are on disk.
+    /// Does the second half of [`insert`](Self::insert): returns the answers once the documents are on disk.
     pub fn settle(&self, admitted: Admitted) -> Vec<Result<Answer>> {
         match self.wait_for(admitted.last) {
             Ok(()) => admitted.answers,
@@ -311,9 +314,9 @@ impl Collection {
         }
     }
 
-    /// Answers for a portion in memory. Most of the checking is done beside readers and others that do
-    /// the same; both have their turn whenever the work exceeds that of one. Returns `false` if it ended
-    /// before the portion did, because no turns are left.
+    /// Checks and inserts some documents in memory. Most of the checking runs under the shared lock, at the
+    /// same time as readers and other callers of this function. The lock is released whenever the work exceeds
+    /// that of a turn. Returns `false` if the portion is not finished, because no turns are left.
     fn admit_portion(
         &self,
         portion: &[Prepared],
@@ -369,18 +372,19 @@ impl Collection {
         Ok(count)
     }
 
-    /// Answers for a document as [`insert`](Self::insert) would and does not take it in: what is there
-    /// under its id with the same content has its first answer, and what it would replace is not
-    /// compared with.
+    /// Answers a document as [`insert`](Self::insert) would, but does not insert it. A document that exists
+    /// with the same content gets its first answer. A document with other content is not compared with the
+    /// one that it would replace.
     ///
     /// # Errors
-    /// If the text of a candidate cannot be read, or the id has other content and nothing is replaced.
+    /// If the text of a candidate cannot be read, or the id exists with other content and the collection does
+    /// not replace documents.
     pub fn query(&self, document: &Prepared) -> Result<Answer> {
         self.state()?.answer(document, (self.options.clock)())
     }
 
-    /// The document with an id, if there is one; where the window follows the wall clock, one that is past it
-    /// by now is none.
+    /// Returns the document with the given id, if there is one. If the window follows the wall clock, a
+    /// document that is past the window by now is not returned.
     ///
     /// # Errors
     /// If a file is damaged.
@@ -392,20 +396,20 @@ impl Collection {
         stored(&state, &known).map(Some)
     }
 
-    /// Deletes the document with an id: it matches nothing any more. What was answered with it stands.
-    /// Returns whether it was there. What it says is gone from the disk with the next compaction of its
-    /// partition; see [`maintain`](Self::maintain).
+    /// Deletes the document with the given id, so that it matches nothing any more. Answers that named it
+    /// stay as they are. Returns `true` if the document existed. Its content leaves the disk with the next
+    /// compaction of its partition; see [`maintain`](Self::maintain).
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// If a file is damaged, the disk has no room, or a write failed, now or earlier.
     pub fn delete(&self, id: &str) -> Result<bool> {
         self.check_running()
             .and_then(|()| self.check_room(ROW_OF_A_DELETION))?;
         let (found, last) = {
             let mut state = self.state_mut()?;
             let (known, now) = (find(&state, id)?, (self.options.clock)());
-            // A document that has left the window by the wall clock is not found, but is deleted from
-            // the disk all the same.
+            // A document that is past the window by the wall clock counts as not found, but is still deleted
+            // from the disk.
             let found = known
                 .as_ref()
                 .is_some_and(|known| !state.has_passed_by(known, now));
@@ -418,12 +422,12 @@ impl Collection {
         Ok(found)
     }
 
-    /// The cluster whose kept document has an id, with up to `most` of its members, the newest first; `after`
-    /// is the sequence number of the member that came last before. None if there is no such document, or
-    /// it is not a kept one.
+    /// Returns the cluster whose representative has the given id, with up to `most` of its members, newest
+    /// first. `after` is the sequence number of the last member of the previous page. Returns `None` if there
+    /// is no such document, or it is not a kept one.
     ///
     /// # Errors
-    /// If `after` is no member, or a file is damaged.
+    /// If `after` is not a member, or a file is damaged.
     pub fn cluster(&self, id: &str, after: Option<u64>, most: usize) -> Result<Option<Cluster>> {
         let state = self.state()?;
         let Some(known) = self.find_now(&state, id)? else {
@@ -432,7 +436,7 @@ impl Collection {
         let Some(after) = after else {
             return self.cluster_of(&state, &known, None, most);
         };
-        // What has left the window is the end.
+        // A member that has left the window is the end of the list.
         let mut next = 0;
         if after >= state.low() {
             next = previous_member(&state, &known, after)?.ok_or_else(|| {
@@ -443,15 +447,16 @@ impl Collection {
         self.cluster_of(&state, &known, Some(next), most)
     }
 
-    /// Up to `count` clusters with a member besides the kept document, of documents behind the place
-    /// `after`, by [`slot`](ClusterPage::next), with up to `most` members each.
+    /// Returns up to `count` clusters that have a member besides the representative, with up to `most`
+    /// members each. The search continues after `after`, which is the [`next`](ClusterPage::next) of the
+    /// previous page.
     ///
     /// # Errors
     /// If a file is damaged.
     pub fn clusters(&self, after: Option<Slot>, count: usize, most: usize) -> Result<ClusterPage> {
         let (mut page, mut looked_at) = (ClusterPage::default(), after);
         while page.clusters.len() < count {
-            // Whoever writes has a turn between two portions.
+            // The lock is released between two portions, so that writers get a turn.
             let state = self.state()?;
             let mut slots = state.slots_after(looked_at).take(SLOTS).peekable();
             if slots.peek().is_none() {
@@ -477,7 +482,7 @@ impl Collection {
         Ok(page)
     }
 
-    /// What the collection has and takes.
+    /// Returns statistics of the collection.
     ///
     /// # Errors
     /// If a thread has panicked.
@@ -496,15 +501,16 @@ impl Collection {
         })
     }
 
-    /// Copies the collection, as it is on disk at one moment, to an empty disk, while it goes on. The
-    /// manifest comes last: without it a copy is none. The other disk keeps the headroom too.
+    /// Copies the collection, as it is on disk at one moment, to an empty disk while the collection stays in
+    /// use. The manifest is written last: a copy without it is incomplete and is not a collection. The
+    /// headroom applies to the other disk too.
     ///
-    /// Writing waits while the rows of the newest partition are copied, and what has come to its texts
-    /// since the copy of these began.
+    /// Writers wait only while the rows of the newest partition are copied, and the texts that were added to
+    /// it since its copy began.
     ///
     /// # Errors
-    /// If one of the disks refuses. If there is no room, what has been copied is removed before others
-    /// write, who may want the same room.
+    /// If an operation on either disk fails. If the other disk has no room, the copied files are removed
+    /// before writers go on, because these may need the same room.
     pub fn snapshot(&self, to: &dyn Disk) -> Result<()> {
         let _files = self.upkeep();
         let mut copier = Copier::new(to, self.options.headroom);
@@ -517,7 +523,7 @@ impl Collection {
         let newest = newest.inspect_err(|error| copier.make_room_after(error))?;
         let (copied, listed) = self.copy_rest(&mut copier, newest)?;
         copied.iter().try_for_each(CopiedPartition::sync)?;
-        // What has expired meanwhile may not be all that did.
+        // More partitions than those that expired meanwhile may have to be removed.
         for expired in named.into_iter().filter(|it| it.number < listed.first) {
             partition::remove(to, expired)?;
         }
@@ -525,8 +531,8 @@ impl Collection {
         self.manifest.write(to)
     }
 
-    /// Copies partitions as far as they will not change: all of them, but the newest up to its ends, which
-    /// is returned.
+    /// Copies partitions as far as they will not change: the older ones completely, and the newest one up to
+    /// the given ends of its files. Returns the unfinished copy of the newest one.
     fn copy_ahead(
         &self,
         copier: &mut Copier<'_>,
@@ -550,8 +556,8 @@ impl Collection {
         Ok(Some(copy))
     }
 
-    /// Copies the rest of what was the newest partition and those that began meanwhile, while nobody
-    /// writes; says also which partitions there are at that moment.
+    /// Copies the rest of the partition that was the newest, and the partitions that began meanwhile, while
+    /// nobody writes. Also returns the list of partitions at that moment.
     fn copy_rest(
         &self,
         copier: &mut Copier<'_>,
@@ -570,7 +576,7 @@ impl Collection {
             copied.iter_mut().try_for_each(|it| it.copy_rest(copier))
         };
         if let Err(error) = copy() {
-            // Files that are open keep their room.
+            // Open files keep their room, so they are closed before they are removed.
             drop(copied);
             copier.make_room_after(&error);
             return Err(error);
@@ -578,15 +584,15 @@ impl Collection {
         Ok((copied, Listed::of(writer.partitions())))
     }
 
-    /// The document with an id, unless it is past the window by the wall clock where that counts.
+    /// Returns the document with the given id, unless the window follows the wall clock and has passed it.
     fn find_now(&self, state: &State, id: &str) -> Result<Option<Known>> {
         let now = (self.options.clock)();
         let known = find(state, id)?;
         Ok(known.filter(|known| !state.has_passed_by(known, now)))
     }
 
-    /// The cluster of a kept document, with members from a number on, or from the newest on. What is past the
-    /// window by the wall clock, where that counts, is left out.
+    /// Returns the cluster of a kept document, with its members from row `from` backwards, or from the newest
+    /// one. Leaves out documents that are past the window, if the window follows the wall clock.
     fn cluster_of(
         &self,
         state: &State,
@@ -620,9 +626,9 @@ impl Collection {
         }))
     }
 
-    /// Held while partitions are compacted or copied.
+    /// Locks compaction and copying, which exclude each other.
     pub(crate) fn upkeep(&self) -> MutexGuard<'_, Vec<FileNames>> {
-        // Names that are left in it are removed later.
+        // A panic leaves file names in the list; they are removed later.
         self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -649,8 +655,8 @@ impl Collection {
         check_room(&*self.disk, self.options.headroom, bytes)
     }
 
-    /// Whether there is room for documents. Those that let a partition go may have half of the headroom
-    /// for it: a disk that is full of what is past the window would otherwise stay so.
+    /// Checks that there is room for documents. Documents that expire a partition may use half of the
+    /// headroom, because a disk full of expired data could otherwise never be freed.
     fn check_room_for(&self, documents: &[Prepared]) -> Result<()> {
         let bytes = documents.iter().map(|document| document.bytes() as u64);
         let bytes = bytes.sum();
@@ -664,10 +670,10 @@ impl Collection {
         Err(refused)
     }
 
-    /// Why nothing is taken while the disk is nearly full, if it is.
+    /// Returns the reason why inserts are refused, if the disk is nearly full.
     ///
     /// # Errors
-    /// If the disk does not say how full it is.
+    /// If the disk cannot report its free space.
     pub fn full(&self) -> Result<Option<Error>> {
         match self.check_room(ROW_OF_A_DELETION) {
             Ok(()) => Ok(None),
@@ -676,7 +682,7 @@ impl Collection {
         }
     }
 
-    /// Waits until a row is on disk, or writes it: whoever comes first writes for all.
+    /// Waits until a row is on disk. The first waiting thread writes for all others.
     pub(crate) fn wait_for(&self, last: u64) -> Result<()> {
         let write = || self.write().map_err(|error| error.to_string());
         self.group
@@ -684,7 +690,7 @@ impl Collection {
             .map_err(|why| stopped(&why))
     }
 
-    /// Writes all that waits; returns the number of the last row that is on disk.
+    /// Writes everything that is waiting; returns the number of the last row on disk.
     pub(crate) fn write(&self) -> Result<u64> {
         let mut writer = self.writer.lock().map_err(|_| panicked())?;
         let work = self.state_mut()?.take_work();
@@ -694,16 +700,17 @@ impl Collection {
     }
 }
 
-/// Some clusters, and where to go on.
+/// A page of clusters, and where the next page begins.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterPage {
-    /// The clusters.
+    /// The clusters of this page.
     pub clusters: Vec<Cluster>,
-    /// The place of the last one that was looked at.
+    /// Place of the last kept document that was searched, to be passed as `after`.
     pub next: Option<Slot>,
 }
 
-/// Whether so many bytes leave the headroom; what a database adds is of the same order.
+/// Checks that writing `bytes` leaves the headroom. Four times as much is required, because the database adds
+/// an amount of the same order.
 fn check_room(disk: &dyn Disk, headroom: u64, bytes: u64) -> Result<()> {
     check_free(disk, headroom.saturating_add(bytes.saturating_mul(4)))
 }
@@ -740,7 +747,7 @@ pub(crate) fn stored(state: &State, known: &Known) -> Result<Stored> {
     })
 }
 
-/// The member of a cluster before one with a number, or 0; none if that is no member.
+/// Returns the number of the cluster member before row `number`, or 0; `None` if that row is not a member.
 fn previous_member(state: &State, kept: &Known, number: u64) -> Result<Option<u64>> {
     if number > state.last() {
         return Ok(None);
@@ -751,13 +758,13 @@ fn previous_member(state: &State, kept: &Known, number: u64) -> Result<Option<u6
             _ => None,
         },
         Row::ErasedDuplicate { seq, previous, .. } if seq == kept.seq => Some(previous),
-        // It may have been a member: the next one is the newest that came before it.
+        // The erased row may have been a member: the list continues with the newest member before it.
         Row::Erased { .. } => Some(newest_member_before(state, kept, number)?),
         _ => None,
     })
 }
 
-/// The newest member of a cluster before a row, or 0.
+/// Returns the number of the newest member of a cluster before a row, or 0.
 fn newest_member_before(state: &State, kept: &Known, number: u64) -> Result<u64> {
     let mut next = state.slot_of(kept).map_or(0, |slot| state.last_of(slot));
     while next > number && next >= state.low() {
@@ -766,8 +773,8 @@ fn newest_member_before(state: &State, kept: &Known, number: u64) -> Result<u64>
     Ok(next)
 }
 
-/// Reads a cluster member from a row: returns the number of the member before, and the member itself
-/// unless its document is erased. Returns `None` where the list ends.
+/// Reads a cluster member from a row. Returns the number of the previous member, and the member itself unless
+/// its document is gone. Returns `None` at the end of the list.
 fn member(state: &State, number: u64) -> Result<Option<(u64, Option<Known>)>> {
     let row = state.row(number)?;
     if let Row::ErasedDuplicate { previous, .. } = row {
@@ -788,8 +795,8 @@ fn member(state: &State, number: u64) -> Result<Option<(u64, Option<Known>)>> {
     Ok(Some((previous, is_there.then_some(member))))
 }
 
-/// All partitions in the order of their numbers, if none is missing. What was begun or removed and not
-/// brought to its end goes then.
+/// Returns all partitions in the order of their numbers, if none is missing. Removes partitions whose
+/// creation or removal was interrupted.
 fn whole_partitions(disk: &dyn Disk, manifest: &Manifest) -> Result<Vec<FileNames>> {
     let inventory = Inventory::take(disk, manifest)?;
     if let Some(finding) = inventory.findings.first() {
@@ -804,7 +811,7 @@ mod tests {
     use super::*;
     use crate::disk::Folder;
 
-    /// Hashes of contents can be made to agree.
+    /// Content hashes can be made to collide, so equal hashes do not mean equal contents.
     #[test]
     fn contents_of_equal_hash_are_not_equal() {
         let folder = tempfile::tempdir().unwrap();

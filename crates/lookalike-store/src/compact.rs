@@ -1,33 +1,41 @@
-//! Compaction: what counts of a partition is written to other files, which take the place of those before.
+//! Compaction: writes the live rows of a partition to new files, which replace the old ones.
 //!
-//! Ids, texts and metas of documents that were deleted or replaced are on the disk until then, and not after it.
+//! Ids, texts and metas of deleted or replaced documents stay on disk until the compaction of their
+//! partition, and not longer.
 //!
-//! # How it goes
+//! # Procedure
 //!
-//! 1. It is noted which rows do not count, and waited until all that led to this is on disk.
-//! 2. The rows of the partition are read once, for what the second reading needs to know.
-//! 3. They are read again. Rows and records that count are written to new files; of other rows a note is left
-//!    of how many they were, and rarely what rows elsewhere need of them. Rows that came after the first step
-//!    are copied as they are.
-//! 4. With the right to write, in which documents wait for the disk as for any commit, the rest is copied and
-//!    synced, the list of partitions names the new files, and the new ones take their place in memory. Readers
-//!    wait for that last step alone, which exchanges two lists.
-//! 5. The files before are removed.
+//! 1. Note which rows are dead, and wait until every row that made them so is on disk.
+//! 2. Read the rows of the partition once, to collect what step 3 needs to know ([`RowSurvey`]).
+//! 3. Read them again. Live rows and their records are written to new files. Of dead rows only their count
+//!    remains, and rarely a small row that rows elsewhere still need. Rows added since step 1 are copied
+//!    unchanged.
+//! 4. Take the write turn, during which inserts wait as for any commit. Copy and sync the rest, name the new
+//!    files in the list of partitions, and exchange the partition in memory. Readers wait only for this
+//!    exchange of two lists.
+//! 5. Remove the old files.
 //!
-//! Steps 2 and 3 are done in pieces of about 1 MiB, between which the caller says whether to go on.
+//! Steps 2 and 3 work in pieces of about 1 MiB. After each piece the caller decides whether to continue.
 //!
-//! # What stays as it was
+//! # What does not change
 //!
-//! Numbers of rows, and with them sequence numbers; places of kept documents, by index; verdicts, answers and
-//! the order of the members of clusters; the clock. Records move, but those that are written meanwhile keep
-//! their places: the places of the compacted ones end where the others begin, and the first place of the file
-//! is remembered with it.
+//! The numbers of rows, and with them sequence numbers; the places of kept documents by index; verdicts,
+//! answers and the order of cluster members; the clock. Records move, but records that are written meanwhile
+//! keep their places, because the compacted records end exactly where those begin. The place of the first
+//! record is therefore stored with the file (`base`).
 //!
-//! # Loss of power
+//! ```text
+//! old  [ live | dead | live | dead ][ written meanwhile ]
+//! new                [ live | live ][ written meanwhile ]
+//!                    ^              ^
+//!                    base           end
+//! ```
 //!
-//! The list decides. Files that it does not name go when the collection is opened. A failure before the list
-//! is written leaves all as it was; one while it is written stops the collection, since nothing is known of
-//! what is on disk then.
+//! # Power failure
+//!
+//! The list of partitions decides. Files that it does not name are removed when the collection is opened. A
+//! failure before the list is written leaves everything as it was. A failure while it is written stops the
+//! collection, because the content of the disk is then unknown.
 
 use std::collections::HashMap;
 use std::io;
@@ -47,22 +55,23 @@ use crate::settings::NEW;
 use crate::sketches::{Entries, Reading, Sketches};
 use crate::state::{NOWHERE, ToCompact};
 
-/// Bytes that are read or written between two questions whether to go on.
+/// Bytes that are read or written before the caller is asked whether to continue.
 const PIECE: usize = 1 << 20;
 
-/// Bytes of texts that may wait to be written to the disk, so that commits of others do not wait for many.
+/// Bytes of texts that may be written before they are synced. The limit keeps commits of other threads from
+/// waiting for a large write-back.
 const UNSYNCED: u64 = 4 << 20;
 
-/// Rows that may be left for the last step, in which others wait for the disk.
+/// Rows that may remain for the last step, during which inserts wait for the disk.
 const LEFT: u64 = 4096;
 
-/// Bytes of their texts.
+/// Bytes of texts that may remain for the last step.
 const BYTES_LEFT: u64 = 2 << 20;
 
-/// How often it is caught up with what has come meanwhile before the last step.
+/// Largest number of passes over newly added rows before the last step.
 const ROUNDS: usize = 8;
 
-/// Work done by a call of [`Collection::maintain`].
+/// Work done by one call of [`Collection::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Partitions that were compacted.
@@ -72,17 +81,18 @@ pub struct Upkeep {
 }
 
 impl Collection {
-    /// Does what is due: compacts partitions by [`CompactionTrigger`](crate::CompactionTrigger), and, where
-    /// the window follows the wall clock, lets go of what has left it. It is cheap when nothing is due, and
-    /// should be called every second or so. Documents are answered and inserted meanwhile.
+    /// Compacts every partition that is due by [`CompactionTrigger`](crate::CompactionTrigger) and, if the
+    /// window follows the wall clock, expires what has left it. Call this about once a second; it is cheap
+    /// when nothing is due. Documents are answered and inserted meanwhile.
     ///
-    /// `go_on` is called between small pieces of work. It may take its time, so that others have more of the
-    /// disk, and returns whether to go on; what is given up is done from its beginning at the next call.
-    /// While the collection is copied, or another thread is at it, nothing is compacted.
+    /// `go_on` is called between small pieces of work and returns whether to continue. It may sleep, to leave
+    /// more of the disk to others. An abandoned compaction starts from its beginning at the next call.
+    /// Nothing is compacted while the collection is being copied, or while another thread compacts.
     ///
     /// # Errors
-    /// If a file is damaged, the disk refuses or has no room for what is compacted. All is as it was then,
-    /// unless the list of partitions could not be written: then nothing is taken any more.
+    /// If a file is damaged, the disk has no room for the compacted files, or a disk operation fails. Then
+    /// everything is as it was, with one exception: if the list of partitions could not be written, the
+    /// collection accepts no more writes.
     pub fn maintain(&self, go_on: &mut dyn FnMut() -> bool) -> Result<Upkeep> {
         self.check_running()?;
         let mut upkeep = Upkeep {
@@ -99,7 +109,7 @@ impl Collection {
         loop {
             let due = self.state()?.to_compact(from, trigger, now)?;
             let Some(number) = due else { break };
-            // One that cannot be compacted keeps no other from it.
+            // A partition that cannot be compacted does not keep others from being compacted.
             match self.compact_one(number, &mut left_over, go_on) {
                 Ok(compacted) => upkeep.compacted += u64::from(compacted),
                 Err(error) => refused = refused.or(Some(error)),
@@ -109,11 +119,11 @@ impl Collection {
         refused.map_or(Ok(upkeep), Err)
     }
 
-    /// Compacts every partition with something on the disk that does not count any more, due or not. Returns
-    /// how many.
+    /// Compacts every partition that has dead rows on disk, due or not. Returns the number of partitions
+    /// compacted.
     ///
     /// # Errors
-    /// As [`maintain`](Self::maintain).
+    /// As for [`maintain`](Self::maintain).
     pub fn compact(&self, go_on: &mut dyn FnMut() -> bool) -> Result<u64> {
         self.check_running()?;
         let mut left_over = self.upkeep();
@@ -126,7 +136,7 @@ impl Collection {
         Ok(compacted)
     }
 
-    /// Unless somebody else holds it.
+    /// Locks compaction and copying, unless another thread holds the lock.
     fn try_upkeep(&self) -> Option<MutexGuard<'_, Vec<FileNames>>> {
         match self.upkeep.try_lock() {
             Ok(guard) => Some(guard),
@@ -135,7 +145,7 @@ impl Collection {
         }
     }
 
-    /// Lets go of what has left the window by the wall clock, where that counts.
+    /// Expires partitions that have left the window, if it follows the wall clock.
     fn expire(&self) -> Result<u64> {
         let now = (self.options.clock)();
         if !self.state()?.can_expire(now) {
@@ -147,8 +157,8 @@ impl Collection {
         Ok(expired as u64)
     }
 
-    /// Lets go of documents that have left the window by the wall clock long before their partitions do, so
-    /// that these are compacted.
+    /// Drops documents that have left the window by the wall clock long before the rest of their partition,
+    /// so that the partition becomes due for compaction.
     fn drop_late(&self, go_on: &mut dyn FnMut() -> bool) -> Result<()> {
         loop {
             let number = self.state()?.with_late((self.options.clock)());
@@ -167,7 +177,7 @@ impl Collection {
         }
     }
 
-    /// Returns whether all of the partition was looked at.
+    /// Returns `true` if the whole partition was examined.
     fn drop_late_of(&self, number: u64, go_on: &mut dyn FnMut() -> bool) -> Result<bool> {
         let partition = self.state()?.partition_on_disk(number);
         let Some(partition) = partition else {
@@ -216,7 +226,7 @@ impl Collection {
         Ok(())
     }
 
-    /// Compacts a partition; returns whether it was.
+    /// Compacts a partition; returns `true` if it was compacted, `false` if it was abandoned.
     fn compact_one(
         &self,
         number: u64,
@@ -267,11 +277,11 @@ impl Collection {
         if matches!(copied, Ok(true)) {
             left_over.push(names);
         } else if self.group.progress().failed.is_none() {
-            // Nothing names these files. What cannot be removed now is removed later.
+            // No list names these files. If they cannot be removed now, they are removed later.
             left_over.push(made);
             let _ = self.remove_left_over(left_over);
         } else {
-            // It is not known which files the list names.
+            // It is unknown which files the list names, so none may be removed.
             left_over.clear();
         }
         copied
@@ -306,14 +316,14 @@ impl Collection {
             }
         };
         let turned = self.group.take_turn(turn).map_err(|why| stopped(&why));
-        // Lists and pages are given back while nobody waits for it.
+        // The old lists and pages are freed here, where no other thread waits.
         let before = replaced?;
         turned?;
         Ok(before.is_some())
     }
 
-    /// Copies the rest and puts the new files in the place of those before, while nobody else writes. Returns
-    /// those, unless the partition is not there any more.
+    /// Copies the rest and replaces the old files by the new ones, while nobody else writes. Returns the
+    /// replaced partition, or `None` if the partition no longer exists.
     fn replace(&self, copy: &mut PartitionCopy<'_>) -> Result<Option<ReplacedPartition>> {
         let mut writer = self.writer();
         if !writer.has(&copy.from) {
@@ -330,7 +340,8 @@ impl Collection {
         Ok(Some(before))
     }
 
-    /// Reads the rows of a partition for what has to be known before they are copied; none if it is given up.
+    /// Reads the rows of a partition and collects what must be known before they are copied; `None` if
+    /// abandoned.
     fn survey(
         &self,
         begun: &ToCompact,
@@ -362,7 +373,7 @@ impl Collection {
                 return Ok(None);
             }
         }
-        // Where the kept document is gone, nobody asks for those that repeat it.
+        // If the representative is gone, nobody asks for its duplicates.
         let tails: Vec<_> = survey.tails.drain().collect();
         for some in tails.chunks(LEFT as usize) {
             let state = self.state()?;
@@ -375,10 +386,10 @@ impl Collection {
     }
 }
 
-/// A partition and the places of its kept documents as they were before, if they were in memory.
+/// A replaced partition and the places of its kept documents, if the partition was in memory.
 type ReplacedPartition = Option<(Arc<Partition>, Leaves<u32>)>;
 
-/// Removes the files of a partition that no list names.
+/// Removes partition files that no list names.
 fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
     let begun = format!("{}{NEW}", names.rows());
     for name in [names.rows(), begun, names.texts(), names.sketches()] {
@@ -391,23 +402,23 @@ fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
     synced.map_err(|error| Error::disk("cannot remove", &names.rows(), &error))
 }
 
-/// The last row in a partition of those that repeat a kept document.
+/// The last row in a partition that is a duplicate of one kept document.
 #[derive(Clone, Copy)]
 struct ClusterTail {
     number: u64,
     slot: Slot,
 }
 
-/// Facts about the rows of a partition that are collected before the rows are copied.
+/// Facts about the rows of a partition, collected before the rows are copied.
 struct RowSurvey {
-    /// Units of the records that count.
+    /// Total size of the live records, in units.
     units: u64,
-    /// The newest time of a document.
+    /// Newest time of a document, erased ones included.
     newest: Time,
-    /// Of clusters whose last row in this partition does not count, that row, by the sequence number of the
-    /// kept document: later rows name it as the one before.
+    /// Clusters whose last row in this partition is dead, by the sequence number of the representative. That
+    /// row is kept in short form, because later rows name it as their predecessor.
     tails: HashMap<u64, ClusterTail>,
-    /// The newest times of erased repeats, by the index of the kept document of this partition.
+    /// Newest times of erased duplicates, by the index of their kept document in this partition.
     refreshed: HashMap<u32, Time>,
 }
 
@@ -464,34 +475,34 @@ impl RowSurvey {
     }
 }
 
-/// A partition that is being compacted.
+/// A compaction in progress: reads the old partition and writes the new one.
 struct PartitionCopy<'a> {
     begun: &'a ToCompact,
     survey: RowSurvey,
     from: Arc<Partition>,
     to: Arc<Partition>,
-    /// Blocks of rows from this one on are still to be read.
+    /// Number of the next block of rows to read.
     next_block: u64,
-    /// The number of the next row.
+    /// Number of the next row.
     next: u64,
-    /// Rows that are not written yet, and rows without anything left behind them.
+    /// Rows not yet written, and the run of erased rows after them (rows, and kept documents among them).
     rows: Rows,
     run: (u64, u32),
-    /// The number of the first of these.
+    /// Number of the first row that is not yet written.
     first: u64,
-    /// The place behind the last record, in units.
+    /// Place after the last record, in units.
     place: u64,
-    /// Records that are not written yet, by their place before and their units, and where they go.
+    /// Records not yet copied, as runs of old place and length in units, and the new place of the first one.
     records: Vec<(u64, u64)>,
     records_at: u64,
-    /// Bytes of these, and of texts that are not synced.
+    /// Bytes of the records not yet copied, and bytes copied but not synced.
     waiting: u64,
     unsynced: u64,
     places: Leaves<u32>,
-    /// Rows that do not count and repeat a kept document: the number of the row before that counts, or is
-    /// before the partition.
+    /// Dead duplicates, with the number of the closest earlier row of their cluster that is live or in an
+    /// earlier partition.
     before: HashMap<u64, u64>,
-    /// Rows of which nothing is left but what others need.
+    /// Rows of which nothing remains, or only what other rows need.
     erased: u64,
     reading: Option<Reading>,
     sketches: Option<Sketches>,
@@ -551,13 +562,13 @@ impl<'a> PartitionCopy<'a> {
         })
     }
 
-    /// Copies some rows up to the one with a number; returns whether there may be more.
+    /// Copies some rows, up to row `last`; returns `true` if there may be more.
     fn step(&mut self, last: u64) -> Result<bool> {
         let blocks = self.from.blocks_from(self.next_block, PIECE / 4)?;
         let mut is_done = true;
         for (first, block) in &blocks {
-            // Later blocks wait, because rows have all of their sketches only once their commit is
-            // known to be on disk.
+            // Later blocks must wait: the sketches of a row are complete only once its commit is known to be
+            // on disk.
             if *first > last {
                 return Ok(false);
             }
@@ -616,8 +627,8 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    /// Returns the compacted form of a row that came before compaction began: a dead row is erased, and
-    /// the record of a live document is copied.
+    /// Returns the compacted form of a row that was there before compaction began. Erases a dead row; copies
+    /// the record of a live document.
     fn without_dead(&mut self, number: u64, row: Row) -> Row {
         let is_gone = self.begun.is_gone(number);
         match row {
@@ -703,7 +714,7 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    /// The nearest row of a cluster before that counts, or is before the partition.
+    /// Returns the closest earlier row of a cluster that is live or in an earlier partition.
     fn member_before(&self, previous: u64) -> u64 {
         self.before.get(&previous).copied().unwrap_or(previous)
     }
@@ -730,7 +741,7 @@ impl<'a> PartitionCopy<'a> {
         document
     }
 
-    /// Copies a row that came since compaction began; its record keeps its place.
+    /// Copies a row that was added since compaction began. Its record keeps its place.
     fn take_as_it_is(&mut self, row: Row) -> Result<Row> {
         self.check_survey()?;
         if let Row::Document(document) | Row::Moved { document, .. } = &row {
@@ -745,7 +756,7 @@ impl<'a> PartitionCopy<'a> {
         Ok(row)
     }
 
-    /// Checks that rows before compaction began are those that were surveyed.
+    /// Checks that the rows from before compaction began are those that were surveyed.
     fn check_survey(&self) -> Result<()> {
         if self.place >= self.begun.end {
             return Ok(());
@@ -770,7 +781,7 @@ impl<'a> PartitionCopy<'a> {
         }
         match entry.as_ref().and_then(|entry| entry.of(content)) {
             Some(bytes) => self.entries.push(content, |into| into.extend(bytes)),
-            // A cache that is not right is made anew when the collection is opened.
+            // A damaged cache is abandoned here and rebuilt when the collection is opened.
             None => self.sketches = None,
         }
     }
@@ -783,7 +794,7 @@ impl<'a> PartitionCopy<'a> {
         Ok(())
     }
 
-    /// Writes all that was taken.
+    /// Writes everything collected so far.
     fn flush(&mut self) -> Result<()> {
         self.write_records()?;
         let entries = std::mem::take(&mut self.entries);
@@ -793,7 +804,7 @@ impl<'a> PartitionCopy<'a> {
             self.to.commit(&self.rows, self.first)?;
             self.rows = Rows::default();
         }
-        // Rows of which nothing is left may go on.
+        // The open run of erased rows may still grow, so it is not written yet.
         self.first = self.next - self.run.0;
         Ok(())
     }
@@ -831,7 +842,7 @@ impl<'a> PartitionCopy<'a> {
         Ok(())
     }
 
-    /// Makes all that was written durable.
+    /// Makes everything written durable.
     fn sync(&mut self) -> Result<()> {
         self.check_survey()?;
         self.end_run();

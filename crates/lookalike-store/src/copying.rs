@@ -1,7 +1,7 @@
-//! Copies of files, on a disk that keeps some room.
+//! Copies of files, to a disk on which some space must remain free.
 //!
-//! What is appended to can be copied up to where it ends at some moment, and the rest later; a file is
-//! written once, from its beginning to its end, as object stores want it.
+//! An append-only file can be copied up to its end at some moment, and the rest later. The copy is written
+//! once from its beginning to its end, as object stores require.
 
 use std::io;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use crate::partition::{FileNames, Partition};
 /// Bytes that are copied at a time.
 const PIECE: usize = 8 << 20;
 
-/// Copies files to a disk, as long as that leaves some room on it.
+/// Copies files to a disk, as long as the headroom remains free.
 pub(crate) struct Copier<'a> {
     to: &'a dyn Disk,
     headroom: u64,
-    /// Bytes that are still to come, as far as is known.
+    /// Known number of bytes still to be copied.
     ahead: u64,
     piece: Vec<u8>,
 }
 
-/// A copy of a file that is being made.
+/// An unfinished copy of a file.
 struct Begun {
     name: String,
     from: Arc<dyn DiskFile>,
     to: Arc<dyn DiskFile>,
-    /// Bytes that were copied.
+    /// Bytes copied so far.
     at: u64,
 }
 
@@ -41,10 +41,10 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// So many bytes will be copied.
+    /// Announces bytes that will be copied.
     ///
     /// # Errors
-    /// If there is no room for them and those before.
+    /// [`ErrorKind::Full`] if there is no room for all announced bytes.
     pub(crate) fn expect(&mut self, bytes: u64) -> Result<()> {
         self.ahead += bytes;
         self.check_room(self.ahead)
@@ -57,7 +57,7 @@ impl<'a> Copier<'a> {
         copy.sync()
     }
 
-    /// Removes what has been copied, if the error is that there was no room for it.
+    /// Removes everything copied, if the error was that there is no room.
     pub(crate) fn make_room_after(&self, error: &Error) {
         if error.kind() != ErrorKind::Full {
             return;
@@ -78,7 +78,7 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// Copies up to some byte, or the end of the file.
+    /// Copies up to offset `end`, or the end of the file.
     fn go_on(&mut self, copy: &mut Begun, end: u64) -> Result<()> {
         while copy.at < end {
             let wanted = end.saturating_sub(copy.at).min(PIECE as u64) as usize;
@@ -108,7 +108,7 @@ impl Begun {
     }
 }
 
-/// A disk may be fuller than it says.
+/// Returns the error of a failed copy. A write can find the disk full even if it reported free space.
 fn refused(name: &str, error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -118,7 +118,7 @@ fn refused(name: &str, error: &io::Error) -> Error {
     }
 }
 
-/// Refuses unless so many bytes can still be written.
+/// Checks that a disk has `needed` bytes free.
 pub(crate) fn check_free(disk: &dyn Disk, needed: u64) -> Result<()> {
     let free = disk.free();
     let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
@@ -133,18 +133,18 @@ pub(crate) fn check_free(disk: &dyn Disk, needed: u64) -> Result<()> {
     ))
 }
 
-/// Where the files of a partition end that are appended to.
+/// Ends of the append-only files of a partition, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) texts: u64,
     pub(crate) sketches: u64,
 }
 
-/// A copy of a partition that is being made. It can expire meanwhile.
+/// An unfinished copy of a partition. The partition can expire meanwhile.
 pub(crate) struct CopiedPartition {
     partition: Arc<Partition>,
     texts: Begun,
-    /// Only a cache: where there is none, none is copied.
+    /// Cache of sketches, which is optional; if it does not exist, it is not copied.
     sketches: Option<Begun>,
     rows: Option<Begun>,
 }
@@ -170,7 +170,7 @@ impl CopiedPartition {
         self.partition.about.names()
     }
 
-    /// Copies what will not change: this may be done while others write.
+    /// Copies what will not change any more. Others may write meanwhile.
     pub(crate) fn copy_up_to(&mut self, copier: &mut Copier<'_>, ends: Ends) -> Result<()> {
         copier.go_on(&mut self.texts, ends.texts)?;
         match &mut self.sketches {
@@ -179,8 +179,8 @@ impl CopiedPartition {
         }
     }
 
-    /// Copies the rest of a partition while nobody writes it. It is not on disk before it is
-    /// [synced](Self::sync).
+    /// Copies the rest of a partition while nobody writes to it. The copy is durable only after
+    /// [`sync`](Self::sync).
     pub(crate) fn copy_rest(&mut self, copier: &mut Copier<'_>) -> Result<()> {
         let all = Ends {
             texts: u64::MAX,
@@ -204,7 +204,7 @@ impl CopiedPartition {
     }
 }
 
-/// Bytes of the files of a partition.
+/// Returns the bytes of the files of a partition.
 pub(crate) fn bytes_of(partition: &Partition, disk: &dyn Disk) -> Result<u64> {
     let length = |file: &dyn DiskFile| {
         let length = file.len();

@@ -1,8 +1,9 @@
-//! All that the store asks of a disk, so that tests can take one away, fill it or make it lie.
+//! The operations that the store needs of a disk, as traits, so that tests can inject faults, fill the disk
+//! or cut the power.
 //!
-//! A collection has a flat directory of files. What is written is durable once the file was
-//! [synced](DiskFile::sync), and a name once the [names were](Disk::sync_names); until then any part of it
-//! may be there after a loss of power, or none.
+//! A collection is a flat directory of files. Content is durable once its file was [synced](DiskFile::sync),
+//! and a name once the [names were synced](Disk::sync_names). After a power failure, any part of what was not
+//! synced may be there.
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,92 +16,92 @@ use crate::overlaid::Overlaid;
 
 /// A directory of files.
 pub trait Disk: Debug + Send + Sync {
-    /// Makes an empty file, in place of one with the name if there is one.
+    /// Creates an empty file, which replaces an existing one of the same name.
     ///
     /// # Errors
-    /// Those of the disk, here and below.
+    /// If the disk operation fails.
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Opens a file that is there.
+    /// Opens an existing file.
     ///
     /// # Errors
-    /// If it is not there, and those of the disk.
+    /// If the file does not exist, or the disk operation fails.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// The names of all files, in any order.
+    /// Returns the names of all files, in any order.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Gives a file another name, in place of one with that name if there is one.
+    /// Renames a file, which replaces an existing one of the new name.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes all names durable.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn sync_names(&self) -> io::Result<()>;
 
-    /// Bytes that can still be written.
+    /// Returns the bytes that can still be written.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn free(&self) -> io::Result<u64>;
 }
 
 /// A file.
 pub trait DiskFile: Debug + Send + Sync {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn len(&self) -> io::Result<u64>;
 
-    /// Whether it has no bytes.
+    /// Returns `true` if the file has no bytes.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// Cuts it, or makes it longer by zeros.
+    /// Truncates the file, or extends it by zeros.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn set_len(&self, len: u64) -> io::Result<()>;
 
-    /// Reads bytes, as many as there are up to the end of the file, and says how many.
+    /// Reads up to the end of the buffer or of the file; returns the number of bytes read.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// If the disk operation fails.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes all bytes.
     ///
     /// # Errors
-    /// Those of the disk. Any part of the bytes may have been written then.
+    /// If the disk operation fails. Any part of the bytes may have been written then.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes its bytes and its length durable.
+    /// Makes the content and the length durable.
     ///
     /// # Errors
-    /// Those of the disk. Then nothing is known of what is durable, and another call would not tell.
+    /// If the disk operation fails. It is then unknown what is durable, and another call would not tell.
     fn sync(&self) -> io::Result<()>;
 }
 
 impl dyn DiskFile {
-    /// Reads bytes that must be there.
+    /// Fills the whole buffer.
     pub(crate) fn read_exact(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         if self.read_at(bytes, offset)? == bytes.len() {
             return Ok(());
@@ -112,24 +113,24 @@ impl dyn DiskFile {
     }
 }
 
-/// A directory of the operating system, which this process has for itself.
+/// A directory of the operating system, locked by this process.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
-    /// The directory, to be synced.
+    /// The open directory, for syncing.
     directory: File,
     /// Held until this is dropped.
     _lock: File,
 }
 
-/// The name of the file that is locked.
+/// Name of the lock file.
 const LOCK: &str = "lock";
 
 impl Folder {
-    /// Opens a directory, which is made if it is not there.
+    /// Opens a directory, and creates it if necessary.
     ///
     /// # Errors
-    /// If another process has it open, and those of the disk.
+    /// If another process has it open, or a disk operation fails.
     pub fn open(path: &Path) -> io::Result<Self> {
         make_directory(path)?;
         let mut options = OpenOptions::new();
@@ -152,11 +153,11 @@ fn is_open(path: &Path, error: &TryLockError) -> io::Error {
     io::Error::other(format!("another process has '{path}' open: {error}"))
 }
 
-/// Makes a directory unless it is there, and those above it that are not. Each is durable in the one above
-/// it before another is made in it.
+/// Creates a directory and its missing parents. Each is durable in its parent before another is created in
+/// it.
 ///
 /// # Errors
-/// Those of the disk.
+/// If a disk operation fails.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     make_and_sync(path, &mut |parent| File::open(parent)?.sync_all())
 }
@@ -175,18 +176,18 @@ fn make_and_sync(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> 
         made => made.map(|()| true)?,
     };
     match sync(parent) {
-        // Whoever made the directory may have been allowed more.
+        // The process that created the directory may have had more rights.
         Err(error) if !made && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         synced => synced,
     }
 }
 
-/// The names of the files in a directory but for that of the lock.
+/// Returns the names of the files in a directory, except the lock file.
 fn names_in(path: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name();
-        // What is not UTF-8 is not ours.
+        // A name that is not UTF-8 is not ours.
         names.extend(name.into_string().ok().filter(|name| name != LOCK));
     }
     Ok(names)
@@ -235,20 +236,21 @@ impl Disk for Folder {
 #[derive(Debug)]
 struct Real(File);
 
-/// A directory that is read and not written, so that it can be on a disk which refuses writes: no lock is
-/// made in it, and what is written to its files stays in memory.
+/// A directory that is only read, so that it can be on a read-only disk. No lock file is created, and writes
+/// to its files stay in memory.
 #[derive(Debug)]
 pub struct ReadFolder {
     path: PathBuf,
-    /// Held until this is dropped, if there is one: nobody opens the directory as a [`Folder`] meanwhile.
+    /// Held until this is dropped, if the lock file exists: meanwhile nobody can open the directory as a
+    /// [`Folder`].
     _lock: Option<File>,
 }
 
 impl ReadFolder {
-    /// Opens a directory that is there.
+    /// Opens an existing directory.
     ///
     /// # Errors
-    /// If another process has it open to write, and those of the disk.
+    /// If another process has it open for writing, or a disk operation fails.
     pub fn open(path: &Path) -> io::Result<Self> {
         let lock = match File::open(path.join(LOCK)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -359,7 +361,7 @@ mod tests {
         assert!(make_directory(&path.join("file/below")).is_err());
     }
 
-    /// A name without a directory before it is of the present one.
+    /// A plain name is in the current directory.
     #[test]
     fn the_present_directory_is_above_a_name() {
         let mut synced = Vec::new();

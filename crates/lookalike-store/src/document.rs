@@ -1,4 +1,4 @@
-//! Documents as they come in, and answers.
+//! Documents as they are inserted, and the answers to them.
 
 use lookalike::matching::Route;
 use lookalike::online::{self, Preparer, Time};
@@ -11,38 +11,38 @@ use crate::records;
 use crate::rows::{self, Verdict as RowVerdict};
 use crate::settings::Holds;
 
-/// The most bytes of an id.
+/// Largest id, in bytes.
 pub const LONGEST_ID: usize = 512;
 
-/// The most bytes of a text: 64 MiB.
+/// Largest text, in bytes: 64 MiB.
 pub const LONGEST_TEXT: usize = 64 << 20;
 
-/// The most bytes of what is remembered with a document.
+/// Largest metadata of a document, in bytes.
 pub const LONGEST_META: usize = 64 << 10;
 
-/// A document that is offered.
+/// A document to be inserted or queried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Names the document; 1 to [`LONGEST_ID`] bytes.
+    /// Name of the document; 1 to [`LONGEST_ID`] bytes.
     pub id: String,
-    /// What it says.
+    /// Content that is compared.
     pub content: Content,
-    /// Its time; that of its arrival if it has none.
+    /// Time of the document; without one, the time of its arrival.
     pub time: Option<Time>,
-    /// Anything, to be given back with the document; part of its content.
+    /// Arbitrary metadata, returned with the document. It is part of the content.
     pub meta: Option<String>,
 }
 
-/// What a document says.
+/// Content of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A text of up to [`LONGEST_TEXT`] bytes.
     Text(String),
-    /// Nothing but the fingerprint of a text.
+    /// Only the fingerprint of a text.
     Fingerprint(u128),
 }
 
-/// A document that is ready to be checked; see [`Collection::prepare`](crate::Collection::prepare).
+/// A document prepared for its check; see [`Collection::prepare`](crate::Collection::prepare).
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub(crate) id: String,
@@ -104,12 +104,12 @@ impl Prepared {
         })
     }
 
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Bytes that it takes until it is on disk, about.
+    /// Returns the approximate bytes that the document occupies until it is on disk.
     pub fn bytes(&self) -> usize {
         let text = self.online.text().map_or(0, str::len);
         let meta = self.meta.as_ref().map_or(0, String::len);
@@ -117,7 +117,7 @@ impl Prepared {
     }
 }
 
-/// As much of an id as a message shows.
+/// Returns as much of an id as a message shows.
 pub(crate) fn shown(id: &str) -> String {
     let mut shown: String = id.chars().take(60).collect();
     if shown.len() < id.len() {
@@ -136,23 +136,23 @@ fn check_length(what: &str, id: &str, bytes: usize, least: usize, most: usize) -
     )))
 }
 
-/// What became of a document.
+/// The answer to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// Its id.
+    /// Id of the document.
     pub id: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Its place in the order of the collection; none if it was not stored.
+    /// Sequence number; `None` if the document was not stored.
     pub seq: Option<u64>,
-    /// Its time as it counts.
+    /// Effective time of the document.
     pub time: Time,
-    /// Whether this is the answer that the same document got before.
+    /// `true` if the same document was answered before and this is that answer.
     pub again: bool,
 }
 
 impl Answer {
-    /// The id of its cluster: that of the kept document.
+    /// Returns the id of its cluster, which is that of the representative.
     pub fn cluster(&self) -> &str {
         match &self.verdict {
             Verdict::Kept => &self.id,
@@ -161,25 +161,26 @@ impl Answer {
     }
 }
 
-/// Whether a document is kept.
+/// Verdict on a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Nothing kept before it, in the window, matches it.
+    /// No kept document in the window matches it.
     Kept,
-    /// It repeats a kept document.
+    /// It is a duplicate of a kept document.
     Duplicate(Evidence),
 }
 
-/// The kept document that one repeats: the most similar one, of equals the earliest.
+/// The kept document that a duplicate matches: the most similar one, and the earliest of equally similar
+/// ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Its id.
+    /// Id of the kept document.
     pub of: String,
-    /// Its place in the order.
+    /// Sequence number of the kept document.
     pub seq: u64,
-    /// How similar it is, above 0 and at most 1.
+    /// Similarity, above 0 and at most 1.
     pub similarity: f64,
-    /// How it was found.
+    /// Route by which the match was found.
     pub route: Route,
 }
 
@@ -203,20 +204,20 @@ impl From<&RowVerdict> for Verdict {
     }
 }
 
-/// A document as it is stored.
+/// A stored document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// What became of it.
+    /// The answer to it.
     pub answer: Answer,
-    /// What it says.
+    /// Its content.
     pub content: Content,
-    /// What was to be remembered with it.
+    /// Its metadata.
     pub meta: Option<String>,
-    /// Whether the kept document that it repeats is gone: deleted, replaced or past the window.
+    /// `true` if the kept document that it duplicates no longer exists: deleted, replaced or past the window.
     pub of_is_gone: bool,
 }
 
-/// A row of a document, and where it was found.
+/// A document found in a row.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) number: u64,
@@ -236,13 +237,13 @@ impl Known {
     }
 }
 
-/// A kept document with those that repeat it.
+/// A kept document and its duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// The kept document.
+    /// The representative.
     pub kept: Answer,
-    /// Those that repeat it, the newest first, as many as were asked for.
+    /// Its duplicates, newest first, up to the requested number.
     pub members: Vec<Answer>,
-    /// Whether there are more.
+    /// `true` if there are more.
     pub more: bool,
 }

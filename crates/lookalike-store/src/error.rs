@@ -1,28 +1,28 @@
-//! The one error type of the store.
+//! The error type of the store.
 
 use std::{fmt, io};
 
-/// What sort of thing went wrong; stable, so callers may match on it.
+/// Kind of an error. Kinds are stable, so callers may match on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Settings that cannot be, or contradict one another.
+    /// Settings are invalid or contradict one another.
     Setting,
-    /// A document that cannot be taken.
+    /// A document is not acceptable.
     Document,
     /// The id belongs to a document with other content.
     Conflict,
-    /// The disk is nearly full: nothing was written.
+    /// The disk is nearly full; nothing was written.
     Full,
     /// The document takes more work to verify than one may; nothing was written.
     TooCostly,
-    /// An earlier write failed: nothing is taken any more until the collection is opened again.
+    /// An earlier write failed: the collection accepts no more writes until it is opened again.
     Stopped,
-    /// A file is not what was written.
+    /// A file is damaged.
     Damaged,
-    /// The disk refused.
+    /// A disk operation failed.
     Disk,
-    /// What the engine said.
+    /// The engine reported an error.
     Engine,
 }
 
@@ -52,17 +52,17 @@ impl Error {
         Self::new(ErrorKind::Document, message)
     }
 
-    /// A file that is not what was written, and in what.
+    /// Returns the error of a damaged file.
     pub(crate) fn damaged(file: &str, what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Damaged, format!("'{file}' is damaged: {what}"))
     }
 
-    /// What the disk refused, and of which file.
+    /// Returns the error of a failed disk operation on a file.
     pub(crate) fn disk(doing: &str, file: &str, error: &io::Error) -> Self {
         Self::new(ErrorKind::Disk, format!("{doing} '{file}': {error}"))
     }
 
-    /// What sort of thing went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -77,7 +77,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<lookalike::Error> for Error {
-    /// What the store told the engine of a text comes back as it was.
+    /// Restores an error of the store that passed through the engine; wraps any other error.
     fn from(error: lookalike::Error) -> Self {
         let told = std::error::Error::source(&error).and_then(|source| source.downcast_ref());
         match told {

@@ -1,31 +1,32 @@
-//! Group commit: of all that wait for the disk, whoever finds nobody writing writes for all.
+//! Group commit: of all threads that wait for the disk, the first one that finds nobody writing writes for
+//! all.
 //!
-//! After a write that failed, or panicked, nobody writes again and nothing more is said to be on disk.
+//! After a write that failed or panicked, nobody writes again, and no further row is reported as durable.
 
 use std::sync::PoisonError;
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
-/// How far the disk has come, and who waits for it.
+/// Progress of the disk, and the threads that wait for it.
 #[derive(Debug)]
 pub(crate) struct Group {
     progress: Mutex<Progress>,
-    /// Waits for the progress to change.
+    /// Notified when the progress changes.
     changed: Condvar,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
-    /// The number of the last row on disk.
+    /// Number of the last row on disk.
     pub(crate) durable: u64,
-    /// Whether somebody is writing for all.
+    /// `true` while a thread writes for all.
     writing: bool,
-    /// Why nothing is written any more.
+    /// Why nothing is written any more, if a write failed.
     pub(crate) failed: Option<String>,
 }
 
 impl Group {
-    /// All up to a row are on disk.
+    /// Starts with all rows up to `durable` on disk.
     pub(crate) fn new(durable: u64) -> Self {
         Self {
             progress: Mutex::new(Progress {
@@ -37,13 +38,13 @@ impl Group {
         }
     }
 
-    /// How far the disk has come.
+    /// Returns the progress of the disk.
     pub(crate) fn progress(&self) -> Progress {
         self.lock().clone()
     }
 
-    /// Waits until a row is on disk, or writes it with all else that waits: `write` returns the number
-    /// of the last row that is on disk then, which is not below `last`, or why nothing is written any
+    /// Waits until row `last` is on disk, or writes it with everything else that waits. `write` returns the
+    /// number of the last row on disk, which is at least `last`, or the reason why nothing is written any
     /// more.
     pub(crate) fn wait_for(
         &self,
@@ -51,14 +52,14 @@ impl Group {
         write: impl Fn() -> Result<u64, String>,
     ) -> Result<(), String> {
         while self.wait_for_turn(|progress| progress.durable >= last)? {
-            // Why it failed is told by the next look at the progress.
+            // The next look at the progress reports a failure.
             let _ = self.have_turn(&write);
         }
         Ok(())
     }
 
-    /// Waits until nobody writes, and writes then, whether anything waits or not: `write` returns the number
-    /// of the last row that is on disk then, or why nothing is written any more.
+    /// Waits until nobody writes, and then writes, whether anything waits or not. `write` returns the number
+    /// of the last row on disk, or the reason why nothing is written any more.
     pub(crate) fn take_turn(
         &self,
         write: impl FnOnce() -> Result<u64, String>,
@@ -67,8 +68,8 @@ impl Group {
         self.have_turn(write)
     }
 
-    /// Waits until this thread is the only one that writes, and returns `true`; or `false` once what it
-    /// waits for has come about.
+    /// Waits for the write turn of this thread and returns `true`, or returns `false` as soon as `is_done`
+    /// holds.
     fn wait_for_turn(&self, is_done: impl Fn(&Progress) -> bool) -> Result<bool, String> {
         let mut progress = self.lock();
         loop {
@@ -99,12 +100,12 @@ impl Group {
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
-        // Every change of it is made as a whole.
+        // Every change is made as a whole, so a poisoned lock is still consistent.
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Somebody's turn to write; it ends even if that panics.
+/// A write turn. It ends on drop, even if the write panics.
 struct Turn<'a> {
     group: &'a Group,
     written: Result<u64, String>,

@@ -1,47 +1,48 @@
-//! Which rows have an id: hashes of ids to numbers of rows.
+//! Index from ids to rows: maps hashes of ids to numbers of rows.
 //!
-//! The table is cut into shards that grow one by one. In each, entries stand in the order of their hash,
-//! each no farther behind the place that its hash names than others make necessary (Celis, "Robin Hood
-//! Hashing", 1986), so that a shard can be nearly full: nine of ten places are taken before it grows by
-//! an eighth. An id that is not there is told by the first entry with a greater hash.
+//! The table consists of shards that grow one by one. Within a shard, entries are ordered by hash, and each
+//! is as close behind the position that its hash names as the others allow (Celis, "Robin Hood Hashing",
+//! 1986). A shard can therefore be nearly full: it grows by an eighth when nine of ten positions are taken. A
+//! search for an absent id ends at the first entry with a greater hash.
 //!
-//! Cost: 9–10 bytes a row; one or two cache lines for an id.
+//! Cost: 9 to 10 bytes per row; one or two cache lines per look-up.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// The hash of an id. It is made with a secret of the process, so that nobody can choose ids that share
-/// one; it never reaches the disk.
+/// Returns the hash of an id. It is keyed with a secret of the process, so that nobody can choose ids with
+/// colliding hashes, and it is never written to disk.
 pub(crate) fn id_hash(id: &str) -> u64 {
     static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     SECRET.hash_one(id)
 }
 
-/// Hashes of ids to numbers of rows; see the [module](self).
+/// Hash table from ids to row numbers; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Ids {
     shards: Vec<Shard>,
-    /// Insertions since the hand moved.
+    /// Insertions since the last sweep step.
     since: u32,
-    /// The next shard that is swept.
+    /// Next shard to be swept.
     hand: usize,
 }
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// Hash and number, or 0; the last ones are behind all places that hashes name.
+    /// Hash and row number, or 0 if empty. The last entries are beyond the positions that hashes name.
     entries: Vec<u64>,
-    /// Places that hashes name.
+    /// Number of positions that hashes name.
     places: usize,
     taken: usize,
-    /// The lower half of the least number, if there are entries.
+    /// Lower half of the smallest row number, if there are entries.
     oldest: u32,
 }
 
-/// Shards, as a power of two: some ten thousand entries each when there are fifty million documents.
+/// Base-2 logarithm of the number of shards. At fifty million documents a shard has about ten thousand
+/// entries.
 const SHARD_BITS: u32 = 12;
 
-/// Rows between two moves of the hand, which goes around in 2²² rows.
+/// Insertions between two steps of the incremental sweep, which passes all shards in 2²² insertions.
 const STEP: u32 = 1024;
 
 impl Default for Ids {
@@ -54,12 +55,12 @@ impl Default for Ids {
     }
 }
 
-/// The shard of an id and its hash there, which is not 0.
+/// Splits a hash into the shard of an id and its hash there, which is not 0.
 fn split(hash: u64) -> (usize, u32) {
     ((hash >> (64 - SHARD_BITS)) as usize, hash as u32 | 1)
 }
 
-/// The whole number from its lower half, or None if it is before `low`.
+/// Restores a row number from its lower half; `None` if it is before `low`.
 fn whole(entry: u64, low: u64) -> Option<u64> {
     let ahead = (entry as u32).wrapping_sub(low as u32);
     (ahead <= u32::MAX >> 1).then(|| low + u64::from(ahead))
@@ -70,7 +71,7 @@ fn tag(entry: u64) -> u32 {
 }
 
 impl Ids {
-    /// Asks for the memory that looking for an id will need.
+    /// Prefetches the memory that a look-up needs.
     pub(crate) fn prefetch(&self, hash: u64) {
         let (shard, wanted) = split(hash);
         let shard = &self.shards[shard];
@@ -79,8 +80,8 @@ impl Ids {
         }
     }
 
-    /// Calls back with the number of every row whose id has this hash, and of few others. All before
-    /// `low` are gone.
+    /// Calls `visit` with the number of every row whose id has this hash, and of few others. Rows before
+    /// `low` are ignored.
     pub(crate) fn visit(&self, hash: u64, low: u64, mut visit: impl FnMut(u64)) {
         let (shard, wanted) = split(hash);
         let shard = &self.shards[shard];
@@ -99,8 +100,7 @@ impl Ids {
         }
     }
 
-    /// Adds a row, whose number is above all that were added. `gone` says which rows do not count any
-    /// more.
+    /// Adds a row whose number is greater than all before. `gone` returns `true` for dead rows.
     pub(crate) fn insert(&mut self, hash: u64, number: u64, low: u64, gone: impl Fn(u64) -> bool) {
         let (at, tag) = split(hash);
         let shard = &mut self.shards[at];
@@ -126,17 +126,17 @@ impl Ids {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns bytes of memory.
     pub(crate) fn bytes(&self) -> u64 {
         let held: usize = self.shards.iter().map(|it| 8 * it.entries.capacity()).sum();
         (held + size_of::<Shard>() * self.shards.len()) as u64
     }
 }
 
-/// Places of a shard that has entries, at the least.
+/// Smallest number of positions of a shard with entries.
 const LEAST: usize = 8;
 
-/// Places behind those that hashes name, for entries that were pushed there.
+/// Positions reserved after the last one that hashes name, for displaced entries.
 const SPARE: usize = 4;
 
 impl Shard {
@@ -148,7 +148,7 @@ impl Shard {
         10 * self.taken < 9 * self.places
     }
 
-    /// Entries that follow have greater hashes; those with the same one stand before it.
+    /// Inserts an entry. Entries with the same hash stay before it; those with greater hashes move back.
     fn insert(&mut self, entry: u64) {
         let mut at = self.place(tag(entry));
         while self.entries[at] != 0 && tag(self.entries[at]) <= tag(entry) {
@@ -164,7 +164,7 @@ impl Shard {
         self.taken += 1;
     }
 
-    /// Makes sure that there is a place, behind those that hashes name if need be.
+    /// Makes sure that a position exists, if necessary after those that hashes name.
     fn lengthen(&mut self, at: usize) {
         if at >= self.entries.len() {
             self.entries.reserve_exact(SPARE);
@@ -172,7 +172,7 @@ impl Shard {
         }
     }
 
-    /// Drops what is gone; the places become as many as an eighth more of the rest wants.
+    /// Drops dead entries. The new size has room for an eighth more than the rest.
     fn rebuild(&mut self, low: u64, gone: impl Fn(u64) -> bool) {
         let before = std::mem::take(&mut self.entries);
         let alive = before
@@ -185,7 +185,7 @@ impl Shard {
         self.taken = 0;
         let oldest = alive.iter().filter_map(|&entry| whole(entry, low)).min();
         self.oldest = oldest.unwrap_or(0) as u32;
-        // They are in the order of their hashes, so each goes behind the one before.
+        // The entries are ordered by hash, so each one goes after the one before.
         let mut next = 0;
         for &entry in &alive {
             let at = next.max(self.place(tag(entry)));
@@ -212,8 +212,7 @@ mod tests {
         found
     }
 
-    /// Against a list, with few and many rows to a shard, numbers that pass 2³², and hashes that many
-    /// share.
+    /// Compares with a list: with few and many rows per shard, numbers beyond 2³², and shared hashes.
     #[test]
     fn finds_what_a_list_finds() {
         for (start, shards) in [
@@ -245,7 +244,7 @@ mod tests {
                         .map(|&(_, number)| number)
                         .collect();
                     let mut found = found(&ids, hash, low);
-                    // What does not count any more may or may not be there.
+                    // Dead rows may or may not be found.
                     found.retain(|&number| !gone(number));
                     let right = list
                         .iter()
@@ -270,7 +269,7 @@ mod tests {
         }
         let each = (ids.bytes() - empty) as f64 / 2e6;
         assert!((8.0..10.5).contains(&each), "{each}");
-        // The hand empties them.
+        // The incremental sweep removes them.
         for number in 2_000_000..2_000_000 + (u64::from(STEP) << SHARD_BITS) {
             ids.insert(0, number, number, |_| false);
         }

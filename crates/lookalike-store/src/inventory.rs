@@ -1,22 +1,23 @@
-//! Which partitions a collection must have: a file says so, and what is on the disk is compared with it.
+//! Inventory: which partitions a collection must have, compared with the files on disk.
 //!
-//! Rows that are missing in the middle are noticed by their numbers. That the oldest or the newest ones
-//! are missing is noticed by this file alone.
+//! Missing rows in the middle are noticed by their numbers. Missing rows at either end are noticed only
+//! because a file, `partitions`, lists the partitions.
 //!
-//! # The order of writing
+//! # Order of writes
 //!
-//! A partition is listed once its files are there, durably, and before it has its first row. So one behind
-//! the listed ones is one whose making was interrupted, and is empty. A partition that expires is taken
-//! off the list, durably, before its first file is removed. So one before the listed ones is one whose
-//! removal was interrupted. Both can go; all else that does not agree was lost or put there by others,
-//! and is never removed.
+//! - A partition is listed after its files are durable, and before its first row is written. So a partition
+//!   after the listed ones is an interrupted creation, and is empty.
+//! - An expired partition is taken off the list, durably, before its first file is removed. So a partition
+//!   before the listed ones is an interrupted removal.
+//! - Compaction makes the files of the next generation durable, then lists that generation, and then removes
+//!   the old files. So files of a listed partition in another generation are an interrupted compaction or
+//!   removal.
 //!
-//! Compaction writes all that counts of a partition to files of another generation. These are there, durably,
-//! before the list names that generation, and the files of the one before are removed after that. So files of
-//! a listed partition of another generation than the listed one were not completed or not removed, and can go.
+//! All of these are removed. Any other difference means that a file was lost or added by somebody else, and
+//! nothing is removed.
 //!
-//! Collections of the first version have no list. There texts with content and without rows are what
-//! tells that rows were lost.
+//! Collections of the first version have no list. For these, a file of texts with content and without rows
+//! shows that rows were lost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -28,30 +29,30 @@ use crate::error::{Error, Result};
 use crate::partition::{FileNames, Partition};
 use crate::settings::{Manifest, NEW};
 
-/// The name of the list.
+/// Name of the list.
 pub(crate) const PARTITIONS: &str = "partitions";
 
 const MAGIC: [u8; 4] = *b"LApa";
 
-/// The version of a list without partitions that were compacted.
+/// Version of a list without compacted partitions.
 const VERSION: u32 = 1;
 
-/// The version of a list with some.
+/// Version of a list with compacted partitions.
 const WITH_GENERATIONS: u32 = 2;
 
-/// The partitions that must be there: their numbers ascend without gaps.
+/// The partitions that must exist; their numbers ascend without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listed {
-    /// The oldest.
+    /// Number of the oldest partition.
     pub(crate) first: u64,
-    /// The number after that of the newest.
+    /// Number of the newest partition, plus one.
     pub(crate) end: u64,
-    /// The generations of those that were compacted, by their numbers.
+    /// Generations of compacted partitions, by partition number.
     generations: BTreeMap<u64, u32>,
 }
 
 impl Listed {
-    /// From the oldest to the newest.
+    /// Creates a list from the numbers of the oldest and the newest partition.
     pub(crate) fn between(oldest: Option<u64>, newest: Option<u64>) -> Self {
         match (oldest, newest) {
             (Some(first), Some(newest)) => Self {
@@ -67,7 +68,7 @@ impl Listed {
         }
     }
 
-    /// Partitions in the order of their numbers.
+    /// Creates a list of partitions, which are in the order of their numbers.
     pub(crate) fn of(partitions: &VecDeque<Arc<Partition>>) -> Self {
         let mut names = partitions.iter().map(|it| it.about.names());
         let oldest = names.clone().next().map(|it| it.number);
@@ -86,13 +87,13 @@ impl Listed {
         }
     }
 
-    /// The same list with another generation of a partition.
+    /// Returns the list with another generation of a partition.
     pub(crate) fn with(mut self, partition: FileNames) -> Self {
         self.name(&mut std::iter::once(partition));
         self
     }
 
-    /// The names of the files of a listed partition.
+    /// Returns the names of the files of a listed partition.
     fn names(&self, number: u64) -> FileNames {
         FileNames {
             number,
@@ -133,7 +134,7 @@ impl Listed {
         (listed.encode(seal) == bytes).then_some(listed)
     }
 
-    /// Writes the list in place of the one before; it is on disk then.
+    /// Replaces the list on disk, durably.
     pub(crate) fn write(&self, disk: &dyn Disk, seal: u32) -> Result<()> {
         let name = format!("{PARTITIONS}{NEW}");
         let write = || {
@@ -162,18 +163,18 @@ impl Listed {
     }
 }
 
-/// What is on the disk of a collection.
+/// The partitions found on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
-    /// All partitions that count, in the order of their numbers.
+    /// Partitions that count, in the order of their numbers.
     pub(crate) partitions: Vec<FileNames>,
-    /// Files of what was begun or removed and not brought to its end, in the order in which they go.
+    /// Files of interrupted creations and removals, in the order in which they are removed.
     left_over: Vec<String>,
-    /// What is missing, or was not to be there.
+    /// Missing and unexpected files.
     pub(crate) findings: Vec<Error>,
 }
 
-/// Partitions that have a file of some kind.
+/// Partitions that have a file of each kind.
 struct Found {
     rows: BTreeSet<FileNames>,
     texts: BTreeSet<FileNames>,
@@ -196,8 +197,8 @@ impl Found {
         all.into_iter().flatten().copied().collect()
     }
 
-    /// The partitions by what has their rows, of each the earliest generation: only that is complete for
-    /// certain.
+    /// Derives a list from the databases, with the earliest generation of each partition, because only that
+    /// one is certainly complete.
     fn listed(&self) -> Listed {
         let number = |it: &FileNames| it.number;
         let oldest = self.rows.first().map(number);
@@ -208,10 +209,10 @@ impl Found {
 }
 
 impl Inventory {
-    /// Looks at what is there; removes nothing.
+    /// Compares the list with the files on disk. Removes nothing.
     ///
     /// # Errors
-    /// If the disk refuses. What is missing is among the findings.
+    /// If a disk operation fails. Missing files are findings, not errors.
     pub(crate) fn take(disk: &dyn Disk, manifest: &Manifest) -> Result<Self> {
         let names = names(disk)?;
         let found = Found::of(&names);
@@ -238,7 +239,7 @@ impl Inventory {
         Ok(inventory)
     }
 
-    /// What the list says, if there is one and it can be read.
+    /// Returns the list, if there is one and it can be read.
     fn listed(&mut self, disk: &dyn Disk, manifest: &Manifest) -> Option<Listed> {
         if !manifest.lists_partitions {
             return None;
@@ -259,7 +260,7 @@ impl Inventory {
         self.findings.push(Error::damaged(&names.rows(), what));
     }
 
-    /// A partition that is not expected: one whose making was interrupted is empty.
+    /// Examines a partition that is not expected. If its creation was interrupted, it is empty.
     fn look_at_stray(
         &mut self,
         disk: &dyn Disk,
@@ -285,7 +286,8 @@ impl Inventory {
         Ok(())
     }
 
-    /// Rows go first: without them the other files are left over as well.
+    /// Notes the files of a partition for removal, rows first, because without rows the other files are left
+    /// over as well.
     fn leave_over(&mut self, found: &Found, names: FileNames) {
         let files = [
             (&found.rows, names.rows()),
@@ -296,7 +298,7 @@ impl Inventory {
         self.left_over.extend(there.map(|(_, name)| name));
     }
 
-    /// Removes what was begun or removed and not brought to its end.
+    /// Removes the files of interrupted creations and removals.
     pub(crate) fn tidy(&self, disk: &dyn Disk) -> Result<()> {
         for name in &self.left_over {
             let removed = disk.remove(name);
@@ -322,7 +324,7 @@ fn has_content(disk: &dyn Disk, name: &str) -> Result<bool> {
         .map_err(|error| Error::disk("cannot read", name, &error))
 }
 
-/// Whether a partition is whole, and nothing has happened in it.
+/// Returns `true` if a partition is intact and has no rows.
 fn is_without_rows(disk: &dyn Disk, seal: u32, names: FileNames) -> bool {
     let mut blocks = 0;
     let counted = Partition::open(disk, seal, names).and_then(|partition| {

@@ -1,15 +1,14 @@
-//! A list in leaves: nothing that stands in it moves when it grows, so that nobody waits for that however
-//! long it becomes.
+//! A chunked vector: growth never moves elements, so it never stalls readers.
 //!
-//! Cost: the room of one leaf at the most, and another read of memory for what is read.
+//! Cost: at most one chunk of unused memory, and one more memory access per read.
 
-/// Values of a leaf.
+/// Elements of a chunk.
 const LEAF: usize = 1 << 12;
 
-/// A list; see the [module](self).
+/// A chunked vector; see the [module](self).
 #[derive(Debug)]
 pub(crate) struct Leaves<T> {
-    /// Full ones, but for the last.
+    /// Chunks; all but the last are full.
     leaves: Vec<Vec<T>>,
 }
 
@@ -40,7 +39,7 @@ impl<T> Leaves<T> {
         self.leaves.get_mut(at / LEAF)?.get_mut(at % LEAF)
     }
 
-    /// Bytes of memory.
+    /// Returns bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         let values: usize = self.leaves.iter().map(Vec::capacity).sum();
         size_of::<T>() * values + size_of::<Vec<T>>() * self.leaves.capacity()

@@ -1,11 +1,10 @@
-//! Collections of documents that are checked and inserted one after another, and survive a loss of
-//! power.
+//! Durable collections of documents that are deduplicated one after another.
 //!
-//! A [`Collection`] answers for every document, new or a repeat, by the rule of
-//! [`lookalike::online`], and takes it in with the same step. An answer is given when it is on disk. The
-//! window slides by dropping whole partitions.
+//! A [`Collection`] decides for every document whether it is new or a duplicate, by the rules of
+//! [`lookalike::online`], and inserts it in the same step. It returns the answer only after the document is
+//! on disk, so that every answer survives a power failure. The window slides by dropping whole partitions.
 //!
-//! # An example
+//! # Example
 //!
 //! ```
 //! use std::sync::Arc;
@@ -34,35 +33,36 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is on disk
+//! # Files on disk
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `manifest` | the settings, written once |
-//! | `partitions` | which partitions must be there, so that one that is lost is noticed |
-//! | `….rows` | a partition: what happened, in order, in a redb database. The truth |
-//! | `….texts` | ids and texts of its documents, appended; what a committed row refers to counts |
-//! | `….sketches` | a cache of what its kept documents are compared by |
+//! | `partitions` | the list of partitions that must exist, so that a lost one is noticed |
+//! | `….rows` | the rows of a partition, in order, in a redb database; the only source of truth |
+//! | `….texts` | ids and texts of its documents, append-only; valid where a committed row refers to them |
+//! | `….sketches` | a cache of the sketches of its kept documents |
 //!
-//! Everything in memory follows from the rows and is made again from them when a collection is opened.
-//! Compaction writes the rows and records that count to new files, `NNNN-GGGGGGGG.rows` and so on, and names
-//! these in `partitions`. All values carry checksums. All access goes through [`Disk`], so that tests can break it.
+//! Everything in memory is derived from the rows, and is rebuilt from them when a collection is opened.
+//! Compaction writes the live rows and records to new files, `NNNN-GGGGGGGG.rows` and so on, and names these
+//! in `partitions`. Everything stored carries a checksum. All access goes through [`Disk`], so that tests can
+//! inject faults.
 //!
-//! # What it costs
+//! # Cost
 //!
-//! One sync of the texts and a commit of two syncs, for all documents that wait at that moment.
-//! [`Collection::prepare`] is most of the work and runs on any thread. Checking is done ahead on all cores;
-//! what is left of it, and inserting, is done by one at a time. While some documents are written, the
-//! next can be [admitted](Collection::admit). A document takes about 100 bytes of memory with the default
-//! settings and short texts, 60 with SimHash.
+//! A batch contains every document that is waiting at that moment. It costs one sync of the texts and one
+//! commit of two syncs. [`Collection::prepare`] does most of the work and runs on any thread. Most of the
+//! checking runs in advance on all cores; the rest of it, and the insertion, run on one thread at a time.
+//! While one batch is written, the next one can be [admitted](Collection::admit). A document takes about 100
+//! bytes of memory with the default settings and short texts, and 60 bytes with SimHash.
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! It has no thread of its own: whoever runs a collection calls [`Collection::maintain`] now and then, which
-//! compacts partitions with much that was deleted or replaced, and lets time pass where the window follows
-//! the wall clock. Where it does not, a document that arrives late leaves the disk with the partition of its
-//! arrival. Deleted
-//! documents keep some 50 bytes of memory each until their partition expires.
+//! A collection has no thread of its own. Its owner calls [`Collection::maintain`] regularly, which compacts
+//! partitions with many deleted or replaced documents and, if the window follows the wall clock, expires
+//! documents. If the window does not follow the wall clock, a late document leaves the disk with the
+//! partition in which it arrived. A deleted document keeps about 50 bytes of memory until its partition
+//! expires.
 
 mod bytes;
 mod collection;
@@ -85,7 +85,7 @@ mod settings;
 mod share;
 mod sketches;
 mod state;
-/// What threads wait for one another with; a test takes others in their place.
+/// The synchronisation primitives that threads use; a test substitutes others.
 mod sync {
     pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 }

@@ -1,4 +1,4 @@
-//! Looking after a collection: is all of it as it was written, and how to carry it elsewhere.
+//! Maintenance of a collection: verify, repair, restore, export and import.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read, Write};
@@ -23,28 +23,28 @@ use crate::settings::{MANIFEST, Manifest, NEW, Settings};
 use crate::sketches::Reading;
 use crate::state::State;
 
-/// What looking at every byte of a collection has shown.
+/// Result of checking every byte of a collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Partitions that were looked at.
+    /// Partitions that were checked.
     pub partitions: u64,
-    /// Rows that are as they were written.
+    /// Intact rows.
     pub rows: u64,
-    /// Documents among them whose records are as they were written, those that were deleted left out.
+    /// Documents among them whose records are intact, without deleted ones.
     pub documents: u64,
-    /// What is wrong, in words.
+    /// Damage found, as messages.
     pub findings: Vec<String>,
-    /// Files of sketches that are not what was written, or not there: they are made again of the texts when the
-    /// collection is opened, and nothing is lost with them.
+    /// Damaged or missing files of sketches. Nothing is lost with them, because they are rebuilt from the
+    /// texts when the collection is opened.
     pub remade: Vec<String>,
 }
 
-/// Checks every row and every record of a collection that nobody has open. A commit that a loss of
-/// power interrupted is completed or undone first, as opening the collection would do; on a
-/// [`ReadFolder`](crate::ReadFolder) in memory alone.
+/// Checks every row and every record of a collection that is not open. First completes or undoes a commit
+/// that a power failure interrupted, as opening the collection would do; on a
+/// [`ReadFolder`](crate::ReadFolder) only in memory.
 ///
 /// # Errors
-/// If the manifest cannot be read; all else that is wrong is in the report.
+/// If the manifest cannot be read. All other damage is in the report.
 pub fn verify(disk: &dyn Disk) -> Result<Report> {
     let mut report = Report::default();
     let source = Source::of(disk, Manifest::read(disk)?)?;
@@ -52,12 +52,12 @@ pub fn verify(disk: &dyn Disk) -> Result<Report> {
     Ok(report)
 }
 
-/// Copies a collection that nobody has open, a [snapshot](Collection::snapshot) say, to a disk that has
-/// none. The manifest comes last: without it a copy is none. Nothing is checked but the manifest; that
-/// is for [`verify`].
+/// Copies a collection that is not open, for example a [snapshot](Collection::snapshot), to a disk without
+/// one. The manifest is written last: a copy without it is incomplete and is not a collection. Checks nothing
+/// but the manifest; use [`verify`] for the rest.
 ///
 /// # Errors
-/// If there is no collection, there is one already, or one of the disks refuses.
+/// If there is no collection to copy, the destination has one already, or an operation on either disk fails.
 pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     Manifest::read(from)?;
     let is_own = |name: &String| *name == MANIFEST || is_of_collection(name);
@@ -81,22 +81,23 @@ pub fn restore(from: &dyn Disk, to: &dyn Disk) -> Result<()> {
     }
     let new = format!("{MANIFEST}{NEW}");
     copier.copy(opened(MANIFEST)?, &new)?;
-    // All other names first: a manifest says that a copy is whole.
+    // All other names are made durable first, because a manifest marks a copy as complete.
     to.sync_names()
         .and_then(|()| to.rename(&new, MANIFEST))
         .and_then(|()| to.sync_names())
         .map_err(|error| Error::disk("cannot write", MANIFEST, &error))
 }
 
-/// Makes a new collection of all documents that can still be read of a damaged one, in their order.
-/// They are checked and inserted anew, so their sequence numbers change, and where a kept document was
-/// lost so do verdicts. A document whose deletion cannot be read is there again, unless another follows
-/// under its id. Settings that are given stand in for a manifest that was lost; the seals of the partitions
-/// tell whether they are those. Returns what was found, and the new collection.
+/// Creates a new collection from all documents of a damaged one that can still be read, in their order.
+///
+/// The documents are checked and inserted again. Their sequence numbers change, and so do verdicts where a
+/// kept document was lost. A document whose deletion cannot be read exists again, unless a later document has
+/// its id. `settings` replaces a lost manifest; the checksum in each partition shows whether these are the
+/// right ones. Returns the report and the new collection.
 ///
 /// # Errors
-/// If the manifest cannot be read and no settings are given, no partition is of a collection with those that
-/// are, or the new disk refuses.
+/// If the manifest cannot be read and no settings are given, no partition belongs to a collection with the
+/// given settings, or the new disk fails.
 pub fn repair(
     from: &dyn Disk,
     settings: Option<&Settings>,
@@ -131,17 +132,17 @@ pub fn repair(
     Ok((report, collection))
 }
 
-/// A collection that nobody has open.
+/// A collection that is not open.
 struct Source<'a> {
     disk: &'a dyn Disk,
     manifest: Manifest,
-    /// The numbers of rows that do not count any more.
+    /// Numbers of dead rows.
     deleted: HashSet<u64>,
-    /// Where documents were moved to: the row and the time, by the sequence number.
+    /// Destinations of moved documents, by sequence number: the row and the time.
     moved: HashMap<u64, (u64, Time)>,
-    /// The number of the first row that can be read.
+    /// Number of the first readable row.
     first: u64,
-    /// How many partitions can be read.
+    /// Number of readable partitions.
     partitions: u64,
 }
 
@@ -181,9 +182,8 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Calls back with every document that can be read and counts, in the order of their sequence numbers:
-    /// one that was moved behind those that repeat it comes in its place, from where it was first if that
-    /// can be read.
+    /// Calls `visit` with every readable live document, in the order of sequence numbers. A document that was
+    /// moved behind its duplicates comes in its old position, read from its old row if that is readable.
     fn walk_in_order(
         &self,
         report: &mut Report,
@@ -223,8 +223,7 @@ impl<'a> Source<'a> {
         !self.deleted.contains(&number)
     }
 
-    /// Calls back with every document that can be read, whether its row counts or not, with the number of
-    /// the row.
+    /// Calls `visit` with every readable document, live or dead, and the number of its row.
     fn walk(
         &self,
         report: &mut Report,
@@ -260,14 +259,14 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Looks whether sketches are what was written for the kept documents, in their order.
+/// Checks the cached sketches of kept documents, in their order.
 struct Cached {
     seal: u32,
-    /// Whether there are any in this collection.
+    /// `true` if the collection has sketches.
     is_there: bool,
-    /// Those of a partition, until one is not right.
+    /// Cache of the current partition, until an entry is wrong.
     reading: Option<(FileNames, Option<Reading>)>,
-    /// The names of files in which one is not right.
+    /// Names of files with a wrong entry.
     wrong: Vec<String>,
 }
 
@@ -352,7 +351,7 @@ fn each_row(
     Ok(())
 }
 
-/// Returns the number after the last row, if it can be read.
+/// Checks the rows of a partition. Returns the number after the last row, if that can be read.
 fn rows_of(
     partition: &Partition,
     report: &mut Report,
@@ -410,13 +409,13 @@ struct Line {
     similarity: Option<f64>,
 }
 
-/// Writes every document of a collection, one JSON object a line, in the order of their sequence numbers:
-/// `id`, `time_us`, `text` or `fingerprint`, `meta`, `seq`, and of those that repeat another `of` and
-/// `similarity`. The time of a document whose window runs from its last repeat may be that of the repeat.
-/// Returns how many.
+/// Writes every document of a collection as one JSON object per line, in the order of sequence numbers, with
+/// the fields `id`, `time_us`, `text` or `fingerprint`, `meta` and `seq`; a duplicate also has `of` and
+/// `similarity`. If windows are refreshed, the time of a document may be that of its last duplicate. Returns
+/// the number of documents.
 ///
 /// # Errors
-/// If a file is damaged, or `out` refuses.
+/// If a file is damaged, or writing to `out` fails.
 pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
     let (low, last, moved) = {
         let state = collection.state()?;
@@ -429,7 +428,7 @@ pub fn export(collection: &Collection, out: &mut dyn Write) -> Result<u64> {
         if state.is_gone(number) {
             continue;
         }
-        // The row of a document that was moved here stands behind those that repeat it.
+        // A moved document is exported at its sequence number, not at the row to which it was moved.
         let Some(known) = state.known(number)?.filter(|known| known.seq == seq) else {
             continue;
         };
@@ -468,31 +467,29 @@ impl From<Stored> for Line {
     }
 }
 
-/// What an import has brought.
+/// Result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Documents that were not there before.
+    /// Documents that are new to the collection.
     pub new: u64,
-    /// Documents that were there already, with the same content.
+    /// Documents that existed already with the same content.
     pub again: u64,
     /// Lines that were rejected.
     pub rejected: u64,
 }
 
-/// What some programs begin a text with, to say that it is UTF-8.
+/// The UTF-8 byte order mark, with which some programs begin a text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The most bytes of a line: each of a text or other words may be written as six, and 64 KiB are for all
-/// else.
+/// Largest line in bytes: JSON may write each byte of a string as six, and 64 KiB remain for the rest.
 const LONGEST_LINE: usize = 6 * (LONGEST_TEXT + LONGEST_META + 2 * LONGEST_ID) + (64 << 10);
 
-/// Reads the lines of an export and inserts the documents in their order, with their times. Verdicts
-/// fall anew, and are the same if nothing was deleted or late and nothing of the export is past the window.
-/// Lines that are none of an export, or whose
-/// document is not taken, are handed to `reject` with their number and the reason.
+/// Reads the lines of an export and inserts their documents in order, with their times. Verdicts are decided
+/// again; they are the same if nothing was deleted or late and no document is past the window. Calls `reject`
+/// with the number of each line that is not part of an export or whose document is refused, and the reason.
 ///
 /// # Errors
-/// If the lines cannot be read, the collection takes nothing any more, and what `reject` returns.
+/// If the lines cannot be read or the collection accepts no more writes, and any error of `reject`.
 pub fn import(
     collection: &Collection,
     lines: &mut dyn BufRead,
@@ -537,8 +534,8 @@ fn import_lines(
     Ok(import.imported)
 }
 
-/// Reads a line with its end, or the first bytes of one that has more of them than the longest may have, and
-/// goes on behind it. Returns whether it is whole; behind the last one it is empty.
+/// Reads a line with its line end. Returns `false` for a line longer than `longest`, of which only the first
+/// bytes are read and the rest is skipped. The line is empty at the end of the input.
 fn read_line(lines: &mut dyn BufRead, line: &mut Vec<u8>, longest: usize) -> io::Result<bool> {
     line.clear();
     let mut bounded = lines.take(longest as u64 + 1);
@@ -553,7 +550,7 @@ fn read_line(lines: &mut dyn BufRead, line: &mut Vec<u8>, longest: usize) -> io:
 impl Line {
     fn read(line: &[u8]) -> Result<Document> {
         let line: Self = serde_json::from_slice(line).map_err(|error| {
-            // The number of the line is told beside it.
+            // The caller reports the number of the line.
             let (told, column) = (error.to_string(), error.column());
             match told.strip_suffix(&format!(" at line 1 column {column}")) {
                 Some(what) => Error::document(format!("{what} at column {column}")),
@@ -586,28 +583,28 @@ impl Line {
     }
 }
 
-/// Takes note of a document or line that is not inserted, by its number, or ends all with an error.
+/// Records a rejected document or line by its number, or stops the operation with an error.
 pub type Reject<'a> = dyn FnMut(u64, &Error) -> Result<()> + 'a;
 
-/// Documents that are inserted many at a time.
+/// Documents collected for insertion in batches.
 struct Import<'a, 'b> {
     collection: &'a Collection,
     scratch: Scratch,
     waiting: Vec<crate::Prepared>,
-    /// Bytes of these.
+    /// Bytes of the waiting documents.
     bytes: usize,
-    /// The number of each of them.
+    /// Their line or row numbers.
     numbers: Vec<u64>,
     imported: Imported,
-    /// Hashes of the ids so far, where a later document takes the place of an earlier one.
+    /// Hashes of the ids so far, if a later document replaces an earlier one with the same id.
     ids: Option<HashSet<u64>>,
     reject: &'a mut Reject<'b>,
 }
 
-/// The most documents that are inserted at a time.
+/// Largest number of documents in a batch.
 const AT_A_TIME: usize = 1024;
 
-/// Nor are documents with more bytes than these, but for the last of them.
+/// Number of bytes from which a batch is inserted.
 const BYTES_AT_A_TIME: usize = 8 << 20;
 
 impl<'a, 'b> Import<'a, 'b> {
@@ -644,7 +641,7 @@ impl<'a, 'b> Import<'a, 'b> {
         Ok(())
     }
 
-    /// Takes a document whose id was there before, in place of the one that has it.
+    /// Inserts a document whose id occurred before; it replaces the earlier document.
     fn take_later(&mut self, number: u64, document: &crate::Prepared) -> Result<()> {
         let mut answers = self.collection.insert(std::slice::from_ref(document));
         let in_conflict = |answer: &Result<crate::Answer>| {
@@ -703,7 +700,7 @@ impl<'a, 'b> Import<'a, 'b> {
     }
 }
 
-/// The settings of a collection that nobody has open.
+/// Returns the settings of a collection that is not open.
 ///
 /// # Errors
 /// If the manifest cannot be read.
@@ -717,7 +714,7 @@ mod tests {
     use super::*;
     use crate::disk::Folder;
 
-    /// Lines up to the limit are read, and longer ones passed by to their ends.
+    /// Lines up to the limit are read; longer ones are skipped to their ends.
     #[test]
     fn lines_that_are_too_long_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
@@ -750,7 +747,7 @@ mod tests {
         assert_eq!(is_there, [true, true, false, true, false]);
     }
 
-    /// Few documents wait where they are long.
+    /// Only few documents wait if they are long.
     #[test]
     fn documents_wait_by_their_bytes() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A file whose changes stay in memory: databases write when they are opened, also to be read.
+//! A file whose changes stay in memory. Databases need it, because they write even when opened for reading.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,23 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::DiskFile;
 
-/// Bytes that are kept together.
+/// Bytes of a page, the unit in which changes are kept.
 const PAGE: u64 = 4096;
 
-/// A file that is read, below what was written.
+/// A read-only file, overlaid with changes in memory.
 #[derive(Debug)]
 pub(crate) struct Overlaid {
     below: Arc<dyn DiskFile>,
     above: Mutex<Above>,
 }
 
-/// What was written.
+/// The changes.
 #[derive(Debug)]
 struct Above {
     length: u64,
-    /// So many bytes of the file below still count.
+    /// Length of the part of the underlying file that is still visible.
     counted: u64,
-    /// Pages that were written to, by their number.
+    /// Changed pages by number.
     pages: BTreeMap<u64, Vec<u8>>,
 }
 
@@ -43,7 +43,7 @@ impl Overlaid {
 }
 
 impl Above {
-    /// Reads bytes of the file below; behind those that count are zeros.
+    /// Reads from the underlying file, and zeros beyond its visible part.
     fn read_below(
         &self,
         below: &Arc<dyn DiskFile>,
@@ -57,7 +57,7 @@ impl Above {
         Ok(())
     }
 
-    /// The page with a number, as it can be written to.
+    /// Returns a page for writing.
     fn page(&mut self, below: &Arc<dyn DiskFile>, number: u64) -> io::Result<&mut Vec<u8>> {
         if !self.pages.contains_key(&number) {
             let mut page = vec![0; PAGE as usize];
@@ -68,8 +68,8 @@ impl Above {
     }
 }
 
-/// Calls back with the number of each page of a stretch, where the stretch begins in it, and the bytes of
-/// the stretch that are in it.
+/// Calls `visit` for each page of a byte range, with the page number, the start within the page, and the part
+/// of the range that is in it.
 fn each_page(
     offset: u64,
     length: usize,
@@ -161,7 +161,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever is written and cut, it reads as a file that is written does.
+        /// After any writes and truncations it reads like a real file.
         #[test]
         fn it_reads_as_a_file_that_is_written(
             length in 0..20_000usize,

@@ -1,9 +1,8 @@
-//! A partition: the rows of a stretch of time in a database, and the records of its documents in a file
-//! beside it.
+//! A partition: the rows of a time range in a database, and the records of its documents in a file beside it.
 //!
-//! The database is the truth: a record counts only because a committed row says where it is, and it was
-//! on disk before that row. A partition that is not the newest is never written again; compaction writes the
-//! rows that count to files of another generation, which then take the place of those before.
+//! The database is the source of truth: a record is valid only if a committed row has its place, and it is on
+//! disk before that row. Only the newest partition is written to. Compaction writes the live rows of a
+//! partition to files of the next generation, which then replace the old ones.
 
 use std::cell::Cell;
 use std::io;
@@ -26,45 +25,45 @@ use crate::sketches::SKETCHES_END;
 /// Blocks of rows by the number of their first row.
 const ROWS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("rows");
 
-/// What the partition is, under [`SELF`].
+/// Description of the partition, under [`SELF`].
 const ABOUT: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("about");
 const SELF: &str = "partition";
 
-/// The version of partitions as they begin.
+/// Version of a partition that was never compacted.
 const VERSION: u32 = 1;
 
-/// The version of partitions that were compacted.
+/// Version of a compacted partition.
 const COMPACTED: u32 = 2;
 
-/// Bytes of pages that each database may keep in memory.
+/// Size of a database's page cache in bytes.
 pub(crate) const CACHE: usize = 1 << 20;
 
-/// What a partition is, from its beginning on.
+/// Description of a partition, fixed when its files are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct About {
-    /// The checksum of the manifest of its collection.
+    /// Checksum of the manifest of its collection.
     pub(crate) seal: u32,
-    /// Ascending with time.
+    /// Ascends with time.
     pub(crate) number: u64,
-    /// The number of its first row.
+    /// Number of its first row.
     pub(crate) first: u64,
-    /// The clock when it began.
+    /// Clock at its beginning.
     pub(crate) began: Time,
-    /// How it was compacted, if it was.
+    /// Result of its last compaction.
     pub(crate) compacted: Option<Compacted>,
 }
 
 /// State of a compacted partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compacted {
-    /// How often it was compacted.
+    /// Number of compactions so far.
     pub(crate) generation: u32,
-    /// Records are named by places from this one on, in units: those behind the compacted ones keep their
-    /// places.
+    /// Place of the first record in the file, in units. It lets records written during the compaction keep
+    /// their places.
     pub(crate) base: u64,
     /// Deletions and moves before this row were taken into account.
     pub(crate) applied: u64,
-    /// The newest time of a document that was stored with it, erased ones included.
+    /// Newest time of a document of the partition, erased ones included.
     pub(crate) newest: Time,
 }
 
@@ -118,19 +117,19 @@ impl About {
         }
     }
 
-    /// The place of the first record, in units.
+    /// Returns the place of the first record, in units.
     pub(crate) fn base(&self) -> u64 {
         self.compacted.map_or(0, |it| it.base)
     }
 }
 
-/// The ending of the names of databases.
+/// File name ending of databases.
 const ROWS_END: &str = ".rows";
 
-/// The ending of the names of files of texts.
+/// File name ending of files of texts.
 const TEXTS_END: &str = ".texts";
 
-/// Names the files of a partition: by its number, and by how often it was compacted if it was.
+/// Names of a partition's files: its number and, once it was compacted, its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileNames {
     pub(crate) number: u64,
@@ -150,7 +149,7 @@ impl FileNames {
         self.with_end(SKETCHES_END)
     }
 
-    /// The names after another compaction.
+    /// Returns the names after another compaction.
     pub(crate) fn next_generation(self) -> Self {
         Self {
             generation: self.generation + 1,
@@ -189,12 +188,12 @@ impl FileNames {
     }
 }
 
-/// Whether a file holds what happened or what documents say.
+/// Returns `true` if a file contains rows or texts.
 pub(crate) fn is_of_partition(name: &str) -> bool {
     name.ends_with(ROWS_END) || name.ends_with(TEXTS_END)
 }
 
-/// Whether a file holds a part of a collection besides its manifest.
+/// Returns `true` if a file belongs to a collection and is not its manifest.
 pub(crate) fn is_of_collection(name: &str) -> bool {
     name == PARTITIONS || is_of_partition(name) || name.ends_with(SKETCHES_END)
 }
@@ -209,7 +208,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// Makes a partition. It has its name once it is complete.
+    /// Creates a partition. The database gets its final name once it is complete.
     pub(crate) fn create(disk: &dyn Disk, about: About) -> Result<Self> {
         let name = about.names().rows();
         let new = format!("{name}{NEW}");
@@ -240,7 +239,7 @@ impl Partition {
         })
     }
 
-    /// Opens a partition of the collection whose manifest has this checksum.
+    /// Opens a partition of the collection whose manifest has the checksum `seal`.
     pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
         let name = names.rows();
         let opened = |name: &str| {
@@ -291,13 +290,13 @@ impl Partition {
         self.about.names().texts()
     }
 
-    /// Bytes of the rows.
+    /// Returns the bytes of the rows.
     pub(crate) fn bytes_of_rows(&self) -> Result<u64> {
         let length = self.rows_file.len();
         length.map_err(|error| Error::disk("cannot read", &self.name(), &error))
     }
 
-    /// Bytes of the rows and of the texts.
+    /// Returns the bytes of the rows and the texts.
     pub(crate) fn bytes(&self) -> Result<u64> {
         let texts = self.texts_file.len();
         let texts =
@@ -305,17 +304,18 @@ impl Partition {
         Ok(self.bytes_of_rows()? + texts)
     }
 
-    /// Where a record begins in the file of texts, in bytes, by its place.
+    /// Converts a place to an offset in the file of texts, in bytes.
     ///
     /// # Errors
-    /// If it was erased.
+    /// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) if the place is before the first record, because its
+    /// record was erased.
     pub(crate) fn offset(&self, at: u64) -> Result<u64> {
         let erased = || Error::damaged(&self.texts_name(), format!("no record at place {at}"));
         let behind = at.checked_sub(self.about.base()).ok_or_else(erased)?;
         Ok(behind * UNIT)
     }
 
-    /// Makes records durable, which begin at a place, and then the rows that refer to them, all or none.
+    /// Makes records durable, starting at place `at`, and then atomically the rows that refer to them.
     pub(crate) fn write(&self, rows: &Rows, first: u64, texts: &[u8], at: u64) -> Result<()> {
         if !texts.is_empty() {
             let written = self.texts_file.write_at(texts, self.offset(at)?);
@@ -326,7 +326,7 @@ impl Partition {
         self.commit(rows, first)
     }
 
-    /// Makes rows durable, all or none.
+    /// Makes rows durable, atomically.
     pub(crate) fn commit(&self, rows: &Rows, first: u64) -> Result<()> {
         guarded(&self.name(), || {
             let mut transaction = self.database.get()?.begin_write()?;
@@ -343,7 +343,7 @@ impl Partition {
         })
     }
 
-    /// The row with a number that the partition has.
+    /// Returns a row by its number.
     pub(crate) fn row(&self, number: u64) -> Result<Row> {
         let name = self.name();
         let block = guarded(&name, || {
@@ -357,7 +357,7 @@ impl Partition {
         let rows = open_block(first, &block).map_err(|what| Error::damaged(&name, what))?;
         let mut next = first;
         for row in rows {
-            // Rows of which nothing is left stand for several numbers.
+            // A row that stands for erased ones has several numbers.
             let row = match number - next {
                 0 => Row::decode(row),
                 _ if !Row::may_stand_for_several(row) => {
@@ -376,8 +376,8 @@ impl Partition {
         Err(missing())
     }
 
-    /// The blocks from the one on whose first row has a number or a later one, with about so many bytes: the
-    /// numbers of their first rows, and their bytes.
+    /// Returns blocks of about `bytes` bytes in total, starting with the first block at or after row `from`,
+    /// with the numbers of their first rows.
     pub(crate) fn blocks_from(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         guarded(&self.name(), || {
             let transaction = self.database.get()?.begin_read()?;
@@ -395,8 +395,8 @@ impl Partition {
         })
     }
 
-    /// Calls back with the number of the first row of every block in order and its rows, or with what is
-    /// wrong with its bytes. An error that is handed back ends it.
+    /// Calls `visit` for every block in order, with the number of its first row and its rows, or the error if
+    /// it is damaged. An error from `visit` ends the iteration.
     pub(crate) fn for_each_block(
         &self,
         mut visit: impl FnMut(u64, Result<Vec<Row>>) -> Result<()>,
@@ -404,8 +404,8 @@ impl Partition {
         self.for_each_raw_block(|first, block| visit(first, self.decode_block(first, &block)))
     }
 
-    /// Calls back with the number of the first row and the bytes of every block in order. An error that
-    /// is handed back ends it.
+    /// Calls `visit` for every block in order, with the number of its first row and its bytes. An error from
+    /// `visit` ends the iteration.
     pub(crate) fn for_each_raw_block(
         &self,
         mut visit: impl FnMut(u64, Vec<u8>) -> Result<()>,
@@ -416,7 +416,7 @@ impl Partition {
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
             Ok(table.range::<u64>(..)?)
         })?;
-        // What is done with a block is not done to the database, so it is not guarded.
+        // `visit` does not touch the database, so its panics must not be caught.
         let mut next = || {
             guarded(&name, || {
                 let block = blocks.next().transpose()?;
@@ -441,7 +441,7 @@ impl Partition {
         visited
     }
 
-    /// Checks that a block begins with the row that is expected.
+    /// Checks that a block begins with the expected row.
     pub(crate) fn check_next(&self, first: u64, expected: u64) -> Result<()> {
         if first == expected {
             return Ok(());
@@ -450,7 +450,7 @@ impl Partition {
         Err(Error::damaged(&self.name(), what))
     }
 
-    /// The rows of a block whose first one has a number.
+    /// Decodes the rows of a block that begins with row `first`.
     pub(crate) fn decode_block(&self, first: u64, block: &[u8]) -> Result<Vec<Row>> {
         let name = self.name();
         let rows = open_block(first, block).map_err(|what| Error::damaged(&name, what))?;
@@ -464,7 +464,7 @@ impl Partition {
         decoded.collect()
     }
 
-    /// Calls back with the record at a place, in units from the beginning.
+    /// Calls `visit` with the record at a place.
     pub(crate) fn record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
         let (name, offset) = (self.texts_name(), self.offset(at.into())?);
         let wrong = |error: io::Error| Error::disk("cannot read", &name, &error);
@@ -475,7 +475,7 @@ impl Partition {
         if length <= read {
             return Ok(visit(&Record::read(&start[..read]).ok_or_else(damaged)?));
         }
-        // A length that is damaged must not ask for memory that is not there.
+        // A damaged length must not cause an allocation that fails.
         let there = self.texts_file.len().map_err(wrong)?;
         if offset + length as u64 > there {
             return Err(damaged());
@@ -487,13 +487,13 @@ impl Partition {
         Ok(visit(&Record::read(&record).ok_or_else(damaged)?))
     }
 
-    /// Calls back with the text of the record at a place.
+    /// Calls `visit` with the text of the record at a place.
     pub(crate) fn text<T>(&self, at: u32, visit: impl FnOnce(&str) -> T) -> Result<T> {
         let text = self.record(at, |record| record.text(visit))?;
         text.ok_or_else(|| Error::damaged(&self.texts_name(), format!("the text at place {at}")))
     }
 
-    /// Checks that the file of texts has all records up to a place, in units.
+    /// Checks that the file of texts has all records before the place `end`.
     pub(crate) fn check_length(&self, end: u64) -> Result<()> {
         let (name, needed) = (self.texts_name(), self.offset(end)?);
         let there = self.texts_file.len();
@@ -518,7 +518,7 @@ impl Partition {
     }
 }
 
-/// Removes the files of a partition, the truth first, and durably before anything else is removed.
+/// Removes the files of a partition, the database first. The removal is durable when this returns.
 pub(crate) fn remove(disk: &dyn Disk, names: FileNames) -> Result<()> {
     let name = names.rows();
     disk.remove(&name)
@@ -541,7 +541,7 @@ fn database(name: &str, file: &Arc<dyn DiskFile>) -> Result<Pages> {
     })
 }
 
-/// A database whose end is guarded as all else that is done with it.
+/// A database that also closes under [`guarded`].
 #[derive(Debug)]
 struct Pages(Option<Database>);
 
@@ -555,7 +555,7 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         let database = self.0.take();
-        // What was committed is on disk: there is nothing that could still be lost.
+        // Every commit is on disk, so nothing can be lost here.
         let _ = guarded("", || {
             drop(database);
             Ok(())
@@ -567,14 +567,14 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether a panic of this thread would be caught now and become an [`Error`]: hooks of panics should
-/// leave it alone then.
+/// Returns `true` if a panic of this thread would be caught and become an [`Error`]. A panic hook should then
+/// not report it.
 pub fn is_guarded() -> bool {
     GUARDED.get()
 }
 
-/// Does something with a database. What is damaged can also make it panic: nothing of ours is touched
-/// then, so it is an error like the others.
+/// Runs an operation on a database. redb can panic on a damaged file; the panic becomes an error, because the
+/// operation changes none of our own state.
 fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T> {
     let before = GUARDED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -587,7 +587,7 @@ fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Resu
     }
 }
 
-/// A file as the database sees it.
+/// A file as the storage backend of redb.
 #[derive(Debug)]
 struct Backend(Arc<dyn DiskFile>);
 

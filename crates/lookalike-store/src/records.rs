@@ -1,8 +1,12 @@
-//! Records of documents in the file of texts: id and text, compressed where that helps.
+//! Records in the file of texts: id and text of a document, compressed if that makes it shorter.
 //!
-//! A record has 12 bytes of head: the bytes that follow, the bytes of the text with the upper bit for
-//! "compressed", and a checksum of both numbers and all that follows. It is filled up to a multiple of
-//! eight bytes.
+//! ```text
+//! offset   size
+//!  0        4    bytes that follow the head
+//!  4        4    bytes of the text; the highest bit is set if the text is compressed
+//!  8        4    CRC-32 of both numbers and of the bytes that follow
+//! 12        …    id with its length, text, zeros up to a multiple of 8 bytes
+//! ```
 
 use std::cell::RefCell;
 
@@ -12,20 +16,20 @@ use crate::rows::UNIT;
 const HEAD: usize = 12;
 const COMPRESSED: u32 = 1 << 31;
 
-/// Shorter texts are not worth compressing.
+/// Shortest text, in bytes, that is compressed.
 const LEAST_COMPRESSED: usize = 256;
 
-/// The level of zstd: texts are compressed while their writers wait.
+/// Compression level of zstd. It is low, because inserts wait for the compression.
 const LEVEL: i32 = 1;
 
-/// Reads of a record begin with so many bytes: enough for most short documents.
+/// Bytes of the first read of a record: enough for most short documents.
 pub(crate) const FIRST_READ: usize = 256;
 
 thread_local! {
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// The record of a document.
+/// Returns the record of a document.
 pub(crate) fn encode(id: &str, text: &str) -> Vec<u8> {
     let packed = compressed(text);
     let flag = if packed.is_some() { COMPRESSED } else { 0 };
@@ -41,7 +45,7 @@ pub(crate) fn encode(id: &str, text: &str) -> Vec<u8> {
     record
 }
 
-/// The text compressed, if that is shorter.
+/// Returns the compressed text, if it is shorter.
 fn compressed(text: &str) -> Option<Vec<u8>> {
     if text.len() < LEAST_COMPRESSED {
         return None;
@@ -62,23 +66,23 @@ fn checksum(record: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// How many bytes a record has without what fills it up, by its first bytes.
+/// Returns the length of a record without its padding, from its first bytes.
 pub(crate) fn length(start: &[u8]) -> Option<usize> {
     let length = Reader(start).u32()?;
     Some(HEAD + length as usize)
 }
 
-/// A record, read and checked.
+/// A record that was read and verified.
 pub(crate) struct Record<'a> {
     pub(crate) id: &'a str,
     text: &'a [u8],
-    /// Bytes of the text.
+    /// Length of the text in bytes.
     whole: usize,
     compressed: bool,
 }
 
 impl<'a> Record<'a> {
-    /// None if it is not what was written.
+    /// Parses a record; returns `None` if it is damaged.
     pub(crate) fn read(record: &'a [u8]) -> Option<Self> {
         let record = record.get(..length(record)?)?;
         let mut reader = Reader(record);
@@ -94,7 +98,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Calls back with the text; None if it is not what was written.
+    /// Calls `visit` with the text; returns `None` if it is damaged.
     pub(crate) fn text<T>(&self, visit: impl FnOnce(&str) -> T) -> Option<T> {
         if !self.compressed {
             return Some(visit(std::str::from_utf8(self.text).ok()?));

@@ -1,124 +1,127 @@
-//! The rows of a collection: what happened, in order. They are the truth; all else follows from them.
+//! Rows: the ordered log of everything that happened in a collection. All other state is derived from it.
 //!
-//! Every row has a number, ascending without gaps from 1. The number of a document's row is its
-//! sequence number. Rows are stored in blocks under the number of the first, each block with a checksum
-//! over that number and its bytes.
+//! Rows are numbered from 1 without gaps. The number of a document's row is its sequence number. Rows are
+//! stored in blocks, under the number of the first row, and each block has a checksum of that number and its
+//! bytes.
 //!
-//! Compaction replaces rows that do not count any more by what others need of them, without ids, texts, metas
-//! and hashes: see [`Row::Erased`], [`Row::ErasedMove`] and [`Row::ErasedDuplicate`].
+//! Compaction replaces dead rows by what other rows still need of them, without ids, texts, metas and hashes:
+//! see [`Row::Erased`], [`Row::ErasedMove`] and [`Row::ErasedDuplicate`].
+//!
+//! ```text
+//! block:  count: u32 │ length: u32, row │ length: u32, row │ … │ CRC-32: u32      (little-endian)
+//! ```
 
 use lookalike::matching::Route;
 use lookalike::online::{Slot, Time};
 
 use crate::bytes::{Reader, put_string};
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Row {
-    /// A document was taken.
+    /// A document was inserted.
     Document(Document),
-    /// A kept document was refreshed by a repeat in a later partition, and moved there. It keeps its
+    /// A kept document was refreshed by a duplicate in a later partition, and moved there. It keeps its
     /// sequence number.
     Moved {
         document: Document,
-        /// The number of its row until then.
+        /// Number of its previous row.
         from: u64,
         from_slot: Slot,
         seq: u64,
-        /// The number of the last one that repeats it; 0 if there is none.
+        /// Number of its last duplicate; 0 if it has none.
         last: u64,
     },
     /// A document was deleted.
     Deleted {
-        /// The number of its row.
+        /// Number of its row.
         number: u64,
         seq: u64,
-        /// Its place if it was kept.
+        /// Its slot, if it was kept.
         slot: Option<Slot>,
-        /// When it was deleted and how much of the disk it took; rows of older versions do not say it.
+        /// Time of the deletion and bytes freed by it; rows of earlier versions do not have it.
         removal: Option<Removal>,
     },
-    /// Rows one after another of which compaction left nothing.
+    /// Consecutive rows of which compaction left nothing.
     Erased {
         rows: u64,
-        /// How many of them had a place among the kept documents.
+        /// Kept documents among them; each of these has an index.
         kept: u32,
     },
-    /// A moved document that does not count any more, and whose row of before is still on the disk.
+    /// A dead move whose previous row is still on disk.
     ErasedMove {
         from: u64,
         from_slot: Slot,
         seq: u64,
     },
-    /// A document that repeats a kept one and does not count any more, and that another row or the kept
-    /// document names as the one before.
+    /// A dead duplicate that another row, or the kept document, names as the previous one of the cluster.
     ErasedDuplicate {
-        /// The sequence number of the kept document.
+        /// Sequence number of the kept document.
         seq: u64,
         slot: Slot,
-        /// The number of the one before it that repeats the same one; 0 if there is none.
+        /// Number of the previous duplicate of the same document; 0 if there is none.
         previous: u64,
     },
 }
 
-/// How a document was deleted.
+/// Time and size of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Removal {
-    /// The wall clock.
+    /// Wall clock.
     pub(crate) at: Time,
-    /// Bytes of its row and its record, about.
+    /// Approximate bytes of the row and the record.
     pub(crate) bytes: u32,
 }
 
-/// A document that was taken.
+/// A document that was inserted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Document {
     pub(crate) id: String,
     pub(crate) time: Time,
-    /// Of what was sent under the id.
+    /// Hash of its content.
     pub(crate) content: u64,
-    /// Where its record is.
+    /// Place of its record.
     pub(crate) place: Place,
-    /// Of documents of which nothing else is known.
+    /// Its fingerprint, if the collection holds fingerprints.
     pub(crate) fingerprint: Option<u128>,
     pub(crate) meta: Option<String>,
     pub(crate) verdict: Verdict,
-    /// The time from which its window runs, if that is the time of a repeat which was erased.
+    /// Start of its window, if that is the time of an erased duplicate.
     pub(crate) refreshed: Option<Time>,
 }
 
-/// What became of a document.
+/// Verdict on a document.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// It was kept, at this place in its section.
+    /// Kept, with this index in its section.
     Kept { index: u32 },
-    /// It repeats a kept one.
+    /// A duplicate of a kept document.
     Duplicate {
         of: String,
         seq: u64,
         slot: Slot,
         similarity: f64,
         route: Route,
-        /// The number of the one before it that repeats the same one; 0 if there is none.
+        /// Number of the previous duplicate of the same document; 0 if there is none.
         previous: u64,
     },
 }
 
-/// Where a record is in the file of texts of its partition, in units of [`UNIT`].
+/// Place of a record in the file of texts of its partition, in units of [`UNIT`] bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) at: u32,
     pub(crate) units: u32,
 }
 
-/// Bytes.
+/// Unit of places, in bytes.
 pub(crate) const UNIT: u64 = 8;
 
-/// The most rows from the oldest to the newest: half of a number is all that tables keep.
+/// Largest number of rows in a window: tables keep only the lower half of each number.
 pub(crate) const MOST_ROWS: u64 = 1 << 31;
 
 impl Place {
-    /// The place behind it, in units.
+    /// Returns the place after it, in units.
     pub(crate) fn end(self) -> u64 {
         u64::from(self.at) + u64::from(self.units)
     }
@@ -126,7 +129,7 @@ impl Place {
 
 const DOCUMENT: u8 = 1;
 const MOVED: u8 = 2;
-/// Without a [`Removal`].
+/// Deletion without a [`Removal`].
 const DELETED: u8 = 3;
 const REMOVED: u8 = 4;
 const ERASED: u8 = 5;
@@ -139,7 +142,7 @@ const HAS_FINGERPRINT: u8 = 4;
 const HAS_META: u8 = 8;
 const IS_REFRESHED: u8 = 16;
 
-/// The numbers of routes in files.
+/// Routes by their number in files.
 const ROUTES: [Route; 6] = [
     Route::Exact,
     Route::Join,
@@ -253,7 +256,7 @@ impl Row {
             },
             ERASED => {
                 let (rows, kept) = (reader.u64()?, reader.u32()?);
-                // More rows than a window may have are none that were written.
+                // A larger count than a window can have was never written.
                 if !(1..=MOST_ROWS).contains(&rows) || u64::from(kept) > rows {
                     return None;
                 }
@@ -274,12 +277,12 @@ impl Row {
         reader.is_done().then_some(row)
     }
 
-    /// Returns `true` if a row that is encoded so may take several numbers.
+    /// Returns `true` if an encoded row may have several numbers.
     pub(crate) fn may_stand_for_several(encoded: &[u8]) -> bool {
         encoded.first() == Some(&ERASED)
     }
 
-    /// Returns how many numbers the row takes.
+    /// Returns how many numbers the row has.
     pub(crate) fn count(&self) -> u64 {
         match self {
             Self::Erased { rows, .. } => *rows,
@@ -287,7 +290,7 @@ impl Row {
         }
     }
 
-    /// The document, and its sequence number if the row is the one with this number.
+    /// Returns the document and its sequence number; `number` is that of the row.
     pub(crate) fn document(self, number: u64) -> Option<(Document, u64)> {
         match self {
             Self::Document(document) => Some((document, number)),
@@ -300,7 +303,7 @@ impl Row {
     }
 }
 
-/// Adds the numbers of rows, of which the first has a number.
+/// Pairs rows with their numbers, which start at `first`.
 pub(crate) fn numbered(first: u64, rows: &[Row]) -> impl Iterator<Item = (u64, &Row)> {
     rows.iter().scan(first, |next, row| {
         let number = *next;
@@ -309,20 +312,20 @@ pub(crate) fn numbered(first: u64, rows: &[Row]) -> impl Iterator<Item = (u64, &
     })
 }
 
-/// Returns how many numbers rows take together.
+/// Returns how many numbers rows have in total.
 pub(crate) fn count_rows(rows: &[Row]) -> u64 {
     rows.iter()
         .fold(0, |count: u64, row| count.saturating_add(row.count()))
 }
 
-/// Bytes of a row that are not those of its strings, about.
+/// Approximate bytes of a row without its strings.
 const BYTES_OF_A_ROW: usize = 80;
 
-/// Bytes of the row of a deletion, about.
+/// Approximate bytes of the row of a deletion.
 pub(crate) const BYTES_OF_A_DELETION: u64 = 48;
 
 impl Document {
-    /// Returns how much of the disk the row and the record take, about.
+    /// Returns the approximate bytes of the row and the record on disk.
     pub(crate) fn bytes_on_disk(&self) -> u64 {
         let meta = self.meta.as_ref().map_or(0, String::len);
         let of = match &self.verdict {
@@ -435,12 +438,12 @@ fn slot(reader: &mut Reader<'_>) -> Option<Slot> {
     })
 }
 
-/// Rows one after another, as they are encoded.
+/// Encoded rows.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     bytes: Vec<u8>,
     ends: Vec<u32>,
-    /// The numbers that each takes, if it is not one.
+    /// Positions of the rows with more than one number, and how many numbers each has.
     counts: Vec<(usize, u64)>,
 }
 
@@ -470,8 +473,7 @@ impl Rows {
         Row::decode(self.get(at))
     }
 
-    /// Blocks of these rows, of which the first has a number: the number of the first row of each, and
-    /// its bytes.
+    /// Returns the rows as blocks, each with the number of its first row; the first number is `first`.
     pub(crate) fn blocks(&self, first: u64) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
         let (mut number, mut counts) = (first, self.counts.iter().peekable());
         (0..self.len()).step_by(ROWS_OF_A_BLOCK).map(move |start| {
@@ -487,7 +489,8 @@ impl Rows {
     }
 }
 
-/// A point look-up reads and checks a whole block: 64 rows of short documents are some 6 kB.
+/// Rows of a block. A point look-up reads and verifies a whole block; 64 rows of short documents are about 6
+/// kB.
 const ROWS_OF_A_BLOCK: usize = 64;
 
 fn seal_block<'a>(first: u64, rows: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
@@ -508,7 +511,7 @@ fn checksum(first: u64, bytes: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The encoded rows of a block, or what is wrong with it.
+/// Returns the encoded rows of a block, or a description of the damage.
 pub(crate) fn open_block(first: u64, block: &[u8]) -> Result<Vec<&[u8]>, String> {
     let what = |what: &str| format!("the block of row {first} {what}");
     let (bytes, sum) = block
@@ -665,7 +668,7 @@ mod tests {
         }
     }
 
-    /// Files that were written stay readable: these bytes never change.
+    /// Existing files must stay readable, so these bytes never change.
     #[test]
     fn a_row_is_what_it_was() {
         let row = Row::Document(Document {
@@ -709,7 +712,7 @@ mod tests {
         assert_eq!(digits, expected.concat());
     }
 
-    /// The same of what deletions and compaction leave.
+    /// The same for the rows that deletion and compaction leave.
     #[test]
     fn what_is_left_of_a_row_is_what_it_was() {
         let slot = Slot {

@@ -1,4 +1,4 @@
-//! What a collection is, and the manifest that says so.
+//! Settings of a collection, and the manifest that stores them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,42 +11,42 @@ use serde::{Deserialize, Serialize};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
-/// What a collection holds.
+/// Kind of content that a collection holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Holds {
     /// Documents with their texts.
     #[default]
     Texts,
-    /// Documents of which only the fingerprint is known.
+    /// Fingerprints without their texts.
     Fingerprints,
 }
 
-/// What becomes of a document whose id another one with other content has.
+/// Treatment of a document whose id exists with other content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnConflict {
-    /// It is refused.
+    /// The document is refused.
     #[default]
     Refuse,
-    /// It takes the place of that one, which is deleted.
+    /// The document replaces the existing one, which is deleted.
     Replace,
 }
 
-/// By which clock documents leave the window.
+/// Clock by which documents leave the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expire {
-    /// By that of the documents: the newest time of one that was stored.
+    /// The clock of the documents: the newest time of a stored document.
     #[default]
     Documents,
-    /// Also by the wall clock, so that documents leave the window while none arrives. A document that states a
-    /// time before the window is late, whatever the times of others.
+    /// Also the wall clock, so that documents leave the window even if none arrives. A document whose time is
+    /// before the window is late, whatever the times of other documents.
     Wall,
 }
 
 impl Expire {
-    /// Returns by which clock documents leave a window.
+    /// Returns the clock of a window.
     pub fn of(window: &Window) -> Self {
         match window.follows_wall_clock() {
             true => Self::Wall,
@@ -59,19 +59,19 @@ impl Expire {
     }
 }
 
-/// What a collection is, from its creation on.
+/// Settings of a collection, fixed at its creation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// All that decides a fingerprint.
+    /// Determines tokens, features and sketches.
     pub recipe: Recipe,
-    /// What matches.
+    /// Match options.
     pub matching: plan::Settings,
-    /// How far apart in time documents can match, and by which clock they leave it; without one, nothing is
-    /// forgotten.
+    /// Window in time within which documents can match, and its clock; `None` means that all documents are
+    /// kept for ever.
     pub window: Option<Window>,
-    /// What it holds.
+    /// Kind of content.
     pub holds: Holds,
-    /// What becomes of other content under a known id.
+    /// Treatment of other content under an existing id.
     pub on_conflict: OnConflict,
 }
 
@@ -88,11 +88,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The plan.
+    /// Returns the match plan.
     ///
     /// # Errors
-    /// If the settings contradict one another, or the recipe names files, which a collection has no
-    /// place for.
+    /// If the settings contradict one another, or the recipe names files, for which a collection has no
+    /// place.
     pub fn plan(&self) -> Result<Plan> {
         if let Some((what, file)) = self.recipe.file_names().first() {
             return Err(Error::setting(format!(
@@ -111,7 +111,7 @@ impl Settings {
     }
 }
 
-/// The settings as they stand in the manifest.
+/// The settings as they are written in the manifest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -138,7 +138,7 @@ struct WrittenWindow {
     width_us: u64,
     skew_us: u64,
     refresh: bool,
-    /// Left out where it is as usual, so that manifests are what they were.
+    /// Omitted if it is the default, so that manifests of earlier versions stay the same.
     #[serde(default, skip_serializing_if = "Expire::is_documents")]
     expire: Expire,
 }
@@ -183,34 +183,34 @@ enum CandidatesName {
     Blocks,
 }
 
-/// The name of the manifest.
+/// Name of the manifest.
 pub(crate) const MANIFEST: &str = "manifest";
 
 const MAGIC: &str = "lookalike-collection";
 
-/// Collections of the first version have no list of their partitions.
+/// Version of collections without a list of partitions.
 const WITHOUT_LIST: u32 = 1;
 
-/// The version of collections that are written.
+/// Version of new collections.
 const VERSION: u32 = 2;
 
-/// The ending of a file that is not complete yet.
+/// Ending of the name of an incomplete file.
 pub(crate) const NEW: &str = ".new";
 
 /// The manifest of a collection.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     pub(crate) settings: Arc<Settings>,
-    /// The settings as they stand in it.
+    /// The settings as they are written.
     body: String,
-    /// The checksum of these, which names the collection in its other files.
+    /// Checksum of the settings, by which the other files of the collection refer to it.
     pub(crate) seal: u32,
-    /// Whether the collection has a list of its partitions.
+    /// `true` if the collection has a list of partitions.
     pub(crate) lists_partitions: bool,
 }
 
 impl Manifest {
-    /// The manifest of a new collection.
+    /// Returns the manifest of a new collection.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         let body = encode(settings)?;
         Ok(Self {
@@ -221,7 +221,7 @@ impl Manifest {
         })
     }
 
-    /// Writes it as that of a collection which has a list of its partitions, under its name once it is
+    /// Writes the manifest of a collection with a list of partitions. It gets its final name once it is
     /// complete.
     pub(crate) fn write(&self, disk: &dyn Disk) -> Result<()> {
         let text = format!("{}\n{}", first_line(VERSION, self.seal), self.body);

@@ -1,7 +1,7 @@
-//! Work on many items that begins at once, whatever the pool of the process has to do.
+//! A parallel map that starts at once, however busy the global thread pool is.
 //!
-//! Documents are prepared in the pool of the process, thousands at a time. What must not wait behind
-//! them has threads of its own, and the thread that asks works too.
+//! The global pool prepares documents, thousands at a time. Checking must not wait behind them, so it has
+//! threads of its own, and the calling thread works too.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use rayon::ThreadPool;
 
-/// Items of which a thread takes on so many at a time; fewer are not shared.
+/// Items that a thread takes at a time; fewer are not worth sharing.
 const CHUNK: usize = 32;
 
-/// One thread less than there are cores; none if the system gives none.
+/// One thread fewer than cores; `None` on a single core, or if no thread can be started.
 static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let helpers = Some(cores - 1).filter(|&helpers| helpers > 0)?;
@@ -21,7 +21,7 @@ static HELPERS: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
     named.build().ok()
 });
 
-/// What the work makes of the items from 0 to `count`, in their order.
+/// Returns the results of `work` for the items from 0 to `count`, in order.
 pub(crate) fn each<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let chunks = count.div_ceil(CHUNK);
     match &*HELPERS {

@@ -1,11 +1,16 @@
-//! What the kept documents of a partition are compared by, in a file beside it, so that opening does not
-//! make it of their texts again.
+//! Cache of the sketches of a partition's kept documents, in a file beside it, so that opening a collection
+//! need not compute them from the texts again.
 //!
-//! A cache: a document's entry names its content, so one that is missing, damaged or left over from
-//! something that was not committed is noticed, and made of the text. It is appended to with every
-//! commit, which does not wait for the disk; but it is synced now and then, so that the system does not
-//! write very much of it at some moment while commits wait. From the first entry that is not right the rest of the file is made anew
-//! when the collection is opened.
+//! The entry of a document contains the hash of its content. An entry that is missing, damaged or left over
+//! from an uncommitted insert is thus recognised, and from there on the rest of the file is rebuilt when the
+//! collection is opened. Every commit appends to the file without waiting for the disk. The file is still
+//! synced every few megabytes, so that the system never has to write much of it while commits wait.
+//!
+//! ```text
+//! head:   "LAsk" │ version: u32 │ seal: u32 │ partition: u64 │ CRC-32
+//! block:  bytes of the entries: u32 │ entries: u32 │ CRC-32 │ entries
+//! entry:  content hash: u64 │ length: u32 │ sketch
+//! ```
 
 use std::sync::Arc;
 
@@ -14,7 +19,7 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::{Error, Result};
 use crate::partition::FileNames;
 
-/// The ending of the names of these files.
+/// File name ending of these files.
 pub(crate) const SKETCHES_END: &str = ".sketches";
 
 const MAGIC: [u8; 4] = *b"LAsk";
@@ -23,13 +28,13 @@ const VERSION: u32 = 1;
 /// Bytes of the head of the file.
 const HEAD: u64 = 24;
 
-/// Bytes of the head of a block: its bytes, its entries, and a checksum of both and of the entries.
+/// Bytes of the head of a block.
 const BLOCK_HEAD: usize = 12;
 
-/// Bytes that may wait to be written to the disk.
+/// Bytes that may be written before the file is synced.
 const UNSYNCED: u64 = 4 << 20;
 
-/// Bytes before those of an entry: its content and its length.
+/// Bytes before the sketch of an entry: content hash and length.
 const ENTRY_HEAD: usize = 12;
 
 fn head(seal: u32, number: u64) -> Vec<u8> {
@@ -41,7 +46,7 @@ fn head(seal: u32, number: u64) -> Vec<u8> {
     head
 }
 
-/// Entries of documents, one after another.
+/// Entries of documents, to be written as a block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Entries {
     bytes: Vec<u8>,
@@ -49,7 +54,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Adds the entry of a document by its content.
+    /// Adds the entry of a document with this content hash.
     pub(crate) fn push(&mut self, content: u64, write: impl FnOnce(&mut Vec<u8>)) {
         self.bytes.extend(content.to_le_bytes());
         let at = self.bytes.len();
@@ -80,18 +85,18 @@ fn checksum(numbers: &[u8], entries: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The file while entries are added.
+/// The file, open for appending.
 #[derive(Debug)]
 pub(crate) struct Sketches {
     name: String,
     file: Arc<dyn DiskFile>,
     end: u64,
-    /// Up to here it is on disk.
+    /// Offset up to which it is synced.
     synced: u64,
 }
 
 impl Sketches {
-    /// Makes the file for a partition.
+    /// Creates the file for a partition.
     pub(crate) fn create(disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Self> {
         let name = names.sketches();
         let made = || {
@@ -108,12 +113,12 @@ impl Sketches {
         })
     }
 
-    /// Where the next block goes.
+    /// Returns the offset of the next block.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Adds entries as a block.
+    /// Appends entries as a block.
     pub(crate) fn append(&mut self, entries: &Entries) -> Result<()> {
         if entries.count == 0 {
             return Ok(());
@@ -141,30 +146,29 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// What was written for a document with this content.
+    /// Returns the sketch, if the entry belongs to this content hash.
     pub(crate) fn of(&self, content: u64) -> Option<&[u8]> {
         (self.content == content).then(|| &self.block[self.start..self.end])
     }
 }
 
-/// The file while it is read, entry by entry, as far as it is right. A copy of it remembers how far it
-/// was read.
+/// The file, open for reading its intact entries in order. A clone remembers the position.
 #[derive(Clone, Debug)]
 pub(crate) struct Reading {
-    /// None once an entry was not right.
+    /// `None` after an entry was damaged or missing.
     file: Option<Arc<dyn DiskFile>>,
-    /// Where the block begins.
+    /// Offset of the current block.
     at: u64,
-    /// The entries of the block, and how far they were read.
+    /// Entries of the current block, and the read position in them.
     block: Arc<Vec<u8>>,
     read: usize,
-    /// Entries that were read of the block.
+    /// Entries read from the current block.
     count: u32,
 }
 
 impl Reading {
-    /// Begins to read the file of a partition; if it is not there or not the right one, there is nothing
-    /// to be read.
+    /// Opens the file of a partition. If it does not exist or belongs to another partition, it has no
+    /// entries.
     pub(crate) fn open(disk: &dyn Disk, seal: u32, names: FileNames) -> Self {
         let open = || {
             let file = disk.open(&names.sketches()).ok()?;
@@ -181,7 +185,7 @@ impl Reading {
         }
     }
 
-    /// The entry of the next kept document, if it is there.
+    /// Returns the entry of the next kept document, if it is intact.
     pub(crate) fn next(&mut self) -> Option<Entry> {
         let entry = self.next_of_block();
         if entry.is_none() {
@@ -215,7 +219,7 @@ impl Reading {
         file.read_exact(&mut bytes, at).ok()?;
         let mut reader = Reader(&bytes);
         let (length, count, sum) = (reader.u32()?, reader.u32()?, reader.u32()?);
-        // A length that is damaged must not ask for memory that is not there.
+        // A damaged length must not cause an allocation that fails.
         let end = at + BLOCK_HEAD as u64 + u64::from(length);
         if count == 0 || end > file.len().ok()? {
             return None;
@@ -232,7 +236,7 @@ impl Reading {
         Some(())
     }
 
-    /// Bytes of the block in the file.
+    /// Returns the bytes of the current block in the file.
     fn length(&self) -> u64 {
         match self.block.len() {
             0 => 0,
@@ -240,8 +244,8 @@ impl Reading {
         }
     }
 
-    /// Ends reading, so that entries can be added behind those that were read. What else is in the file
-    /// belongs to nothing that was committed, or is not right.
+    /// Ends reading, and opens the file for appending after the entries read so far. Anything after them is
+    /// damaged, or belongs to inserts that were not committed.
     pub(crate) fn end(self, disk: &dyn Disk, seal: u32, names: FileNames) -> Result<Sketches> {
         let name = names.sketches();
         let Some(file) = self.file.clone() else {
@@ -298,8 +302,8 @@ mod tests {
         right
     }
 
-    /// Entries come back up to the first byte that changed; behind those that were read, others can be
-    /// added, also in the middle of a block.
+    /// Entries are read up to the first changed byte. New ones can be added after those read, even in the
+    /// middle of a block.
     #[test]
     fn entries_come_back_as_far_as_they_are_right() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! What a collection knows while it is open: the matcher, where documents are, and what waits to be
-//! written. All of it follows from the rows.
+//! In-memory state of an open collection: the matcher, the places of documents, and rows waiting to be
+//! written. All of it is derived from the rows.
 
 #[cfg(test)]
 mod orders;
@@ -24,33 +24,33 @@ use crate::settings::{Holds, OnConflict, Settings};
 use crate::share;
 use crate::sketches::Entries;
 
-/// A partition. Of its kept documents, by their index, 8 bytes are remembered besides what the matcher knows.
+/// A partition in memory. It takes 8 bytes per kept document, by index, in addition to the matcher.
 #[derive(Debug)]
 pub(crate) struct Home {
     pub(crate) number: u64,
-    /// The number of its first row.
+    /// Number of its first row.
     pub(crate) first: u64,
-    /// Where records of kept documents are, in units, or [`NOWHERE`]. Compaction puts another list in its place.
+    /// Places of the records of kept documents, in units, or [`NOWHERE`]. Compaction replaces the list.
     pub(crate) places: Leaves<u32>,
-    /// The lower half of the number of the last one that repeats a kept document, or of its own sequence
-    /// number if there is none: no document repeats itself.
+    /// Lower half of the number of the last row in each kept document's cluster. It is the document's own
+    /// sequence number if it has no duplicates, because no document is a duplicate of itself.
     last: Leaves<u32>,
-    /// Where the next record goes, in units.
+    /// Place of the next record, in units.
     pub(crate) end: u64,
-    /// Rows of documents that were deleted or moved, or of which compaction left nothing.
+    /// Rows of documents that were deleted, moved or erased by compaction.
     gone: RowSet,
-    /// Documents that are there.
+    /// Live documents.
     live: u64,
-    /// Rows of which compaction left nothing but what others need.
+    /// Rows of which compaction left nothing, or only what other rows need.
     erased: u64,
     dead: Dead,
-    /// The oldest and the newest time of a document that is there, about: of those that went, they may stay.
+    /// Oldest and newest time of a live document. Times of dead documents may still be included.
     times: Option<(Time, Time)>,
-    /// Deletions and moves before this row were taken into account by its last compaction.
+    /// The last compaction took deletions and moves before this row into account.
     applied: u64,
 }
 
-/// The place of the record of a document that was erased.
+/// Place of the record of an erased document.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
 impl Home {
@@ -70,7 +70,7 @@ impl Home {
         }
     }
 
-    /// Counts a document that is there.
+    /// Counts a live document.
     fn count_document(&mut self, time: Time) {
         self.live += 1;
         self.note_times(time, time);
@@ -82,12 +82,12 @@ impl Home {
     }
 }
 
-/// Rows of a partition, by how far they are behind its first one.
+/// A set of rows of one partition, as distances from its first row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RowSet(Vec<u64>);
 
 impl RowSet {
-    /// Returns whether it was not in the set.
+    /// Adds a row; returns `true` if it was not in the set.
     fn insert(&mut self, row: u64) -> bool {
         let (at, bit) = ((row / 64) as usize, 1 << (row % 64));
         if self.0.len() <= at {
@@ -114,12 +114,12 @@ impl RowSet {
     }
 }
 
-/// Space on disk of documents of a partition that do not count any more.
+/// Disk space that dead documents of a partition occupy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dead {
-    /// About.
+    /// Approximate number of bytes.
     bytes: u64,
-    /// The wall clock when the first of them was deleted.
+    /// Wall clock time of the first deletion.
     since: Option<Time>,
 }
 
@@ -131,20 +131,20 @@ impl Dead {
     }
 }
 
-/// When a partition is compacted.
+/// Conditions under which a partition is compacted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompactionTrigger {
-    /// A partition is compacted when so large a share of the bytes of its files is of documents that were
-    /// deleted, replaced or moved.
+    /// Share of the bytes of a partition's files that must belong to deleted, replaced or moved documents.
     pub dead_share: f64,
-    /// Shares are looked at from so many dead bytes on.
+    /// Dead bytes from which the share is considered.
     pub least_dead_bytes: u64,
-    /// It is also compacted when something that was deleted or replaced has been on the disk for so long.
+    /// Longest time that deleted or replaced content stays on disk. A partition is also compacted when it is
+    /// reached.
     pub longest_wait: Duration,
 }
 
 impl Default for CompactionTrigger {
-    /// A third of at least 1 MiB, and a day.
+    /// Returns a third of at least 1 MiB, and a day.
     fn default() -> Self {
         Self {
             dead_share: 1.0 / 3.0,
@@ -158,15 +158,16 @@ impl Default for CompactionTrigger {
 #[derive(Debug)]
 pub(crate) struct ToCompact {
     pub(crate) number: u64,
-    /// The number of its first row.
+    /// Number of its first row.
     pub(crate) first: u64,
     /// Number of the first row whose deletions and moves are not taken into account.
     pub(crate) applied: u64,
-    /// The place behind the records of rows before that, in units.
+    /// Place after the records of earlier rows, in units.
     pub(crate) end: u64,
-    /// Rows that do not count.
+    /// Dead rows.
     pub(crate) gone: RowSet,
-    /// Of all partitions, the number of the first row, and up to which row deletions were taken into account.
+    /// For all partitions: the number of the first row, and the row before which deletions were taken into
+    /// account.
     homes: Vec<(u64, u64)>,
     dead: Dead,
 }
@@ -176,26 +177,25 @@ impl ToCompact {
         self.gone.contains(number - self.first)
     }
 
-    /// Returns `true` if opening a collection still needs the row with a number, which says that another one
-    /// does not count any more.
+    /// Returns `true` if opening the collection still needs row `number`, which removes row `about`.
     pub(crate) fn is_needed(&self, number: u64, about: u64) -> bool {
         let behind = self.homes.partition_point(|&(first, _)| first <= about);
         let home = behind.checked_sub(1).map(|at| self.homes[at]);
-        // An expired row has no partition here, and the partition that is compacted takes its own
-        // deletions into account.
+        // An expired partition is not in the list, and a compacted partition takes its own deletions into
+        // account.
         home.is_some_and(|(first, applied)| first != self.first && applied <= number)
     }
 }
 
-/// Rows and records that are not on disk yet, all of one partition.
+/// Rows and records of one partition that are not on disk yet.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) partition: u64,
-    /// If the partition begins with it.
+    /// Description of the partition, if it begins with this batch.
     pub(crate) begins: Option<About>,
     pub(crate) first: u64,
     pub(crate) rows: Rows,
-    /// The place of its first record, in units.
+    /// Place of the first record, in units.
     pub(crate) texts_at: u64,
     pub(crate) texts: Vec<u8>,
     pub(crate) sketches: Entries,
@@ -228,26 +228,26 @@ impl Batch {
         self.partition == partition && at >= self.texts_at
     }
 
-    /// The place behind its last record, in units.
+    /// Returns the place after the last record, in units.
     pub(crate) fn texts_end(&self) -> u64 {
         self.texts_at + self.texts.len() as u64 / UNIT
     }
 }
 
-/// What is to be done with the disk, in this order.
+/// Disk operations that are due, in this order.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     pub(crate) batches: Vec<Arc<Batch>>,
-    /// Partitions that are past the window.
+    /// Partitions past the window.
     pub(crate) expired: Vec<u64>,
-    /// The number of the last row that is on disk when it is done.
+    /// Number of the last row that is on disk once the work is done.
     pub(crate) last: u64,
 }
 
 /// A kept document that is about to be moved to the newest partition.
 #[derive(Debug)]
 struct Moving {
-    /// The number of the row that it leaves.
+    /// Number of the row that it leaves.
     from: u64,
     seq: u64,
     kept: rows::Document,
@@ -255,7 +255,7 @@ struct Moving {
     record: Vec<u8>,
 }
 
-/// A document that was checked before its turn, and what it would be answered.
+/// A document that was checked before its turn, and the verdict of that check.
 #[derive(Debug)]
 pub(crate) struct Looked {
     ahead: Ahead,
@@ -267,23 +267,23 @@ pub(crate) struct State {
     settings: Arc<Settings>,
     seal: u32,
     pub(crate) matcher: Matcher,
-    /// Whether what kept documents are compared by is written beside them.
+    /// `true` if the sketches of kept documents are written beside them.
     with_sketches: bool,
-    /// Hashes of ids to numbers of rows.
+    /// Row numbers by id hash.
     ids: Ids,
-    /// Documents that were moved: the number of the row by the sequence number.
+    /// Row numbers of moved documents, by sequence number.
     moved: HashMap<u64, u64>,
     pub(crate) homes: VecDeque<Home>,
-    /// The number of the next row.
+    /// Number of the next row.
     next: u64,
-    /// The most rows that are taken.
+    /// Largest number of rows in the window.
     most_rows: u64,
-    /// What is being collected; none before the first partition.
+    /// Batch being filled; `None` before the first partition.
     open: Option<Batch>,
-    /// What waits to be written or is being written.
+    /// Batches that wait to be written or are being written.
     sealed: VecDeque<Arc<Batch>>,
     expired: Vec<u64>,
-    /// Those that are on disk.
+    /// Partitions that are on disk.
     partitions: VecDeque<Arc<Partition>>,
 }
 
@@ -309,17 +309,17 @@ impl State {
         })
     }
 
-    /// Whether what kept documents are compared by is written beside them.
+    /// Returns `true` if the sketches of kept documents are written beside them.
     pub(crate) fn has_sketches(&self) -> bool {
         self.with_sketches
     }
 
-    /// The number of the last row.
+    /// Returns the number of the last row.
     pub(crate) fn last(&self) -> u64 {
         self.next - 1
     }
 
-    /// Rows before this one are gone.
+    /// Returns the number of the oldest row. Earlier rows are gone.
     pub(crate) fn low(&self) -> u64 {
         self.homes.front().map_or(self.next, |home| home.first)
     }
@@ -380,7 +380,7 @@ impl State {
         Ok(Looked { ahead, verdict })
     }
 
-    /// Whether a partition is past the window when these documents are taken in.
+    /// Returns `true` if inserting these documents expires a partition.
     pub(crate) fn lets_go(&self, documents: &[Prepared], now: Time) -> bool {
         let stated = documents.iter().map(|document| document.time);
         let arrivals = self.matcher.arrivals(stated, now);
@@ -389,7 +389,7 @@ impl State {
             .any(|arrival| self.matcher.has_expired(arrival))
     }
 
-    /// Asks for the memory that a document will need when its turn comes.
+    /// Prefetches the memory that a document will need when it is inserted.
     pub(crate) fn prefetch(&self, document: &Prepared, looked: &Result<Looked>) {
         self.ids.prefetch(document.id_hash);
         if let Ok(looked) = looked {
@@ -398,7 +398,7 @@ impl State {
         }
     }
 
-    /// Answers for a document and takes it in.
+    /// Checks a document, inserts it and returns the answer.
     pub(crate) fn admit(
         &mut self,
         document: &Prepared,
@@ -416,7 +416,7 @@ impl State {
             return self.answer_without(replaced, document, &arrival);
         }
         self.make_room(document, &arrival)?;
-        // What has gone with its partition by now is not replaced any more.
+        // A document that expired with its partition in the meantime is not replaced any more.
         let known = known.filter(|known| !self.is_gone(known.number));
         let replaced = known.as_ref().and_then(|known| self.slot_of(known));
         let (now, verdict) = self.check_without(replaced, looked?, &document.online, &arrival)?;
@@ -424,18 +424,18 @@ impl State {
             self.matcher.check_keepable(&now)?;
         }
         let moving = self.to_move(now.found())?;
-        // All that can fail is done: what is replaced goes together with what comes.
+        // The reads that can fail are done, so a replaced document is deleted only if the new one is stored.
         if let Some(known) = known {
             self.delete(&known, clock);
         }
         self.store(document, arrival.time, verdict, &now, moving)
     }
 
-    /// What the document was answered that is known under the id, if it says the same. One that is past
-    /// the window at this arrival is not known any more, whether it is still on disk or not.
+    /// Returns the first answer of the document with this id, if the content is the same. A document that is
+    /// past the window at this arrival counts as absent, even if it is still on disk.
     ///
     /// # Errors
-    /// If it says something else and is not to be replaced.
+    /// [`ErrorKind::Conflict`] if the content differs and documents are not replaced.
     fn first_answer(
         &self,
         document: &Prepared,
@@ -459,8 +459,7 @@ impl State {
         Err(Error::new(ErrorKind::Conflict, what))
     }
 
-    /// Returns `true` if a document is past the window by the wall clock, and the window follows the
-    /// wall clock.
+    /// Returns `true` if the window follows the wall clock and the document is past it.
     pub(crate) fn has_passed_by(&self, known: &Known, now: Time) -> bool {
         let follows = |window: &Window| window.follows_wall_clock();
         self.settings.window.as_ref().is_some_and(follows)
@@ -474,7 +473,7 @@ impl State {
         window.is_some_and(|window| window.has_passed(time, arrival.clock))
     }
 
-    /// The answer to a document that is there already, and the number of its row.
+    /// Returns the first answer of a document that exists already, and the number of its row.
     pub(crate) fn again(&self, document: &Prepared, now: Time) -> Result<Option<(Answer, u64)>> {
         let Some(known) = self.find(&document.id, document.id_hash)? else {
             return Ok(None);
@@ -484,7 +483,7 @@ impl State {
         Ok(first.map(|answer| (answer, known.number)))
     }
 
-    /// Checks a document as if the one that it replaces were not there.
+    /// Checks a document as if the one that it replaces did not exist.
     fn check_without(
         &mut self,
         replaced: Option<Slot>,
@@ -509,8 +508,8 @@ impl State {
         Ok((now, verdict))
     }
 
-    /// Whether a document says what the one with its id says. Hashes only tell that it does not: they
-    /// can be made to agree.
+    /// Returns `true` if a document has the same content as the stored one. Hashes can only prove a
+    /// difference, because they can be made to collide.
     fn is_same(&self, known: &Known, document: &Prepared) -> Result<bool> {
         let row = &known.document;
         if (row.content, &row.meta, row.fingerprint)
@@ -524,7 +523,7 @@ impl State {
         Ok(document.online.text() == Some(&*self.text_of(known)?))
     }
 
-    /// Answers for a document as if it were taken in now.
+    /// Answers a document as if it were inserted now.
     pub(crate) fn answer(&self, document: &Prepared, now: Time) -> Result<Answer> {
         let known = self.find(&document.id, document.id_hash)?;
         let arrival = self.matcher.arrival(document.time, now);
@@ -535,7 +534,7 @@ impl State {
         self.answer_without(replaced, document, &arrival)
     }
 
-    /// Answers for a document that is not taken in, as if the one that it would replace were not there.
+    /// Answers a document that is not inserted, as if the one that it would replace did not exist.
     fn answer_without(
         &self,
         replaced: Option<Slot>,
@@ -618,7 +617,7 @@ impl State {
         })
     }
 
-    /// Makes a document the last of those that repeat a kept one.
+    /// Makes a document the last one in the cluster of a kept document.
     fn join_cluster(&mut self, slot: Slot, evidence: &Evidence, number: u64) -> RowVerdict {
         RowVerdict::Duplicate {
             of: evidence.of.clone(),
@@ -636,8 +635,8 @@ impl State {
             .is_some_and(|window| window.refreshes())
     }
 
-    /// What a repeat moves to the newest partition, if it does: a refreshed document of an older one,
-    /// which would otherwise have to stay for its sake.
+    /// Returns the refreshed document that a duplicate moves from an older partition to the newest one, if
+    /// any. Without the move, the older partition could not expire.
     fn to_move(&self, found: Option<Found>) -> Result<Option<Moving>> {
         let newest = self.homes.back().map(|home| home.number);
         let older = |it: &Found| newest != Some(it.slot.section);
@@ -658,8 +657,8 @@ impl State {
         }))
     }
 
-    /// Lets the window of a kept document run from its repeat, if it does here. One that is moved leaves
-    /// its section at once, which must not stay for it.
+    /// Restarts the window of a kept document at the time of its duplicate, if windows are refreshed. A moved
+    /// document leaves its section at once, so that the section can expire.
     fn refresh(&mut self, found: Found, time: Time, moving: Option<Moving>) -> Result<()> {
         if !self.refreshes() {
             return Ok(());
@@ -705,7 +704,7 @@ impl State {
         Ok(())
     }
 
-    /// A kept document as it was prepared, and its record.
+    /// Returns the prepared form of a kept document, and its record.
     fn prepare_again(
         &self,
         slot: Slot,
@@ -721,7 +720,7 @@ impl State {
         Ok((again, record))
     }
 
-    /// Deletes a document, at this time by the wall clock.
+    /// Deletes a document; `now` is the wall clock.
     pub(crate) fn delete(&mut self, known: &Known, now: Time) {
         let slot = self.slot_of(known);
         if let Some(slot) = slot {
@@ -751,13 +750,13 @@ impl State {
             since: Some(removal.at),
         };
         self.note_gone(number, dead);
-        // A deletion goes with what it deletes, if both are of one partition.
+        // The row of a deletion is dead as well if it is in the same partition as the deleted document.
         if let Some(newest) = self.homes.back_mut().filter(|home| number >= home.first) {
             newest.dead.bytes += BYTES_OF_A_DELETION;
         }
     }
 
-    /// Takes note of a document that was moved: what it says is still there, elsewhere.
+    /// Counts a moved document as gone from its old row. Its content is still stored elsewhere.
     fn note_move(&mut self, from: u64, bytes: u64) {
         let dead = Dead { bytes, since: None };
         self.note_gone(from, dead);
@@ -779,8 +778,9 @@ impl State {
         }
     }
 
-    /// The number of a partition with documents that left the window by the wall clock, where that counts, long
-    /// before the others of the partition do: they were late when they came.
+    /// Returns a partition with documents that left the window by the wall clock long before the rest of the
+    /// partition does, because they arrived late. Returns `None` if the window does not follow the wall
+    /// clock.
     pub(crate) fn with_late(&self, now: Time) -> Option<u64> {
         let follows = |window: &&Window| window.follows_wall_clock();
         let window = self.settings.window.as_ref().filter(follows)?;
@@ -795,7 +795,7 @@ impl State {
         self.homes.iter().find(has_late).map(|home| home.number)
     }
 
-    /// Forgets the times of documents of a partition, which are looked at anew, and returns them.
+    /// Forgets the times of a partition's documents, so that they can be collected again, and returns them.
     pub(crate) fn take_times(&mut self, number: u64) -> Option<(Time, Time)> {
         self.home_mut(number).and_then(|home| home.times.take())
     }
@@ -806,14 +806,14 @@ impl State {
         }
     }
 
-    /// The time from which the window of a document runs.
+    /// Returns the time at which the window of a document starts.
     pub(crate) fn time_of(&self, known: &Known) -> Time {
         let kept = self.slot_of(known).and_then(|slot| self.matcher.kept(slot));
         kept.map_or(known.document.time, |(_, time)| time)
     }
 
-    /// Lets go of a document that has left the window, as its partition will later. Nothing is written: the
-    /// clock says so again whenever the collection is opened.
+    /// Removes a document that has left the window before its partition expires. Nothing is written, because
+    /// the clock leads to the same result whenever the collection is opened.
     pub(crate) fn let_go(&mut self, known: &Known) {
         if self.is_gone(known.number) {
             return;
@@ -829,8 +829,8 @@ impl State {
         self.note_gone(known.number, dead);
     }
 
-    /// Begins a partition if it is time, and lets go of those past the window, by the wall clock alone:
-    /// nothing need arrive. Returns how many go.
+    /// Begins a new partition if it is due, and expires partitions past the window, by the wall clock alone.
+    /// Returns the number of expired partitions.
     pub(crate) fn expire(&mut self, now: Time) -> Result<usize> {
         let arrival = self.matcher.arrival(None, now);
         if let Some(number) = self.next_section(&arrival) {
@@ -852,15 +852,14 @@ impl State {
                 || self.matcher.expired_section(&arrival).is_some())
     }
 
-    /// The number of the partition that is to follow the newest one, if that has rows and has lasted long
-    /// enough.
+    /// Returns the number of the next partition, if it is due and the newest one has rows.
     fn next_section(&self, arrival: &Arrival) -> Option<u64> {
         let newest = self.homes.back().filter(|home| home.first < self.next)?;
         let is_due = self.matcher.is_section_due(arrival);
         is_due.then_some(newest.number + 1)
     }
 
-    /// The number of the oldest partition from one on that is to be compacted now, if there is one.
+    /// Returns the oldest partition, from number `from` on, that is due for compaction.
     pub(crate) fn to_compact(
         &self,
         from: u64,
@@ -888,7 +887,7 @@ impl State {
         Ok(None)
     }
 
-    /// The numbers of partitions with something on the disk that does not count any more.
+    /// Returns the numbers of the partitions with dead rows on disk.
     pub(crate) fn with_dead(&self) -> Vec<u64> {
         let with_dead = self
             .homes
@@ -897,9 +896,8 @@ impl State {
         with_dead.map(|home| home.number).collect()
     }
 
-    /// Begins the compaction of a partition and returns its state, or `None` if there is no such
-    /// partition. The compaction [ends](Self::put_compacted) or is
-    /// [given up](Self::give_up_compaction).
+    /// Begins the compaction of a partition and returns its state, or `None` if there is no such partition.
+    /// The compaction [ends](Self::put_compacted) or is [given up](Self::give_up_compaction).
     pub(crate) fn begin_compaction(&mut self, number: u64) -> Option<ToCompact> {
         let homes = self.homes.iter().map(|home| (home.first, home.applied));
         let homes = homes.collect();
@@ -922,8 +920,8 @@ impl State {
         }
     }
 
-    /// Puts a compacted partition in the place of the one before, which is returned together with the list of
-    /// its places; `places` are those of its kept documents that are on disk, and `erased` rows are of nothing.
+    /// Replaces a partition by its compacted version; returns the old one and its list of places. `places`
+    /// are those of the kept documents on disk, and `erased` is the number of erased rows.
     pub(crate) fn put_compacted(
         &mut self,
         partition: Arc<Partition>,
@@ -948,15 +946,15 @@ impl State {
         Some((before, places))
     }
 
-    /// The partition with a number, if it is on disk.
+    /// Returns a partition, if it is on disk.
     pub(crate) fn partition_on_disk(&self, number: u64) -> Option<Arc<Partition>> {
         let of = |it: &Arc<Partition>| it.about.number;
         let at = self.partitions.binary_search_by_key(&number, of).ok()?;
         self.partitions.get(at).cloned()
     }
 
-    /// Documents that are there, and rows on the disk that do not count: of documents that were deleted or
-    /// moved, and of their deletions.
+    /// Returns the number of live documents, and the number of dead rows on disk: those of deleted or moved
+    /// documents, and the rows of their deletions.
     pub(crate) fn count_rows(&self) -> (u64, u64) {
         let all = self.next - self.low();
         let live: u64 = self.homes.iter().map(|home| home.live).sum();
@@ -975,14 +973,14 @@ impl State {
         })
     }
 
-    /// Begins a partition if it is time, and lets go of those past the window.
+    /// Begins a new partition if it is due, and expires partitions past the window.
     fn make_room(&mut self, document: &Prepared, arrival: &Arrival) -> Result<()> {
         let is_full = self.next - self.low() >= self.most_rows;
         if is_full && !self.matcher.has_expired(arrival) {
             let what = format!("the window has {} rows, which is the limit", self.most_rows);
             return Err(Error::new(ErrorKind::Full, what));
         }
-        // A document may be moved as well as stored.
+        // Twice the size, because a document may be moved as well as stored.
         let units = 2 * (document.record.len() as u64 / UNIT) + (1 << 24);
         let full = |home: &Home| home.end + units > u64::from(u32::MAX);
         if self.matcher.is_section_due(arrival) || self.homes.back().is_some_and(full) {
@@ -1079,7 +1077,7 @@ impl State {
             .insert(id_hash, number, low, |number| is_gone(homes, number));
     }
 
-    /// All that waits to be written.
+    /// Returns everything that waits to be written.
     pub(crate) fn take_work(&mut self) -> Work {
         let next = self
             .open
@@ -1096,7 +1094,7 @@ impl State {
         }
     }
 
-    /// Takes note of what was written.
+    /// Records that the work was written.
     pub(crate) fn written(&mut self, work: &Work, begun: Vec<Arc<Partition>>) {
         self.sealed.drain(..work.batches.len());
         let oldest = self.homes.front().map_or(u64::MAX, |home| home.number);
@@ -1131,7 +1129,7 @@ impl State {
         self.homes.get_mut(behind.checked_sub(1)?)
     }
 
-    /// Where kept documents stand behind a place, in their order.
+    /// Returns the slots of kept documents after `after`, in order.
     pub(crate) fn slots_after(&self, after: Option<Slot>) -> impl Iterator<Item = Slot> {
         let section = after.map_or(0, |slot| slot.section);
         let begin = self.homes.partition_point(|home| home.number < section);
@@ -1145,13 +1143,13 @@ impl State {
         })
     }
 
-    /// The sequence number of a kept document, if one repeats it.
+    /// Returns the sequence number of a kept document that has duplicates.
     pub(crate) fn repeated(&self, slot: Slot) -> Option<u64> {
         let (seq, _) = self.matcher.kept(slot)?;
         (self.last_of(slot) > 0).then_some(seq)
     }
 
-    /// The number of the last one that repeats a kept document; 0 if there is none any more.
+    /// Returns the number of the last duplicate of a kept document, or 0 if none is left.
     pub(crate) fn last_of(&self, slot: Slot) -> u64 {
         let last = self
             .home(slot.section)
@@ -1162,7 +1160,7 @@ impl State {
         }
     }
 
-    /// The whole of a number from its lower half; 0 if it is before all rows.
+    /// Restores a row number from its lower half; returns 0 if it is before all rows.
     fn whole(&self, number: u32) -> u64 {
         let low = self.low();
         let ahead = number.wrapping_sub(low as u32);
@@ -1173,7 +1171,7 @@ impl State {
         }
     }
 
-    /// Names the last one that repeats a kept document; returns the one before.
+    /// Sets the last duplicate of a kept document; returns the previous one.
     fn set_last(&mut self, slot: Slot, number: u64) -> u64 {
         let before = self.last_of(slot);
         self.put_last(slot, number);
@@ -1188,7 +1186,7 @@ impl State {
         }
     }
 
-    /// The document with an id, if there is one.
+    /// Returns the document with an id, if there is one.
     pub(crate) fn find(&self, id: &str, id_hash: u64) -> Result<Option<Known>> {
         let mut numbers = Vec::new();
         self.ids.visit(id_hash, self.low(), |number| {
@@ -1204,7 +1202,7 @@ impl State {
         Ok(None)
     }
 
-    /// The document whose row has a number.
+    /// Returns the document whose row has this number.
     pub(crate) fn known(&self, number: u64) -> Result<Option<Known>> {
         let document = self.row(number)?.document(number);
         Ok(document.map(|(document, seq)| Known {
@@ -1214,7 +1212,7 @@ impl State {
         }))
     }
 
-    /// Whether a document that was kept is still there.
+    /// Returns `true` if a kept document still exists.
     pub(crate) fn is_there(&self, seq: u64, slot: Slot) -> bool {
         self.moved.contains_key(&seq)
             || self
@@ -1223,17 +1221,17 @@ impl State {
                 .is_some_and(|(order, _)| order == seq)
     }
 
-    /// Whether the row of a document does not count any more.
+    /// Returns `true` if the row of a document is dead.
     pub(crate) fn is_gone(&self, number: u64) -> bool {
         is_gone(&self.homes, number)
     }
 
-    /// The number of the row of a kept document.
+    /// Returns the number of the row of a kept document.
     pub(crate) fn number_of(&self, seq: u64) -> u64 {
         self.moved.get(&seq).copied().unwrap_or(seq)
     }
 
-    /// Sequence numbers of documents that were moved out of partitions which are gone, ascending.
+    /// Returns the sequence numbers of documents whose original partitions have expired, ascending.
     pub(crate) fn moved_from_before(&self) -> Vec<u64> {
         let low = self.low();
         let before = self.moved.keys().copied().filter(|&seq| seq < low);
@@ -1272,7 +1270,7 @@ impl State {
         partition.ok_or_else(|| Error::damaged("rows", format!("no partition {number:x}")))
     }
 
-    /// Calls back with the record of a place in a partition.
+    /// Calls `visit` with the record at a place in a partition.
     pub(crate) fn with_record_at<T>(
         &self,
         partition: u64,
@@ -1316,7 +1314,7 @@ impl State {
         })
     }
 
-    /// The text of a document that was found.
+    /// Returns the text of a document.
     pub(crate) fn text_of(&self, known: &Known) -> Result<String> {
         let partition = self.home_of_row(known.number).map_or(0, |home| home.number);
         let at = known.document.place.at;
@@ -1329,7 +1327,7 @@ impl State {
         })
     }
 
-    /// The names of the files of a partition.
+    /// Returns the names of the files of a partition.
     fn names(&self, number: u64) -> FileNames {
         let partition = self.partition(number).ok();
         partition.map_or(
@@ -1341,7 +1339,7 @@ impl State {
         )
     }
 
-    /// Bytes of memory by part.
+    /// Returns bytes of memory by component.
     pub(crate) fn memory(&self) -> Vec<(&'static str, u64)> {
         let mut parts = self.matcher.memory().to_vec();
         let of_home = |home: &Home| home.places.bytes() + home.last.bytes() + home.gone.bytes();
@@ -1354,7 +1352,7 @@ impl State {
         parts.push(("ids", self.ids.bytes()));
         parts.push(("places", (kept + moved) as u64));
         parts.push(("waiting", waiting as u64));
-        // As much as they may take.
+        // Upper bound of the page caches.
         parts.push(("pages", (self.partitions.len() * CACHE) as u64));
         parts
     }
@@ -1365,7 +1363,7 @@ fn home_of_row(homes: &VecDeque<Home>, number: u64) -> Option<&Home> {
     homes.get(behind.checked_sub(1)?)
 }
 
-/// Returns `true` if the row of a document does not count any more, or is before the first partition.
+/// Returns `true` if the row of a document is dead, or is before the first partition.
 fn is_gone(homes: &VecDeque<Home>, number: u64) -> bool {
     home_of_row(homes, number).is_none_or(|home| home.gone.contains(number - home.first))
 }
@@ -1385,7 +1383,7 @@ mod tests {
 
     use super::*;
 
-    /// A window that is full takes documents again once its oldest partition is past.
+    /// A full window accepts documents again once its oldest partition has expired.
     #[test]
     fn a_full_window_empties() {
         let seconds = Duration::from_secs;
@@ -1411,7 +1409,7 @@ mod tests {
             assert!(refused.to_string().contains("3 rows"), "{refused}");
         }
         assert!(admit("four", 125).is_ok());
-        // Those of which nothing was taken began no partition.
+        // Refused documents began no partition.
         let partitions = state.homes.iter().map(|home| (home.number, home.first));
         assert!(partitions.eq([(2, 2), (3, 3), (4, 4)]));
     }

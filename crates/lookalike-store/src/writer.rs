@@ -1,4 +1,4 @@
-//! Brings what waits to disk, in order.
+//! Writes waiting batches to disk, in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::partition::{self, Partition};
 use crate::sketches::Sketches;
 use crate::state::{Batch, Work};
 
-/// The only one that writes.
+/// The only writer of a collection.
 #[derive(Debug)]
 pub(crate) struct Writer {
     disk: Arc<dyn Disk>,
-    /// The checksum of the manifest.
+    /// Checksum of the manifest.
     seal: u32,
-    /// Those on disk; the newest is written.
+    /// Partitions on disk; rows are added to the newest.
     partitions: VecDeque<Arc<Partition>>,
-    /// The place behind the texts of the newest, in units.
+    /// Place after the texts of the newest partition, in units.
     texts: u64,
-    /// The sketches of the newest, if documents of this collection have such and they could be written.
+    /// File of sketches of the newest partition, if the collection has sketches and they could be written.
     sketches: Option<Sketches>,
 }
 
@@ -42,12 +42,12 @@ impl Writer {
         }
     }
 
-    /// The partitions that are on disk.
+    /// Returns the partitions on disk.
     pub(crate) fn partitions(&self) -> &VecDeque<Arc<Partition>> {
         &self.partitions
     }
 
-    /// Where the files of the newest partition end that are appended to.
+    /// Returns the ends of the append-only files of the newest partition.
     pub(crate) fn ends(&self) -> Ends {
         let newest = self.partitions.back();
         let texts = newest.map_or(Ok(0), |newest| newest.offset(self.texts));
@@ -57,8 +57,8 @@ impl Writer {
         }
     }
 
-    /// Does all of the work; returns the partitions that began. After an error nothing is known of what
-    /// is on disk, and this must not be called again.
+    /// Does all of the work; returns the partitions that began. After an error the content of the disk is
+    /// unknown, and this must not be called again.
     pub(crate) fn work(&mut self, work: &Work) -> Result<Vec<Arc<Partition>>> {
         let mut begun = Vec::new();
         for batch in &work.batches {
@@ -68,7 +68,7 @@ impl Writer {
         Ok(begun)
     }
 
-    /// Removes the files of partitions, once these are not listed any more.
+    /// Removes the files of expired partitions, after taking them off the list.
     fn forget(&mut self, expired: &[u64]) -> Result<()> {
         let Some(&newest) = expired.last() else {
             return Ok(());
@@ -93,8 +93,8 @@ impl Writer {
         self.partitions.iter().any(|it| Arc::ptr_eq(it, partition))
     }
 
-    /// Puts a compacted partition, all of whose files are on disk, in the place of the one before, and its
-    /// sketches, if it is the newest. After an error nothing is known of what is on disk.
+    /// Replaces a partition by its compacted version, all of whose files are on disk, and its sketches if it
+    /// is the newest. After an error the content of the disk is unknown.
     pub(crate) fn replace(
         &mut self,
         partition: &Arc<Partition>,
@@ -114,7 +114,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the partition if it begins with the batch.
+    /// Writes a batch; returns the partition if it begins with this batch.
     fn write(&mut self, batch: &Batch) -> Result<Option<Arc<Partition>>> {
         let begun = match batch.begins {
             Some(about) => Some(Arc::new(Partition::create(&*self.disk, about)?)),
@@ -122,7 +122,7 @@ impl Writer {
         };
         if let Some(partition) = &begun {
             self.partitions.push_back(partition.clone());
-            // Before the first row: one that is not listed is empty.
+            // The list is written before the first row, so a partition that is not listed is empty.
             self.list()?;
             let about = partition.about;
             let sketches = || Sketches::create(&*self.disk, about.seal, about.names()).ok();
@@ -132,7 +132,7 @@ impl Writer {
             newest.write(&batch.rows, batch.first, &batch.texts, batch.texts_at)?;
             self.texts = batch.texts_end();
         }
-        // A cache that cannot be written is none, and is made anew when the collection is opened.
+        // A cache that cannot be written is abandoned and rebuilt when the collection is opened.
         self.sketches
             .take_if(|sketches| sketches.append(&batch.sketches).is_err());
         Ok(begun)

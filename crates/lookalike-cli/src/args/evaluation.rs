@@ -1,4 +1,4 @@
-//! Arguments of the commands that measure against labels.
+//! Arguments of the commands that evaluate against labels.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be typed after `serve`, stand in its file, or in the environment: the same everywhere.
+//! Arguments of `serve`: on the command line, in the configuration file or in the environment.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -312,7 +312,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// These options, and where there is none that of another place.
+    /// Returns these options, with those of `other` where an option is not given.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             config: self.config.or(other.config),
@@ -345,7 +345,7 @@ impl ServeArgs {
     }
 }
 
-/// An address to listen on, as typed: with a host's name or its number.
+/// Parsed address to listen on: a host name or an IP address, with a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Listen(pub(crate) SocketAddr);
@@ -372,7 +372,7 @@ impl TryFrom<String> for Listen {
     }
 }
 
-/// Addresses, as typed with commas between them.
+/// Parsed addresses, separated by commas.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct ProxyAddresses(pub(crate) Vec<IpAddr>);
@@ -424,7 +424,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Bytes, as typed with a unit.
+/// Parsed size in bytes, with an optional unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Size(pub(crate) u64);
@@ -445,7 +445,7 @@ impl TryFrom<String> for Size {
     }
 }
 
-/// A length of time, as typed with a unit.
+/// Parsed duration, with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Period(pub(crate) Duration);

@@ -1,4 +1,4 @@
-//! What can be typed after `store`.
+//! Arguments of `store`.
 
 use std::path::PathBuf;
 

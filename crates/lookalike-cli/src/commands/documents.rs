@@ -1,4 +1,4 @@
-//! Single documents of inputs, looked for by their ids.
+//! Look-up of single documents of the inputs by id or by place.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +10,8 @@ use lookalike_batch::source::{Format, Inputs, ParseScratch, ReadOptions, Row};
 
 use crate::output::visible;
 
-/// The format of a file whose name says nothing of one; None where the name, or what is in the
-/// directory, decides.
+/// Returns the format `usual` for a file whose name does not tell its format. Returns `None` if the name, or
+/// the content of a directory, decides.
 pub(super) fn unless_known(path: &Path, usual: Format) -> Option<Format> {
     let lower = path.to_string_lossy().to_lowercase();
     let plain = [".gz", ".gzip", ".zst", ".zstd"]
@@ -25,8 +25,8 @@ pub(super) fn unless_known(path: &Path, usual: Format) -> Option<Format> {
     (!is_known).then_some(usual)
 }
 
-/// Calls back with every row, in any order and from several threads, until one answer is `false`.
-/// A bad row comes as a sentence.
+/// Calls `visit` for every row, in any order and from several threads, until it returns `false`. A bad row is
+/// passed as a message.
 pub(super) fn visit_rows(
     inputs: &Inputs,
     threads: usize,
@@ -75,17 +75,17 @@ pub(super) struct Found {
     pub(super) text: String,
     features: Option<Vec<(String, f64)>>,
     pub(super) file: String,
-    /// The number of the row in its file, from 1.
+    /// Number of the row in its file, from 1.
     pub(super) row: u64,
-    /// The number of the row over all inputs, from 1.
+    /// Number of the row over all inputs, from 1.
     pub(super) number: u64,
 }
 
-/// How a person names one document: by its id, or by its source and its row there as `source:row`.
+/// The address of a document as a user types it: an id, or `source:row`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DocumentAddress<'a> {
     pub(super) text: &'a str,
-    /// The source and the row that the text means, if it can mean any.
+    /// Source and row, if the text can be read as such.
     place: Option<(&'a str, u64)>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> DocumentAddress<'a> {
     }
 }
 
-/// The source and the row of `source:row`.
+/// Parses `source:row`.
 pub(super) fn parse_place(text: &str) -> Option<(&str, u64)> {
     let (source, row) = text.rsplit_once(':')?;
     let row = row.parse().ok().filter(|&row| row > 0)?;
@@ -143,7 +143,7 @@ impl Found {
         }
     }
 
-    /// The text as it is shown.
+    /// Returns the text as it is shown.
     pub(super) fn shown(&self) -> String {
         match &self.features {
             Some(features) if self.text.is_empty() => {
@@ -159,14 +159,14 @@ impl Found {
     }
 }
 
-/// Documents that fit one description: the first few in input order, and how many there are.
+/// Documents that fit one description: the first few in input order, and their number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Matches {
     first: Vec<Found>,
     count: u64,
 }
 
-/// So many documents of one id are named where it is refused.
+/// Number of documents named when an ambiguous id is refused.
 const NAMED_PLACES: usize = 3;
 
 impl Matches {
@@ -177,12 +177,12 @@ impl Matches {
         self.first.truncate(NAMED_PLACES);
     }
 
-    /// The first of the documents in input order.
+    /// Returns the first document in input order.
     pub(super) fn into_first(self) -> Option<Found> {
         self.first.into_iter().next()
     }
 
-    /// The only document, if there is one; several are refused.
+    /// Returns the only document, if there is one; refuses several.
     pub(super) fn into_only(self, id: &str) -> Result<Option<Found>> {
         if self.count > 1 {
             let places = self
@@ -196,7 +196,7 @@ impl Matches {
     }
 }
 
-/// The refusal of an id that several documents have.
+/// Returns the message for an id that several documents have.
 pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
     let more = if count as usize > places.len() {
         ", …"
@@ -212,10 +212,10 @@ pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
     .into_owned()
 }
 
-/// A description of a document by its id, its source and its row there.
+/// A predicate on the id, the source and the row of a document.
 pub(super) type Description<'a> = &'a (dyn Fn(&str, &str, u64) -> bool + Sync);
 
-/// Looks for the documents that fit each of several descriptions.
+/// Finds the documents that fit each of several descriptions.
 pub(super) fn look_up(
     paths: &[PathBuf],
     options: &ReadOptions,

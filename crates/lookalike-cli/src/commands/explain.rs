@@ -1,7 +1,7 @@
-//! `lookalike explain`: why a document was removed, with both texts.
+//! `lookalike explain`: shows why a document was removed, with both texts.
 //!
-//! The record says what the run found; both texts are read again, and their similarity is computed
-//! again, so that the answer is about the texts as they are now and says so if that has changed.
+//! The record of a removal contains the result of the run. Both texts are read again and their similarity is
+//! computed again, so the answer is about the present texts, and says whether the record still fits them.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
@@ -25,10 +25,10 @@ use super::documents::{
     Description, DocumentAddress, Found, ambiguous, lock, look_up, unless_known, visit_rows,
 };
 
-/// How many of the documents that were removed for a kept one are named.
+/// Number of removed duplicates of a kept document that are named.
 const NAMED: usize = 5;
 
-/// Numbers closer than this are the same: tables hold digits that give back every double.
+/// Largest difference of equal numbers. Tables have enough digits to restore every `f64`.
 const SAME: f64 = 1e-12;
 
 pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A line of the table of removed documents.
+/// A row of the table of removed documents.
 #[derive(Debug, Clone)]
 struct Removal {
     id: String,
@@ -58,12 +58,12 @@ struct Removal {
     method: String,
     threshold: Option<f64>,
     cluster: String,
-    /// Where the document and the kept one are, if the table has it.
+    /// Places of the document and the kept one, if the table has them.
     place: Option<Place>,
     kept_place: Option<Place>,
 }
 
-/// A source and a row there, from 1.
+/// A source and a row in it, from 1.
 #[derive(Debug, Clone)]
 struct Place {
     source: String,
@@ -80,7 +80,7 @@ impl Place {
     }
 }
 
-/// The columns of the table besides both ids; older tables have only the first four.
+/// Columns of the table besides both ids. Tables of earlier versions have only the first four.
 const COLUMNS: [&str; 8] = [
     "similarity",
     "method",
@@ -92,10 +92,10 @@ const COLUMNS: [&str; 8] = [
     "kept_row",
 ];
 
-/// What the table says about one document: its own removal, or those for which it was kept.
+/// The part of the table about one document: its own removal, or the removals that name it.
 struct Table {
     removals: Vec<Removal>,
-    /// TSV cannot hold tabs and line ends, which stand there as `\t`, `\n` and `\r`.
+    /// `true` for TSV, which writes tabs and line ends as `\t`, `\n` and `\r`.
     escaped: bool,
 }
 
@@ -107,7 +107,7 @@ impl Table {
 
     fn read_columns(args: &ExplainArgs, columns: &[&str]) -> Result<Self> {
         let address = DocumentAddress::parse(&args.document);
-        // What is not known by its extension is TSV, as it was when it was written.
+        // A file without a known extension is TSV, because the run that wrote it chose that too.
         let format = unless_known(&args.removed, Format::TSV);
         let fields = Fields {
             text: vec!["kept".to_owned()],
@@ -170,8 +170,8 @@ impl Table {
         Ok(Self { removals, escaped })
     }
 
-    /// The removal of the document that is addressed, if it was removed. An id that several removed
-    /// documents have is refused.
+    /// Returns the removal of the addressed document, if it was removed. Refuses an id that several removed
+    /// documents have.
     fn removal_of(&self, address: DocumentAddress<'_>) -> Result<Option<&Removal>> {
         let is_place = |removal: &&Removal| {
             let place = removal.place.as_ref();
@@ -193,7 +193,7 @@ impl Table {
         Ok(removals.first().copied())
     }
 
-    /// Whether an id in the table means an id of the inputs.
+    /// Returns `true` if an id in the table stands for an id of the inputs.
     fn names(&self, in_table: &str, id: &str) -> bool {
         in_table == id || self.escaped && in_table == escape(id, true)
     }
@@ -236,7 +236,7 @@ fn removal(row: &Row<'_>) -> Removal {
     }
 }
 
-/// A removal with both documents and what they have in common now.
+/// A removal with both documents and their present comparison.
 struct Case<'a> {
     removal: &'a Removal,
     recipe: &'a Recipe,
@@ -273,8 +273,8 @@ impl<'a> Case<'a> {
         let removed = removed.into_only(&args.document)?;
         let mut next = || in_against.next().unwrap_or_default();
         let (against_by_id, against_in_place) = (next(), next());
-        // Where the table says at which place the kept document is, its id need not be its own. The
-        // inputs may have other names now: then the id counts.
+        // If the table has the place of the kept document, that identifies it even if the id is not unique.
+        // Inputs may have been renamed since; then the id decides.
         let (in_against, in_inputs) = match (against_in_place.into_first(), in_place.into_first()) {
             (None, None) => (against_by_id.into_first(), by_id.into_first()),
             in_place => in_place,
@@ -286,7 +286,7 @@ impl<'a> Case<'a> {
             )
         };
         let removed = removed.ok_or_else(|| missing(&args.document, "removed", ""))?;
-        // An id can stand in both: then the document that the record fits is meant.
+        // The id can occur in both inputs; then the document that fits the record is the right one.
         let in_inputs = in_inputs.filter(|found| found.number != removed.number);
         let mut candidates: Vec<_> = in_against
             .into_iter()
@@ -365,7 +365,7 @@ impl<'a> Case<'a> {
         text
     }
 
-    /// Whether the record fits the texts as they are now.
+    /// Returns a sentence that says whether the record fits the present texts.
     fn verdict(&self) -> String {
         match self.now.fits(self.removal) {
             Some(measure) => format!("the record fits the texts as they are now ({measure})"),
@@ -417,27 +417,27 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What two documents have in common under a recipe.
+/// Present comparison of two documents under a recipe.
 #[derive(Debug)]
 struct Comparison {
-    /// What similarity is taken to have meant.
+    /// Measure to which the recorded similarity is attributed.
     measure: Verify,
-    /// Equal after normalisation.
+    /// `true` if the texts are equal after normalisation.
     equal: bool,
-    /// Distinct features of each, and of both.
+    /// Distinct features of each document, and shared ones.
     kept: usize,
     removed: usize,
     shared: usize,
     jaccard: f64,
     containment: f64,
     cosine: f64,
-    /// The similarity of sequences that is meant, if one is and it reaches the recorded threshold.
+    /// The similarity of sequences, if the measure is one and it reaches the recorded threshold.
     sequences: Option<f64>,
-    /// The estimate by the smallest hashes.
+    /// Estimate from the smallest hashes.
     smallest: f64,
-    /// Whether the longest sentences are the same.
+    /// `true` if the longest sentences are the same.
     same_sentences: bool,
-    /// The share of equal slots of the signatures.
+    /// Share of equal slots of the signatures.
     slots: Option<f64>,
     /// 1 − distance/bits of the fingerprints.
     bits: Option<f64>,
@@ -485,14 +485,14 @@ impl Comparison {
             slots: equal_share(recipe, &a, &b),
             bits: equal_bits(recipe, &a, &b),
         };
-        // A run without a check of the features says so nowhere else than in its numbers.
+        // A run without a check of the features can be recognised only by its numbers.
         if args.verify.is_none() && comparison.fits(removal).is_none() {
             comparison.measure = Verify::None;
         }
         Ok(comparison)
     }
 
-    /// The measure by which the record is right, if it is.
+    /// Returns the measure by which the record is right, if it is.
     fn fits(&self, removal: &Removal) -> Option<&'static str> {
         let (value, name) = if removal.method == "exact" || self.equal {
             (f64::from(u8::from(self.equal)), "equal after normalisation")
@@ -537,7 +537,7 @@ impl Comparison {
     }
 }
 
-/// The similarity of sequences that a measure means, if it means one and that reaches the recorded
+/// Returns the similarity of sequences, if the measure is one and the similarity reaches the recorded
 /// threshold.
 fn of_sequences(
     (measure, unit): (Verify, Unit),
@@ -574,7 +574,7 @@ fn equal_bits(recipe: &Recipe, a: &Analysis<'_>, b: &Analysis<'_>) -> Option<f64
     Some(f64::from(bits - differing) / f64::from(bits))
 }
 
-/// The answer about a document that is not among the removed ones.
+/// Answers for a document that is not among the removed ones.
 fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Result<String> {
     let address = DocumentAddress::parse(&args.document);
     let is_wanted =

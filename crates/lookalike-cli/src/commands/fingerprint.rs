@@ -32,7 +32,7 @@ pub(crate) fn run(args: &FingerprintArgs) -> Result<Outcome> {
     Ok(Outcome::of(done.rejected))
 }
 
-/// Where bad rows are that were not told one by one.
+/// Returns the hint where to find bad rows that were not shown.
 pub(crate) fn rejected_hint(written: bool) -> &'static str {
     if written {
         ""

@@ -1,4 +1,4 @@
-//! What is made from the definition of the command line: completions, manual page, reference.
+//! Files generated from the definition of the command line: completions, manual page, reference.
 
 use anyhow::Result;
 use clap::{Command, CommandFactory};
@@ -14,7 +14,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
     print(&script)
 }
 
-/// One page with all commands, one after the other.
+/// Prints one manual page with all commands.
 pub(crate) fn manual() -> Result<Outcome> {
     let mut command = Cli::command();
     command.build();

@@ -22,7 +22,7 @@ use crate::progress::Reporter;
 use crate::settings::{self, AddRun};
 use crate::summary;
 
-/// So many ids that are not there are told.
+/// Number of missing ids that are shown.
 const TOLD_IDS: usize = 10;
 
 pub(crate) fn run(args: &IndexArgs) -> Result<Outcome> {
@@ -197,15 +197,15 @@ fn plan(args: &IndexPlanArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A plan by its name, and what it costs.
+/// Name and predicted cost of a plan.
 type Planned = (String, Prediction);
 
-/// The plans that there are.
+/// The available plans.
 struct Offered {
     chosen: Planned,
-    /// The permuted tables of the one chosen, if it has such.
+    /// Permuted tables of the chosen plan, if it has any.
     tables: Vec<Permutation>,
-    /// The fastest first.
+    /// The other plans, fastest first.
     others: Vec<Planned>,
 }
 
@@ -318,7 +318,7 @@ fn in_words(
     text
 }
 
-/// A number with as many decimals as are worth reading.
+/// Formats a number with a meaningful number of decimals.
 fn figure(value: f64) -> String {
     if value < 100.0 {
         format!("{value:.1}")

@@ -29,7 +29,8 @@ pub(crate) fn run(args: &PlantArgs) -> Result<Outcome> {
     Ok(Outcome::of(done.rejected))
 }
 
-/// A line for every edit: of all copies, and the share at the threshold by length.
+/// Returns a line for every edit: the effect on all copies, and the share that reaches the threshold by
+/// length.
 fn effects(done: &PlantSummary, printer: &Printer) -> String {
     let heading = format!(
         "How similar edits leave a text (lengths in tokens; above: at {} or more)",
@@ -67,7 +68,7 @@ fn effects(done: &PlantSummary, printer: &Printer) -> String {
     text
 }
 
-/// The classes of length that any copy is in, from short to long.
+/// Returns the length classes of the copies, short to long.
 fn lengths(done: &PlantSummary) -> Vec<&'static str> {
     let mut lengths = Vec::new();
     for left in done.effects.iter().flat_map(|effect| &effect.by_length) {

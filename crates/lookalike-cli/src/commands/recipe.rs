@@ -36,7 +36,7 @@ fn list() -> Result<String> {
     Ok(text)
 }
 
-/// What a feature is to another tool, in words.
+/// Describes a feature of another tool's scheme.
 fn of_scheme(scheme: Scheme) -> &'static str {
     match scheme {
         Scheme::E0ng => {
@@ -53,7 +53,7 @@ fn of_scheme(scheme: Scheme) -> &'static str {
     }
 }
 
-/// What a feature is, in words.
+/// Describes a feature of a recipe.
 pub(crate) fn features(recipe: &Recipe) -> String {
     if let Some(scheme) = recipe.scheme {
         return of_scheme(scheme).to_owned();

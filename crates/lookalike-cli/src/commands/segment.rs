@@ -12,7 +12,7 @@ use crate::settings::SegmentRun;
 use crate::summary;
 
 pub(crate) fn run(args: &SegmentArgs) -> Result<Outcome> {
-    // The summary of a text typed in says nothing that is not seen.
+    // For a text on the command line, the summary adds nothing to the output.
     let printer = Printer::new(args.running.quiet || !args.literal.is_empty());
     let SegmentRun {
         texts,

@@ -24,10 +24,10 @@ use crate::progress::Reporter;
 use crate::serve::{make_files_private, read_settings, write_settings};
 use crate::snapshots::with_snapshot;
 
-/// So many findings are told; the rest are counted.
+/// Number of findings that are shown; the rest are counted.
 const TOLD: usize = 20;
 
-/// The file without which a directory is no collection.
+/// Name of the file without which a directory is not a collection.
 const MANIFEST: &str = "manifest";
 
 /// Bytes that are written at a time.
@@ -58,7 +58,7 @@ fn verify(args: &StoreVerifyArgs) -> Result<Outcome> {
 fn restore(args: &StoreRestoreArgs) -> Result<Outcome> {
     let disk = with_snapshot(&args.snapshot, |snapshot| {
         let cannot = || about(format!("cannot restore {}", args.snapshot));
-        // No directory is made for what is no snapshot.
+        // The directory is created only if the source is a snapshot.
         store::read_settings(snapshot).map_err(cannot())?;
         let disk = fresh(&args.directory)?;
         store::restore(snapshot, &disk).map_err(cannot())?;
@@ -90,7 +90,7 @@ fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &StoreTelling) -> Res
 
 fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
     let settings = args.settings.as_deref().map(settings_in).transpose()?;
-    // With settings its manifest may be missing; its directory may not.
+    // If settings are given, the manifest may be missing, but not the directory.
     if settings.is_none() || !args.directory.is_dir() {
         check_existing(&args.directory)?;
     }
@@ -157,7 +157,7 @@ fn export(args: &StoreExportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Refuses a name that promises another format than that of an export.
+/// Refuses a file name whose extension belongs to another format than that of an export.
 fn check_promise(path: &Path) -> Result<()> {
     const OTHERS: [&str; 7] = ["csv", "tsv", "tab", "parquet", "pq", "txt", "text"];
     let inner = match extension(path).as_str() {
@@ -253,8 +253,8 @@ fn words_of(imported: &Imported) -> String {
     words
 }
 
-/// Removes a collection that was made for an import which failed before anything was in it, and its
-/// directory if that was made as well. What cannot be removed is an empty collection.
+/// Removes a collection that was created for a failed import and is still empty, and its directory if that
+/// was created too. If a file cannot be removed, an empty collection remains.
 fn discard(directory: &Path, was_there: bool) {
     for name in [MANIFEST, "partitions", "lock"] {
         let _ = std::fs::remove_file(directory.join(name));
@@ -270,7 +270,7 @@ fn settings_in(file: &Path) -> Result<Settings> {
     read_settings(&bytes).map_err(about(&place))
 }
 
-/// The lines of a file, expanded as its extension says.
+/// Opens the lines of a file, decompressed according to its extension.
 fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(io::stdin().lock()));
@@ -286,7 +286,7 @@ fn open_lines(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// Lines on their way to an output.
+/// A buffered writer of lines to an output.
 struct Lines {
     writer: ByteWriter,
     waiting: Vec<u8>,
@@ -308,13 +308,13 @@ impl Write for Lines {
     }
 }
 
-/// The directory of a collection that is there.
+/// Opens the directory of an existing collection.
 fn existing(path: &Path) -> Result<Folder> {
     check_existing(path)?;
     open(path)
 }
 
-/// Refuses a directory without a collection.
+/// Checks that a directory contains a collection.
 fn check_existing(path: &Path) -> Result<()> {
     if !path.join(MANIFEST).is_file() {
         let shown = path.display();
@@ -338,7 +338,7 @@ fn check_existing(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A directory in which a collection can be made.
+/// Opens a directory in which a collection can be created.
 fn fresh(path: &Path) -> Result<Folder> {
     if path.join(MANIFEST).exists() {
         bail!("{} is a collection already", path.display());
@@ -350,7 +350,7 @@ fn open(path: &Path) -> Result<Folder> {
     Folder::open(path).map_err(about(format!("cannot open {}", path.display())))
 }
 
-/// The directory as it is, also on a disk that refuses writes.
+/// Opens a directory without writing to it, also on a read-only disk.
 fn open_to_read(path: &Path) -> Result<ReadFolder> {
     ReadFolder::open(path).map_err(about(format!("cannot open {}", path.display())))
 }

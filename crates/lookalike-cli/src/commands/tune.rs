@@ -19,13 +19,14 @@ use crate::output::{Printer, Tone, count, duration, plural, visible};
 use crate::progress::Reporter;
 use crate::settings::TuneRun;
 
-/// How many settings are shown; JSON has all.
+/// Number of settings shown; the JSON has all of them.
 const SHOWN: usize = 8;
 
-/// With fewer pairs of a kind in a half, the 95 % interval of a rate near .9 is wider than ±.12.
+/// Smallest meaningful number of pairs of a kind in a half. With fewer, the 95 % interval of a rate near 0.9
+/// is wider than ±0.12.
 const ENOUGH: u64 = 25;
 
-/// The width of a setting's name.
+/// Width of the column of setting names.
 const NAME: usize = 44;
 
 pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Says that a choice by so few pairs is hardly one.
+/// Warns that there are too few pairs for a reliable choice.
 fn warn_of_few(done: &TuneSummary, printer: Printer) {
     let fewest = done.halves.iter().flatten().min().copied().unwrap_or(0);
     if fewest < ENOUGH {
@@ -74,7 +75,7 @@ fn warn_of_few(done: &TuneSummary, printer: Printer) {
     }
 }
 
-/// Says that the goal was reached on the half to choose by alone.
+/// Warns that the goal was reached only on the half by which the setting was chosen.
 fn warn_of_missed_goal(done: &TuneSummary, goal: Goal, printer: Printer) {
     let precision = done.held_back.metrics.precision;
     if let (Goal::Precision(least), Some(value)) = (goal, precision.value)
@@ -89,9 +90,9 @@ fn warn_of_missed_goal(done: &TuneSummary, goal: Goal, printer: Printer) {
     }
 }
 
-/// The recipe with the names of its files as they are read where the recipe is put.
+/// Rewrites the file names of a recipe relative to the place where the recipe is written.
 fn as_seen_from(place: &Path, recipe: Recipe) -> Recipe {
-    // Only an empty path has no absolute one.
+    // Only an empty path has no absolute form.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let place = absolute(place);
     recipe.with_file_names(|_, name| {
@@ -101,7 +102,7 @@ fn as_seen_from(place: &Path, recipe: Recipe) -> Recipe {
     })
 }
 
-/// The recipe as a file, with what it was made from and the command that uses it.
+/// Returns the recipe as a file, with its origin and the command that uses it as comments.
 fn recipe(done: &TuneSummary, place: Option<&Path>) -> String {
     let metrics = &done.held_back.metrics;
     format!(
@@ -124,7 +125,7 @@ fn recipe(done: &TuneSummary, place: Option<&Path>) -> String {
     )
 }
 
-/// The command that uses the setting.
+/// Returns the command that uses the setting.
 fn command(done: &TuneSummary, place: Option<&Path>) -> String {
     let recipe = match place {
         Some(place) => quoted(&place.display().to_string()),
@@ -136,7 +137,7 @@ fn command(done: &TuneSummary, place: Option<&Path>) -> String {
     )
 }
 
-/// The options of a setting that are not as usual, and its threshold or distance.
+/// Returns the options of a setting that differ from the defaults, and its threshold or distance.
 fn options(matching: &Settings) -> String {
     let usual = Settings::default();
     let mut text = String::new();
@@ -166,7 +167,7 @@ fn options(matching: &Settings) -> String {
     text
 }
 
-/// A name as a shell takes it.
+/// Quotes a name for a shell.
 fn quoted(name: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-".contains(c);
     if name.chars().all(is_plain) {
@@ -205,7 +206,7 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
         .collect()
 }
 
-/// The settings that did best on the half to choose by.
+/// Appends the best settings, by the half used for the choice.
 fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
     let heading = format!(
         "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}",
@@ -246,7 +247,7 @@ fn at_cut(setting: &TunedSummary) -> String {
     }
 }
 
-/// Why this one was chosen.
+/// Appends the reason for the choice.
 fn why(text: &mut String, done: &TuneSummary) {
     let as_good = done.settings.iter().filter(|it| it.as_good).count();
     let reason = if done.resamples == 0 {
@@ -268,7 +269,7 @@ fn why(text: &mut String, done: &TuneSummary) {
     let _ = writeln!(text, "{reason}\n");
 }
 
-/// How the chosen setting does on the half held back, beside others.
+/// Appends the result of the chosen setting on the half held back, beside others.
 fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
     let heading = format!(
         "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  sketch",

@@ -1,9 +1,9 @@
-//! Who may do what: keys, and the roles that they have.
+//! Access control: keys and their roles.
 //!
-//! A key is a secret of at least 16 bytes that comes as `Authorization: Bearer KEY`. Only hashes of keys
-//! are kept, and they are compared in a time that does not depend on where they differ. Without keys
-//! everybody may do everything; then only requests that name the service by a loopback address are
-//! answered, so that a page in a browser cannot reach it under a name of its own.
+//! A key is a secret of at least 16 bytes, sent as `Authorization: Bearer KEY`. Only hashes of keys are kept,
+//! and comparing them takes the same time wherever they differ. If there are no keys, everybody may do
+//! everything. Then only requests that name the service by a loopback address are answered, so that a web
+//! page cannot reach it from a browser under a host name of its own (DNS rebinding).
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -16,19 +16,19 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use super::problem::{Code, Problem};
 use crate::output::about;
 
-/// The fewest bytes of a key.
+/// Smallest length of a key, in bytes.
 const SHORTEST: usize = 16;
 
-/// What a caller may do; each role may also do what those before it may.
+/// Rights of a caller. Each role includes the rights of those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// What shows nothing of what is stored.
+    /// Calls that reveal nothing of what is stored.
     Anyone,
-    /// Look and ask.
+    /// Calls that only read.
     Read,
-    /// Insert and delete documents.
+    /// Inserting and deleting documents.
     Write,
-    /// Make and delete collections, and snapshots.
+    /// Creating and deleting collections, and snapshots.
     Admin,
 }
 
@@ -45,17 +45,17 @@ impl Role {
     }
 }
 
-/// The keys that are accepted.
+/// The accepted keys, as hashes with their roles.
 #[derive(Default)]
 pub(super) struct Keys {
     known: Vec<(Role, [u8; 32])>,
 }
 
 impl Keys {
-    /// Reads a file of keys, if one is named, and the environment.
+    /// Reads keys from a file, if one is given, and from the environment.
     ///
     /// # Errors
-    /// With the line that is no key. Keys are not shown.
+    /// If a line is not a key; the message has the line number but not the key.
     pub(super) fn load(file: Option<&Path>) -> Result<Self> {
         let mut keys = Self::default();
         if let Some(file) = file {
@@ -108,8 +108,10 @@ impl Keys {
         self.known.is_empty()
     }
 
+    /// Checks that the key of a request has a role.
+    ///
     /// # Errors
-    /// If the caller may not do what needs the role.
+    /// [`Code::Unauthenticated`] without an accepted key, [`Code::Forbidden`] if its role is lower.
     pub(super) fn check(&self, headers: &HeaderMap, needed: Role) -> Result<(), Problem> {
         if needed == Role::Anyone || self.is_empty() {
             return Ok(());
@@ -135,7 +137,8 @@ impl Keys {
         }
     }
 
-    /// Finds the key of a request among those that are known: the position of the last one that is the same.
+    /// Returns the position of a request's key among the accepted ones; the last one if it occurs more than
+    /// once.
     pub(super) fn position(&self, headers: &HeaderMap) -> Option<u32> {
         let key = bearer(headers)?;
         let hash: [u8; 32] = Sha256::digest(key).into();
@@ -146,7 +149,7 @@ impl Keys {
         (found != u32::MAX).then_some(found)
     }
 
-    /// The highest role that a key has; all known keys are compared.
+    /// Returns the highest role of a key. Compares it with all accepted keys, so that timing reveals nothing.
     fn role_of(&self, key: &[u8]) -> Option<Role> {
         let hash: [u8; 32] = Sha256::digest(key).into();
         let mut found = Role::Anyone as u8;
@@ -165,8 +168,7 @@ fn long_enough(key: &[u8]) -> Choice {
     Choice::from(u8::from(key.len() >= SHORTEST))
 }
 
-/// Reads the line of a key. What `sha256sum` prints after the digits, the `-` of its standard input, may
-/// be left where it is.
+/// Parses the line of a key. Accepts the `-` that `sha256sum` prints after the digits for standard input.
 fn parse(line: &str) -> Option<(Role, [u8; 32])> {
     let mut words = line.split_whitespace();
     let (name, key) = (words.next()?, words.next()?);
@@ -191,10 +193,10 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
         .then(|| key.trim_ascii())
 }
 
-/// Refuses a request that names the service otherwise than by a loopback address or `localhost`.
+/// Checks that a request names the service by a loopback address or `localhost`.
 ///
 /// # Errors
-/// If it does, or names nothing.
+/// [`Code::WrongHost`] if it names another host or none.
 pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
     let stated = headers
         .get(header::HOST)
@@ -220,7 +222,7 @@ pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> 
     ))
 }
 
-/// Whether an authority, which is a name and perhaps a port, is of this machine alone.
+/// Returns `true` if an authority, a host with an optional port, names this machine by loopback.
 fn is_loopback(host: &str) -> bool {
     let parts = match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']'),

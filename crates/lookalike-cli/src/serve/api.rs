@@ -1,5 +1,5 @@
-//! Every call of the interface, in one table: the router, the OpenAPI document, the metrics and the page
-//! at `/` are made from it.
+//! All calls of the HTTP interface in one table, [`CALLS`]. The router, the OpenAPI document, the metrics and
+//! the page at `/` are made from it.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,34 +23,34 @@ use super::problem::{Code, Problem};
 use super::reply::Parameters;
 use super::{Service, documents, itself, manage, texts};
 
-/// A call of the interface.
+/// A call of the HTTP interface.
 pub(super) struct Call {
-    /// Its name in metrics, logs and the OpenAPI document.
+    /// Name in metrics, logs and the OpenAPI document.
     pub(super) name: &'static str,
     pub(super) method: Method,
     pub(super) path: &'static str,
-    /// Who may do it.
+    /// Role that a caller needs.
     pub(super) role: Role,
-    /// What it does, in a phrase.
+    /// Description in a phrase.
     pub(super) about: &'static str,
-    /// The schema of the body that it takes, and whether it takes many, a line each.
+    /// Schema of the request body, and `true` if the body may also have many values, one per line.
     pub(super) takes: Option<(&'static str, bool)>,
-    /// The parameters behind the question mark.
+    /// Names of the accepted query parameters.
     pub(super) parameters: &'static [&'static str],
-    /// The status of success, and the schema of its body if it has one.
+    /// Status of success, and the schema of the response body if there is one.
     pub(super) gives: (u16, Option<&'static str>),
     answer: fn(Asked) -> Answering,
 }
 
 type Answering = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// An answer, or what is wrong.
+/// A response, or the problem that prevented it.
 pub(super) type Answered = Result<Response<Body>, Problem>;
 
-/// What paths of calls begin with that take no parameters but their own.
+/// Path prefix of the calls that accept only the query parameters listed for them.
 const VERSIONED: &str = "/v1/";
 
-/// Paths of calls that say how the service is.
+/// Paths of the calls that report the state of the service.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
 
 /// Returns `true` for the paths that load balancers ask for.
@@ -132,7 +132,7 @@ pub(super) static CALLS: [Call; 20] = calls! {
         takes None, with [], gives 200 None, itself::page;
 };
 
-/// A request that is counted when its answer has been made.
+/// A request whose time is measured until its answer has been made.
 #[derive(Clone)]
 pub(super) struct Timed {
     service: Arc<Service>,
@@ -141,7 +141,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    /// Counts the request, with the time until now.
+    /// Counts the request and the time until now.
     pub(super) fn end(&self, status: u16) {
         let took = self.started.elapsed();
         self.service.metrics.observe(self.call, status, took);
@@ -154,16 +154,16 @@ impl Timed {
     }
 }
 
-/// Marks answers that go on behind their heads: whoever makes them counts the request.
+/// Marks a response whose body is still being produced. Its producer counts the request.
 #[derive(Clone, Copy)]
 pub(super) struct GoesOn;
 
-/// A request on its way to its call.
+/// A request that has passed all general checks.
 pub(super) struct Asked {
     pub(super) service: Arc<Service>,
     pub(super) timed: Timed,
     pub(super) client: ClientId,
-    /// The caller may see names of collections.
+    /// `true` if the caller may see the names of collections.
     pub(super) may_read: bool,
     path: Vec<(String, String)>,
     pub(super) query: Option<String>,
@@ -172,7 +172,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// A part of the path, decoded.
+    /// Returns a part of the path, percent-decoded.
     pub(super) fn part(&self, name: &str) -> String {
         let part = self.path.iter().find(|(known, _)| known == name);
         part.map(|(_, value)| value.clone()).unwrap_or_default()
@@ -183,11 +183,11 @@ impl Asked {
     }
 }
 
-/// The router of all calls.
+/// Returns the router of all calls.
 pub(super) fn router(service: &Arc<Service>) -> Router {
     let mut router = Router::new();
     for (at, call) in CALLS.iter().enumerate() {
-        // The methods of the table are all ones that a router knows.
+        // The table has only methods that the router knows, so the default is never used.
         let filter = MethodFilter::try_from(call.method.clone()).unwrap_or(MethodFilter::GET);
         let service = Arc::clone(service);
         let answer = move |request: Request| async move { answer(at, service, request).await };
@@ -207,7 +207,7 @@ pub(super) fn router(service: &Arc<Service>) -> Router {
         .layer(map_response(with_strict_headers))
 }
 
-/// Marks the answers to requests that are for no call.
+/// Marks the responses to requests that match no call.
 #[derive(Clone, Copy)]
 struct Unmatched;
 
@@ -217,7 +217,7 @@ fn unmatched(code: Code, detail: String) -> Response<Body> {
     response
 }
 
-/// Refuses what is no request for any call, and counts what was for none.
+/// Refuses malformed heads, and counts requests that match no call.
 async fn watch(
     State(service): State<Arc<Service>>,
     request: Request,
@@ -235,8 +235,8 @@ async fn watch(
     response
 }
 
-/// Checks a head as a whole: its length, and that it says once what decides who is asked and where the body
-/// ends, so that nobody in between reads it otherwise.
+/// Checks the length of a request head, and that `Host` and `Transfer-Encoding` are unambiguous, so that a
+/// proxy and this service cannot interpret the request differently.
 fn check_head(request: &Request, most: usize) -> Result<(), Problem> {
     let headers = request.headers();
     let bytes = length_of_head(request);
@@ -258,8 +258,8 @@ fn check_head(request: &Request, most: usize) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Bytes of the first line and of all headers with the ends of their lines; blanks around values, which are
-/// not told, do not count.
+/// Returns the bytes of the request line and all headers, with line ends. Optional blanks around values are
+/// not known here and do not count.
 fn length_of_head(request: &Request) -> usize {
     const ENDS: usize = " ".len() + " HTTP/1.1\r\n".len() + "\r\n".len();
     const OF_A_LINE: usize = ": ".len() + "\r\n".len();
@@ -321,14 +321,14 @@ async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Pr
     })
 }
 
-/// Identifies the client of a request: by its key, or by its address. A trusted proxy names the address in
-/// the last entry of `X-Forwarded-For`, which it has added itself.
+/// Identifies the client of a request by its key, or by its address. For a trusted proxy it is the last
+/// address in `X-Forwarded-For`, because the proxy itself has added that one.
 fn client_of(service: &Service, parts: &Parts) -> ClientId {
     if let Some(key) = service.config.keys.position(&parts.headers) {
         return ClientId::Key(key);
     }
     let peer = parts.extensions.get::<PeerAddress>();
-    // Every request has come over a connection.
+    // Every request arrives over a connection, so the default is never used.
     let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0);
     let named = service.config.trusts(peer).then(|| {
         let forwarded = parts
@@ -342,13 +342,15 @@ fn client_of(service: &Service, parts: &Parts) -> ClientId {
     ClientId::from_address(named.flatten().unwrap_or(peer))
 }
 
-/// Whether a request is what a load balancer asks in HTTP/1.0, which has no `Host`; a browser always sends one.
+/// Returns `true` for a probe that a load balancer sends in HTTP/1.0 without `Host`. A browser always sends
+/// one.
 fn is_bare_probe(call: &Call, parts: &Parts) -> bool {
     let names_none = parts.uri.authority().is_none() && !parts.headers.contains_key(header::HOST);
     is_probe(call.path) && parts.version == Version::HTTP_10 && names_none
 }
 
-/// Checks that every `%` of a path has two hexadecimal digits behind it: such an id was meant otherwise.
+/// Checks that every `%` in a path is followed by two hexadecimal digits, because otherwise the id would
+/// differ from the one intended.
 fn check_escapes(path: &str) -> Result<(), Problem> {
     for rest in path.split('%').skip(1) {
         let digits = rest.bytes().take(2).filter(u8::is_ascii_hexdigit);
@@ -361,7 +363,7 @@ fn check_escapes(path: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What keeps a browser from making anything of an answer but what it is.
+/// Adds headers that keep a browser from interpreting a response as something else.
 async fn with_strict_headers(mut response: Response<Body>) -> Response<Body> {
     const STRICT: [(HeaderName, &str); 6] = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

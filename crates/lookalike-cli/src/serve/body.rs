@@ -1,9 +1,13 @@
-//! Bodies of requests as they come: expanded, within limits, and in time.
+//! Request bodies: decompressed, within limits, and in time.
 //!
-//! Compressed bodies are expanded a piece at a time, so memory does not depend on what a body claims to
-//! be, and other requests run between two pieces. A body that expands to more than [`MOST_EXPANDED`] times
-//! what has come is refused, because a small request must not cost much time. A body that brings less than a kibibyte in the time given is cut off. What comes of one after it has
-//! been given up is dropped for a while, since a client that has not sent everything may not read yet.
+//! A compressed body is decompressed piece by piece, so memory does not depend on the size that a body
+//! claims, and other requests run between two pieces. Three limits protect the service:
+//!
+//! - A body that expands to more than [`MOST_EXPANDED`] times the bytes received is refused, because a small
+//!   request must not cost much time.
+//! - A body that brings less than 1 KiB in the time given is cut off.
+//! - After a body has been refused, its remaining bytes are read and dropped for a while, because a client
+//!   that is still sending may not read the answer yet.
 
 use std::io::{self, BufRead, Read};
 use std::time::Duration;
@@ -19,50 +23,50 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::problem::{Code, Problem};
 
-/// What is expanded at a time.
+/// Bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
 
-/// How many times its size a body may expand to, once it has expanded to more than [`FREELY_EXPANDED`].
+/// Largest ratio of decompressed to received bytes, checked beyond [`FREELY_EXPANDED`] bytes.
 const MOST_EXPANDED: u64 = 250;
 const FREELY_EXPANDED: u64 = 4 << 20;
 
-/// Bytes a second that a body brings on average, and that a client takes of its answer, after the time
-/// that it may be silent.
+/// Lowest average rate, in bytes per second, at which a body must arrive and an answer must be taken, beyond
+/// the time that a client may be silent.
 pub(super) const LEAST_RATE: u64 = 32 << 10;
 
-/// What some programs begin a text with, to say that it is UTF-8.
+/// The UTF-8 byte order mark, with which some programs begin a text.
 pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes that count as progress.
 const PROGRESS: u64 = 1 << 10;
 
-/// What is dropped of a request that has been given up, and for how long at most: enough for most clients
-/// that send everything before they read their answer.
+/// Bytes of a refused request that are read and dropped, and the longest time for it. This is enough for most
+/// clients that send everything before they read the answer.
 pub(super) const DROPPED: usize = 64 << 20;
 pub(super) const DROPPING: Duration = Duration::from_secs(10);
 
-/// The largest window of a zstd frame is two to the power of this: 8 MiB, as HTTP has it (RFC 9659).
+/// Base-2 logarithm of the largest window of a zstd frame: 8 MiB, as HTTP requires (RFC 9659).
 const WINDOW_LOG: u32 = 23;
 
-/// A body, piece by piece.
+/// A request body, read piece by piece.
 pub(super) struct Reader {
     body: Body,
     decoder: Decoder,
-    /// Expanded into; empty where nothing is.
+    /// Buffer for decompressed bytes; empty for an uncompressed body.
     buffer: Vec<u8>,
-    /// Expanded bytes that may still come, and the limit.
+    /// Decompressed bytes that may still come; `most` is the limit.
     left: u64,
     most: u64,
-    /// Whether more has come.
+    /// `true` once the limit has been exceeded.
     over: bool,
-    /// Bytes that have come, as they were sent.
+    /// Bytes received, before decompression.
     received: u64,
     begun: Instant,
     patience: Duration,
     deadline: Option<Instant>,
-    /// Bytes since the deadline was set.
+    /// Bytes received since the deadline was set.
     brought: u64,
-    /// What was waited for before it was wanted; none in it at the end.
+    /// A frame that was read in advance by [`begin`](Self::begin); `Some(None)` at the end of the body.
     first: Option<Option<Bytes>>,
 }
 
@@ -73,8 +77,10 @@ enum Decoder {
 }
 
 impl Reader {
+    /// Creates a reader for a body of at most `most` decompressed bytes.
+    ///
     /// # Errors
-    /// If the body has an encoding that is not taken.
+    /// If the `Content-Encoding` is not supported.
     pub(super) fn new(
         headers: &HeaderMap,
         body: Body,
@@ -102,10 +108,10 @@ impl Reader {
         })
     }
 
-    /// Refuses a body that says itself that it is too large.
+    /// Checks the length that the request states.
     ///
     /// # Errors
-    /// If its stated length is above the limit.
+    /// If it is above the limit.
     pub(super) fn check_stated_length(&self) -> Result<(), Problem> {
         let stated = self.body.size_hint().lower();
         if !matches!(self.decoder, Decoder::Plain) || stated <= self.most {
@@ -115,18 +121,18 @@ impl Reader {
         Err(Problem::new(Code::TooLarge, detail))
     }
 
-    /// Waits until the body has begun. A client that waits to be asked for it is asked when it is first
-    /// looked for, and only if it has no answer by then.
+    /// Waits until the body has begun. A client that sent `Expect: 100-continue` is told to send its body by
+    /// this first read, and only if it has no answer by then.
     ///
     /// # Errors
-    /// If nothing comes in time, or the body breaks off.
+    /// If nothing arrives in time, or the body breaks off.
     pub(super) async fn begin(&mut self) -> Result<(), Problem> {
         self.first = Some(self.frame().await?);
         self.rest();
         Ok(())
     }
 
-    /// Drops what still comes, until it ends, or is too much, or takes too long.
+    /// Reads and drops the rest, until it ends, is too long or takes too long.
     pub(super) async fn discard(mut self) {
         let rest = async {
             let mut dropped = 0;
@@ -139,17 +145,18 @@ impl Reader {
         let _ = timeout(DROPPING.min(self.patience), rest).await;
     }
 
-    /// The next piece; none at the end. May be dropped and called again.
+    /// Returns the next piece, or `None` at the end. Cancel safe: the future may be dropped, and this called
+    /// again.
     ///
     /// # Errors
-    /// If the body is too large, too slow, or not what its encoding says.
+    /// If the body is too large, too slow, or does not have its stated encoding.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             if self.over {
                 return Err(too_large("the body", self.most));
             }
             if !matches!(self.decoder, Decoder::Plain) {
-                // Expanding never waits by itself: without this, one body would keep a thread to itself.
+                // Decompression never waits by itself; without this, one body would occupy a thread.
                 yield_now().await;
             }
             let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
@@ -183,20 +190,20 @@ impl Reader {
         Err(Problem::new(Code::TooLarge, detail))
     }
 
-    /// Refuses a body that has brought too little for the time since its first byte was asked for.
+    /// Checks that a body has arrived at [`LEAST_RATE`] or faster since it was first read.
     ///
     /// # Errors
-    /// If that is so.
+    /// If it was slower.
     pub(super) fn check_rate(&self, bytes: usize) -> Result<(), Problem> {
         check_rate(self.begun, self.patience, bytes)
     }
 
-    /// From now on nothing is waited for until the next piece is asked for.
+    /// Suspends the deadline until the next piece is requested.
     pub(super) fn rest(&mut self) {
         self.deadline = None;
     }
 
-    /// A piece as far as the limit goes; the next one tells that there was more.
+    /// Cuts a piece at the limit. The next call reports that there was more.
     fn within_limit(&mut self, mut piece: Bytes) -> Bytes {
         let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         self.over = piece.len() > left;
@@ -221,7 +228,7 @@ impl Reader {
             let frame = frame.map_err(|error| {
                 Problem::new(Code::BadBody, format!("the body broke off: {error}"))
             })?;
-            // Trailers say nothing here.
+            // Trailers have no meaning here.
             if let Ok(bytes) = frame.into_data()
                 && !bytes.is_empty()
             {
@@ -233,10 +240,11 @@ impl Reader {
     }
 }
 
-/// Refuses what has brought less than [`LEAST_RATE`] since it began, beyond the time it may be silent.
+/// Checks that at least [`LEAST_RATE`] bytes per second have arrived, beyond the time that a client may be
+/// silent.
 ///
 /// # Errors
-/// If that is so.
+/// If the rate was lower.
 pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Result<(), Problem> {
     let allowed = patience + Duration::from_secs_f64(bytes as f64 / LEAST_RATE as f64);
     let elapsed = begun.elapsed();
@@ -303,7 +311,7 @@ impl Decoder {
         }
     }
 
-    /// A piece of what was fed; none if that is used up.
+    /// Returns a decompressed piece, or `None` if all input so far is used up.
     fn piece(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
         let read = match self {
             Self::Plain => return Ok(None),
@@ -318,7 +326,7 @@ impl Decoder {
         }
     }
 
-    /// A piece after all was fed; none at the end.
+    /// Returns a piece after all input was fed, or `None` at the end.
     fn end(&mut self, buffer: &mut [u8]) -> io::Result<Option<Bytes>> {
         if let Some(feed) = self.feed() {
             feed.ended = true;
@@ -327,7 +335,7 @@ impl Decoder {
     }
 }
 
-/// What a decoder reads from: what has come so far.
+/// Input of a decoder: the bytes received and not yet decompressed.
 #[derive(Default)]
 struct Feed {
     waiting: Bytes,

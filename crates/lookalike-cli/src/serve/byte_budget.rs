@@ -1,10 +1,10 @@
-//! Bytes that requests hold, bounded in all and shared between clients.
+//! Memory budgets, in bytes, that all requests share fairly.
 //!
 //! A client may hold up to [`SHARE`] times the bytes that are free after it has taken them. So one that
-//! stalls leaves room for others: alone it gets 8/9 of the budget, and n clients that take all they can
-//! leave 1/(8n + 1) of it. This is the dynamic threshold of shared packet buffers (A. K. Choudhury and
-//! E. L. Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998). A client that
-//! holds nothing may take all that is free, because a small budget must still take one large document.
+//! stalls leaves room for others: alone it gets 8/9 of the budget, and n clients that take all they can leave
+//! 1/(8n + 1) of it. This is the dynamic threshold of shared packet buffers (A. K. Choudhury and E. L. Hahne,
+//! "Dynamic queue length thresholds for shared-memory packet switches", 1998). A client that holds nothing
+//! may take all that is free, because a small budget must still take one large document.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many times the free bytes a client may hold.
+/// Largest ratio of the bytes that a client holds to the bytes that are free.
 const SHARE: usize = 8;
 
-/// A client as far as budgets and rates tell clients apart.
+/// Identity of a client, for budgets and rate limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum ClientId {
     /// The client has a key; its position among the known keys.
@@ -68,17 +68,17 @@ impl ByteBudget {
         })
     }
 
-    /// Returns how much of a budget a client may hold that is alone.
+    /// Returns how many bytes of a budget of `total` bytes a single client may hold.
     pub(super) fn share_of(total: usize) -> usize {
         total - total.div_ceil(SHARE + 1)
     }
 
-    /// Bytes of the whole budget.
+    /// Returns the size of the whole budget.
     pub(super) fn total(&self) -> usize {
         self.total
     }
 
-    /// Bytes that nobody holds.
+    /// Returns the bytes that nobody holds.
     pub(super) fn free(&self) -> usize {
         self.holdings().free
     }
@@ -102,7 +102,7 @@ impl ByteBudget {
         })
     }
 
-    /// Waits until a client can take bytes. It waits for ever for more than the whole budget.
+    /// Waits until a client can take bytes. Asking for more than the whole budget waits for ever.
     pub(super) async fn take(self: &Arc<Self>, client: ClientId, bytes: usize) -> HeldBytes {
         loop {
             let mut released = std::pin::pin!(self.released.notified());
@@ -137,7 +137,7 @@ impl ByteBudget {
     }
 }
 
-/// Bytes that a client holds; given back when this is dropped.
+/// Bytes that a client holds; released on drop.
 pub(super) struct HeldBytes {
     budget: Arc<ByteBudget>,
     client: ClientId,
@@ -145,7 +145,7 @@ pub(super) struct HeldBytes {
 }
 
 impl HeldBytes {
-    /// How many bytes are held.
+    /// Returns the number of bytes held.
     pub(super) fn count(&self) -> usize {
         self.bytes
     }
@@ -156,7 +156,7 @@ impl HeldBytes {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Splits bytes off, at most all that are held.
+    /// Splits bytes off, at most all of them.
     pub(super) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
@@ -182,7 +182,7 @@ mod tests {
         ClientId::from_address(IpAddr::from([10, 0, 0, last]))
     }
 
-    /// Takes bytes one by one until there are none for the client.
+    /// Takes bytes one by one until the client gets no more.
     fn take_all(budget: &Arc<ByteBudget>, client: ClientId) -> Vec<HeldBytes> {
         std::iter::from_fn(|| budget.try_take(client, 1)).collect()
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(first.len(), 800);
         assert_eq!(ByteBudget::share_of(900), 800);
         let second = take_all(&budget, client(2));
-        // The first holds more than its share now, and keeps it.
+        // The first client holds more than its share now, and keeps it.
         assert_eq!((second.len(), budget.free()), (88, 12));
         assert!(budget.try_take(client(3), 12).is_some());
         assert!(budget.try_take(client(1), 1).is_none());

@@ -1,9 +1,9 @@
-//! The collections of a service: a directory for each, below one that a single process has open.
+//! The collections of a service: one directory each, below a directory that only one process has open.
 //!
-//! The name of a collection is the name of its directory, so names are of a small alphabet. A directory
-//! without a manifest, without rows and texts is a collection whose making was interrupted, and is none. A
-//! collection that is deleted loses its name first, in one step, and its files after that; files that are
-//! none of a collection's are never removed.
+//! The name of a collection is the name of its directory, so names use a small alphabet. A directory that has
+//! neither a manifest nor rows nor texts is an incompletely created collection; it is ignored. Deleting a
+//! collection first renames its directory in one step, and then removes its files. Files that do not belong
+//! to a collection are never removed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -20,31 +20,31 @@ use super::problem::{Code, Problem};
 use super::wire;
 use crate::output::about;
 
-/// The longest name.
+/// Longest name, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// The file that a process holds locked which has the directory open.
+/// Name of the file that the process locks which has the directory open.
 const LOCK: &str = "lock";
 
-/// The file without which a directory is no collection.
+/// Name of the file without which a directory is not a collection.
 const MANIFEST: &str = "manifest";
 
-/// The file that lists the partitions of a collection; it is written before the manifest.
+/// Name of the file that lists the partitions of a collection. It is written before the manifest.
 const PARTITIONS: &str = "partitions";
 
-/// What names of files end with that hold what has happened.
+/// File name ending of the rows of a partition.
 const ROWS: &str = ".rows";
 
-/// What names of files end with that hold what documents say.
+/// File name ending of the ids and texts of a partition.
 const TEXTS: &str = ".texts";
 
-/// What other names of files of a collection end with; the last one is of what was not completed.
+/// Endings of the other files of a collection; `.new` is that of incomplete files.
 const BESIDE: [&str; 3] = [TEXTS, ".sketches", ".new"];
 
-/// What the directory of a deleted collection begins with.
+/// Name prefix of the directories of deleted collections.
 const DELETED: &str = ".deleted-";
 
-/// How often it is looked whether a collection that is to be deleted is still in use.
+/// Interval between checks whether a collection that is to be deleted is still in use.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// All collections of a service.
@@ -52,31 +52,31 @@ pub(super) struct Collections {
     directory: PathBuf,
     options: Options,
     states: RwLock<BTreeMap<String, State>>,
-    /// Held by whoever makes one, or begins to delete one.
+    /// Locked while a collection is created, or begins to be deleted.
     changing: Mutex<()>,
-    /// Held until this is dropped.
+    /// Lock file, held until this is dropped.
     _lock: File,
 }
 
-/// How it is with a collection.
+/// State of a collection.
 #[derive(Clone)]
 pub(super) enum State {
-    /// It is being opened.
+    /// Being opened.
     Opening,
-    /// It can be used.
+    /// In use.
     Open(Arc<Open>),
-    /// It cannot be opened.
+    /// Cannot be opened, for this reason.
     Failed(String),
-    /// It is being deleted.
+    /// Being deleted.
     Deleting,
 }
 
 impl Collections {
-    /// Takes hold of a directory, which is made if it is not there. Its collections are then
-    /// [to be opened](Self::open_all).
+    /// Locks a directory, and creates it if necessary. [`open_all`](Self::open_all) then opens its
+    /// collections.
     ///
     /// # Errors
-    /// If another process has it, or the disk refuses.
+    /// If another process has the directory open, or a disk operation fails.
     pub(super) fn new(directory: &Path, options: Options) -> Result<Self> {
         let at = format!("the directory of --data, {}", directory.display());
         make_directory(directory).map_err(about(&at))?;
@@ -107,8 +107,8 @@ impl Collections {
         })
     }
 
-    /// Opens all, one after the other, each on all threads of the pool. One that cannot be opened does
-    /// not keep the others from it.
+    /// Opens all collections one after another, each on all threads of the pool. A collection that cannot be
+    /// opened does not keep the others from being opened.
     pub(super) fn open_all(&self) {
         for (name, state) in self.states() {
             if let State::Failed(error) = state {
@@ -138,7 +138,7 @@ impl Collections {
         }
     }
 
-    /// All names, and how it is with them.
+    /// Returns the names and states of all collections.
     pub(super) fn states(&self) -> Vec<(String, State)> {
         let states = self.read();
         states
@@ -147,10 +147,10 @@ impl Collections {
             .collect()
     }
 
-    /// A collection that can be used.
+    /// Returns an open collection.
     ///
     /// # Errors
-    /// If there is none with the name, or it cannot be used.
+    /// If there is none with this name, or it is not open.
     pub(super) fn get(&self, name: &str) -> Result<Arc<Open>, Problem> {
         match self.read().get(name) {
             Some(State::Open(open)) => Ok(Arc::clone(open)),
@@ -165,10 +165,10 @@ impl Collections {
         }
     }
 
-    /// Makes a collection, unless it is there with the same settings; returns whether it was made.
+    /// Creates a collection, unless it exists with the same settings. Also returns `true` if it was created.
     ///
     /// # Errors
-    /// If it is there with other settings, the name cannot be one, or the disk refuses.
+    /// If it exists with other settings, the name is invalid, or a disk operation fails.
     pub(super) fn put(
         &self,
         name: &str,
@@ -193,7 +193,7 @@ impl Collections {
         let disk = Arc::new(self.folder(name)?);
         let made = Collection::create(disk, settings, self.options.clone());
         let collection = made.map_err(|error| {
-            // What is left of it is no collection, and would only be in the way.
+            // The remaining files are not a collection and would only prevent another attempt.
             let _ = remove_own(&self.directory.join(name));
             Problem::from(error)
         })?;
@@ -204,12 +204,12 @@ impl Collections {
         Ok((open, true))
     }
 
-    /// Deletes a collection and all that is in it, once nobody uses it any more.
+    /// Deletes a collection with everything in it, once nobody uses it any more.
     ///
     /// # Errors
-    /// If there is none with the name, or the disk refuses.
+    /// If there is none with this name, or a disk operation fails.
     pub(super) fn delete(&self, name: &str) -> Result<(), Problem> {
-        // Others are made and deleted while this one is waited for.
+        // Other collections can be created and deleted during the wait.
         if let Some(open) = self.begin_to_delete(name)? {
             wait_until_unused(open);
         }
@@ -227,7 +227,7 @@ impl Collections {
         Ok(())
     }
 
-    /// From now on nobody finds the collection, which is returned if it was open.
+    /// Hides the collection from further requests; returns it if it was open.
     fn begin_to_delete(&self, name: &str) -> Result<Option<Arc<Open>>, Problem> {
         let _changing = self.changing();
         let known = self.read().get(name).cloned();
@@ -254,9 +254,11 @@ impl Collections {
         remove_own(&deleted)
     }
 
+    /// Checks that a directory for a new collection contains nothing but the remains of an interrupted
+    /// creation.
+    ///
     /// # Errors
-    /// If the directory of a collection that is to be made has more in it than what is left of one whose
-    /// making was interrupted.
+    /// If it contains other files.
     fn check_unused(&self, name: &str) -> Result<(), Problem> {
         let begins = |file: &str| [MANIFEST, PARTITIONS].iter().any(|it| file.starts_with(it));
         let left = |file: &str| file == LOCK || (begins(file) && is_own(file));
@@ -267,8 +269,10 @@ impl Collections {
         )
     }
 
+    /// Checks that the directory of a collection contains nothing but its own files.
+    ///
     /// # Errors
-    /// If the directory of a collection has something in it that is none of its files.
+    /// If it contains other files.
     fn check_own(&self, name: &str) -> Result<(), Problem> {
         self.check_files(
             name,
@@ -302,7 +306,7 @@ impl Collections {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, State>> {
-        // Every change of it is one insertion or removal.
+        // Every change is one insertion or removal, so a poisoned lock is still consistent.
         self.states.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -320,20 +324,20 @@ fn unusable(name: &str, error: &io::Error) -> Problem {
     Problem::new(Code::Disk, detail)
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn files(directory: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(directory)?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
         .collect()
 }
 
-/// Whether a file has a name as those of a collection have.
+/// Returns `true` if a file name is one that files of a collection have.
 pub(crate) fn is_own(file: &str) -> bool {
     let mut ends = BESIDE.iter().chain([&ROWS]);
     matches!(file, LOCK | MANIFEST | PARTITIONS) || ends.any(|end| file.ends_with(end))
 }
 
-/// Removes the files of a collection, and the directory if nothing else is in it.
+/// Removes the files of a collection, and the directory if it is empty then.
 fn remove_own(directory: &Path) -> io::Result<()> {
     for file in files(directory)?.iter().filter(|file| is_own(file)) {
         fs::remove_file(directory.join(file))?;
@@ -349,7 +353,8 @@ fn remove_own(directory: &Path) -> io::Result<()> {
 }
 
 impl State {
-    /// How a directory begins, if it is one of a collection. One that cannot be read may be.
+    /// Returns the initial state of a directory, or `None` if it is not a collection. A directory that cannot
+    /// be read may be one, so it counts as failed.
     fn of_directory(path: &Path) -> Option<Self> {
         let files = match files(path) {
             Ok(files) => files,
@@ -371,7 +376,7 @@ impl State {
         )))
     }
 
-    /// Why a collection in this state cannot be used.
+    /// Returns the problem of a request for a collection in this state.
     fn problem(&self, name: &str) -> Problem {
         match self {
             Self::Opening => Problem::new(
@@ -389,7 +394,7 @@ impl State {
         }
     }
 
-    /// Its name for a program.
+    /// Returns the name of the state for programs.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -400,7 +405,7 @@ impl State {
     }
 }
 
-/// Those who use it end with their next portion.
+/// Waits until nobody uses the collection. Requests in progress end with their next portion.
 fn wait_until_unused(mut open: Arc<Open>) {
     loop {
         match Arc::try_unwrap(open) {
@@ -411,8 +416,7 @@ fn wait_until_unused(mut open: Arc<Open>) {
     }
 }
 
-/// Refuses names that are not of the alphabet: 1 to 64 small letters, digits, `-` and `_`, of which the
-/// first is a letter or digit.
+/// Checks a name: 1 to 64 lower-case letters, digits, `-` and `_`, beginning with a letter or digit.
 pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     let of_alphabet =
         |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_');
@@ -455,12 +459,12 @@ mod tests {
         }
     }
 
-    /// A directory that cannot be read may be a collection, and a file is none.
+    /// A directory that cannot be read may be a collection; a file cannot.
     #[test]
     fn an_unreadable_directory_has_failed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        // Where it leads to has no end: also root cannot read it.
+        // A symbolic link to itself cannot be read, not even by root.
         std::os::unix::fs::symlink("circle", path("circle")).unwrap();
         fs::create_dir(path("empty")).unwrap();
         fs::write(path("file"), "").unwrap();

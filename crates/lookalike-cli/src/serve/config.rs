@@ -1,6 +1,7 @@
-//! From options as given to a validated configuration.
+//! Validated configuration of a service.
 //!
-//! What is typed wins over the environment, that over the file, and that over the usual.
+//! The command line takes precedence over the environment, the environment over the configuration file, and
+//! the file over the defaults.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
@@ -16,30 +17,30 @@ use crate::output::about;
 use crate::settings;
 use crate::snapshots::Place;
 
-/// Everything about one service.
+/// Configuration of a service.
 pub(super) struct Config {
     pub(super) data: PathBuf,
     pub(super) listen: SocketAddr,
     pub(super) snapshots: Option<Place>,
     pub(super) threads: usize,
     pub(super) keys: Keys,
-    /// Whether requests must name the service by a loopback address.
+    /// `true` if requests must name the service by a loopback address.
     pub(super) only_loopback: bool,
-    /// Addresses that name the client of a request.
+    /// Addresses of proxies whose `X-Forwarded-For` is trusted.
     trusted_proxies: Vec<IpAddr>,
-    /// The certificate and its key.
+    /// Files of the certificate and its key.
     pub(super) tls: Option<(PathBuf, PathBuf)>,
     pub(super) limits: Limits,
     pub(super) log: (LogLevel, LogFormat),
 }
 
-/// What a client may do at most.
+/// Limits on what clients may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     pub(super) connections: usize,
-    /// Open connections of one address; `None` limits nothing.
+    /// Open connections per address; `None` means no limit.
     pub(super) per_address: Option<usize>,
-    /// Requests a second of one client; `None` limits nothing.
+    /// Requests per second per client; `None` means no limit.
     pub(super) rate: Option<u32>,
     pub(super) header: usize,
     pub(super) document: u64,
@@ -54,9 +55,11 @@ pub(super) struct Limits {
 }
 
 impl Config {
+    /// Builds the configuration from the options.
+    ///
     /// # Errors
-    /// If something is missing, contradicts something else, or is out of range; or if an address that
-    /// other machines reach is to be served to whoever comes.
+    /// If an option is missing, contradicts another or is out of range, or if the service would accept
+    /// everybody at an address that other machines can reach.
     pub(super) fn new(args: &ServeArgs) -> Result<Self> {
         let mut args = args.clone();
         if let Some(file) = &args.config {
@@ -113,18 +116,20 @@ impl Config {
 }
 
 impl Config {
-    /// Returns `true` if requests from an address name their client.
+    /// Returns `true` if the address is that of a trusted proxy.
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {
         self.trusted_proxies.contains(&peer)
     }
 
-    /// Returns how many connections an address may have; a proxy has those of all its clients.
+    /// Returns how many connections an address may have. A trusted proxy is not limited, because all of its
+    /// clients share its address.
     pub(super) fn connections_of(&self, peer: IpAddr) -> Option<usize> {
         self.limits.per_address.filter(|_| !self.trusts(peer))
     }
 }
 
-/// Refuses snapshots at, below or above the collections, where they would be taken for some.
+/// Refuses a snapshot directory inside or around the data directory, where snapshots would look like
+/// collections.
 fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
     let real = |path: &Path| resolved(path).map_err(about(path.display().to_string()));
     let (of_data, of_snapshots) = (real(data)?, real(snapshots)?);
@@ -138,7 +143,7 @@ fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where a path leads, of which not everything need be there.
+/// Resolves a path of which the last parts need not exist.
 fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     let mut at = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
@@ -213,7 +218,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// What stands commented out in the file that is installed is what counts without it.
+    /// The commented-out options of the installed configuration file are the defaults.
     #[test]
     fn the_configuration_that_is_installed_says_what_is_usual() {
         let text = include_str!("../../../../deploy/serve.toml");
@@ -234,7 +239,7 @@ mod tests {
         assert_eq!(stated, usual.log);
     }
 
-    /// What is typed wins over the environment and can be given once, so it is left to whoever runs it.
+    /// The image sets only the environment, because an option in its command line could not be overridden.
     #[test]
     fn a_container_takes_all_options() {
         let text = include_str!("../../../../deploy/Containerfile");

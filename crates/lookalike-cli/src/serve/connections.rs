@@ -1,15 +1,15 @@
-//! Connections: accepted up to a number, each with limits on the time it may take and the room it needs.
+//! Connections: limited in number, and each limited in time and memory.
 //!
-//! The accept loop is our own, since what keeps a connection from being held for ever is set on each:
-//! the time for a head, the size of a head, and that an answer is taken.
+//! The accept loop is written here rather than taken from a library, because every connection needs its own
+//! limits: the time and the size of a request head, and the time in which the client takes its answer.
 //!
-//! One address has at most `--connections-per-address`; further connections of it are closed at once. When
-//! all places are taken, some in reserve ([`RESERVED`]) still answer probes, so that a load balancer sees a
-//! busy service and not a dead one.
+//! One address has at most `--connections-per-address` connections; further ones are closed at once. When
+//! `--connections` is reached, [`RESERVED`] more connections answer probes only, so that a load balancer sees
+//! a busy service and not a dead one.
 //!
-//! A connection that ends before a request has been read goes on reading for a while: whoever closes a
-//! socket with bytes in it that were not read takes from the other side what that has not read yet, and a
-//! client that sends everything first would never see why it was refused.
+//! A connection that ends before its request was read completely goes on reading for a while. If a socket is
+//! closed with unread bytes in it, the system resets the connection and discards what the client has not read
+//! yet, so a client that sends everything first would never see why it was refused.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -52,29 +52,29 @@ use super::byte_budget::network_of;
 use super::problem::{Code, Problem};
 use crate::output::about;
 
-/// How long nothing is accepted after the system has refused a connection, as it does when there are too
-/// many open files.
+/// Pause after the system refused to accept a connection, as it does when too many files are open.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes of a head that are read beyond twice the limit: blanks around values do not count.
+/// Bytes of a head that are read beyond twice the limit, for optional blanks around values, which do not
+/// count.
 const UNCOUNTED: usize = 8 << 10;
 
-/// Connections beyond `--connections` that are open at a time for probes alone.
+/// Connections beyond `--connections` that are accepted for probes only.
 const RESERVED: usize = 32;
 
-/// How long a connection in reserve may take for a head, and be idle.
+/// Longest time for a head, and longest idle time, of a reserved connection.
 const RESERVED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The address of the other side of a connection, as an extension of its requests.
+/// Address of the client, as an extension of its requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerAddress(pub(super) IpAddr);
 
-/// Open connections by address.
+/// Numbers of open connections by address.
 #[derive(Default)]
 struct AddressCounts(Mutex<HashMap<IpAddr, usize>>);
 
 impl AddressCounts {
-    /// Counts a connection of an address, unless it has `most` already; `None` limits nothing.
+    /// Counts a connection of an address, unless it has `most` already; `None` means no limit.
     fn enter(self: &Arc<Self>, address: IpAddr, most: Option<usize>) -> Option<CountedAddress> {
         let network = network_of(address);
         let mut counts = self.counts();
@@ -90,12 +90,12 @@ impl AddressCounts {
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // Every change is complete.
+        // Every change is complete before the lock is released, so a poisoned lock is still consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A connection that counts for its address until this is dropped.
+/// A counted connection; it no longer counts once this is dropped.
 struct CountedAddress {
     counts: Arc<AddressCounts>,
     network: IpAddr,
@@ -113,7 +113,7 @@ impl Drop for CountedAddress {
     }
 }
 
-/// Waits for a place for a connection: one of the usual ones, or while these are taken one in reserve.
+/// Waits for a connection slot: a usual one, or a reserved one (`true`) while all usual ones are taken.
 async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (Place, bool) {
     tokio::select! {
         biased;
@@ -122,10 +122,10 @@ async fn find_place(room: &Arc<Semaphore>, reserve: &Arc<Semaphore>) -> (Place, 
     }
 }
 
-/// A place of a connection, which is free again when this is dropped.
+/// A connection slot, which is free again when this is dropped.
 type Place = Option<OwnedSemaphorePermit>;
 
-/// Accepts until `stop`, then lets what has begun come to its end; `enough` ends the wait.
+/// Accepts connections until `stop`, then waits until open requests are answered. `enough` ends that wait.
 pub(super) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -142,7 +142,8 @@ pub(super) async fn serve(
     let mut stop = std::pin::pin!(stop);
     loop {
         let accepted = async {
-            // Room may come while nothing is accepted, so a place in reserve is only taken with a connection.
+            // A usual slot may become free while nothing arrives, so the kind of slot is decided only after
+            // accepting.
             let (waiting, _) = find_place(&room, &reserve).await;
             let accepted = listener.accept().await;
             drop(waiting);
@@ -189,10 +190,10 @@ pub(super) async fn serve(
     }
 }
 
-/// What a connection needs.
+/// Everything that a connection needs.
 struct Connection {
     address: IpAddr,
-    /// It answers probes alone.
+    /// `true` if the connection answers probes only.
     is_reserved: bool,
     tls: Option<TlsAcceptor>,
     router: Router,
@@ -243,7 +244,7 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout())
-            // More than is taken, so that it can be said what was sent; see `check_head`.
+            // Twice the limit is read, so that the refusal can name the actual size; see `check_head`.
             .max_buf_size(2 * limits.header + UNCOUNTED);
         let router = TowerToHyperService::new(self.router);
         let (address, is_reserved) = (self.address, self.is_reserved);
@@ -267,14 +268,14 @@ impl Connection {
     }
 }
 
-/// The answer to all but probes while every place is taken.
+/// Returns the answer to everything but probes while every slot is taken.
 fn no_place() -> Problem {
     let detail = "the service has as many connections as it takes: come again";
     Problem::new(Code::Busy, detail)
 }
 
-/// Announces that the connection closes where the body of a request has not been read: a client that sends
-/// its next request on it would get no answer.
+/// Announces that the connection closes, if the request body was not read completely: a client that sent its
+/// next request on the connection would get no answer.
 fn close_if_unread(mut response: Response<Body>, unread: &Unread) -> Response<Body> {
     let is_read_later = response.extensions().get::<GoesOn>().is_some();
     if unread.0.load(Relaxed) && !is_read_later {
@@ -284,17 +285,17 @@ fn close_if_unread(mut response: Response<Body>, unread: &Unread) -> Response<Bo
     response
 }
 
-/// Whether a connection ended because a head was none that can be read.
+/// Returns `true` if a connection ended because a request head could not be parsed.
 fn is_malformed(error: &io::Error) -> bool {
     let source = error.get_ref().and_then(|it| it.downcast_ref());
     source.is_some_and(hyper::Error::is_parse)
 }
 
-/// Whether something of the last request of a connection has not been read.
+/// `true` while part of the last request of a connection has not been read.
 #[derive(Clone, Default)]
 struct Unread(Arc<AtomicBool>);
 
-/// A body that takes note of whether it has been read to its end.
+/// A request body that records whether it has been read to its end.
 struct Watched {
     body: Incoming,
     unread: Unread,
@@ -331,18 +332,18 @@ impl hyper::body::Body for Watched {
     }
 }
 
-/// A stream whose writing fails when nothing is taken for a time, and which drops what still comes of a
-/// request before it closes.
+/// A stream whose writes fail if the client takes nothing for too long, and which drops the rest of a request
+/// before it closes.
 struct Patient<S> {
     stream: S,
     patience: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
-    /// When the wait began, and how long it may last. What is taken lengthens that for the next one, up to
-    /// `patience`, so that a client that takes a little at a time does not hold its answer for ever.
+    /// Start and longest duration of the current wait. Bytes taken extend the next wait, up to `patience`, so
+    /// a client that takes a little at a time cannot hold its answer for ever.
     waiting_since: Instant,
     allowance: Duration,
     unread: Unread,
-    /// Bytes that were dropped, and when that is enough.
+    /// Bytes that were dropped, and the deadline for dropping.
     dropped: usize,
     dropping: Option<Pin<Box<Sleep>>>,
 }
@@ -361,7 +362,7 @@ impl<S> Patient<S> {
         }
     }
 
-    /// What writing gave, or an error if it has been pending for too long.
+    /// Returns the result of a write, or a timeout error if it has been pending for too long.
     fn in_time<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -387,7 +388,7 @@ impl<S> Patient<S> {
 }
 
 impl<S> Patient<S> {
-    /// Adds to the time that the client may let wait what it has earned by taking bytes.
+    /// Extends the allowed wait in proportion to the bytes taken.
     fn count_written(&mut self, written: &Poll<io::Result<usize>>) {
         if let Poll::Ready(Ok(bytes)) = written {
             let earned = Duration::from_secs_f64(*bytes as f64 / LEAST_RATE as f64);
@@ -397,7 +398,7 @@ impl<S> Patient<S> {
 }
 
 impl<S: AsyncRead + Unpin> Patient<S> {
-    /// Drops what comes until the client has closed its side, or it is too much or takes too long.
+    /// Reads and drops input until the client closes its side, or the limit of bytes or time is reached.
     fn drop_rest(&mut self, context: &mut Polling<'_>) -> Poll<()> {
         let patience = DROPPING.min(self.patience);
         let enough = self
@@ -473,7 +474,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 /// Reads a certificate and its key.
 ///
 /// # Errors
-/// If they cannot be read, or do not belong together.
+/// If a file cannot be read, or the two do not belong together.
 pub(super) fn tls(
     (certificate, key): &(impl AsRef<Path>, impl AsRef<Path>),
 ) -> Result<TlsAcceptor> {

@@ -1,12 +1,18 @@
-//! An open collection, and the desk at which single documents wait for one another.
+//! An open collection, and the queue of its single-document inserts.
 //!
-//! One clerk prepares and admits all that wait, and again what has come by then, without waiting for the
-//! disk. Another hands out the answers: while it waits for a sync, more is admitted, and all of it is
-//! written by the next, so the cost of a sync is shared by all connections and nobody waits for more than
-//! the one that goes on and its own.
+//! Inserts that arrive one at a time share the cost of a sync. One task takes every waiting document,
+//! prepares and admits them as one batch, and goes on with those that arrived meanwhile; it does not wait for
+//! the disk. A second task returns the answers: while it waits for one sync, more documents are admitted, and
+//! the next sync writes all of them. A document therefore waits for at most two syncs: the one in progress
+//! and its own.
 //!
-//! Documents that take much work to verify are admitted in turns. Between two turns those that have come are
-//! taken in too, one of each client, so that nobody waits for all that another client has sent.
+//! ```text
+//! request ──> waiting ──admit──> taken ──settle──> answer
+//!             (queue)            (queue)
+//! ```
+//!
+//! Documents that take much work to verify are admitted in turns. Between two turns the task takes in those that
+//! have arrived, one of each client, so that no document waits for all that another client has sent.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,14 +29,14 @@ use super::fair_queue::FairQueue;
 use super::problem::{Code, Problem};
 use super::wire;
 
-/// The most documents that are admitted together.
+/// Largest number of documents admitted as one batch.
 const TOGETHER: usize = 1024;
 
-/// The most bytes of a text that is compared in time that grows with the product of the lengths, while all
-/// others wait for it.
+/// Largest text, in bytes, that is compared by edit distance. That takes time in proportion to the product of
+/// both lengths, and all other inserts wait meanwhile.
 const IN_SEQUENCE: usize = 64 << 10;
 
-/// From so many bytes on, these are prepared by all threads.
+/// Size of a batch, in bytes, from which it is prepared on all threads.
 const MANY_BYTES: usize = 64 << 10;
 
 /// An open collection.
@@ -44,17 +50,17 @@ pub(super) struct Open {
     damaged: AtomicBool,
 }
 
-/// What has become of documents since the service began.
+/// Numbers of documents by outcome, since the service started.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub(super) kept: AtomicU64,
     pub(super) duplicate: AtomicU64,
-    /// Older than the window: answered and not stored.
+    /// Older than the window: answered but not stored.
     pub(super) late: AtomicU64,
-    /// Sent again: what was answered before.
+    /// Sent again: answered as before.
     pub(super) again: AtomicU64,
     pub(super) refused: AtomicU64,
-    /// Asked about and not inserted.
+    /// Checked but not inserted.
     pub(super) queried: AtomicU64,
     pub(super) refused_query: AtomicU64,
 }
@@ -62,10 +68,10 @@ pub(super) struct Counts {
 #[derive(Default)]
 struct Desk {
     waiting: FairQueue<Waiting>,
-    /// Whether somebody admits them.
+    /// `true` while a task admits waiting documents.
     admitting: bool,
     taken: Vec<(Taken, Vec<Receiver>)>,
-    /// Whether somebody hands out their answers.
+    /// `true` while a task returns answers.
     settling: bool,
 }
 
@@ -89,22 +95,23 @@ impl WaitingDocument {
     }
 }
 
-/// Where an answer goes, and the room of its document among what waits: even if the client has gone away.
+/// Destination of an answer, and the reserved bytes of its document, which stay reserved until it is answered
+/// even if the client disconnects.
 struct Receiver {
     answer: oneshot::Sender<Result<Answer, Problem>>,
     room: HeldBytes,
 }
 
-/// A document that was not taken, and its id if it has one.
+/// A document that was not inserted, and its id if it has one.
 pub(super) struct Refused {
     pub(super) id: Option<String>,
     pub(super) problem: Problem,
 }
 
-/// Documents whose answers are given when they are on disk.
+/// Admitted documents, whose answers are due once they are on disk.
 pub(super) struct Taken {
     documents: Vec<Prepared>,
-    /// A place for each that was offered; nothing where it is among the documents.
+    /// One entry for each document offered: the refusal, or `None` if it is among `documents`.
     places: Vec<Option<Refused>>,
     admitted: Admitted,
 }
@@ -144,7 +151,7 @@ impl Open {
         }
     }
 
-    /// Bits of a fingerprint.
+    /// Returns the number of bits of a fingerprint.
     pub(super) fn bits(&self) -> u32 {
         self.collection.settings().recipe.simhash.bits
     }
@@ -158,19 +165,21 @@ impl Open {
         )
     }
 
-    /// From now on portions are refused, so that whoever uses the collection comes to an end.
+    /// Refuses all further portions, so that everyone who uses the collection finishes.
     pub(super) fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Waits until it is being deleted.
+    /// Waits until the collection is being deleted.
     pub(super) async fn closed(&self) {
-        // The sender is here as long as anybody waits.
+        // The sender lives at least as long as this borrow, so the wait cannot fail.
         let _ = self.closing.subscribe().wait_for(|&closing| closing).await;
     }
 
+    /// Checks that the collection accepts requests.
+    ///
     /// # Errors
-    /// If it is being deleted.
+    /// [`Code::Deleting`] if the collection is being deleted.
     pub(super) fn check_open(&self) -> Result<(), Problem> {
         if !*self.closing.borrow() {
             return Ok(());
@@ -179,27 +188,27 @@ impl Open {
         Err(Problem::new(Code::Deleting, detail))
     }
 
-    /// Whether it takes nothing any more, after a write that failed.
+    /// Returns `true` if the collection accepts no more writes because a write failed.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Whether it takes documents, however it is otherwise.
+    /// Returns `true` if the collection accepts documents, damaged or not.
     pub(super) fn takes_documents(&self) -> bool {
         !self.is_stopped() && !self.is_full()
     }
 
-    /// Whether it takes nothing while the disk is nearly full.
+    /// Returns `true` if inserts are refused because the disk is nearly full.
     fn is_full(&self) -> bool {
         matches!(self.collection.full(), Ok(Some(_)))
     }
 
-    /// Whether a file was found to be not what was written.
+    /// Returns `true` if a damaged file has been found.
     pub(super) fn is_damaged(&self) -> bool {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// How it is, for a program: what weighs most.
+    /// Returns the state of the collection for programs. If several apply, the most severe one is returned.
     pub(super) fn condition(&self) -> &'static str {
         if self.is_stopped() {
             "stopped"
@@ -212,8 +221,8 @@ impl Open {
         }
     }
 
-    /// What a client is told of an error; after a write that failed, the collection is known as stopped,
-    /// and after damage was found, as damaged.
+    /// Converts an error of the store into the problem that the client gets. Marks the collection as stopped
+    /// after a failed write, and as damaged if a file is damaged.
     pub(super) fn problem(&self, error: Error) -> Problem {
         let problem = Problem::from(error);
         match problem.code {
@@ -224,7 +233,7 @@ impl Open {
         problem
     }
 
-    /// Reads a document as it was sent and makes it ready to be checked.
+    /// Parses a document as it was sent and prepares it to be checked.
     pub(super) fn prepare(&self, sent: &[u8], scratch: &mut Scratch) -> Result<Prepared, Refused> {
         self.prepare_read(wire::document(sent, self.bits()), sent, scratch)
     }
@@ -269,8 +278,8 @@ impl Open {
         })
     }
 
-    /// Checks documents in their order, so that they count for those that come next; those that were
-    /// refused keep their places.
+    /// Checks and inserts documents in their order, so that earlier ones count for later ones. Documents
+    /// already refused keep their position.
     pub(super) fn admit(&self, prepared: Vec<Result<Prepared, Refused>>) -> Taken {
         let (documents, places) = separate(prepared);
         Taken {
@@ -308,7 +317,7 @@ impl Open {
         (taken, rest)
     }
 
-    /// The answers to documents that were admitted, once these are on disk.
+    /// Returns the answers to admitted documents, once these are on disk.
     pub(super) fn settle(&self, taken: Taken) -> Vec<Result<Answer, Refused>> {
         let answers = self.collection.settle(taken.admitted);
         let mut answers = taken
@@ -349,14 +358,15 @@ impl Open {
         }
     }
 
-    /// What needs the damaged part is refused from now on, and all else is answered.
+    /// Marks the collection as damaged. Only requests that need the damaged part fail; all others are
+    /// answered.
     fn take_note_of_damage(&self, what: &str) {
         if !self.damaged.swap(true, Ordering::Relaxed) {
             tracing::error!(collection = self.name, error = what, "damaged");
         }
     }
 
-    /// Takes note of what became of a document that was asked about.
+    /// Counts the outcome of a query.
     pub(super) fn count_query(&self, answer: &Result<Answer, Refused>) {
         let counter = match answer {
             Ok(_) => &self.counts.queried,
@@ -385,10 +395,10 @@ impl Open {
         })
     }
 
-    /// Brings a document to the desk and waits for its answer.
+    /// Queues a document for insertion and waits for its answer.
     ///
     /// # Errors
-    /// If it is refused.
+    /// If the document is refused.
     pub(super) async fn take(
         self: &Arc<Self>,
         client: ClientId,
@@ -414,7 +424,8 @@ impl Open {
         })
     }
 
-    /// Prepares and admits until nobody waits. A panic here ends the process, so a turn always ends.
+    /// Prepares and admits documents until none is waiting. A panic here ends the process, so `admitting` is
+    /// always reset.
     fn admit_waiting(self: &Arc<Self>) {
         let mut scratch = Scratch::default();
         loop {
@@ -448,7 +459,7 @@ impl Open {
         }
     }
 
-    /// Hands out answers until none is owed.
+    /// Returns answers until none is due.
     fn settle_taken(&self) {
         loop {
             let taken = {
@@ -461,9 +472,10 @@ impl Open {
             };
             for (taken, receivers) in taken {
                 for (receiver, answer) in receivers.into_iter().zip(self.settle(taken)) {
-                    // Whoever has the answer finds the room given back.
+                    // The bytes are released first, so that a client that has its answer can send the next
+                    // document.
                     drop(receiver.room);
-                    // Whoever has gone away needs no answer.
+                    // The client may have disconnected; then nobody needs the answer.
                     let _ = receiver
                         .answer
                         .send(answer.map_err(|refused| refused.problem));
@@ -503,7 +515,7 @@ impl Open {
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {
-        // Every change of it is complete.
+        // Every change is complete before the lock is released, so a poisoned lock is still consistent.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Documents: check, insert, look, delete; and their clusters.
+//! Calls on documents and clusters: insert, query, get, delete, list.
 
 use std::str::FromStr;
 
@@ -16,22 +16,23 @@ use super::reply::{self, Kind, Parameters, in_background};
 use super::stream::{Stream, Task, check_room};
 use super::wire::{Group, Shown, Told};
 
-/// Bytes of a document that is compared sooner than another thread is woken.
+/// Longest document, in bytes, that is compared on the request thread, because waking another thread would
+/// take longer.
 const SHORT: usize = 16 << 10;
 
-/// Clusters of a page: usually, and at most.
+/// Clusters on a page: default and maximum.
 pub(super) const CLUSTERS: (usize, usize) = (100, 1000);
 
-/// Members of a cluster that are listed: of each on a page, of one alone.
+/// Members listed per cluster, default and maximum: on a page of clusters, and for a single cluster.
 pub(super) const MEMBERS_ON_PAGE: (usize, usize) = (10, 1000);
 pub(super) const MEMBERS: (usize, usize) = (1000, 100_000);
 
-/// Check and insert.
+/// Checks and inserts documents.
 pub(super) async fn insert(asked: Asked) -> Answered {
     check(asked, Task::Insert).await
 }
 
-/// Check alone.
+/// Checks documents without inserting them.
 pub(super) async fn query(asked: Asked) -> Answered {
     check(asked, Task::Query).await
 }
@@ -46,7 +47,7 @@ async fn check(asked: Asked, task: Task) -> Answered {
         Kind::Lines => limits.body,
     };
     let mut reader = Reader::new(&asked.headers, asked.body, most, limits.body_timeout)?;
-    // While a body comes nothing keeps the collection from being deleted.
+    // A body that arrives slowly must not keep the collection from being deleted.
     drop(open);
     if kind == Kind::Lines {
         if waits_to_be_asked(&asked.headers) {
@@ -76,7 +77,7 @@ async fn check(asked: Asked, task: Task) -> Answered {
             let ask = move || {
                 let answer = open.query(&document, &mut Scratch::default());
                 open.count_query(&answer);
-                // Until now, even if the client has gone away.
+                // The budget is occupied until here, even if the client disconnects.
                 drop(room);
                 answer
             };
@@ -90,8 +91,8 @@ async fn check(asked: Asked, task: Task) -> Answered {
     Ok(reply::json(StatusCode::OK, &Told::from(&answer)))
 }
 
-/// Does something short that may have to wait for a lock or the disk: on this thread, which other requests
-/// leave for another one that is awake, or if none would be left, for one that is woken.
+/// Runs short work that may block on a lock or the disk. Blocks this thread while other request threads
+/// remain; otherwise lets the runtime start another one first.
 fn at_once<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
     match permits.try_acquire() {
         Ok(_permit) => work(),
@@ -99,13 +100,13 @@ fn at_once<T>(permits: &Semaphore, work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Whether a client sends its body only when it is told to go on.
+/// Returns `true` if the client sends its body only after `100 Continue`.
 fn waits_to_be_asked(headers: &HeaderMap) -> bool {
     let expected = headers.get(header::EXPECT);
     expected.is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// A document as it is stored.
+/// Returns a stored document.
 pub(super) async fn get(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let id = asked.part("id");
@@ -142,11 +143,11 @@ fn no_document(id: &str) -> Problem {
 #[derive(Serialize)]
 struct Page<'a> {
     clusters: Vec<Group<'a>>,
-    /// What `after` is for the next page; none at the end.
+    /// Value of `after` for the next page; null at the end.
     next: Option<String>,
 }
 
-/// Where a page ended.
+/// Position at which a page ended.
 struct Place(Slot);
 
 impl FromStr for Place {
@@ -161,7 +162,7 @@ impl FromStr for Place {
     }
 }
 
-/// Clusters, a page at a time.
+/// Returns a page of clusters.
 pub(super) async fn clusters(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let known = ["after", "limit", "members"];
@@ -191,7 +192,7 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
     .await
 }
 
-/// One cluster.
+/// Returns one cluster.
 pub(super) async fn cluster(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     let id = asked.part("id");

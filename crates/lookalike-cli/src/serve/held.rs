@@ -1,4 +1,4 @@
-//! Answers that clients have not taken yet, of which the whole service holds so many bytes.
+//! Response bodies whose bytes count towards a budget until the client takes them.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 
 use super::byte_budget::HeldBytes;
 
-/// What a connection is handed at a time; what it has been handed is not held here any more.
+/// Largest piece, in bytes, that is passed to a connection. Bytes passed on no longer count.
 const PIECE: usize = 64 << 10;
 
-/// An answer, and its part of the bytes that are held.
+/// An answer and the budget that it occupies.
 pub(super) struct Held {
     text: Bytes,
-    /// Bytes of the request's own budget, if it has one, and of the whole service's.
+    /// Budget of the request, if it has one, and budget of the whole service.
     _room: (Option<HeldBytes>, HeldBytes),
 }
 
@@ -27,7 +27,7 @@ impl Held {
     }
 }
 
-/// A body of answers that come one after the other.
+/// A response body that consists of successive answers.
 pub(super) struct Answers {
     more: mpsc::UnboundedReceiver<Held>,
     now: Option<Held>,
@@ -38,7 +38,7 @@ impl Answers {
         Self { more, now: None }
     }
 
-    /// A piece of the answer that is being handed on.
+    /// Returns the next piece of the current answer.
     fn piece(&mut self) -> Option<Bytes> {
         let held = self.now.as_mut()?;
         let piece = held.text.split_to(held.text.len().min(PIECE));
@@ -49,7 +49,7 @@ impl Answers {
     }
 }
 
-/// A body that is one answer.
+/// Returns a response body that consists of one answer.
 pub(super) fn body(held: Held) -> Body {
     let (sender, more) = mpsc::unbounded_channel();
     drop(sender);

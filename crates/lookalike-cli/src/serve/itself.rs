@@ -1,4 +1,4 @@
-//! What the service says of itself: health, metrics, its description.
+//! Calls about the service: health, metrics, API description.
 
 use std::fmt::Write as _;
 
@@ -10,20 +10,20 @@ use super::api::{Answered, Asked, CALLS};
 use super::collections::State;
 use super::{openapi as document, reply};
 
-/// It runs.
+/// Reports that the process runs.
 pub(super) async fn live(_: Asked) -> Answered {
     Ok(reply::json(StatusCode::OK, &json!({ "live": true })))
 }
 
-/// Whether every collection takes documents and is whole as far as is known; 503 while one does not or is
-/// not, with its name for a caller who may read, and for all others with the number of such collections.
+/// Reports whether every collection accepts documents and is undamaged as far as is known, and answers 503 if
+/// one is not. Names such collections to a caller who may read, and gives others only their number.
 pub(super) async fn ready(asked: Asked) -> Answered {
     let service = asked.service;
-    // Whether there is room is asked of the disk.
+    // The state of a collection includes the free space, for which the disk is asked.
     reply::in_background(move || Ok(readiness(&service.collections.states(), asked.may_read))).await
 }
 
-/// States in which a collection does not take all documents that it could.
+/// States in which a collection does not accept every document that it should.
 const UNREADY: [&str; 5] = ["opening", "stopped", "failed", "full", "damaged"];
 
 fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
@@ -33,7 +33,7 @@ fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
     }
     let mut ready = true;
     for (name, state) in states {
-        // Only states that are not ready have a list.
+        // Only unready states have a list.
         let names = body.get_mut(state.name());
         if let Some(names) = names.and_then(Value::as_array_mut) {
             names.push(name.clone().into());
@@ -54,7 +54,7 @@ fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
     reply::json(status, &body)
 }
 
-/// Figures for Prometheus.
+/// Returns the metrics for Prometheus.
 pub(super) async fn metrics(asked: Asked) -> Answered {
     let service = asked.service;
     reply::in_background(move || {
@@ -67,12 +67,12 @@ pub(super) async fn metrics(asked: Asked) -> Answered {
     .await
 }
 
-/// The description of all calls as OpenAPI.
+/// Returns the description of all calls in OpenAPI.
 pub(super) async fn openapi(_: Asked) -> Answered {
     Ok(reply::json(StatusCode::OK, &document::document()))
 }
 
-/// The description of all calls as text.
+/// Returns the description of all calls as text.
 pub(super) async fn page(_: Asked) -> Answered {
     let mut text = format!(
         "lookalike {}: finds near-duplicate text.\n\n",

@@ -1,4 +1,4 @@
-//! Collections: list, make, show, delete, copy.
+//! Calls on collections: list, create, show, delete, snapshot.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::reply::{self, in_background};
 use super::wire::{self, Chosen, Fields};
 use crate::snapshots::{Refusal, Snapshots};
 
-/// The most bytes of settings.
+/// Largest body, in bytes, of settings.
 const LONGEST_SETTINGS: u64 = 1 << 20;
 
-/// All collections by name.
+/// Lists all collections by name.
 pub(super) async fn list(asked: Asked) -> Answered {
     let states = asked.service.collections.states();
     let one = |(name, state): &(String, super::collections::State)| json!({ "name": name, "state": state.name() });
@@ -44,13 +44,13 @@ impl<'a> From<&'a Arc<Open>> for About<'a> {
     }
 }
 
-/// A collection and its settings.
+/// Returns a collection and its settings.
 pub(super) async fn get(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     Ok(reply::json(StatusCode::OK, &About::from(&open)))
 }
 
-/// Makes a collection.
+/// Creates a collection.
 pub(super) async fn put(asked: Asked) -> Answered {
     let (service, name) = (Arc::clone(&asked.service), asked.collection());
     check_name(&name)?;
@@ -78,7 +78,7 @@ pub(super) async fn delete(asked: Asked) -> Answered {
     .await
 }
 
-/// What a collection has and takes.
+/// Returns the statistics of a collection.
 pub(super) async fn stats(asked: Asked) -> Answered {
     let open = asked.service.collections.get(&asked.collection())?;
     in_background(move || {
@@ -102,7 +102,7 @@ pub(super) async fn stats(asked: Asked) -> Answered {
     .await
 }
 
-/// Copies a collection to a directory that is new.
+/// Copies a collection to a new snapshot.
 pub(super) async fn snapshot(asked: Asked) -> Answered {
     let (service, collection) = (Arc::clone(&asked.service), asked.collection());
     service.collections.get(&collection)?;

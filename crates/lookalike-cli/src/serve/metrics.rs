@@ -1,4 +1,4 @@
-//! Figures of a running service, in the text format of Prometheus.
+//! Metrics of a running service, in the text format of Prometheus.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::api::CALLS;
 use super::collections::State;
 
-/// Upper bounds of the buckets of times, in seconds.
+/// Upper bounds of the histogram buckets, in seconds.
 const BOUNDS: [f64; 14] = [
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0,
 ];
 
-/// What is counted while the service runs.
+/// Counters of the service.
 pub(super) struct Metrics {
     calls: Vec<Call>,
-    /// Requests that were for no call.
+    /// Requests that matched no call.
     unmatched: Call,
-    /// Connections that ended with a head that is none.
+    /// Connections that ended because a request head could not be parsed.
     pub(super) malformed: AtomicU64,
-    /// Connections beyond those that their address may have.
+    /// Connections closed at once because their address had too many.
     pub(super) refused_connections: AtomicU64,
     pub(super) connections: AtomicU64,
 }
@@ -29,7 +29,7 @@ struct Call {
     buckets: [AtomicU64; BOUNDS.len()],
     count: AtomicU64,
     microseconds: AtomicU64,
-    /// By the first digit of the status.
+    /// Counts by the first digit of the status.
     statuses: [AtomicU64; 6],
 }
 
@@ -58,24 +58,24 @@ impl Metrics {
         }
     }
 
-    /// Counts a request by the place of its call in the table; its time is that until the head of the
-    /// answer, of documents in bulk until the last of their answers.
+    /// Counts a request by its position in [`CALLS`]. Its time ends with the head of the response, and for
+    /// bulk requests with the last answer.
     pub(super) fn observe(&self, call: usize, status: u16, took: Duration) {
         self.calls[call].observe(status, took);
     }
 
-    /// Counts a request that is for no call.
+    /// Counts a request that matched no call.
     pub(super) fn observe_unmatched(&self, status: u16, took: Duration) {
         self.unmatched.observe(status, took);
     }
 
-    /// All that requests are counted by, with their names.
+    /// Returns the counters of all calls with their names.
     fn named_calls(&self) -> impl Iterator<Item = (&Call, &'static str)> {
         let names = CALLS.iter().map(|about| about.name);
         let calls = self.calls.iter().zip(names);
         calls.chain([(&self.unmatched, "none")])
     }
-    /// All figures; `queued` bytes wait, and `held` are of answers that are not taken.
+    /// Returns all metrics as text. `queued` is the number of bytes waiting, `held` that of untaken answers.
     pub(super) fn text(&self, queued: u64, held: u64, collections: &[(String, State)]) -> String {
         let mut page = Page::default();
         self.requests(&mut page);
@@ -141,7 +141,7 @@ impl Metrics {
     }
 }
 
-/// A page that grows.
+/// A page of metrics that is being written.
 #[derive(Default)]
 struct Page(String);
 
@@ -157,7 +157,7 @@ impl Page {
         };
     }
 
-    /// Names of collections are of an alphabet that needs no escapes.
+    /// Names of collections need no escapes in labels.
     fn collections(&mut self, collections: &[(String, State)]) {
         let name = "lookalike_collection_up";
         self.family(name, "gauge", "1 if the collection takes documents.");

@@ -1,28 +1,29 @@
 //! `lookalike serve`: collections over HTTP.
 //!
-//! The only place where anything is asynchronous. Requests are read and answered by a few threads that
-//! never wait; documents are prepared by the threads of a pool; checking, inserting and syncing happen
-//! on threads that may wait.
+//! This is the only asynchronous code of the program. A few threads read requests and write answers; they
+//! block for nothing but the query of a single short document. A thread pool prepares documents. Checking,
+//! inserting and syncing run on threads that may block.
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
-//! An answer to an insert is given when it is on disk. Documents of one request are taken in their
-//! order, and requests in some order that respects time: what was answered before another was sent comes
-//! before it. A document that cannot be taken never keeps others from it. After a write that failed a
-//! collection takes nothing any more.
+//! - An insert is answered only after it is on disk.
+//! - The documents of one request are inserted in their order. If one request was answered before another was
+//!   sent, its documents come first.
+//! - A document that is refused does not affect the others.
+//! - After a failed write, a collection accepts no more writes.
 //!
-//! # How a document goes
+//! # Path of a document
 //!
-//! | module | what happens |
+//! | module | step |
 //! |---|---|
-//! | [`connections`] | a connection is accepted, a head is read in time |
-//! | [`api`] | the call is found in the table, the key is checked |
-//! | [`body`], [`stream`] | the body is expanded and cut into lines |
-//! | [`wire`] | a line becomes a document |
-//! | [`desk`] | it is prepared, checked and inserted together with those that wait |
-//! | [`problem`] | or it is said why not |
+//! | [`connections`] | accept a connection and read the request head in time |
+//! | [`api`] | find the call in the table and check the key |
+//! | [`body`], [`stream`] | decompress the body and cut it into lines |
+//! | [`wire`] | parse a line into a document |
+//! | [`desk`] | prepare, check and insert it, in a batch with other waiting documents |
+//! | [`problem`] | or report why it was refused |
 //!
-//! One more thread, [`upkeep`], compacts partitions and lets time pass where nobody asks.
+//! One more thread, [`upkeep`], compacts partitions and expires documents, also while no requests arrive.
 
 mod access;
 mod api;
@@ -72,21 +73,22 @@ use config::Config;
 use metrics::Metrics;
 use request_rate::RequestRate;
 
-/// What all requests share.
+/// State shared by all requests.
 struct Service {
     config: Config,
     collections: Collections,
     metrics: Metrics,
     snapshots: Option<Snapshots>,
-    /// Bytes of documents that wait for their answers.
+    /// Budget, in bytes, for documents that wait for their answers.
     queue: Arc<ByteBudget>,
-    /// Bytes of answers that clients have not taken.
+    /// Budget, in bytes, for answers that clients have not taken yet.
     held: Arc<ByteBudget>,
-    /// Requests a second of each client.
+    /// Limit of requests per second for each client.
     rate: RequestRate,
-    /// A permit for each long answer that may be made at a time.
+    /// A permit for each long answer that may be computed at the same time.
     turns: Arc<Semaphore>,
-    /// A permit for each thread for requests, but one, to look something up where others wait for it.
+    /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
+    /// that one thread always stays responsive.
     at_once: Semaphore,
 }
 
@@ -115,23 +117,23 @@ impl Service {
         })
     }
 
-    /// Bytes that wait for their answers.
+    /// Returns the bytes of documents that wait for their answers.
     fn queued(&self) -> u64 {
         (self.queue.total() - self.queue.free()) as u64
     }
 
-    /// Bytes of answers that clients have not taken.
+    /// Returns the bytes of answers that clients have not taken yet.
     fn held(&self) -> u64 {
         (self.held.total() - self.held.free()) as u64
     }
 }
 
-/// Makes files from now on readable by their owner alone, because they hold texts.
+/// Makes files created from now on readable by their owner only, because they contain texts.
 pub(crate) fn make_files_private() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
-/// Serves until a signal to stop.
+/// Serves until a signal asks the process to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
     memory::give_back_later();
     make_files_private();
@@ -146,7 +148,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Outcome> {
         .build()
         .map_err(about("cannot start the threads for requests"))?;
     let result = runtime.block_on(serve(config));
-    // What still waits for the disk has not been answered.
+    // Documents still waiting for the disk have not been answered, so they may be abandoned.
     runtime.shutdown_background();
     result.map(|()| Outcome::Done)
 }
@@ -198,7 +200,7 @@ async fn serve(config: Config) -> Result<()> {
     Ok(())
 }
 
-/// Signals to stop.
+/// The signals that stop the service.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -219,7 +221,7 @@ impl Signals {
             tokio::select! {
                 _ = self.terminate.recv() => return,
                 _ = self.interrupt.recv() => return,
-                // Many services read their configuration again at this signal, which must not end this one.
+                // Many services reload their configuration on this signal, so it must not stop this one.
                 _ = self.hang_up.recv() => {
                     tracing::warn!("SIGHUP changes nothing: restart the service to read its files again");
                 }
@@ -228,18 +230,18 @@ impl Signals {
     }
 }
 
-/// Settings of a collection as requests have them.
+/// Parses the settings of a collection from the JSON of a request.
 ///
 /// # Errors
-/// If they are none.
+/// If the JSON is not valid settings.
 pub(crate) fn read_settings(json: &[u8]) -> Result<Settings> {
     wire::settings_of_one(json).map_err(|problem| anyhow!(problem.detail))
 }
 
-/// Settings of a collection as answers have them.
+/// Returns the settings of a collection as the JSON of an answer.
 ///
 /// # Errors
-/// None that is known.
+/// If serialisation fails, which is not known to happen.
 pub(crate) fn write_settings(settings: &Settings) -> Result<Vec<u8>> {
     Ok(serde_json::to_vec_pretty(&wire::Chosen::from(settings))?)
 }

@@ -1,4 +1,4 @@
-//! The description of all calls as OpenAPI 3.1, made from their table.
+//! The OpenAPI 3.1 description of all calls, made from their table.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::api::{CALLS, Call};
 use super::documents::{CLUSTERS, MEMBERS, MEMBERS_ON_PAGE};
 use super::problem::Code;
 
-/// The document.
+/// Returns the OpenAPI document.
 pub(super) fn document() -> Value {
     let mut paths = Map::new();
     for call in &CALLS {
@@ -71,7 +71,8 @@ fn operation(call: &Call) -> Value {
     operation
 }
 
-/// Many values, a line each. OpenAPI 3.1 has no word for the schema of a line; 3.2 will take `itemSchema`.
+/// Returns the content of a body with one value per line. OpenAPI 3.1 cannot describe the schema of a line;
+/// version 3.2 has `itemSchema`.
 fn lines_of(line: Value) -> Value {
     json!({
         "schema": { "type": "string", "description": "A JSON value a line; see x-itemSchema for each." },
@@ -79,7 +80,7 @@ fn lines_of(line: Value) -> Value {
     })
 }
 
-/// What an answer is, in a sentence.
+/// Returns the description of a successful response.
 fn told(call: &Call) -> &'static str {
     match (call.gives, call.takes) {
         ((204, _), _) => "It is gone.",
@@ -89,7 +90,7 @@ fn told(call: &Call) -> &'static str {
     }
 }
 
-/// What may be wrong besides that nobody may ask: all of it is told in the same form, under a code.
+/// Returns the error responses of a call. All have the same form and differ in their code.
 fn problems(call: &Call) -> Value {
     let mut problems = json!({ "default": { "$ref": "#/components/responses/Problem" } });
     let mut may_be = |status: &str, response: &str| {
@@ -118,7 +119,7 @@ fn problems(call: &Call) -> Value {
     problems
 }
 
-/// The responses that calls share.
+/// Returns the responses that calls have in common.
 fn responses() -> Value {
     let problem = |about: &str| {
         json!({
@@ -148,7 +149,7 @@ fn responses() -> Value {
     })
 }
 
-/// How a body may be compressed.
+/// Returns the parameter for the compression of a body.
 fn encoding() -> Value {
     json!({
         "name": "Content-Encoding",
@@ -193,7 +194,7 @@ fn parameters(call: &Call) -> Vec<Value> {
     in_path.chain(in_query).collect()
 }
 
-/// The name of a collection or a snapshot.
+/// Returns the schema of the name of a collection or snapshot.
 fn short_name() -> Value {
     json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9_-]{0,63}$" })
 }
@@ -202,7 +203,7 @@ fn object(required: &[&str], properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties })
 }
 
-/// An object that has no other fields. Those that are not required may be null as well.
+/// Returns the schema of an object without other fields. Optional fields may also be null.
 fn strict(required: &[&str], mut properties: Value) -> Value {
     let fields = properties.as_object_mut().into_iter().flatten();
     for (_, schema) in fields.filter(|(name, _)| !required.contains(&name.as_str())) {
@@ -227,7 +228,7 @@ fn list(of: Value) -> Value {
 }
 
 fn schemas() -> Value {
-    // Names of collections for callers who may read, their number for all others.
+    // Names of collections for callers who may read; only their number for others.
     let names_or_count = json!({
         "oneOf": [list(json!({ "type": "string" })), { "type": "integer", "minimum": 0 }],
     });
@@ -465,7 +466,7 @@ fn settings(text: &Value, period: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// Every name that a `$ref` in a value refers to.
+    /// Collects the targets of every `$ref` in a value.
     fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
         match value {
             Value::Object(fields) => {

@@ -1,12 +1,11 @@
-//! What a client is told when something is wrong: `application/problem+json` (RFC 9457) with a `code`
-//! that stays what it is.
+//! Errors as clients see them: `application/problem+json` (RFC 9457), with a stable `code`.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use lookalike_store::{Error, ErrorKind};
 use serde::Serialize;
 
-/// What is wrong, for a program. Its name and status are part of the interface.
+/// Kind of a problem, for programs. Names and statuses are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
     BadRequest,
@@ -84,7 +83,7 @@ impl Code {
     }
 
     pub(super) fn status(self) -> StatusCode {
-        // All of them are statuses.
+        // Every number in the table is a valid status, so the default is never used.
         StatusCode::from_u16(self.about().1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
@@ -145,7 +144,7 @@ impl Code {
         }
     }
 
-    /// Seconds after which the same request may do better.
+    /// Seconds after which the same request may succeed.
     fn retry_after(self) -> Option<u32> {
         match self {
             Self::Busy | Self::TooManyRequests | Self::Stopping => Some(1),
@@ -156,14 +155,14 @@ impl Code {
     }
 }
 
-/// What is wrong, for a person too.
+/// A problem: its kind for programs, and a sentence for people.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) code: Code,
     pub(super) detail: String,
 }
 
-/// A problem as it is written.
+/// A problem as it is serialised.
 #[derive(Serialize)]
 pub(super) struct Written<'a> {
     #[serde(rename = "type")]
@@ -213,7 +212,7 @@ impl Problem {
                 let encodings = HeaderValue::from_static("gzip, zstd, identity");
                 headers.insert(header::ACCEPT_ENCODING, encodings);
             }
-            // What is left of the body is not read.
+            // The rest of the body is not read.
             Code::TooSlow | Code::TooLarge | Code::BadBody | Code::HeadTooLarge => {
                 headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
             }

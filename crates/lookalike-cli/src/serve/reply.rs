@@ -1,4 +1,4 @@
-//! Answers as JSON, and the bodies and parameters that calls share.
+//! JSON responses, and the request bodies and parameters that calls have in common.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::held::{self, Held};
 use super::problem::{Code, Problem};
 use super::stream::busy;
 
-/// How many long answers are made at a time.
+/// Number of long answers that are computed at the same time.
 pub(super) const TURNS: usize = 2;
 
-/// An answer.
+/// Returns a JSON response.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     let mut response = as_json(Body::from(text(value)));
     *response.status_mut() = status;
     response
 }
 
-/// An answer as it is sent.
+/// Serialises a value to JSON.
 pub(super) fn text(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("what is answered serialises")
 }
@@ -39,11 +39,11 @@ fn as_json(body: Body) -> Response<Body> {
     response
 }
 
-/// An answer that may take long to make or have many bytes: few are made at a time, and their bytes count
-/// until the client has taken them.
+/// Returns a JSON response that may take long to compute or be long itself. Few of them are computed at a
+/// time, and their bytes count towards a budget until the client has taken them.
 ///
 /// # Errors
-/// If it is none, or there is no room for it in time.
+/// Any error of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
 pub(super) async fn long(
     service: Arc<Service>,
     client: ClientId,
@@ -51,7 +51,7 @@ pub(super) async fn long(
 ) -> Answered {
     let limits = &service.config.limits;
     let turn = Arc::clone(&service.turns).acquire_owned().await;
-    // The turn lasts until the answer counts, even if the client goes away.
+    // The permit is kept until the bytes are counted, even if the client disconnects.
     let (text, _turn) = in_background(move || (work(), turn)).await;
     let text = text?;
     let bytes = text.len().min(limits.queue);
@@ -60,14 +60,14 @@ pub(super) async fn long(
     Ok(as_json(held::body(Held::new(text.into(), (None, room)))))
 }
 
-/// An answer without a body.
+/// Returns a response without a body.
 pub(super) fn empty() -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     response
 }
 
-/// Runs on a thread that may wait.
+/// Runs `work` on a thread that may block.
 pub(super) async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
@@ -75,19 +75,19 @@ pub(super) async fn in_background<T: Send + 'static>(
     done.expect("a panic ends the process")
 }
 
-/// What a body is.
+/// Format of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One JSON value.
     Json,
-    /// A JSON value a line.
+    /// One JSON value per line.
     Lines,
 }
 
-/// What a body is, by its `Content-Type`.
+/// Returns the format of a body by its `Content-Type`.
 ///
 /// # Errors
-/// If it is none that is taken, or unstated.
+/// If the type is missing or not supported.
 pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Problem> {
     let stated = headers.get(header::CONTENT_TYPE);
     let stated = stated.map_or("", |it| it.to_str().unwrap_or("?"));
@@ -110,7 +110,7 @@ pub(super) fn kind(headers: &HeaderMap) -> Result<Kind, Problem> {
     }
 }
 
-/// Checks the parameters of a `Content-Type`: what is read is UTF-8.
+/// Checks the parameters of a `Content-Type`: the only charset is UTF-8.
 fn check_charset(parameters: &str) -> Result<(), Problem> {
     for parameter in parameters.split(';') {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -124,10 +124,10 @@ fn check_charset(parameters: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A whole JSON body, and its part of the bytes that may wait.
+/// Reads a whole JSON body. Also returns the budget that it occupies.
 ///
 /// # Errors
-/// If it is of another type, too large, too slow, malformed, or too much waits already.
+/// If it has another type, is too large, too slow or malformed, or the budget is used up.
 pub(super) async fn body(asked: Asked, most: u64) -> Result<(Bytes, HeldBytes), Problem> {
     if kind(&asked.headers)? != Kind::Json {
         let detail = "this takes one JSON object: give application/json";
@@ -139,7 +139,7 @@ pub(super) async fn body(asked: Asked, most: u64) -> Result<(Bytes, HeldBytes), 
     whole(reader, &service.queue, asked.client).await
 }
 
-/// The whole of a body, for which there must be room at once.
+/// Reads a whole body. There must be budget for every piece as it arrives; this never waits for budget.
 pub(super) async fn whole(
     mut reader: Reader,
     queue: &Arc<ByteBudget>,
@@ -164,8 +164,8 @@ pub(super) async fn whole(
     Ok((without_mark(all.into()), held))
 }
 
-/// Makes room for more bytes, and for an eighth of what there is: a buffer that doubles would take twice
-/// what the budget counts.
+/// Reserves space for more bytes and an eighth of the present length. A buffer that doubles could occupy
+/// twice the bytes that the budget counts.
 fn reserve_a_little(buffer: &mut Vec<u8>, bytes: usize) {
     if buffer.capacity() - buffer.len() < bytes {
         buffer.reserve_exact(bytes + buffer.len() / 8);
@@ -179,12 +179,14 @@ fn without_mark(mut body: Bytes) -> Bytes {
     body
 }
 
-/// The parameters behind the question mark; those that are not known are refused.
+/// Query parameters. Unknown ones are refused.
 pub(super) struct Parameters<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Parameters<'a> {
+    /// Parses a query string.
+    ///
     /// # Errors
-    /// If one is not among `known`, or given twice.
+    /// If a parameter is not among `known`, or appears twice.
     pub(super) fn read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
         let mut parameters: Vec<(&str, &str)> = Vec::new();
         let parts = query.unwrap_or_default().split('&');
@@ -206,10 +208,10 @@ impl<'a> Parameters<'a> {
         Ok(Self(parameters))
     }
 
-    /// A parameter, if it is given.
+    /// Returns a parameter, if it is given.
     ///
     /// # Errors
-    /// If it is not what is `wanted`.
+    /// If it does not parse; the message says what is `wanted`.
     pub(super) fn get<T: FromStr>(&self, name: &str, wanted: &str) -> Result<Option<T>, Problem> {
         let Some((_, value)) = self.0.iter().find(|(known, _)| *known == name) else {
             return Ok(None);
@@ -221,10 +223,10 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// A number from 1 to `most`.
+    /// Returns a parameter that is a number from 1 to `most`, or `usual` if it is not given.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is not such a number.
     pub(super) fn count(&self, name: &str, usual: usize, most: usize) -> Result<usize, Problem> {
         let wanted = format!("a number from 1 to {most}");
         let count = self.get(name, &wanted)?.unwrap_or(usual);

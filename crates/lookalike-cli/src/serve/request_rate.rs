@@ -1,7 +1,7 @@
-//! How many requests a second each client may make: a token bucket for each.
+//! A request rate limit for each client, by token buckets.
 //!
-//! A bucket holds the requests of one second, so a client that was idle may make that many at once. Memory
-//! is bounded: a bucket that is full again says nothing and is forgotten.
+//! A bucket holds the tokens of one second, so a client that was idle may make that many requests at once.
+//! Memory is bounded: a full bucket has no effect, so it is removed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use super::byte_budget::ClientId;
 
-/// Buckets beyond which full ones are looked for and forgotten.
+/// Number of buckets from which full ones are removed.
 const MANY_BUCKETS: usize = 4096;
 
 /// Token buckets by client.
 pub(super) struct RequestRate {
-    /// Requests a second; `None` limits nothing.
+    /// Requests per second; `None` means no limit.
     limit: Option<f64>,
     buckets: Mutex<HashMap<ClientId, TokenBucket>>,
 }
@@ -34,7 +34,7 @@ impl TokenBucket {
 }
 
 impl RequestRate {
-    /// Limits every client to this many requests a second.
+    /// Limits every client to `limit` requests per second.
     pub(super) fn new(limit: Option<u32>) -> Self {
         Self {
             limit: limit.map(f64::from),
@@ -45,7 +45,7 @@ impl RequestRate {
     /// Takes a token of the client; returns `false` if it has made too many requests.
     pub(super) fn allows(&self, client: ClientId, now: Instant) -> bool {
         let Some(limit) = self.limit else { return true };
-        // A bucket is changed in one step, so a panic elsewhere leaves nothing half done.
+        // A bucket is changed in one step, so a poisoned lock is still consistent.
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MANY_BUCKETS {
             buckets.retain(|_, bucket| {

@@ -1,18 +1,24 @@
-//! Documents in bulk: a line each, an answer each, in their order.
+//! Bulk requests: one document per line in, one answer per line out, in the same order.
 //!
-//! Lines are read into portions. While one is brought to disk, the next is checked, the one after it
-//! prepared by all threads, and another one read; so the disk, the cores and the network work side by
-//! side. A portion
-//! goes on its way when it is full, or when nothing more has come and the next stage is free: a client
-//! that sends one line and waits gets its answer, and one that sends a file gets large portions.
+//! Lines are collected into portions, and portions pass through four stages that run at the same time, so
+//! that network, cores and disk are all busy:
+//!
+//! ```text
+//! read lines ──> prepare (all threads) ──> admit (in order) ──> settle and write answers
+//! ```
+//!
+//! A portion is passed on when it is full, or when no more input has arrived and the next stage is free. A
+//! client that sends one line and waits gets its answer at once; a client that sends a file gets large
+//! portions.
 //!
 //! # Memory
 //!
-//! A portion counts towards the bytes that wait in the whole service until it is answered. While a line
-//! has not ended its stream waits a second at most for more of them: streams that wait for what others
-//! hold would wait for ever. Answers that the client does not take are held up to [`UNTAKEN`], and count
-//! towards those that the whole service holds; then reading pauses until it takes them, so a client that
-//! reads nothing before it has sent everything can have half a million answers in one request.
+//! The bytes of a portion count towards the budget of the whole service until it is answered. A stream whose
+//! current line is incomplete waits at most a second for more budget, because streams that wait for bytes
+//! that others hold could deadlock. Answers that the client does not take are held up to [`UNTAKEN`] bytes,
+//! and count towards a second budget of the whole service. At the limit, reading pauses until the client
+//! takes some. A client that reads nothing before it has sent everything can therefore have half a million
+//! answers in one request.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,52 +42,52 @@ use super::problem::{Code, Problem};
 use super::reply::in_background;
 use super::wire::{Told, Untaken};
 
-/// Lines of a portion.
+/// Lines in a full portion.
 const LINES: usize = 4096;
 
-/// Bytes after which a portion is full.
+/// Bytes in a full portion.
 const BYTES: usize = 4 << 20;
 
-/// Blank lines of a body that are skipped: they cost time, and nothing is answered to them.
+/// Blank lines that a body may have. They are skipped without an answer, but cost time.
 const BLANK_LINES: u64 = 100_000;
 
-/// Bytes of answers that a client has not taken yet.
+/// Bytes of answers that a request may hold until its client takes them.
 const UNTAKEN: usize = 64 << 20;
 
-/// How long a line that has not ended waits for room.
+/// Longest time that an incomplete line waits for budget.
 const UNENDED: Duration = Duration::from_secs(1);
 
-/// What is done with the documents of a stream.
+/// Operation on the documents of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// Check and insert.
     Insert,
-    /// Check alone.
+    /// Check only.
     Query,
 }
 
-/// What a stream needs.
+/// Everything that a stream needs.
 pub(super) struct Stream {
     pub(super) open: Arc<Open>,
     pub(super) task: Task,
     pub(super) reader: Reader,
     pub(super) timed: Timed,
-    /// Bytes that may wait in the whole service.
+    /// Budget, in bytes, for documents waiting in the whole service.
     pub(super) queue: Arc<ByteBudget>,
-    /// Bytes of answers that the whole service holds.
+    /// Budget, in bytes, for answers that the whole service holds.
     pub(super) held: Arc<ByteBudget>,
     pub(super) client: ClientId,
-    /// The longest line.
+    /// Longest line, in bytes.
     pub(super) longest: usize,
-    /// How long it waits for room, and for answers to be taken.
+    /// Longest wait for budget, and for the client to take answers.
     pub(super) patience: Duration,
 }
 
 impl Stream {
-    /// Begins to answer; returns at once, with a body that goes on.
+    /// Starts the stream. Returns at once with a response whose body is produced in the background.
     ///
     /// # Errors
-    /// If too much waits already.
+    /// If the budget for waiting documents is used up.
     pub(super) fn begin(self) -> Result<Response<Body>, Problem> {
         check_room(&self.queue)?;
         let (sender, answers) = mpsc::unbounded_channel();
@@ -136,7 +142,7 @@ impl Stream {
             let _ = out.send(text.into()).await;
         }
         timed.end(StatusCode::OK.as_u16());
-        // The answer ends after this.
+        // The response body ends after this, when `out` is dropped.
         if let Some(broken) = broken
             && matches!(broken.problem.code, Code::TooLarge | Code::BadBody)
         {
@@ -145,8 +151,10 @@ impl Stream {
     }
 }
 
+/// Checks that some of the budget for waiting documents is free.
+///
 /// # Errors
-/// If too much waits already.
+/// [`Code::Busy`] if it is used up.
 pub(super) fn check_room(queue: &ByteBudget) -> Result<(), Problem> {
     match queue.free() {
         0 => Err(busy()),
@@ -161,21 +169,21 @@ pub(super) fn busy() -> Problem {
 
 /// A line of a portion.
 struct Line {
-    /// Its number in the body, from 1 on.
+    /// Line number in the body, from 1.
     number: u64,
-    /// Where its bytes are; nowhere if it was too long.
+    /// Position of its bytes in the portion; `None` if the line is too long.
     bytes: Option<Range<usize>>,
 }
 
-/// Lines that are worked on together.
+/// Lines that are processed together.
 struct Portion {
     bytes: Vec<u8>,
     lines: Vec<Line>,
-    /// Where the line begins that has no end yet.
+    /// Start of the incomplete last line.
     begun: usize,
-    /// The number of that line.
+    /// Number of the incomplete line.
     number: u64,
-    /// Whether the rest of that line is dropped.
+    /// `true` if the rest of the incomplete line is skipped because it is too long.
     too_long: bool,
     longest: usize,
     permits: Option<HeldBytes>,
@@ -201,7 +209,7 @@ impl Portion {
         self.lines.len() >= LINES || self.begun >= BYTES
     }
 
-    /// Takes in bytes up to the end of the line with which the portion is full; returns the rest.
+    /// Adds bytes up to the end of the line that fills the portion; returns the rest.
     fn push(&mut self, mut piece: Bytes) -> Bytes {
         while !piece.is_empty() && !self.is_full() {
             let end = memchr::memchr(b'\n', &piece);
@@ -218,8 +226,8 @@ impl Portion {
         piece
     }
 
-    /// Counts the bytes of a piece that the portion would hold, and drops a line that becomes too long with
-    /// it: what is dropped must not wait for room.
+    /// Returns how many bytes of a piece the portion would hold. Drops a line that becomes too long with this
+    /// piece, because bytes that are dropped must not wait for budget.
     fn count_kept(&mut self, piece: &[u8]) -> usize {
         let end = memchr::memchr(b'\n', piece).unwrap_or(piece.len());
         if !self.too_long && self.bytes.len() - self.begun + end > self.longest {
@@ -233,8 +241,10 @@ impl Portion {
         }
     }
 
+    /// Checks the number of blank lines.
+    ///
     /// # Errors
-    /// If the body has had more blank lines than are skipped.
+    /// If the body has more than [`BLANK_LINES`].
     fn check_blank_lines(&self) -> Result<(), Problem> {
         if self.blank_lines <= BLANK_LINES {
             return Ok(());
@@ -250,7 +260,7 @@ impl Portion {
         }
     }
 
-    /// Ends the line that was begun. One that is blank is none; the first may begin with a mark.
+    /// Ends the current line. Ignores a blank line, and a byte order mark before the first one.
     fn end_line(&mut self) {
         let mut line = self.begun..self.bytes.len();
         if self.number == 1 && self.bytes[line.clone()].starts_with(MARK) {
@@ -271,7 +281,7 @@ impl Portion {
         self.too_long = false;
     }
 
-    /// What has ended, leaving what has begun.
+    /// Takes the complete lines; the incomplete one stays.
     fn take(&mut self) -> Self {
         let mut next = Self {
             number: self.number,
@@ -288,7 +298,7 @@ impl Portion {
         std::mem::replace(self, next)
     }
 
-    /// Gives back room for what is not kept: ends of lines, blank ones, those that are too long.
+    /// Releases the budget of bytes that are not kept: line ends, blank lines, and lines that are too long.
     fn trim(&mut self) {
         let held = self.permits.as_mut().and_then(|permits| {
             let more = permits.count().checked_sub(self.bytes.len())?;
@@ -305,26 +315,26 @@ impl Portion {
     }
 }
 
-/// Where and why reading ended before the body did.
+/// Position and reason of a body that could not be read to its end.
 struct Broken {
     line: u64,
     problem: Problem,
     reader: Reader,
 }
 
-/// The lines of a body.
+/// The reading stage of a stream.
 struct Source {
     reader: Reader,
     queue: Arc<ByteBudget>,
     client: ClientId,
     patience: Duration,
     portion: Portion,
-    /// When the line began that has not ended.
+    /// Arrival time of the current line's first bytes, while the line is incomplete.
     unended_since: Option<Instant>,
 }
 
 impl Source {
-    /// Reads all lines and hands them on in portions; returns why it did not come to the end.
+    /// Reads all lines and passes them on in portions; returns why it stopped before the end, if it did.
     async fn read(
         mut self,
         open: &Open,
@@ -336,9 +346,9 @@ impl Source {
             () = out.sender.closed() => Err(gone()),
         };
         let line = self.portion.number;
-        // What was read before a body broke off is answered.
+        // Lines that came before the failure are still answered.
         let last = self.portion.take();
-        // What has begun holds no room any more.
+        // The incomplete line releases its budget here.
         let reader = self.into_reader();
         if !last.lines.is_empty() {
             let _ = portions.send(last).await;
@@ -360,7 +370,7 @@ impl Source {
         portions: &mpsc::Sender<Portion>,
     ) -> Result<(), Problem> {
         loop {
-            // A client that sends nothing keeps no collection from being deleted.
+            // A client that sends nothing must not keep a collection from being deleted.
             let next = tokio::select! {
                 biased;
                 () = open.closed() => None,
@@ -389,7 +399,7 @@ impl Source {
         }
     }
 
-    /// Refuses a line that comes too slowly for the bytes that it holds of the budget.
+    /// Refuses a line that arrives too slowly for the budget it occupies.
     fn check_line_rate(&mut self, piece: &[u8]) -> Result<(), Problem> {
         if piece.contains(&b'\n') {
             self.unended_since = None;
@@ -400,8 +410,8 @@ impl Source {
         check_rate(since, self.patience, bytes)
     }
 
-    /// The next piece of the body. While there is none, what was read goes on its way as soon as the
-    /// next stage is free.
+    /// Returns the next piece of the body. While there is none, passes on the lines read so far as soon as
+    /// the next stage is free.
     async fn next(&mut self, portions: &mpsc::Sender<Portion>) -> Result<Option<Bytes>, Problem> {
         if self.portion.lines.is_empty() {
             return self.reader.piece().await;
@@ -416,7 +426,7 @@ impl Source {
         }
     }
 
-    /// Waits until bytes may wait, for which it sends what it holds on its way first.
+    /// Waits for budget for `bytes` more bytes. If there is none, it first passes on the lines it holds.
     async fn make_room(
         &mut self,
         bytes: usize,
@@ -445,31 +455,31 @@ impl Source {
             return Ok(());
         }
         let portion = self.portion.take();
-        // Time that the service takes is not the client's.
+        // Time that the service takes does not count against the client.
         self.unended_since = None;
         self.reader.rest();
         portions.send(portion).await.map_err(|_| gone())
     }
 }
 
-/// The client has gone away, or takes no answers: nobody reads this.
+/// Returns the problem of a client that disconnected or takes no answers. Nobody reads it.
 fn gone() -> Problem {
     Problem::new(Code::TooSlow, "the answers are not taken")
 }
 
-/// A portion on its way to its answers.
+/// A portion and the result of the previous stage.
 struct Step<W> {
     portion: Portion,
     work: W,
 }
 
-/// What was made of a portion by all threads.
+/// Result of the parallel stage.
 enum Ready {
     Insert(Vec<Result<Prepared, Refused>>),
     Answered(Vec<Result<Answer, Refused>>),
 }
 
-/// What was made of it in order.
+/// Result of the ordered stage.
 enum Checked {
     Taken(Taken),
     Answered(Vec<Result<Answer, Refused>>),
@@ -514,7 +524,7 @@ async fn prepare(
     }
 }
 
-/// Works on every line, on all threads.
+/// Processes every line, on all threads.
 fn each<T: Send>(
     portion: &Portion,
     work: impl Fn(&[u8], &mut Scratch) -> Result<T, Refused> + Sync,
@@ -596,10 +606,10 @@ fn write_line(text: &mut Vec<u8>, line: &impl serde::Serialize) {
     text.push(b'\n');
 }
 
-/// Where answers go.
+/// Destination of the answers of a stream.
 struct Out {
     sender: mpsc::UnboundedSender<Held>,
-    /// Bytes that this request may leave untaken, and all together.
+    /// Budget for untaken answers of this request; `held` is that of the whole service.
     room: Arc<ByteBudget>,
     held: Arc<ByteBudget>,
     client: ClientId,
@@ -607,8 +617,10 @@ struct Out {
 }
 
 impl Out {
+    /// Queues answers for the client once there is budget for them.
+    ///
     /// # Errors
-    /// If the client has gone away, or takes nothing.
+    /// If the client has disconnected, or takes no answers for too long.
     async fn send(&self, text: Bytes) -> Result<(), ()> {
         let bytes = text.len().min(self.held.total()).min(UNTAKEN);
         let room = async {
@@ -630,7 +642,7 @@ impl Out {
 mod tests {
     use super::*;
 
-    /// Lines with their numbers as they are worked on; none is one that is too long.
+    /// Lines with their numbers; `None` for a line that is too long.
     type Lines = Vec<(u64, Option<Vec<u8>>)>;
 
     fn lines_of(portion: &Portion) -> Lines {
@@ -640,7 +652,7 @@ mod tests {
             .collect()
     }
 
-    /// The same in the plainest way.
+    /// Returns the same lines, computed in the simplest way.
     fn plainly(body: &[u8], longest: usize) -> Lines {
         let lines = (1..).zip(body.split(|&byte| byte == b'\n'));
         lines

@@ -1,4 +1,4 @@
-//! Texts that are not stored: compare them, make their fingerprints, list their tokens.
+//! Calls on texts that are not stored: compare, fingerprint, segment.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::args::{Notation, SketchMethod};
 use crate::comparison::{Case, Side};
 use crate::settings::digits;
 
-/// The most texts of a request.
+/// Largest number of texts in a request.
 const TEXTS: usize = 10_000;
 
-/// The most pairs of a request.
+/// Largest number of pairs in a request.
 const PAIRS: usize = 100;
 
-/// The most bytes of all texts that a request compares: every similarity is computed, some in time that
-/// grows with the product of the lengths, and what is told of a text is a hundred times as long as it.
+/// Largest total size, in bytes, of the texts of a comparison. Every similarity is computed, some in time in
+/// proportion to the product of both lengths, and the answer is about a hundred times as long as the texts.
 const COMPARED: usize = 64 << 10;
 
-/// The most bytes of a request of which much more is told than it has: its texts, however they are
-/// escaped, and a recipe.
+/// Largest body, in bytes, of a request whose answer is much longer than itself. It has room for its texts in
+/// any escaping, and for a recipe.
 const SHORT_BODY: u64 = 1 << 20;
 
-/// How many features are shown of a text that is compared.
+/// Number of features shown for each compared text.
 const TOP: usize = 20;
 
-/// The answer to a body of so many bytes.
+/// Reads a body of at most `most` bytes and answers it with the result of `work`.
 async fn answer(
     asked: Asked,
     most: u64,
@@ -61,7 +61,7 @@ struct Pair {
     b: String,
 }
 
-/// Pairs of texts, each as `lookalike compare --json` has it; one result is made at a time.
+/// Compares pairs of texts, each as `lookalike compare --json` does, one after another.
 pub(super) async fn compare(asked: Asked) -> Answered {
     answer(asked, SHORT_BODY, compare_all).await
 }
@@ -111,7 +111,7 @@ fn compared(
     Ok(case.as_json())
 }
 
-/// A fingerprint or signature for every text.
+/// Returns a fingerprint or signature for every text.
 pub(super) async fn fingerprint(asked: Asked) -> Answered {
     answer(asked, u64::MAX, |mut fields| {
         let texts: Vec<String> = fields.need("texts")?;
@@ -119,7 +119,7 @@ pub(super) async fn fingerprint(asked: Asked) -> Answered {
         let sketch = sketch(&mut fields, &recipe)?;
         fields.end()?;
         check_count("texts", texts.len(), TEXTS)?;
-        // A signature of nothing is null, as in the tables of the command.
+        // A text without features has null as its signature, as in the tables that the command writes.
         let digits = matches!(sketch, Sketch::SimHash(_) | Sketch::Sentences(_));
         let none = digits.then(|| Fingerprint::Digits(NO_FINGERPRINT.to_owned()));
         let maker = Fingerprinter::new(&recipe, sketch);
@@ -165,7 +165,7 @@ fn sketch(fields: &mut Fields, recipe: &Recipe) -> Result<Sketch, Problem> {
     })
 }
 
-/// What was made of the texts of a request, an entry each.
+/// The answer to a request about texts, with one entry for each.
 #[derive(Serialize)]
 struct Made<'a> {
     recipe: &'a str,
@@ -196,7 +196,7 @@ struct Term {
     part: Option<String>,
 }
 
-/// The tokens of every text, or with `weights` its terms.
+/// Returns the tokens of every text, or its terms if `weights` is true.
 pub(super) async fn segment(asked: Asked) -> Answered {
     answer(asked, SHORT_BODY, |mut fields| {
         let texts: Vec<String> = fields.need("texts")?;

@@ -8,16 +8,16 @@ use super::Service;
 use super::collections::State;
 use super::desk::Open;
 
-/// How often it is looked whether something is due.
+/// Interval between checks whether work is due.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Compaction rests at most so long between two pieces of work.
+/// Longest pause of a compaction between two pieces of work.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// Starts the thread that looks after collections until the service is gone.
+/// Starts the thread that maintains collections until the service is dropped.
 ///
 /// # Errors
-/// If the system gives no thread.
+/// If the system cannot start a thread.
 pub(super) fn start(service: &Arc<Service>) -> std::io::Result<()> {
     let service = Arc::downgrade(service);
     let thread = std::thread::Builder::new().name("lookalike-upkeep".to_owned());
@@ -49,14 +49,14 @@ fn run(service: &Weak<Service>) {
     }
 }
 
-/// Does what is due for a collection; returns why it could not be done.
+/// Does the maintenance that is due for a collection; returns the reason if it failed.
 fn maintain(open: &Open) -> Option<String> {
     if open.is_stopped() {
         return None;
     }
     let started = Instant::now();
     let mut worked = started;
-    // Half of the time is left to others.
+    // A pause as long as the last piece of work leaves half of the time to requests.
     let mut go_on = || {
         std::thread::sleep(worked.elapsed().min(LONGEST_REST));
         worked = Instant::now();

@@ -1,7 +1,7 @@
-//! JSON as it comes and goes: documents, answers, settings.
+//! JSON of requests and answers: documents, verdicts, settings.
 //!
-//! Fields that are not known are refused by name. A document is what [`Document`] says; `meta` is given
-//! back byte for byte, so it must be what every reader of JSON takes.
+//! Unknown fields are refused by name. The fields of a document are those of [`Document`]. `meta` is returned
+//! byte for byte, so it must be JSON that every parser accepts.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -34,17 +34,17 @@ use serde_json::{Map, Value};
 use super::problem::{Code, Problem};
 use crate::args::{Candidates, Method, Period, Unit, Verify};
 
-/// Reads JSON that is all of a body, or a part of it.
+/// Parses JSON that is a whole body, or part of one.
 ///
 /// # Errors
-/// With the place of what is wrong.
+/// [`Code::BadJson`], with the position of the mistake.
 pub(super) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(bytes).map_err(|error| bad_json(&error))
 }
 
 fn bad_json(error: &serde_json::Error) -> Problem {
     let (told, column) = (error.to_string(), error.column());
-    // In bulk the number of the line is told beside it.
+    // Answers in bulk give the line number in a field of their own.
     let detail = match told.strip_suffix(&format!(" at line 1 column {column}")) {
         Some(what) => format!("{what} at column {column}"),
         None => told,
@@ -52,7 +52,7 @@ fn bad_json(error: &serde_json::Error) -> Problem {
     Problem::new(Code::BadJson, detail)
 }
 
-/// What is given as a JSON object, and not as a list of its fields without their names.
+/// A value given as a JSON object. Without this wrapper serde also accepts an array of the fields in order.
 pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -74,20 +74,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// The id alone of what is no document.
+/// The id of a line that is not a valid document.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default, deserialize_with = "id")]
     id: Option<String>,
 }
 
-/// The id of what was refused, if it can be read.
+/// Returns the id of a refused line, if it can be read.
 pub(super) fn id_of(bytes: &[u8]) -> Option<String> {
     let named: Object<Named> = serde_json::from_slice(bytes).ok()?;
     named.0.id.filter(|id| id.len() <= LONGEST_ID)
 }
 
-/// A document as it comes.
+/// A document as clients send it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sent<'a> {
@@ -101,10 +101,10 @@ struct Sent<'a> {
     meta: Option<&'a RawValue>,
 }
 
-/// Reads a document; fingerprints have so many bits.
+/// Parses a document whose fingerprint, if it has one, has `bits` bits.
 ///
 /// # Errors
-/// If it is not one.
+/// If it is not a valid document.
 pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
     let missing = || Problem::new(Code::BadJson, "missing field `id`");
@@ -112,29 +112,29 @@ pub(super) fn document(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     sent.0.document(id, bits)
 }
 
-/// Reads a document that is asked about; one without an id gets [`NAMELESS`].
+/// Parses a document to be queried. A document without an id gets [`NAMELESS`].
 ///
 /// # Errors
-/// If it is not one.
+/// If it is not a valid document.
 pub(super) fn question(bytes: &[u8], bits: u32) -> Result<Document, Problem> {
     let sent: Object<Sent<'_>> = serde_json::from_slice(bytes).map_err(|error| bad_json(&error))?;
     let id = sent.0.id.clone().unwrap_or_else(|| NAMELESS.clone());
     sent.0.document(id, bits)
 }
 
-/// Stands for the id of what is asked about without one. It has 128 random bits and is never told, so no
-/// document has it, and looking it up finds nothing.
+/// Placeholder for the id of a query without one. It has 128 random bits and is never shown, so no document
+/// has it, and looking it up finds nothing.
 static NAMELESS: LazyLock<String> = LazyLock::new(|| {
     let random = || RandomState::new().hash_one(0);
     format!("\0{:016x}{:016x}", random(), random())
 });
 
-/// An id, unless it stands for none.
+/// Returns the id, or `None` if it is the placeholder.
 pub(super) fn named(id: &str) -> Option<&str> {
     (id != *NAMELESS).then_some(id)
 }
 
-/// A message about a document, which has no name if its id stands for none.
+/// Replaces the placeholder in a message by "(without an id)".
 pub(super) fn without_name(detail: &str) -> String {
     detail.replace(&format!("'{}'", *NAMELESS), "(without an id)")
 }
@@ -158,8 +158,8 @@ impl Sent<'_> {
     }
 }
 
-/// Refuses what some reader of JSON does not take, since it is given back as it is: half of a pair of
-/// surrogates, a number beyond all floating ones, lists and objects 128 deep and deeper.
+/// Refuses JSON that some parser does not accept, because `meta` is returned as it is: an unpaired surrogate,
+/// a number out of range of `f64`, and nesting of 128 levels or more.
 fn check_meta(meta: &str) -> Result<(), Problem> {
     let read: Result<Sound, _> = serde_json::from_str(meta);
     read.map(|Sound| ()).map_err(|error| {
@@ -168,7 +168,7 @@ fn check_meta(meta: &str) -> Result<(), Problem> {
     })
 }
 
-/// A value that has been read to its end and not kept.
+/// A JSON value that was parsed to its end and discarded.
 struct Sound;
 
 impl<'de> Deserialize<'de> for Sound {
@@ -234,7 +234,7 @@ fn fingerprint(digits: &str, bits: u32) -> Result<u128, Problem> {
     }
 }
 
-/// A string, or a whole number by its digits; null is none.
+/// Parses an id: a string, or an integer, which is taken by its digits. `null` counts as absent.
 fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     struct Id;
 
@@ -265,7 +265,7 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::E
             Ok(Some(id.to_string()))
         }
 
-        /// What it was in the request is not known any more.
+        /// Refuses the number, because its original digits are lost.
         fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<String>, E> {
             Err(E::custom(format!(
                 "the `id` is a number that is none of the whole numbers from {} to {} in digits alone: \
@@ -278,14 +278,14 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::E
     deserializer.deserialize_any(Id)
 }
 
-/// The latest time that can be said as a date, in seconds since 1970. No document is of a later one, but
-/// milliseconds taken for seconds are.
+/// Latest accepted time, in seconds since 1970: the latest that can be written as a date. No document has a
+/// later one, but milliseconds mistaken for seconds are later.
 const LATEST: f64 = 253_402_207_200.0;
 
-/// The same as a date.
+/// [`LATEST`] as a date.
 const LATEST_DATE: &str = "9999-12-30T22:00:00Z";
 
-/// Seconds since 1970, or an ISO 8601 date or date and time.
+/// Parses seconds since 1970, or an ISO 8601 date with or without a time.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -326,7 +326,7 @@ fn in_microseconds(seconds: f64) -> Option<Time> {
     (microseconds > -most && microseconds < most).then_some(Time(microseconds as i64))
 }
 
-/// A time as ISO 8601, or as seconds if it is beyond the years that this can say.
+/// Returns a time in ISO 8601, or in seconds if its year is out of range.
 fn stated(time: Time) -> Value {
     match jiff::Timestamp::from_microsecond(time.0) {
         Ok(timestamp) => timestamp.to_string().into(),
@@ -334,8 +334,8 @@ fn stated(time: Time) -> Value {
     }
 }
 
-/// The verdict on a document as it is written; what was asked about without an id has none, and none as that
-/// of its cluster if nothing matches it.
+/// The verdict on a document. For a query without an id, `id` is null, and so is `cluster` if nothing
+/// matches.
 #[derive(Serialize)]
 pub(super) struct Told<'a> {
     id: Option<&'a str>,
@@ -367,21 +367,21 @@ impl<'a> From<&'a Answer> for Told<'a> {
     }
 }
 
-/// A line that was not taken, in the place of its answer.
+/// The entry for a refused line, in place of its answer.
 #[derive(Serialize)]
 pub(super) struct Untaken<'a> {
     pub(super) id: Option<&'a str>,
-    /// The number of the line, from 1 on.
+    /// Line number, from 1.
     pub(super) line: u64,
     pub(super) problem: super::problem::Written<'a>,
 }
 
-/// A stored document as it is written.
+/// A stored document as it is returned.
 #[derive(Serialize)]
 pub(super) struct Shown<'a> {
     #[serde(flatten)]
     told: Told<'a>,
-    /// Whether the kept document that it repeats is gone.
+    /// `true` if the kept document that it names no longer exists.
     of_gone: bool,
     time: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -402,7 +402,7 @@ impl<'a> Shown<'a> {
                 (None, Some(digits))
             }
         };
-        // What was not JSON when it came, in an import, is told as a string.
+        // An imported document can have a `meta` that is not JSON; it is returned as a string.
         let meta = stored.meta.as_ref().and_then(|meta| {
             let raw = RawValue::from_string(meta.clone());
             raw.or_else(|_| serde_json::value::to_raw_value(meta)).ok()
@@ -418,15 +418,15 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A cluster as it is written.
+/// A cluster as it is returned.
 #[derive(Serialize)]
 pub(super) struct Group<'a> {
     cluster: &'a str,
     kept: Told<'a>,
-    /// The newest first.
+    /// Newest first.
     members: Vec<Told<'a>>,
     more: bool,
-    /// What `after` is for those that come next; none at the end.
+    /// Value of `after` for the next page; null at the end.
     next: Option<u64>,
 }
 
@@ -446,7 +446,7 @@ impl<'a> From<&'a Cluster> for Group<'a> {
     }
 }
 
-/// A value in which no object has a field twice.
+/// A JSON value in which no object has a duplicate field.
 struct Unique(Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -512,12 +512,14 @@ impl<'de> Deserialize<'de> for Unique {
     }
 }
 
-/// The fields of a JSON object, taken one after the other; what is left in the end is not known.
+/// The fields of a JSON object, taken one by one. Fields that remain at the end are unknown.
 pub(super) struct Fields(Map<String, Value>);
 
 impl Fields {
+    /// Parses a JSON object.
+    ///
     /// # Errors
-    /// If it is no JSON object.
+    /// If it is not one.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
         let Unique(value) = read(bytes)?;
         match value {
@@ -526,10 +528,10 @@ impl Fields {
         }
     }
 
-    /// The value of a field, if it is there and not null.
+    /// Takes a field, if it is present and not null.
     ///
     /// # Errors
-    /// If it is not of this type.
+    /// If it does not have this type.
     pub(super) fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Problem> {
         let Some(value) = self.0.remove(name).filter(|value| !value.is_null()) else {
             return Ok(None);
@@ -539,16 +541,16 @@ impl Fields {
             .map_err(|error| Problem::new(Code::BadJson, format!("the field `{name}`: {error}")))
     }
 
-    /// A field that must be there.
+    /// Takes a required field.
     ///
     /// # Errors
-    /// If it is not, or not of this type.
+    /// If it is missing, or does not have this type.
     pub(super) fn need<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, Problem> {
         let missing = || Problem::new(Code::BadJson, format!("the field `{name}` is missing"));
         self.take(name)?.ok_or_else(missing)
     }
 
-    /// One of several names.
+    /// Takes a field whose value is one of the names of an enum.
     ///
     /// # Errors
     /// If it is none of them.
@@ -569,6 +571,8 @@ impl Fields {
         })
     }
 
+    /// Ends the parsing of the object.
+    ///
     /// # Errors
     /// If a field was not taken.
     pub(super) fn end(self) -> Result<(), Problem> {
@@ -581,24 +585,26 @@ impl Fields {
         }
     }
 
-    /// The recipe that `recipe` names or is; the usual one where there is none.
+    /// Takes the field `recipe`, which is a name or the TOML of a recipe. Without it, uses the recipe
+    /// `usual`.
     ///
     /// # Errors
-    /// If it is none, or names files.
+    /// If it is not a recipe, or a recipe that names files.
     pub(super) fn recipe(&mut self, usual: &str) -> Result<Recipe, Problem> {
         let named = self.take::<String>("recipe")?;
         recipe(named.as_deref().unwrap_or(usual))
     }
 
-    /// What matches.
+    /// Takes the match options.
     ///
     /// # Errors
-    /// If something is no choice, contradicts the method or would have no effect.
+    /// If a value is invalid, contradicts the method or has no effect.
     pub(super) fn matching(&mut self) -> Result<plan::Settings, Problem> {
         self.asked()?.settings(Spelling::Fields).map_err(unsettled)
     }
 
-    /// What matches in a collection; of bare fingerprints there is no choice but their distance.
+    /// Takes the match options of a collection. For a collection of fingerprints the only option is the
+    /// distance.
     fn matching_of(&mut self, holds: Holds) -> Result<plan::Settings, Problem> {
         let mut asked = self.asked()?;
         if holds == Holds::Fingerprints {
@@ -657,17 +663,17 @@ impl Fields {
     }
 }
 
-/// The most that times may be ahead of the wall clock where nothing else is asked for.
+/// Default limit of how far times may be ahead of the wall clock.
 const SKEW: Duration = Duration::from_secs(300);
 
-/// How far they may be where nothing else is asked for: half of a short window, so that after a document from
-/// as far ahead what comes at its own time is not late.
+/// Returns the default skew: half of a short window at most, because otherwise one document from as far ahead
+/// would make documents with correct times late.
 fn usual_skew(width: Duration) -> Duration {
     SKEW.min(width / 2)
 }
 
-/// Refuses a skew beyond the window: after one document from as far ahead, everything that comes at its own
-/// time would be late, and nothing would be found to repeat anything.
+/// Refuses a skew longer than the window: after one document from as far ahead, every document with a correct
+/// time would be late, and no duplicates would be found.
 fn check_skew(window: &Window) -> Result<(), Problem> {
     if window.skew() <= window.width() {
         return Ok(());
@@ -682,7 +688,7 @@ fn check_skew(window: &Window) -> Result<(), Problem> {
     )))
 }
 
-/// Method and measure of a collection that holds nothing but fingerprints follow from that.
+/// Sets the method and measure of a collection of fingerprints, which follow from its content.
 fn compare_fingerprints_alone(asked: &mut Asked) -> Result<(), Problem> {
     let method = *asked.method.get_or_insert(plan::Method::SimHash);
     let measure = *asked.measure.get_or_insert(plan::Measure::Sketch);
@@ -703,12 +709,12 @@ fn unsettled(what: impl fmt::Display) -> Problem {
     Problem::new(Code::BadSettings, what.to_string())
 }
 
-/// As much of a text as a message shows.
+/// Returns as much of a text as a message shows.
 fn beginning(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// A recipe by its name, or from its TOML. A recipe that names files is refused before one is read.
+/// Returns a recipe by name, or from its TOML. A recipe that names files is refused before any file is read.
 fn recipe(text: &str) -> Result<Recipe, Problem> {
     if !text.contains(['=', '\n']) {
         return Recipe::named(text).map_err(|_| {
@@ -725,7 +731,7 @@ fn recipe(text: &str) -> Result<Recipe, Problem> {
             "the recipe names the file '{}' ({what}): the service takes recipes without files",
             beginning(file)
         )));
-        // There is no file without a name.
+        // The returned path is never opened.
         PathBuf::new()
     };
     let read = Recipe::read(text, &refuse);
@@ -735,20 +741,21 @@ fn recipe(text: &str) -> Result<Recipe, Problem> {
     }
 }
 
-/// Reads the settings of a collection that is to be made.
+/// Parses the settings of a collection to be created.
 ///
 /// # Errors
-/// If a field is not known, no choice, or contradicts another.
+/// If a field is unknown, has an invalid value, or contradicts another.
 pub(super) fn settings(bytes: &[u8]) -> Result<Settings, Problem> {
     let settings = settings_of_one(bytes)?;
     settings.window.as_ref().map_or(Ok(()), check_skew)?;
     Ok(settings)
 }
 
-/// Reads the settings of a collection that may be there: those of earlier versions may have any skew.
+/// Parses the settings of a collection that may exist already. Any skew is accepted, because earlier versions
+/// did not limit it.
 ///
 /// # Errors
-/// If a field is not known, no choice, or contradicts another.
+/// If a field is unknown, has an invalid value, or contradicts another.
 pub(super) fn settings_of_one(bytes: &[u8]) -> Result<Settings, Problem> {
     let mut fields = Fields::read(bytes)?;
     let holds = fields.take("holds")?.unwrap_or_default();
@@ -764,7 +771,7 @@ pub(super) fn settings_of_one(bytes: &[u8]) -> Result<Settings, Problem> {
     Ok(settings)
 }
 
-/// Settings as they are told; read again they are the same.
+/// Settings as they are returned. Parsing them gives the same settings.
 #[derive(Serialize)]
 pub(super) struct Chosen {
     recipe: String,
@@ -814,7 +821,7 @@ impl From<&Settings> for Chosen {
     }
 }
 
-/// In what settings that are asked for differ from those of a collection.
+/// Returns a message that lists the settings in which a request differs from an existing collection.
 pub(super) fn difference(known: &Settings, asked: &Settings) -> String {
     let fields = |settings| match serde_json::to_value(Chosen::from(settings)) {
         Ok(Value::Object(fields)) => fields,
@@ -836,7 +843,7 @@ pub(super) fn difference(known: &Settings, asked: &Settings) -> String {
     told.collect::<Vec<_>>().join("; ")
 }
 
-/// The name of a recipe that is built in, else its TOML.
+/// Returns the name of a built-in recipe, or the TOML of another one.
 fn told_recipe(recipe: &Recipe) -> String {
     match Recipe::named(&recipe.name) {
         Ok(known) if known == *recipe => recipe.name.clone(),
@@ -844,7 +851,7 @@ fn told_recipe(recipe: &Recipe) -> String {
     }
 }
 
-/// A length of time in the largest unit that it is a whole number of, or in seconds.
+/// Returns a duration in the largest unit of which it is a whole multiple, or in seconds.
 fn told_period(period: Duration) -> String {
     const UNITS: [(u64, char); 5] = [
         (604_800, 'w'),
@@ -990,7 +997,7 @@ mod tests {
             detail.contains("at most 1m, or leave it out for 30s"),
             "{detail}"
         );
-        // A collection that was made with it before is read as it is.
+        // An existing collection with such a skew can still be read.
         let one = settings_of_one(json.as_bytes()).unwrap();
         assert_eq!(one.window.unwrap().skew(), Duration::from_secs(61));
     }

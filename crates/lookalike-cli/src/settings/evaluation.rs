@@ -1,4 +1,4 @@
-//! Settings of the commands that measure against labels.
+//! Settings of the commands that evaluate against labels.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::args::{
 };
 use crate::settings::load_recipe;
 
-/// Everything about one evaluation.
+/// Settings of an evaluation.
 pub(crate) struct EvalRun {
     pub(crate) inputs: LabelledInputs,
     pub(crate) settings: EvaluateSettings,
@@ -66,7 +66,7 @@ impl EvalRun {
     }
 }
 
-/// Standard output takes what is printed; the others go to different files.
+/// Checks the outputs. Standard output receives the result, so the others go to different files.
 fn check_eval_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Result<()> {
     let named: Vec<_> = named
         .iter()
@@ -87,7 +87,7 @@ fn check_eval_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Re
     check_apart(&named, &recipes)
 }
 
-/// Everything about one tuning.
+/// Settings of a tuning run.
 pub(crate) struct TuneRun {
     pub(crate) inputs: LabelledInputs,
     pub(crate) settings: TuneSettings,
@@ -134,7 +134,7 @@ impl TuneRun {
     }
 }
 
-/// The lowest threshold: as given, or as is usual for pairs and for groups.
+/// Returns the lowest threshold: as given, or the default for pairs or groups.
 fn lowest(given: Option<Threshold>, inputs: &LabelledInputs) -> Result<Threshold> {
     match given {
         Some(lowest) => Ok(lowest),
@@ -142,7 +142,7 @@ fn lowest(given: Option<Threshold>, inputs: &LabelledInputs) -> Result<Threshold
     }
 }
 
-/// Everything about one comparison of clusters.
+/// Settings of a comparison of clusters.
 pub(crate) struct ClustersRun {
     pub(crate) files: ClusterFiles,
 }
@@ -175,7 +175,7 @@ fn bootstrap(resampling: Resampling) -> Bootstrap {
     }
 }
 
-/// What is read, and what its rows are.
+/// Returns the labelled inputs and the meaning of their rows.
 fn labelled(
     paths: &[PathBuf],
     labels: &Labels,
@@ -243,7 +243,7 @@ fn grades(labels: &Labels) -> Result<Option<Grades>> {
     Ok(Some(Grades { positive, negative }))
 }
 
-/// Every recipe with every method and every measure.
+/// Returns every combination of recipes, methods and measures.
 fn settings(ways: &Ways, lowest: Threshold) -> Result<Vec<Setting>> {
     check_ways(ways)?;
     let mut settings = Vec::new();
@@ -298,7 +298,7 @@ fn setting(
     })
 }
 
-/// Refuses options that none of the methods and measures has a use for.
+/// Refuses options that have no effect with any of the methods and measures.
 fn check_ways(ways: &Ways) -> Result<()> {
     let has = |method| ways.method.contains(&method);
     if let Some(distance) = ways.distance

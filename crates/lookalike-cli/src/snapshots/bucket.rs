@@ -1,4 +1,4 @@
-//! A prefix of an object store as a [`Disk`] on which files are written once and read.
+//! A prefix of an object store as a [`Disk`], whose files are written once and then read.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 
 use crate::output::about;
 
-/// Bytes that go to the store or come from it in one request: stores take parts of 5 MiB and more.
+/// Bytes per request. Object stores accept parts of 5 MiB or more.
 const PART: usize = 8 << 20;
 
 /// A prefix of an object store.
@@ -23,10 +23,12 @@ pub(super) struct Bucket {
 }
 
 impl Bucket {
+    /// Opens the prefix that a URL names.
+    ///
     /// # Errors
-    /// If the URL is not one of a known store, or the environment configures it wrongly.
+    /// If the URL is not that of a known store, or the environment configures the store wrongly.
     pub(super) fn open(url: &str, runtime: Handle) -> Result<Self> {
-        // Without it the client would not know how to speak TLS.
+        // Without an installed provider the client cannot use TLS.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
         let what = format!("'{url}' is no place for snapshots");
         let parsed = url.parse().map_err(about(&what))?;
@@ -111,10 +113,10 @@ struct Upload {
 
 #[derive(Debug, Default)]
 struct Written {
-    /// Bytes that were sent.
+    /// Bytes sent so far.
     sent: u64,
     waiting: Vec<u8>,
-    /// None before the first part.
+    /// `None` before the first part.
     parts: Option<Box<dyn MultipartUpload>>,
     complete: bool,
 }
@@ -194,13 +196,13 @@ impl Drop for Upload {
     fn drop(&mut self) {
         let written = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(parts) = written.parts.as_mut().filter(|_| !written.complete) {
-            // What cannot be taken back now is removed by the store's own rules.
+            // If the upload cannot be aborted now, the life-cycle rules of the store remove it.
             let _ = self.bucket.runtime.block_on(parts.abort());
         }
     }
 }
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Debug)]
 struct Object {
     bucket: Bucket,
@@ -245,7 +247,7 @@ mod tests {
 
     use super::*;
 
-    /// Files of no bytes, of a few, and of several parts come back as they were written.
+    /// Empty files, short files and files of several parts are read as they were written.
     #[test]
     fn objects_are_files_that_are_written_once() {
         let runtime = Runtime::new().unwrap();

@@ -1,8 +1,7 @@
-//! Where snapshots of collections go and come from: directories, or an object store.
+//! Places of snapshots: directories, or an object store.
 //!
-//! An object store is a [`Disk`] on which files are written once, from their beginning to their end, and
-//! read. A file has its name once it is complete; a snapshot counts once it has its manifest, which is
-//! written last.
+//! An object store is a [`Disk`] whose files are written once, from beginning to end, and then read. A file
+//! gets its name once it is complete. A snapshot is valid once it has its manifest, which is written last.
 
 #[cfg(feature = "object-store")]
 mod bucket;
@@ -25,13 +24,13 @@ use self::bucket::Bucket;
 use crate::output::about;
 use crate::serve::is_own;
 
-/// The directory below which snapshots are, or the URL.
+/// Place of the snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(from = "String")]
 pub(crate) enum Place {
     /// A directory.
     Folder(PathBuf),
-    /// The URL of a prefix of an object store.
+    /// URL of a prefix of an object store.
     Url(String),
 }
 
@@ -62,12 +61,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// A snapshot could not be made.
+/// Reason why a snapshot could not be created.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// There is one with the name, or one is being made, or there is something else.
+    /// Something with this name exists or is being created.
     Exists,
-    /// The disk or the object store failed.
+    /// A disk operation or the object store failed.
     Failed(io::Error),
     /// The collection could not be copied.
     NotCopied(lookalike_store::Error),
@@ -79,10 +78,10 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Where snapshots are made and read.
+/// Creates snapshots.
 pub(crate) struct Snapshots {
     below: Below,
-    /// The collections and names of those that are being made.
+    /// Collections and names of the snapshots that are being created.
     making: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -93,12 +92,14 @@ enum Below {
     Bucket(Bucket),
 }
 
-/// The file without which a snapshot is none.
+/// Name of the file without which a directory is not a snapshot.
 const MANIFEST: &str = "manifest";
 
 impl Snapshots {
+    /// Opens a place for snapshots.
+    ///
     /// # Errors
-    /// If the URL is none of a store that is known, or what the environment says of it is wrong.
+    /// If the URL is not that of a known store, or the environment configures the store wrongly.
     pub(crate) fn open(place: &Place, runtime: Handle) -> Result<Self> {
         let below = match place {
             Place::Folder(path) => Below::Folder(path.clone()),
@@ -110,8 +111,9 @@ impl Snapshots {
         })
     }
 
-    /// Makes a snapshot of a collection by what copies it to an empty disk. What is left of one that was not
-    /// completed is removed, now or when another of its name is made: without a manifest it is none.
+    /// Creates a snapshot of a collection. `copy` copies the collection to an empty disk. The remains of an
+    /// interrupted snapshot are removed now, or when another one of the same name is created; without a
+    /// manifest they are not a snapshot.
     pub(crate) fn make(
         &self,
         collection: &str,
@@ -128,7 +130,7 @@ impl Snapshots {
         copied.map_err(Refusal::NotCopied)
     }
 
-    /// Holds a name, which nobody else makes a snapshot with meanwhile.
+    /// Reserves a name, so that nobody else creates a snapshot of that name meanwhile.
     fn hold(&self, collection: &str, name: &str) -> Result<Held<'_>, Refusal> {
         let name = (collection.to_owned(), name.to_owned());
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +147,8 @@ impl Snapshots {
         let disk: Box<dyn Disk> = match &self.below {
             Below::Folder(folder) => {
                 let path = folder.join(collection).join(name);
-                // Somebody may be reading it, or the disk refuse writes.
+                // Checked before the directory is opened, because somebody may be reading it or the disk may
+                // be read-only.
                 if path.join(MANIFEST).exists() {
                     return Err(Refusal::Exists);
                 }
@@ -163,7 +166,7 @@ impl Snapshots {
         Ok(disk)
     }
 
-    /// Nothing depends on this.
+    /// Removes the remains of a failed snapshot. Errors are ignored, because nothing depends on it.
     fn discard(&self, collection: &str, name: &str) {
         match &self.below {
             Below::Folder(folder) => {
@@ -179,7 +182,7 @@ impl Snapshots {
     }
 }
 
-/// The name of a snapshot that is being made.
+/// A reserved name of a snapshot.
 struct Held<'a> {
     making: &'a Mutex<BTreeSet<(String, String)>>,
     name: (String, String),
@@ -192,10 +195,10 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Calls back with the disk of a snapshot, to be read.
+/// Calls `read` with the disk of a snapshot.
 ///
 /// # Errors
-/// If there is none, and what is handed back.
+/// If there is no snapshot, and any error of `read`.
 pub(crate) fn with_snapshot<T>(
     place: &Place,
     read: impl FnOnce(&dyn Disk) -> Result<T>,
@@ -217,7 +220,8 @@ pub(crate) fn with_snapshot<T>(
 mod tests {
     use super::*;
 
-    /// One of two with a name is made; what is left of one that was not completed is in nobody's way.
+    /// Of two concurrent snapshots with one name, one is created. The remains of an interrupted one are
+    /// replaced.
     #[test]
     fn of_snapshots_with_one_name_one_is_made() {
         let runtime = Runtime::new().unwrap();
@@ -233,7 +237,7 @@ mod tests {
                 file.write_at(b"x", 0).unwrap();
                 file.sync().unwrap();
             };
-            // As if the process had ended there.
+            // Simulates a process that ended during the copy.
             write(&*snapshots.empty_disk("a", "b").unwrap(), "1.rows");
             let made = snapshots.make("a", "b", |disk| {
                 assert!(disk.names().unwrap().is_empty());

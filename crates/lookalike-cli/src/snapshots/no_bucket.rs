@@ -1,4 +1,4 @@
-//! Stands in for `bucket` in a program without object stores: every URL is refused.
+//! Replaces `bucket` in a build without object stores: every URL is refused.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,11 +8,13 @@ use anyhow::{Result, bail};
 use lookalike_store::{Disk, DiskFile};
 use tokio::runtime::Handle;
 
-/// A prefix of an object store, which this program cannot have.
+/// A prefix of an object store, which cannot exist in this build.
 #[derive(Debug, Clone)]
 pub(super) struct Bucket(Infallible);
 
 impl Bucket {
+    /// Refuses every URL.
+    ///
     /// # Errors
     /// Always.
     pub(super) fn open(url: &str, _runtime: Handle) -> Result<Self> {

@@ -1,4 +1,4 @@
-//! Clients that take more than their share: what they do is refused, and others are served meanwhile.
+//! Clients that take more than their share are refused, and others are served meanwhile.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ const READ: &str = "read-read-read-1";
 const WRITE: &str = "write-write-writ";
 const ADMIN: &str = "admin-admin-admi";
 
-/// Longest time that an honest request may take here: tests share the processor with one another.
+/// Longest time that an honest request may take. Tests share the processor, so it is generous.
 const PROMPTLY: Duration = Duration::from_secs(3);
 
-/// A service with a key of each role and a collection.
+/// Starts a service with one key of each role, and a collection.
 fn service_with_keys(place: &Place, options: &str) -> Service {
     let keys = [("read", READ), ("write", WRITE), ("admin", ADMIN)];
     let lines = keys.map(|(role, key)| {
@@ -54,7 +54,7 @@ fn send(
     service.connect().request(method, path, &all, body)
 }
 
-/// Inserts a document with the key that may write.
+/// Inserts a document with the key of the role `write`.
 fn insert(service: &Service, body: &serde_json::Value) -> Reply {
     send(
         service,
@@ -66,7 +66,7 @@ fn insert(service: &Service, body: &serde_json::Value) -> Reply {
     )
 }
 
-/// Compresses as well as gzip can.
+/// Compresses with the highest level of gzip.
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let best = flate2::Compression::best();
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), best);
@@ -212,13 +212,14 @@ fn a_trusted_proxy_has_any_number_of_connections() {
     );
 }
 
-/// While idle connections have all places, probes are answered and all else is told to come again.
+/// While idle connections occupy all slots, probes are answered and all other requests are told to come
+/// again.
 #[test]
 fn probes_have_places_in_reserve() {
     let place = Place::new();
     let service = Service::start(&place, "--connections 3");
-    // A connection by which the start asked for readiness may still have a place: until it is gone, the
-    // last of these is refused.
+    // The connection by which `start` asked for readiness may still have a slot. Until it is gone, the last
+    // of these is refused.
     let mut idle = Vec::new();
     let begun = Instant::now();
     while idle.len() < 3 {
@@ -324,7 +325,7 @@ fn texts_that_are_costly_to_compare_stall_nobody() {
     assert!(begun.elapsed() < PROMPTLY);
 }
 
-/// Uploads that stall leave room for the documents of others, and do not last.
+/// Stalled uploads leave room for the documents of others, and are ended.
 #[test]
 fn stalled_uploads_leave_room_for_others() {
     let place = Place::new();
@@ -355,7 +356,7 @@ fn stalled_uploads_leave_room_for_others() {
     }
 }
 
-/// A body that always brings a little is cut off all the same.
+/// A body that always brings a little is cut off too.
 #[test]
 fn bodies_that_drip_are_cut_off() {
     let place = Place::new();
@@ -368,7 +369,7 @@ fn bodies_that_drip_are_cut_off() {
         let mut connection = service.connect();
         connection.send(head.as_bytes()).unwrap();
         let begun = Instant::now();
-        // More than 1 KiB in the time that a body may be silent, and much less than 32 KiB a second.
+        // More than 1 KiB within the time that a body may be silent, but much less than 32 KiB per second.
         while connection.send(&[b'a'; 1100]).is_ok() && begun.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(250));
             if connection.has_answer() {
@@ -404,7 +405,7 @@ fn a_client_makes_so_many_requests_a_second() {
     assert!((0..20).all(|_| service.get("/livez").status == 200));
 }
 
-/// A connection whose request was refused before its body was read is not used again.
+/// A connection whose request was refused before its body was read is not reused.
 #[test]
 fn refusals_before_the_body_say_that_they_close() {
     let place = Place::new();
@@ -441,7 +442,7 @@ fn refusals_before_the_body_say_that_they_close() {
     }
     let mut connection = service.connect();
     for _ in 0..2 {
-        // Without a body the connection stays.
+        // The connection stays open if the request has no body.
         let reply = connection.request("GET", "/v1/nothing", &[], b"");
         assert_eq!(reply.status, 404);
         assert!(!reply.head.to_lowercase().contains("connection: close"));
@@ -461,7 +462,7 @@ fn a_hang_up_ends_nothing() {
     assert!(log.contains("SIGHUP"), "{log}");
 }
 
-/// Only callers who may read learn the names of collections.
+/// Only callers with the right to read learn the names of collections.
 #[test]
 fn readiness_names_collections_to_readers_alone() {
     let place = Place::new();
@@ -480,7 +481,7 @@ fn readiness_names_collections_to_readers_alone() {
     assert_eq!(named["failed"], json!(["broken"]));
 }
 
-/// A signal to stop ends a service that is being attacked.
+/// A stop signal ends a service that is under attack.
 #[test]
 fn a_service_under_attack_ends_in_time() {
     let place = Place::new();

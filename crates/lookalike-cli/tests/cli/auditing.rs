@@ -1,4 +1,4 @@
-//! Audits against the truth, which the plain definition knows.
+//! Audits compared with the truth, which is computed by the plain definition.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use crate::plain::similarities;
 use crate::support::{Numbers, Place, corpus_jsonl, gzip, write_parquet};
 
-/// A method that loses pairs: fingerprints must be near one another.
+/// A method that loses pairs, because it requires fingerprints that are near each other.
 const BROKEN: &str = "--method simhash --distance 8 --threshold 0.6";
 
 fn corpus() -> Vec<(String, String)> {
     Numbers::new(11).corpus(600)
 }
 
-/// By earlier document, the later ones of another text that are similar.
+/// Returns the later similar documents of each document, without equal texts.
 fn similar(corpus: &[(String, String)], threshold: f64) -> BTreeMap<usize, Vec<usize>> {
     let all = similarities(corpus);
     let mut similar: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -29,7 +29,7 @@ fn similar(corpus: &[(String, String)], threshold: f64) -> BTreeMap<usize, Vec<u
     similar
 }
 
-/// The mean over documents of the share of their similar ones for which something holds.
+/// Returns the mean over documents of the share of their similar ones for which `holds` is true.
 fn mean(similar: &BTreeMap<usize, Vec<usize>>, holds: impl Fn(usize, usize) -> bool) -> f64 {
     let shares = similar.iter().map(|(&a, others)| {
         let part = others.iter().filter(|&&b| holds(a, b)).count();
@@ -42,7 +42,7 @@ fn at(id: &str) -> usize {
     id[1..].parse().unwrap()
 }
 
-/// The pairs that a run of `pairs` has found.
+/// Returns the pairs in a table that `pairs` wrote.
 fn found(place: &Place, table: &str) -> HashSet<(usize, usize)> {
     let rows = place.table(table);
     rows.iter().map(|row| (at(&row[0]), at(&row[1]))).collect()
@@ -75,7 +75,7 @@ fn an_audit_of_all_documents_is_the_truth() {
     assert!(near(&audit["recall"]["share"], recall), "{audit} {recall}");
     assert_eq!(audit["precision"]["share"], 1.0);
     assert!(audit.get("left").is_none());
-    // Of duplicates those count whose earlier document and whose own row remain.
+    // Of the duplicates, those count whose earlier document and own row both remain.
     let summary = place.summary(&format!(
         "dedup in.jsonl -o kept.jsonl {BROKEN} --audit=600"
     ));
@@ -100,7 +100,7 @@ fn an_audit_of_all_documents_is_the_truth() {
     );
 }
 
-/// Copies of edited documents tell of the damage as well, and of none where there is none.
+/// Planted edits show the damage of a broken method, and no damage of a sound one.
 #[test]
 fn planted_edits_are_lost_by_a_broken_method_alone() {
     let place = Place::new();
@@ -192,7 +192,7 @@ fn an_audit_changes_no_output_and_depends_on_no_threads() {
         assert_eq!(named, place.read("plain.tsv"));
         let mut audit = summary["audit"].as_object().unwrap().clone();
         if input == "in.jsonl.gz" {
-            // It cannot be looked into beforehand, so more are held for a while.
+            // A compressed file cannot be examined in advance, so more documents are held for a while.
             audit["memory"] = audits.first().unwrap()["memory"].clone();
         }
         audits.push(audit);
@@ -221,14 +221,14 @@ fn known_documents_windows_and_parts_are_respected() {
     };
     place.write("old.jsonl", row("a", "x", "p") + &row("b", "y", "p"));
     place.write("in.jsonl", row("c", "z", "p") + &row("d", "u", "q"));
-    // Listed are c and d with a and with b, not with one another.
+    // c and d are listed with a and with b, but not with each other.
     let summary = place.summary("pairs in.jsonl --against old.jsonl -o p.tsv --audit");
     assert_eq!(
         (&summary["pairs"], &summary["audit"]["pairs"]),
         (&4u64.into(), &4u64.into())
     );
     let line = "dedup in.jsonl --against old.jsonl --dry-run --audit --within part";
-    // In one part are c, and a and b, which are known.
+    // c is in one part with the known documents a and b.
     assert_eq!(place.summary(line)["audit"]["pairs"], 2);
 }
 
@@ -241,7 +241,7 @@ fn estimates_by_sketches_alone_have_their_precision_measured() {
     let summary = place.summary(line);
     let precision = &summary["audit"]["precision"];
     let share = precision["share"].as_f64().unwrap();
-    // As many as are compared again, or all.
+    // As many pairs as are compared again, or all of them.
     let pairs = summary["pairs"].as_u64().unwrap();
     assert_eq!(precision["cases"], pairs.min(200));
     assert!(share > 0.5 && share < 1.0, "{share}");
@@ -274,7 +274,7 @@ fn what_has_no_exact_similarity_of_features_is_refused() {
     place.ok("pairs in.jsonl --audit --verify containment");
 }
 
-/// Short rows before long ones, as in files that were put together.
+/// Short rows precede long ones, as in concatenated files.
 #[test]
 fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
     let place = Place::new();
@@ -292,7 +292,7 @@ fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
         assert_eq!(summary["audit"]["drawn"], drawn, "{asked}");
         assert_eq!(summary["audit"]["wanted"], drawn, "{asked}");
     }
-    // What cannot be looked into before it is read may give fewer, and says so.
+    // An input that cannot be examined in advance may yield a smaller sample, and the report says so.
     place.write("in.jsonl.gz", gzip(corpus_jsonl(&documents).as_bytes()));
     let audit = place.summary("dedup in.jsonl.gz --dry-run --audit=2000")["audit"].clone();
     let (drawn, wanted) = (audit["drawn"].as_u64().unwrap(), audit["wanted"].as_u64());
@@ -301,8 +301,8 @@ fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
     assert_eq!(text.contains("of 2,000 wanted"), drawn < 2000, "{text}");
 }
 
-/// Containment is looked for among documents that resemble one another: the audit says so, since it
-/// knows of no others.
+/// Containment is computed only for pairs with a minimum Jaccard index. The audit reports that minimum,
+/// because it does not know any other pairs.
 #[test]
 fn an_audit_of_containment_says_from_where_on_it_counts() {
     let place = Place::new();

@@ -10,7 +10,7 @@ const DINNER: [&str; 2] = [
     "你妈妈叫你回家吃饭啦，回家罗回家罗",
 ];
 
-/// The files a.txt and b.txt, and what `compare` says of them as JSON.
+/// Writes a.txt and b.txt, and returns the JSON of `compare`.
 fn compared([a, b]: [&str; 2], options: &str) -> (Place, Value) {
     let place = Place::new();
     place.write("a.txt", a);
@@ -303,7 +303,7 @@ fn the_longest_sentences_of_both_are_shown() {
     assert!(page.contains(&format!(
         "<code>{hash}</code><td>This sentence is IN both of them!"
     )));
-    // Other methods do not go by them.
+    // Other methods do not use sentences.
     let (_, said) = compared(texts, "");
     assert_eq!(said["a"]["sentences"], Value::Null);
 }
@@ -335,7 +335,7 @@ fn minima_and_smallest_hashes_are_those_of_the_fingerprints() {
         let first = side[..8].iter().map(|slot| format!(" {slot:>10}"));
         first.collect()
     };
-    // a alone is in the second only.
+    // Only the second text has a feature of its own.
     let only = smallest[1]
         .iter()
         .find(|hash| !smallest[0].contains(hash))

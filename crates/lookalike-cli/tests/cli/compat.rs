@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Numbers, Place, jsonl, row, rows};
 
-/// The values that are published for the tools.
+/// Values published for the tools.
 const PUBLISHED: [(&str, &str, &str); 8] = [
     ("1e0ng", "", "e9800998ecf8427e"),
     (
@@ -73,7 +73,7 @@ fn features_are_hashed_as_they_come() {
     assert_eq!(table[2][1], rows(ran.text())[0][1]);
 }
 
-/// The recorded vectors that are signatures in full, with their texts.
+/// Returns the recorded vectors that contain complete signatures, with their texts.
 fn signatures(column: &str) -> Vec<(String, String)> {
     let here = env!("CARGO_MANIFEST_DIR");
     let file = std::fs::read_to_string(format!("{here}/../../testdata/compat/vectors.jsonl"))
@@ -115,7 +115,8 @@ fn signatures_are_those_of_the_package_at_both_seeds() {
     }
 }
 
-/// Words of letters: digits behind a common stem would have most of their characters in common.
+/// Returns words of letters. Words that differ only in digits after a common stem would share most
+/// characters.
 fn letters(numbers: &mut Numbers, words: usize) -> String {
     let mut word = || -> String {
         (0..6)
@@ -169,10 +170,10 @@ fn near_duplicates_are_found_with_every_recipe_and_method() {
                     "--threshold 0.7"
                 }
             ));
-            // Texts without features match nothing but what is equal, empty ones nothing.
+            // Texts without features match only equal texts; empty texts match nothing.
             let kept = ["a", "c", "blank", "empty", "empty too", "short"];
             assert_eq!(place.ids("out.jsonl"), kept, "{recipe} {method}");
-            // Without copies, equal texts are one node of `pairs`.
+            // Without copies, `pairs` lists equal texts as one document.
             let pairs = place.ok(&format!(
                 "pairs in.jsonl --distinct --recipe {recipe} --method {method} {}",
                 if method.ends_with("none") {

@@ -1,10 +1,10 @@
-//! Measuring against labels: pairs, groups and clusters.
+//! Evaluation against labels: pairs, groups and clusters.
 
 use serde_json::{Value, json};
 
 use crate::support::{Numbers, Place, gzip, read_parquet, write_parquet, zstd};
 
-/// Edited and unrelated pairs: text, text, label, kind.
+/// Returns edited and unrelated pairs as text, text, label, kind.
 fn pairs(count: usize) -> Vec<[String; 4]> {
     let mut numbers = Numbers::new(11);
     let mut pairs = Vec::new();
@@ -119,7 +119,7 @@ fn recall_against_distance_is_one_command() {
     let value = |point: &Value, figure: &str| point["method"][figure]["value"].as_f64().unwrap();
     assert!(points.is_sorted_by(|a, b| value(a, "recall") <= value(b, "recall")));
     assert_eq!(points[3]["cut"], 3.0);
-    // What is found at a distance is what a run finds.
+    // A run finds the same pairs at this distance.
     let texts: Vec<_> = pairs(40)
         .into_iter()
         .enumerate()
@@ -263,12 +263,12 @@ fn every_method_and_measure_is_measured() {
     assert!(
         ran.text().contains("default-1, exact\n") && ran.text().contains("default-1, sentences\n")
     );
-    // Too few slots for the lowest thresholds.
+    // There are too few slots for the lowest thresholds.
     let ran = place.ok("eval p.jsonl --method minhash --set minhash.slots=16 --quiet");
     assert!(ran.text().contains("no plan"), "{}", ran.text());
 }
 
-/// The articles' way, and what its candidates lose.
+/// The method of the articles, and the pairs that its candidates miss.
 #[test]
 fn blocks_of_fingerprints_are_measured() {
     let place = Place::new();
@@ -294,7 +294,7 @@ fn blocks_of_fingerprints_are_measured() {
         0 < found("method") && found("method") < found("measure"),
         "{point}"
     );
-    // What is found is what a run lists.
+    // A run lists the pairs that are found.
     let listed = place.ok(&format!("pairs texts.jsonl --all {by} --threshold 0.8"));
     let labelled = crate::support::rows(listed.text());
     let labelled = labelled.iter().filter(|row| {
@@ -380,7 +380,7 @@ fn clusters_against_true_ones() {
         (1.0, 0.5)
     );
     assert_eq!(value("b_cubed", "precision"), 1.0);
-    // c and d lack one of three, e two of three; the other seven nothing.
+    // c and d lack one of three documents, e lacks two of three, and the other seven lack none.
     assert!(
         (value("b_cubed", "recall") - (7.0 + 2.0 / 3.0 * 2.0 + 1.0 / 3.0) / 10.0).abs() < 1e-12
     );
@@ -605,7 +605,7 @@ fn tuning_makes_a_recipe_that_runs() {
     place.write("again.toml", tuned["recipe"].as_str().unwrap());
     let id = place.ok("recipe again.toml");
     assert!(id.text().contains(chosen["recipe_id"].as_str().unwrap()));
-    // With the threshold that it says it finds what it says.
+    // With the reported threshold it finds the reported result.
     let line = format!(
         "eval p.jsonl --recipe again.toml --method {} --verify {} --resamples 0",
         chosen["method"].as_str().unwrap(),
@@ -716,8 +716,8 @@ fn tunings_that_cannot_be_are_refused() {
     assert_eq!(place.read("p.jsonl"), as_jsonl(&pairs(20)));
 }
 
-/// All pairs that are labelled in both ways are named at once; on request they are left out, or their
-/// first label counts.
+/// All contradictory labels are reported at once. On request such pairs are dropped, or their first label
+/// counts.
 #[test]
 fn contradictory_pairs_are_all_reported_dropped_or_settled() {
     let place = Place::new();
@@ -833,7 +833,7 @@ fn labels_of_a_corpus_are_judged_by_its_texts() {
         "eval l.csv --corpus twice.jsonl",
         &["twice.jsonl:5", "'x2'", "twice.jsonl:2"],
     );
-    // The format is that of the labels; the corpus says its own.
+    // The format option applies to the labels; the corpus is recognised by its own name.
     place.write("labels", "a,b,label\nx1,x2,1\nx1,x3,0\n");
     evaluation(&place, "eval labels --format csv --corpus corpus.jsonl");
 }
@@ -863,7 +863,7 @@ fn rows_without_a_kind_are_a_kind_of_their_own() {
     place.refused("eval q.csv --kind kind", &["q.csv", "`kind`"]);
 }
 
-/// Labels that follow nothing in the texts: what holds on one half need not hold on the other.
+/// The labels follow nothing in the texts, so a result on one half need not hold on the other.
 #[test]
 fn a_goal_that_is_missed_on_the_half_held_back_is_told() {
     let place = Place::new();

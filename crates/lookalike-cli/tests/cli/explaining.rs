@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::plain;
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl};
 
-/// b is a with another word; c is a with its words in another order.
+/// Creates a run with three documents: b is a with another word, c is a with its words in another order.
 fn removed() -> Place {
     let place = Place::new();
     let text = (0..30)
@@ -146,7 +146,7 @@ fn kept_documents_among_those_known_before() {
         ran.text()
     );
     place.refused("explain r.tsv x new.jsonl", &["--against"]);
-    // Row numbers count anew in each of the two.
+    // Each of the two files has its own row numbers.
     place.ok("dedup new.jsonl --against old.jsonl --removed r.tsv --id-row");
     let ran = place.ok("explain r.tsv 2 new.jsonl --against old.jsonl --id-row");
     assert!(ran.text().contains("old.jsonl, row 1"), "{}", ran.text());

@@ -1,4 +1,4 @@
-//! Wrong requests, broken inputs, full disks, closed pipes and interrupts.
+//! Failures: wrong arguments, broken inputs, full disks, closed pipes and interrupts.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -91,7 +91,7 @@ fn inputs_that_are_missing_or_unreadable() {
     if fs::File::open(&locked).is_err() {
         place.refused("dedup locked.jsonl -o x.jsonl", &["locked.jsonl"]);
     }
-    // Root may read whatever permissions say, but nobody can follow this.
+    // Root can read whatever the permissions are, but nobody can follow this symbolic link.
     std::os::unix::fs::symlink("loop.jsonl", place.path("loop.jsonl")).unwrap();
     place.refused("dedup loop.jsonl -o x.jsonl", &["loop.jsonl"]);
     assert!(!place.has("x.jsonl"));
@@ -301,8 +301,8 @@ fn a_full_disk_is_a_failure_that_says_so() {
     );
 }
 
-/// In a file system of 64 kB of its own, where the system lets a test have one: whatever is written
-/// first, all outputs are as they were.
+/// In a file system of 64 kB, if the system lets a test have one: whichever output is written first, all
+/// outputs stay as they were.
 #[test]
 fn a_full_file_system_keeps_what_was_there() {
     let place = Place::new();
@@ -336,7 +336,7 @@ fn a_full_file_system_keeps_what_was_there() {
     }
 }
 
-/// A failure that is not one of the disk: the rows of one input cannot be annotated.
+/// A failure other than that of a disk: the rows of one input cannot be annotated.
 #[test]
 fn outputs_appear_together_or_not_at_all() {
     let place = Place::new();
@@ -384,7 +384,7 @@ fn an_output_over_a_recipe_or_another_output_is_refused() {
     // Standard output, and a file of that name.
     place.ok("dedup in.jsonl -o - --removed ./-");
     assert_eq!(place.read("-").lines().count(), 1);
-    // Where both go nowhere or to a terminal.
+    // Both outputs are discarded or shown on a terminal.
     place.ok("dedup in.jsonl -o /dev/null --removed /dev/zero");
 }
 
@@ -416,7 +416,7 @@ fn files_of_directories_that_are_left_out_are_told() {
     assert!(!ran.err.contains("directories"), "{}", ran.err);
 }
 
-/// Whoever reads one output and goes away has what they wanted; the others are completed.
+/// If the reader of one output goes away, the other outputs are still completed.
 #[test]
 fn outputs_are_completed_when_the_reader_of_one_goes_away() {
     let place = Place::new();
@@ -441,7 +441,7 @@ fn outputs_are_completed_when_the_reader_of_one_goes_away() {
     assert_eq!(place.read("rejected.jsonl"), "no JSON\n");
 }
 
-/// Pipes by the names that a system gives them, and files that keep who may read them.
+/// Names that the system gives to pipes can be written to, and files keep their permissions.
 #[test]
 fn outputs_are_what_was_there() {
     use std::os::unix::fs::PermissionsExt;
@@ -459,7 +459,7 @@ fn outputs_are_what_was_there() {
     assert_eq!(now.mode() & 0o777, 0o640);
 }
 
-/// Before any row is read: the first one would be refused then.
+/// The refusal precedes the first row, which would be refused otherwise.
 #[test]
 fn outputs_that_cannot_be_written_are_refused_at_once() {
     let place = Place::new();
@@ -483,7 +483,7 @@ fn outputs_that_cannot_be_written_are_refused_at_once() {
     assert!(!place.has("out"));
 }
 
-/// Whether this process was started with a signal ignored, which its children inherit.
+/// Returns `true` if this process was started with a signal ignored. Its children inherit that.
 fn is_ignored(signal: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status
@@ -505,7 +505,7 @@ fn an_interrupt_leaves_nothing_behind() {
             "dedup - -o out.jsonl --removed r.tsv --clusters c.parquet --rejected b.jsonl \
              --scratch scratch",
         );
-        // More than a pipe holds: when this has been written, the program is reading.
+        // This is more than a pipe holds: once it has been written, the program is reading.
         let rows = corpus_jsonl(&Numbers::new(4).corpus(3000));
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(rows.as_bytes()).unwrap();
@@ -523,7 +523,7 @@ fn an_interrupt_leaves_nothing_behind() {
     }
 }
 
-/// At whatever moment it comes: the outputs are whole or not there.
+/// At any moment of the interrupt, outputs are either complete or absent.
 #[test]
 fn an_interrupt_at_any_moment_leaves_no_half_of_anything() {
     let place = Place::new();
@@ -556,7 +556,7 @@ fn an_interrupt_at_any_moment_leaves_no_half_of_anything() {
 }
 
 fn interrupt(process: u32, signal: &str) {
-    // It may have ended already.
+    // The process may have ended already.
     let _ = Command::new("kill")
         .args([&format!("-{signal}"), &process.to_string()])
         .output();

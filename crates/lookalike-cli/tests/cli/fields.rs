@@ -1,5 +1,4 @@
-//! Fields that no row has, lists of JSON, bytes and numbers as values, and what is said of inputs that
-//! cannot be read.
+//! Fields that no row has, JSON lists, bytes and numbers as values, and messages about unreadable inputs.
 
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ const NEWS: &str = r#"{"id":"a","title":"one","body":"one two three four"}
 {"id":"c","title":"three","body":"something else entirely here"}
 "#;
 
-/// Every command that reads rows, in any format, writes nothing if not one row has the field.
+/// If no row has the field, a command that reads rows writes nothing, in any format.
 #[test]
 fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
     let place = Place::new();
@@ -115,7 +114,7 @@ fn a_field_that_not_one_row_has_leaves_every_output_as_it_was() {
     assert_eq!(place.bytes("lib/manifest"), manifest);
 }
 
-/// The last row is as good as the first: no look at the beginning decides.
+/// It is enough that the last row has the field; the decision is not made by the first rows.
 #[test]
 fn a_field_of_the_last_row_alone_is_enough() {
     let place = Place::new();
@@ -125,7 +124,7 @@ fn a_field_of_the_last_row_alone_is_enough() {
     let ran = place.run("dedup in.jsonl -o out.jsonl");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert_eq!(place.ids("out.jsonl"), ["last"]);
-    // Without it the run is refused, and a thousand warnings do not hide why.
+    // Without that row the run is refused, and its reason is not hidden by a thousand warnings.
     place.write("in.jsonl", all.split_once("{\"id\":\"last\"").unwrap().0);
     let ran = place.refused("dedup in.jsonl -o out.jsonl", &["40000 rows", "`text`"]);
     assert_eq!(ran.err.matches("in.jsonl:").count(), 10, "{}", ran.err);
@@ -162,7 +161,7 @@ fn a_json_list_is_an_input() {
     }
     let ran = place.run_with("dedup - --format json -o -", list.as_bytes());
     assert_eq!((ran.code, ran.text()), (Some(0), kept));
-    // An output with the extension `.json` is a JSON list again, annotated or not.
+    // An output with the extension `.json` is a JSON list too, annotated or not.
     for threads in [1, 2] {
         place.ok(&format!("dedup in.json -o out.json --threads {threads}"));
         let out: Value = serde_json::from_str(&place.read("out.json")).unwrap();
@@ -181,7 +180,7 @@ fn a_json_list_is_an_input() {
     place.ok("dedup none.json -o none.out.json");
     let none: Value = serde_json::from_str(&place.read("none.out.json")).unwrap();
     assert_eq!(none, serde_json::json!([]));
-    // A file of lines is one of lines, whatever its name.
+    // A file of JSON lines is read as such, whatever its name.
     place.write("lines.json", kept);
     place.ok("dedup lines.json -o lines.out.json");
     assert_eq!(place.read("lines.out.json"), kept);
@@ -202,7 +201,7 @@ fn a_json_list_is_an_input() {
     );
 }
 
-/// Writes a table with ids, times of which some are none, bytes and numbers.
+/// Writes a table with ids, times of which some are invalid, bytes and numbers.
 fn write_table(place: &Place) {
     let times = vec!["2024-05-01", "yesterday", "2024-05-02", "2024-05-03"];
     let texts: Vec<Option<&[u8]>> = vec![
@@ -251,8 +250,7 @@ fn bytes_of_parquet_are_text_if_they_are_utf8() {
     );
 }
 
-/// Rows that are refused after they were read, and such that cannot be read: both keep their place and
-/// all their columns.
+/// Unreadable rows, and rows that are refused after they were read, keep their number and all their columns.
 #[test]
 fn rejected_rows_of_parquet_keep_their_number_and_content() {
     let place = Place::new();
@@ -318,7 +316,7 @@ fn numbers_are_one_value_however_they_are_written() {
         .map(|(at, part)| format!("{{\"id\":\"{at}\",\"part\":{part},\"text\":\"the same\"}}\n"));
     place.write("in.jsonl", rows.collect::<String>());
     place.ok("dedup in.jsonl --within part -o out.jsonl");
-    // A string is its characters.
+    // A string is taken by its characters.
     assert_eq!(place.ids("out.jsonl"), ["0", "4"]);
     place.write(
         "ids.jsonl",
@@ -378,7 +376,8 @@ fn what_is_not_read_is_named_for_what_it_is() {
     place.refused("dedup big5.txt -o out.txt", &["--encoding big5"]);
 }
 
-/// `--format` is the format of the input in every command that reads rows, and errors have one prefix.
+/// `--format` is the format of the input in every command that reads rows, and all errors have the same
+/// prefix.
 #[test]
 fn the_format_option_and_the_prefix_are_the_same_everywhere() {
     let place = Place::new();
@@ -421,7 +420,7 @@ fn replacing_an_output_is_told() {
     assert!(!ran.err.contains("replaced"), "{}", ran.err);
 }
 
-/// A failure while a directory is being filled, and an interrupt, leave no directory behind.
+/// Neither a failure while a directory is filled nor an interrupt leaves a directory behind.
 #[test]
 fn no_empty_directory_is_left() {
     let place = Place::new();
@@ -456,11 +455,12 @@ fn a_lack_of_memory_is_told() {
     assert!(place.names().is_empty());
 }
 
-/// On a terminal, which `script` lends where there is such a program.
+/// On a terminal, which the program `script` provides if it is installed.
 #[test]
 fn an_interrupt_takes_the_bar_away() {
     let place = Place::new();
-    // Ends the run as soon as its bar is seen; an interrupt may be ignored where the tests run.
+    // Ends the run as soon as its bar is visible. SIGTERM is used, because an interrupt may be ignored where
+    // the tests run.
     let script = format!(
         "(for i in $(seq 600); do grep -q reading shown && break; sleep .05; done; kill -TERM $$) &
          exec '{}' dedup - -o out.jsonl",

@@ -23,7 +23,7 @@ fn every_document_has_its_fingerprint_in_the_order_of_the_input() {
             .eq(corpus.iter().map(|(id, _)| id))
     );
     assert!(table.iter().all(|row| row[1].len() == 16));
-    // A document's fingerprint depends on nothing but itself.
+    // The fingerprint of a document depends only on the document.
     for at in [0, 1, 1500, 2999] {
         let (id, text) = &corpus[at];
         let alone = place.run_with("fingerprint - --threads 1", row(id, text).as_bytes());
@@ -168,14 +168,14 @@ fn bad_rows_are_told_and_left_out() {
 
 #[test]
 fn rows_stream_through() {
-    // What is read first is printed while the input is still open.
+    // The first documents are printed while the input is still open.
     let place = Place::new();
     let mut child = place.spawn("fingerprint - --format text --threads 2");
     let mut stdin = child.stdin.take().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     let line = format!("{}\n", Numbers::new(3).text(150));
     let writer = std::thread::spawn(move || {
-        // More than the pipes and blocks between both ends hold.
+        // This is more than all pipes and blocks between the two ends hold.
         for _ in 0..20_000 {
             stdin.write_all(line.as_bytes()).unwrap();
         }

@@ -1,8 +1,8 @@
-//! Every input format, compression and way to name inputs and fields.
+//! Every input format and compression, and every way to name inputs and fields.
 
 use crate::support::{Place, gunzip, gzip, jsonl, read_parquet, row, unzstd, write_parquet, zstd};
 
-/// b repeats a but for case and punctuation; c is different.
+/// b is a duplicate of a except for case and punctuation; c is different.
 const DOCUMENTS: [(&str, &str); 4] = [
     ("a", "The quick brown fox jumps over the lazy dog"),
     ("b", "the QUICK brown fox jumps over the lazy dog!"),
@@ -19,7 +19,7 @@ fn as_text() -> String {
     DOCUMENTS.map(|(_, text)| format!("{text}\n")).concat()
 }
 
-/// The lines of `all` that a dedup keeps: headers, and the first document of each pair.
+/// Returns the lines of `all` that a dedup keeps: the header, and the first document of each pair.
 fn kept_lines(all: &str, header: bool) -> String {
     let lines: Vec<_> = all.split_inclusive('\n').collect();
     let shift = usize::from(header);
@@ -59,7 +59,7 @@ fn every_text_format_and_compression_keeps_rows_byte_for_byte() {
     }
 }
 
-/// Parquet is read from its end on, so what comes through a pipe is copied first.
+/// Parquet is read from its end, so input from a pipe is copied first.
 #[test]
 fn parquet_on_standard_input_and_compressed() {
     let place = Place::new();
@@ -77,7 +77,7 @@ fn parquet_on_standard_input_and_compressed() {
     for name in ["out", "packed"] {
         let kept = read_parquet(&place.path(&format!("{name}.parquet")), "id");
         assert_eq!(kept, ["a", "c"], "{name}");
-        // The source is named as it was given.
+        // The source is named as on the command line.
         let source = if name == "out" { "-" } else { name };
         let expected = place.read("expected.tsv").replace("in.parquet", source);
         assert_eq!(place.read(&format!("{name}.tsv")), expected);
@@ -298,7 +298,7 @@ fn features_are_equal_only_with_equal_weights() {
     assert_eq!(place.ids("out.jsonl"), ["a", "b", "c"]);
     place.ok("dedup in.jsonl --features f --method simhash --verify none -o out.jsonl");
     assert_eq!(place.ids("out.jsonl")[..2], ["a", "b"]);
-    // The sets are equal whatever the weights.
+    // The sets are equal, whatever the weights.
     place.ok("dedup in.jsonl --features f -o out.jsonl");
     assert_eq!(place.ids("out.jsonl"), ["a"]);
 }

@@ -1,12 +1,12 @@
-//! Lines of documents that were cut, doubled, swapped and garbled: every one is answered, in its place, as
-//! what it says, and nothing else suffers.
+//! Lines of documents that were cut, doubled, swapped and garbled: each is answered in its place by its
+//! content, and has no other effect.
 
 use serde_json::{Value, json};
 
 use crate::service::{Service, document};
 use crate::support::{Numbers, Place};
 
-/// Pieces that mean something to whoever reads lines, JSON, text or documents.
+/// Pieces with a meaning in lines, JSON, text or documents.
 const PIECES: [&[u8]; 24] = [
     b"\n",
     b"\r\n",
@@ -34,7 +34,7 @@ const PIECES: [&[u8]; 24] = [
     "\u{feff}\u{202e}中".as_bytes(),
 ];
 
-/// A body of some documents after some mutations.
+/// Returns a body of some documents after some mutations.
 fn body(numbers: &mut Numbers, round: usize) -> Vec<u8> {
     let mut body = Vec::new();
     for line in 0..1 + numbers.below(12) {
@@ -65,7 +65,7 @@ fn body(numbers: &mut Numbers, round: usize) -> Vec<u8> {
     body
 }
 
-/// Whether a line is a document, as far as a reader of any JSON can say.
+/// Returns `true` if a line can be a document, judged by its JSON alone.
 fn may_be_document(line: &[u8]) -> bool {
     const KNOWN: [&str; 5] = ["id", "text", "fingerprint", "time", "meta"];
     let Ok(Value::Object(fields)) = serde_json::from_slice(line) else {

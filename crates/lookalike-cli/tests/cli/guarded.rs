@@ -1,4 +1,4 @@
-//! The service and who may reach it: addresses, keys, TLS, configuration.
+//! Access to the service: addresses, keys, TLS, configuration.
 
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ const READ: &str = "read-read-read-1";
 const WRITE: &str = "write-write-writ";
 const ADMIN: &str = "admin-admin-admi";
 
-/// A line of a file of keys, as `sha256sum` makes it.
+/// Returns a line of a key file, with the output of `sha256sum`.
 fn line(role: &str, key: &str) -> String {
     use sha2::{Digest, Sha256};
     let hash = Sha256::digest(key.as_bytes());
@@ -63,8 +63,7 @@ fn an_address_that_others_reach_needs_a_key() {
     );
 }
 
-/// A service that was given a key never begins without one, and lets nobody else of the machine read
-/// what it stores.
+/// A service that was given a key never starts without one, and its files are readable by its owner only.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_key_that_is_no_text_is_refused_and_files_are_private() {
@@ -108,7 +107,7 @@ fn keys_say_who_may_do_what() {
     assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
     let (settings, text) = ("{}", document("x", "some text").to_string());
     let name = json!({ "name": "one" }).to_string();
-    // The fewest roles that may do each.
+    // The lowest role for each call.
     let calls = [
         ("PUT", "/v1/collections/a", settings, 2),
         ("GET", "/v1/collections", "", 0),
@@ -140,7 +139,7 @@ fn keys_say_who_may_do_what() {
         }
         for wrong in ["", "short", "read-read-read-2", "admin-admin-admi "] {
             let reply = with_key(&service, wrong, method, path, body);
-            // White space around a key is none of it.
+            // White space around a key is ignored.
             let expected = if wrong.trim() == ADMIN { continue } else { 401 };
             assert_eq!(reply.status, expected, "{method} {path} {wrong}");
         }
@@ -207,7 +206,7 @@ fn it_speaks_tls() {
         answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("{\"live\":true}"),
         "{answer}"
     );
-    // One that speaks plainly gets nothing.
+    // A client without TLS gets no answer.
     let mut plain = service.connect();
     plain.send(request).unwrap();
     assert!(plain.reply().is_err());
@@ -238,7 +237,7 @@ fn what_is_typed_wins_over_the_environment_and_that_over_the_file() {
         service.post("/v1/collections/none/query", &sent).status
     };
     let service = Service::launch_with(&place, "--config serve.toml --log info", &[]);
-    // What is typed, here by the tests, wins.
+    // The command line, here written by the tests, takes precedence.
     assert!(place.has("data") && !place.has("of-file"));
     service.make("none", json!({}));
     assert_eq!((status(&service, 900), status(&service, 1100)), (200, 413));

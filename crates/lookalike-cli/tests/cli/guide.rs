@@ -1,4 +1,4 @@
-//! The examples of the guide and of the README are what the program prints.
+//! The examples of the guide and the README show the real output of the program.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A place with the examples of the repository.
+/// Creates a place with the examples of the repository.
 fn with_examples() -> Place {
     let place = Place::new();
     fs::create_dir(place.path("examples")).unwrap();
@@ -23,7 +23,7 @@ fn with_examples() -> Place {
     place
 }
 
-/// The guide with the output of every command behind it.
+/// Returns the guide with the output of every command after it.
 fn filled(guide: &str) -> String {
     let place = with_examples();
     let mut filled = String::new();
@@ -52,7 +52,7 @@ fn output(place: &Place, command: &str) -> String {
     out
 }
 
-/// A shell that finds the program.
+/// Returns a shell that finds the program.
 fn shell(place: &Place) -> Command {
     let program = Path::new(env!("CARGO_BIN_EXE_lookalike")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
@@ -61,7 +61,7 @@ fn shell(place: &Place) -> Command {
     shell
 }
 
-/// What a command prints, on standard output and beside it.
+/// Returns the standard output and the standard error of a command.
 fn run(place: &Place, command: &str) -> (String, String) {
     let ran = shell(place).args(["-c", command]).output().unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
@@ -82,7 +82,7 @@ fn the_examples_of_the_guide_are_real() {
     }
 }
 
-/// The first two examples, which need no service; the time in them is as it happens to be.
+/// The first two examples, which need no service. The time in their output may differ.
 #[test]
 fn the_first_examples_of_the_readme_are_real() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -111,7 +111,7 @@ fn the_first_examples_of_the_readme_are_real() {
     }
 }
 
-/// Runs each argument in one shell and shows it before its output; what is left running then is ended.
+/// Runs each argument in one shell and prints it before its output. Ends the service afterwards.
 const SESSION: &str = r#"
     trap 'kill $!' EXIT
     for command; do
@@ -120,7 +120,7 @@ const SESSION: &str = r#"
     done
 "#;
 
-/// The example of the service, which is run as somebody pastes it into a shell, but for the port.
+/// Runs the example of the service as if pasted into a shell, except for the port.
 #[test]
 fn the_service_of_the_readme_is_real() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -128,7 +128,7 @@ fn the_service_of_the_readme_is_real() {
     let example = examples.find(|it| it.starts_with("$ lookalike serve"));
     let example = example.unwrap().split("```").next().unwrap();
     let place = with_examples();
-    // Elsewhere than in a terminal, curl would show how far it has come.
+    // Outside a terminal, curl would print its progress.
     place.write(".curlrc", "silent\nshow-error\n");
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (usual, port) = (":7600", format!(":{}", free.local_addr().unwrap().port()));
@@ -142,11 +142,11 @@ fn the_service_of_the_readme_is_real() {
         .output()
         .unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
-    // Some versions of curl tell each attempt to connect before the service listens.
+    // Some versions of curl report each attempt to connect before the service listens.
     let is_attempt = |line: &&str| line.starts_with("curl: (7) ");
     let said: String = said.lines().filter(|line| !is_attempt(line)).collect();
     let real = String::from_utf8(ran.stdout).unwrap().replace(&port, usual);
-    // A single answer does not end its line.
+    // A single answer has no line end.
     let real: Vec<_> = real.lines().filter(|line| !line.is_empty()).collect();
     let written: Vec<_> = example.lines().collect();
     assert_eq!((written, ""), (real, &*said), "bring README.md up to date");

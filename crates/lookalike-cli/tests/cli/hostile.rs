@@ -1,4 +1,4 @@
-//! The service and clients that are slow, wrong or mean.
+//! Clients of the service that are slow, wrong or malicious.
 
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ fn service(place: &Place, options: &str) -> Service {
     service
 }
 
-/// What a service says to bytes that are no request of our client.
+/// Returns the statuses with which a service answers bytes that are not a request of our client.
 fn raw(service: &Service, bytes: &[u8]) -> Vec<u16> {
     let mut connection = service.connect();
     let _ = connection.send(bytes);
@@ -288,7 +288,7 @@ fn a_page_in_a_browser_cannot_reach_it_under_another_name() {
         assert_eq!(status(host), [expected], "{host}");
     }
     assert_eq!(raw(&service, b"GET / HTTP/1.0\r\n\r\n"), [421]);
-    // A load balancer that asks how it is need not name it.
+    // A probe of a load balancer need not name the service.
     for (request, expected) in [
         ("GET /livez HTTP/1.0\r\n\r\n", 200),
         ("GET /readyz HTTP/1.0\r\n\r\n", 200),
@@ -323,7 +323,7 @@ fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
             body.len()
         );
         connection.send(head.as_bytes()).unwrap();
-        // Nothing of the body goes out before this.
+        // The client sends nothing of the body before this.
         assert_eq!(connection.reply().unwrap().status, 100, "{kind}");
         connection.send(body.as_bytes()).unwrap();
         let reply = connection.reply().unwrap();
@@ -337,7 +337,8 @@ fn a_client_that_waits_to_be_asked_for_its_body_is_asked() {
              Expect: 100-continue\r\nContent-Length: 100\r\n\r\n"
         )
     };
-    // One that does not go on after it was asked is cut off, and one that is refused is not asked.
+    // A client that does not continue after `100 Continue` is cut off. A refused client is not told to
+    // continue.
     assert_eq!(raw(&service, head(INSERT).as_bytes()), [100, 408]);
     let none = head("/v1/collections/none/documents");
     assert_eq!(raw(&service, none.as_bytes()), [404]);
@@ -426,7 +427,7 @@ fn the_slow_are_cut_off() {
          Content-Length: 1000\r\n\r\n{first}"
     );
     lines.send(head.as_bytes()).unwrap();
-    // One that sends a byte from time to time makes no progress either.
+    // Sending a single byte from time to time is no progress either.
     let mut drops = service.connect();
     drops.send(head.as_bytes()).unwrap();
     let mut writer = drops.stream.get_ref().try_clone().unwrap();
@@ -472,7 +473,7 @@ fn answers_that_nobody_takes_are_given_up() {
     let begun = Instant::now();
     loop {
         let metrics = service.get("/metrics").text();
-        // Only the connection that asks is left, and nothing waits.
+        // Only the connection of the metrics is left, and no bytes wait.
         let left = ["lookalike_connections 1\n", "lookalike_queue_bytes 0\n"];
         if left.iter().all(|line| metrics.contains(line)) {
             break;
@@ -551,7 +552,7 @@ fn a_full_disk_is_told_before_it_is_full() {
     assert!(refused.header("retry-after").is_some());
     let asked = service.post("/v1/collections/a/query", &document("x", "some text"));
     assert_eq!(asked.status, 200);
-    // What was acknowledged needs no room to be answered again.
+    // An acknowledged document is answered again, because that needs no room.
     let again = service.post(INSERT, &document("w", "what was answered"));
     assert_eq!((again.status, again.json()), (200, first.json()));
     let ready = service.get("/readyz");
@@ -565,7 +566,7 @@ fn a_full_disk_is_told_before_it_is_full() {
     assert!(!place.has("data/b"));
 }
 
-/// What one client keeps open keeps no other from making and deleting collections.
+/// Connections that one client keeps open do not prevent others from creating and deleting collections.
 #[test]
 fn idle_streams_keep_no_collection_from_being_deleted() {
     let place = Place::new();
@@ -585,7 +586,7 @@ fn idle_streams_keep_no_collection_from_being_deleted() {
          Content-Length: 100\r\n\r\n{{"
     );
     half.send(head.as_bytes()).unwrap();
-    // Both have begun.
+    // Both requests have started.
     std::thread::sleep(Duration::from_millis(500));
     let begun = Instant::now();
     assert_eq!(service.delete("/v1/collections/a").status, 204);
@@ -598,7 +599,8 @@ fn idle_streams_keep_no_collection_from_being_deleted() {
     assert_eq!(lines[1]["problem"]["code"], "deleting");
 }
 
-/// While a deletion waits for a client that does not take its answers, others are made and deleted.
+/// While a deletion waits for a client that does not take its answers, others can create and delete
+/// collections.
 #[test]
 fn a_deletion_that_waits_holds_up_no_other() {
     let place = Place::new();
@@ -641,7 +643,7 @@ fn a_deletion_that_waits_holds_up_no_other() {
     });
 }
 
-/// A head is measured as a whole, however it comes, and what is for no call is counted.
+/// The size of a head is that of the whole head, however it arrives. Requests that match no call are counted.
 #[test]
 fn heads_are_limited_as_they_say_and_counted() {
     let place = Place::new();
@@ -696,7 +698,7 @@ fn heads_that_others_may_read_otherwise_are_refused() {
     assert_eq!(service.get(&format!("{INSERT}/x")).status, 404);
 }
 
-/// What was asked for and is not known is refused, and nothing is done.
+/// Unknown fields and parameters are refused, and nothing is done.
 #[test]
 fn nothing_that_is_asked_for_is_passed_over() {
     let place = Place::new();
@@ -752,7 +754,7 @@ fn nothing_that_is_asked_for_is_passed_over() {
     }
 }
 
-/// Of every document and every line it can be told what became of it.
+/// The metrics count every document and every line by its outcome.
 #[test]
 fn documents_are_counted_by_what_became_of_them() {
     let place = Place::new();
@@ -865,7 +867,7 @@ fn snapshots_stand_apart_from_collections() {
     let _service = Service::start(&place, "--snapshots data-copies");
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn names(place: &Place, directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir(place.path(directory)).unwrap();
     entries
@@ -884,7 +886,7 @@ fn files_of_others_are_left_alone() {
         assert_eq!(refused.problem(), (409, "collection_conflict".into()));
     }
     assert_eq!(names(&place, "data/foreign"), ["precious.txt"]);
-    // What is left of a making that was interrupted is no hindrance.
+    // The remains of an interrupted creation do not prevent another one.
     for file in ["lock", "manifest.new", "partitions"] {
         place.write(&format!("data/begun/{file}"), "");
     }
@@ -1014,8 +1016,8 @@ fn what_is_compared_is_bounded() {
     });
 }
 
-/// What one request can make the service do: much more is told of its texts than they have, or one is
-/// compared in time that grows with the square of its length.
+/// Limits on what one request can cause: an answer much longer than its texts, or a comparison in time that
+/// grows with the square of their length.
 #[test]
 fn what_grows_out_of_proportion_is_bounded() {
     let place = Place::new();
@@ -1137,7 +1139,7 @@ fn lines_that_have_not_ended_do_not_wait_for_one_another() {
     let busy = ended.iter().filter(|it| it[0]["problem"]["code"] == "busy");
     assert!(busy.count() >= 1);
     assert!(ended.iter().all(|it| it.len() == 1));
-    // A line that is too long holds nothing, however long it is.
+    // A line that is too long occupies no budget, however long it is.
     let long = vec![b'x'; 4 << 20];
     let answers = service.post_lines(INSERT, &long);
     assert_eq!(answers[0]["problem"]["code"], "too_large");

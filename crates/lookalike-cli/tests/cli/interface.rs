@@ -1,4 +1,4 @@
-//! Help, version, recipes, and what is generated from the definition of the command line.
+//! Help, version, recipes, and files generated from the definition of the command line.
 
 use crate::support::Place;
 

@@ -1,4 +1,4 @@
-//! The service is killed again and again, and what it has answered stands.
+//! The service is killed again and again, and its answers stay valid.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::support::{Numbers, Place, corpus_jsonl};
 
 const INSERT: &str = "/v1/collections/a/documents";
 
-/// Documents of a request.
+/// Documents in a request.
 const AT_A_TIME: usize = 16;
 
-/// Sends documents in their order from the first that has no answer, until the service is gone or all
-/// have one. What was answered before must be answered the same.
+/// Sends documents in order, from the first without an answer, until the service is gone or all have one.
+/// Repeated documents must get the same answer again.
 fn send(service: &Service, lines: &[&str], ledger: &mut HashMap<usize, Value>) -> bool {
     let Ok(mut connection) = Connection::try_to(service.address) else {
         return false;
@@ -23,7 +23,7 @@ fn send(service: &Service, lines: &[&str], ledger: &mut HashMap<usize, Value>) -
     let mut at = (0..lines.len())
         .find(|at| !ledger.contains_key(at))
         .unwrap_or(0);
-    // Some that were answered are sent again.
+    // Some answered documents are sent again.
     at = at.saturating_sub(AT_A_TIME / 2);
     while at < lines.len() {
         let end = (at + AT_A_TIME).min(lines.len());

@@ -1,4 +1,4 @@
-//! `index` and `search`, against a scan over what `fingerprint` prints.
+//! `index` and `search`, compared with a scan over the output of `fingerprint`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ fn fingerprints(place: &Place, line: &str) -> Table {
         .collect()
 }
 
-/// What a search must print: by query, then by distance, then by row.
+/// Returns the expected output of a search: by query, then by distance, then by row.
 fn scan(queries: &Table, library: &Table, distance: u32) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (query, code) in queries {
@@ -38,7 +38,7 @@ fn scan(queries: &Table, library: &Table, distance: u32) -> Vec<Vec<String>> {
     found
 }
 
-/// Fingerprints with many near others at every distance, as lines.
+/// Returns fingerprints with many near others at every distance.
 fn planted(numbers: &mut Numbers, count: usize, bits: u32) -> Table {
     let mask = u128::MAX >> (128 - bits);
     let mut codes: Vec<u128> = Vec::new();
@@ -194,7 +194,7 @@ fn fingerprints_come_in_lines_and_fields() {
         let ran = place.ok(&format!("search lib {form}"));
         assert_eq!(rows(ran.text()), expected, "{form}");
     }
-    // Lines of fingerprints alone are numbered.
+    // Rows with only a fingerprint are numbered.
     let alone: String = hex.iter().map(|code| format!("{code}\n")).collect();
     let piped = place.run_with("index build alone - --fingerprints", alone.as_bytes());
     assert_eq!(piped.code, Some(0), "{}", piped.err);
@@ -218,7 +218,7 @@ fn adding_and_removing_at_random_is_a_map() {
     place.write("none.tsv", "");
     place.ok("index build lib none.tsv --fingerprints");
     assert!(rows(place.ok("search lib queries.tsv --fingerprints").text()).is_empty());
-    // What the library holds, in the order of its rows.
+    // The content of the index, in the order of its rows.
     let mut held: Table = Vec::new();
     let mut next = 0;
     let mut most_segments = 0;
@@ -249,7 +249,7 @@ fn adding_and_removing_at_random_is_a_map() {
     }
     assert!((2..9).contains(&most_segments), "{most_segments}");
     place.ok("index verify lib");
-    // Every file there is belongs to the library.
+    // Every file belongs to the index.
     let names = fs::read_dir(place.path("lib")).unwrap();
     let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
     let segments = info(&place, "lib")["segments"].as_array().unwrap().len();
@@ -375,7 +375,7 @@ fn texts_are_compared_when_they_are_stored() {
     place.write("in.jsonl", corpus_jsonl(&corpus));
     place.ok("index build lib in.jsonl --texts --distance 12");
     place.ok("index build bare in.jsonl --distance 12");
-    // The features of the default recipe on these texts are pairs of neighbouring words.
+    // The features of the default recipe are pairs of neighbouring words for these texts.
     let features: BTreeMap<&str, BTreeSet<(&str, &str)>> = corpus
         .iter()
         .map(|(id, text)| {
@@ -454,7 +454,7 @@ fn texts_are_compared_when_they_are_stored() {
         "search lib f --fingerprints --threshold 0.5",
         &["bare fingerprints"],
     );
-    // Texts survive merging, and removing by half.
+    // Texts survive merging, and the removal of half of the rows.
     let gone: String = corpus[..500]
         .iter()
         .map(|(id, _)| format!("{id}\n"))
@@ -477,7 +477,7 @@ fn texts_are_compared_when_they_are_stored() {
     assert!(found.len() > 250 && found.iter().all(|row| row[2] == "1"));
 }
 
-/// Short and long documents in English and Chinese, no two of which are equal.
+/// Returns short and long documents in English and Chinese, all different.
 fn two_languages(documents: usize) -> Vec<(String, String)> {
     let mut numbers = Numbers::new(31);
     let mut corpus = numbers.corpus(documents);
@@ -514,7 +514,7 @@ fn thresholds_find_all_that_pairs_find() {
         place.write(&format!("{name}.jsonl"), corpus_jsonl(part));
     }
     place.ok("index build lib first.jsonl");
-    // Tombstones, and a segment of its own.
+    // Some rows become tombstones, and further rows get a segment of their own.
     let gone: BTreeSet<_> = first
         .iter()
         .step_by(17)
@@ -557,7 +557,7 @@ fn thresholds_find_all_that_pairs_find() {
         }
     }
     place.ok("index verify lib");
-    // Merging drops the rows that are gone and renumbers the others.
+    // Merging drops removed rows and renumbers the others.
     place.ok("index add lib third.jsonl");
     assert_eq!(info(&place, "lib")["matching"], true);
     check(corpus.len(), "lib", "--threshold 0.6");
@@ -584,7 +584,7 @@ fn libraries_of_distances_refuse_thresholds() {
     let words = ["lib", "index build lib IN --force", "--distance-only"];
     place.refused("search lib in.jsonl --threshold 0.5", &words);
     place.ok("search lib in.jsonl --threshold 0.5 --distance 3");
-    // One of a version without records is read, but not searched by thresholds.
+    // An index of a version without records can be read, but not searched by threshold.
     let manifest = place.read("lib/manifest");
     let second = manifest.replacen("lookalike-library 3", "lookalike-library 2", 1);
     place.write("lib/manifest", second);
@@ -603,7 +603,7 @@ fn libraries_of_distances_refuse_thresholds() {
 #[test]
 fn all_that_share_a_block() {
     let place = Place::new();
-    // 16 bits, distance 1: blocks of 8 bits.
+    // 16 bits at distance 1 give two blocks of 8 bits.
     place.write("lib.tsv", "a\t00ff\nb\tff00\nc\t00f0\nd\tffff\n");
     place.ok("index build lib lib.tsv --fingerprints --bits 16 --distance 1 --plan blocks");
     let ran = place.run_with(
@@ -733,7 +733,7 @@ fn bad_rows_are_told() {
     assert_eq!(counts, [3, 1, 2]);
     let ran = place.run("index build strict codes.tsv --fingerprints --strict");
     assert_eq!((ran.code, place.has("strict")), (Some(2), false));
-    // The lines are those of the file, empty ones counted.
+    // Lines are counted as in the file, empty ones included.
     place.write("blank.tsv", "a\t12\n\n\n\nb\tzz\n");
     place.write("blank.csv", "id,fingerprint\n\n\"a\nb\",01\n\nc,zz\n");
     for (line, said) in [
@@ -753,7 +753,7 @@ fn bad_rows_are_told() {
     );
     place.write("ids", "\u{feff}a\n");
     place.ok("index remove lib --ids ids");
-    // Where no row is good, nothing is written.
+    // If no row is good, nothing is written.
     place.write("all.tsv", "xyz\n");
     place.write("all.jsonl", "{\"fingerprint\":\"xyz\"}\n");
     place.write("all.csv", "before");
@@ -770,8 +770,8 @@ fn bad_rows_are_told() {
     assert_eq!(place.read("all.csv"), "before");
 }
 
-/// Documents too poor for a fingerprint match what is equal after normalisation, or raw where that
-/// leaves nothing; empty ones match nothing.
+/// Documents too short for a fingerprint match documents that are equal after normalisation, or equal as they
+/// are if normalisation leaves nothing. Empty documents match nothing.
 #[test]
 fn poor_texts_match_what_is_equal() {
     let texts = [
@@ -821,7 +821,7 @@ fn poor_texts_match_what_is_equal() {
             serde_json::from_slice(&place.ok("search lib q.jsonl --json -o out.tsv").out).unwrap();
         let counts = ["queries", "poor", "without", "matched"];
         assert_eq!(counts.map(|it| summary[it].as_u64().unwrap()), [6, 4, 1, 4]);
-        // As rows are removed and segments are merged, rows get other places.
+        // Rows change their positions when others are removed and segments are merged.
         place.ok("index verify lib");
         place.ok("index remove lib p u");
         place.write("more.jsonl", jsonl([("w", "one"), ("x", "four five six")]));
@@ -843,7 +843,7 @@ fn poor_texts_match_what_is_equal() {
     }
 }
 
-/// Before the second version of the manifest, libraries had no poor documents.
+/// An index of the first version of the manifest has no documents without fingerprint.
 #[test]
 fn libraries_of_the_first_version_are_read() {
     let place = Place::new();
@@ -867,7 +867,7 @@ fn libraries_of_the_first_version_are_read() {
     place.ok("index verify lib");
 }
 
-/// Rows without ids have the numbers that they have in the inputs, those left out counted.
+/// Rows without ids are numbered as in the inputs, including rows that are left out.
 #[test]
 fn rows_left_out_have_numbers() {
     let place = Place::new();
@@ -889,7 +889,7 @@ fn rows_left_out_have_numbers() {
     assert_eq!(place.run("index build apart a.jsonl").code, Some(1));
     assert_eq!(place.run("index add apart b.jsonl").code, Some(1));
     assert_eq!(place.run("index build together c.jsonl").code, Some(1));
-    // Also where a whole input is left out.
+    // The same holds if a whole input is left out.
     place.write("empty.jsonl", [text(""), "bad\n".to_owned()].concat());
     place.write("last.jsonl", text("the last of all rows"));
     place.run("index add apart empty.jsonl");
@@ -948,7 +948,7 @@ fn what_is_there_is_not_overwritten() {
     place.ok("index verify lib");
     fs::create_dir(place.path("empty")).unwrap();
     place.ok("index build empty in.tsv --fingerprints");
-    // Leftovers of an interrupted writer are nobody's.
+    // The remains of an interrupted writer are ignored.
     place.write("begun/00000001.ids", "half");
     place.write("begun/lock", "");
     place.ok("index build begun in.tsv --fingerprints");
@@ -1021,7 +1021,7 @@ fn damage_is_noticed_and_named() {
         for bytes in damaged {
             fs::write(place.path(&file), &bytes).unwrap();
             place.refused("index verify lib", &["lib/"]);
-            // Never a wrong answer: refused, or what was damaged is not needed.
+            // A wrong answer is never given: the search is refused, or does not need the damaged part.
             let ran = place.run("search lib in.jsonl --verify jaccard -o out.tsv --quiet");
             assert!(matches!(ran.code, Some(0 | 2)), "{name}: {}", ran.err);
             assert!(
@@ -1047,7 +1047,7 @@ fn damage_is_noticed_and_named() {
         "search lib in.jsonl",
         &["version 4", "versions 1, 2, 3", "manifest"],
     );
-    // A file of the right form from another library.
+    // A well-formed file from another index.
     place.write("lib/manifest", &manifest);
     let others = corpus
         .iter()
@@ -1070,8 +1070,8 @@ fn there_is_one_writer_and_any_number_of_readers() {
     let mut writer = place.spawn("index add lib - --fingerprints");
     let mut stdin = writer.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, b"b\t2\n").unwrap();
-    // The writer holds the library until its input ends. It must have it before others try, or they
-    // are in its way.
+    // The writer locks the index until its input ends. It must have the lock before others try, because
+    // otherwise they would get it.
     let wait_for_lock = |writer: &std::process::Child| {
         let files = format!("/proc/{}/fd", writer.id());
         let lock = place.path("lib/lock").canonicalize().unwrap();
@@ -1100,7 +1100,7 @@ fn there_is_one_writer_and_any_number_of_readers() {
     drop(stdin);
     assert!(writer.wait().unwrap().success());
     assert_eq!(info(&place, "lib")["fingerprints"], 2);
-    // A writer that is killed leaves the library as it was.
+    // Killing a writer leaves the index as it was.
     let mut writer = place.spawn("index add lib - --fingerprints");
     let stdin = writer.stdin.take().unwrap();
     wait_for_lock(&writer);

@@ -1,4 +1,4 @@
-//! The real program on files that the tests write.
+//! Tests that run the real program on files.
 
 #![expect(
     clippy::unwrap_used,

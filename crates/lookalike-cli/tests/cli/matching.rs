@@ -1,11 +1,11 @@
-//! What matches, and which document of a group is kept.
+//! Matches, and the choice of the kept document of a group.
 
 use serde_json::Value;
 
 use crate::plain;
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl, row};
 
-/// Words w0, w1, …: a text of n + 1 words has n features.
+/// Returns the words w0, w1, and so on. A text of n + 1 words has n features.
 fn words(range: std::ops::Range<usize>) -> String {
     range.map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ")
 }
@@ -199,7 +199,7 @@ fn which_document_of_a_group_is_kept() {
     );
 }
 
-/// Values of `--keep` are compared exactly, and what is no value comes last.
+/// Values of `--keep` are compared exactly, and documents without a valid value come last.
 #[test]
 fn which_value_is_the_largest() {
     let place = Place::new();
@@ -225,7 +225,7 @@ fn which_value_is_the_largest() {
             .map(|(id, value)| row(id, value))
             .collect()
     };
-    // Integers beyond the precision of doubles, beside doubles.
+    // Integers beyond the precision of `f64`, beside floating-point numbers.
     for (all, least, largest) in [
         (
             &["1700000000000000001", "1700000000000000100", "1.7e18"][..],
@@ -274,13 +274,13 @@ fn which_value_is_the_largest() {
             row(largest, all[largest as usize - 1]).trim_end()
         );
     }
-    // Their order does not count for documents that are given as known.
+    // The order by `--keep` does not apply to known documents.
     place.write("old.csv", "id,text\nx,same\n");
     place.ok("dedup in.csv --against old.csv --keep max:v -o out.csv");
     assert_eq!(place.read("out.csv"), "id,text,v\n");
 }
 
-/// Where another measure decides, it is told which pairs were not compared at all.
+/// If another measure decides, the summary says which pairs were not compared at all.
 #[test]
 fn where_candidates_begin_is_told() {
     let place = Place::new();
@@ -305,7 +305,7 @@ fn where_candidates_begin_is_told() {
     }
 }
 
-/// Tables tell documents of one id apart by their sources and rows; the summary counts them.
+/// Tables distinguish documents of one id by source and row; the summary counts them.
 #[test]
 fn ids_on_both_sides_are_told() {
     let place = Place::new();
@@ -368,8 +368,8 @@ fn only_inside_equal_values() {
     assert_eq!(place.ids("out.jsonl"), ["a", "b", "d"]);
 }
 
-/// Rows may be without a field that the options name, but not all of them: it would be a slip of the
-/// pen that changes the result in silence.
+/// Some rows may lack a field that an option names, but not all rows, because a misspelled name would
+/// silently change the result.
 #[test]
 fn a_field_that_no_row_has_is_refused() {
     let place = Place::new();
@@ -398,7 +398,7 @@ fn a_field_that_no_row_has_is_refused() {
     place.ok("dedup empty.jsonl --within lnag -o empty-out.jsonl");
     place.write("null.jsonl", "{\"text\":\"a\",\"rank\":null}\n");
     place.ok("dedup null.jsonl --within rank -o null-out.jsonl");
-    // The field may stand in what is known alone, or in what is judged alone.
+    // It is enough that the field occurs in the known documents, or in the others.
     place.write("known.jsonl", "{\"id\":\"k\",\"text\":\"one two three\"}\n");
     place.ok("dedup in.jsonl --against known.jsonl --within rank -o against.jsonl");
     assert_eq!(place.ids("against.jsonl"), ["a"]);
@@ -443,7 +443,7 @@ fn only_inside_a_window_of_time() {
     );
 }
 
-/// What may be meant in two ways is told, not taken in one of them.
+/// An ambiguous value is refused, not interpreted.
 #[test]
 fn times_that_may_be_dates_or_milliseconds_are_refused() {
     let place = Place::new();
@@ -541,8 +541,8 @@ fn poor_texts_match_what_is_equal_and_empty_ones_nothing() {
     assert_eq!((&states["poor"], &states["empty"]), (&3.into(), &3.into()));
 }
 
-/// On a mixed corpus: what is removed is what the rule says, with its evidence, by every method that
-/// finds all pairs; and by the others nothing else than the laws allow.
+/// On a mixed corpus, methods that find all pairs remove exactly what the rule says, with its evidence. The
+/// other methods remove only what the laws allow.
 #[test]
 fn the_laws_of_verdicts_hold() {
     let place = Place::new();
@@ -639,7 +639,7 @@ fn pairs_are_those_of_the_definition() {
     assert!(expected.len() < linked && linked < all, "{linked} of {all}");
 }
 
-/// Repeated ids are counted and told once; `--strict` refuses them. Rows tell the documents apart.
+/// Repeated ids are counted and reported once; `--strict` refuses them. Rows tell the documents apart.
 #[test]
 fn repeated_ids_stop_nothing() {
     let place = Place::new();
@@ -675,7 +675,7 @@ fn repeated_ids_stop_nothing() {
         ["in.jsonl", "3", "in.jsonl", "2"]
     );
     assert_eq!(place.table("p.tsv").len(), 1);
-    // Those of documents given as known are counted with them.
+    // Ids of known documents are counted together with the others.
     let summary = place.summary("dedup in.jsonl --against in.jsonl --dry-run");
     assert_eq!(summary["repeated_ids"], 4);
     place.ok("dedup in.jsonl --strict --id-row --dry-run");
@@ -683,7 +683,7 @@ fn repeated_ids_stop_nothing() {
         "plant in.jsonl -o o.jsonl --labels l.tsv",
         &["'x'", "ids must differ"],
     );
-    // As many repeats as there are rows are no pairs of them.
+    // Repeats are counted per row, not per pair of rows.
     let many: String = (0..60_000)
         .map(|at| row("same", &format!("w{at}")))
         .collect();
@@ -692,7 +692,7 @@ fn repeated_ids_stop_nothing() {
     assert_eq!(summary["repeated_ids"], 59_999);
 }
 
-/// Where an id says which document is meant, a repeated one is refused with the places to choose from.
+/// If an id must identify a document, a repeated one is refused with the places to choose from.
 #[test]
 fn a_repeated_id_addresses_no_document() {
     let place = Place::new();
@@ -746,7 +746,7 @@ fn a_repeated_id_addresses_no_document() {
     place.ok(line);
 }
 
-/// A cluster is suspicious if it is large and a large part of all; a component, if it chains many.
+/// A cluster is suspicious if it is large and a large part of all documents; a component if it chains many.
 #[test]
 fn giant_and_stretched_clusters_are_named() {
     let place = Place::new();
@@ -774,7 +774,7 @@ fn giant_and_stretched_clusters_are_named() {
     assert_eq!(reasons(alike(101, 4898), ""), ["giant"]);
     assert!(reasons(alike(101, 4899), "").is_empty());
 
-    // Neighbours have 8 of 10 features in common, those next to them 7 of 11.
+    // Neighbours share 8 of 10 features, the next ones 7 of 11.
     let chain = |length: usize| -> String {
         let text = |at: usize| row(&format!("d{at}"), &words(at..at + 10));
         (0..length).map(text).collect()

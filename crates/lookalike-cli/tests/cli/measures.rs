@@ -1,4 +1,4 @@
-//! Measures besides the Jaccard index, and other ways to candidates.
+//! Measures besides the Jaccard index, and other ways to find candidates.
 
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl, rows};
 
@@ -9,12 +9,12 @@ const SENTENCES: [&str; 4] = [
     "你媽媽喊你回家吃飯哦 回家羅回家羅！",
 ];
 
-/// The one command of the articles: blocks of fingerprints as candidates, then edit distance.
+/// The command of the articles: blocks of fingerprints as candidates, then edit distance.
 #[test]
 fn short_posts_by_blocks_and_levenshtein() {
     let place = Place::new();
     place.write("short.txt", SENTENCES.join("\n") + "\n");
-    // Characters one by one: the fingerprints of the two sentences share a block.
+    // The features are single characters, so that the fingerprints of the two sentences share a block.
     let recipe = place.ok("recipe words-1").text().to_owned();
     place.write("single.toml", recipe);
     let by = "--method simhash --candidates blocks --distance 7 --recipe single.toml";
@@ -24,7 +24,7 @@ fn short_posts_by_blocks_and_levenshtein() {
         place.read("out.txt"),
         [SENTENCES[0], SENTENCES[2]].join("\n") + "\n"
     );
-    // Punctuation is no part of what is compared: 14 of 16 characters.
+    // Punctuation is not compared: 14 of 16 characters are equal.
     let expected = [
         ["2", "1", "0.875", "simhash", "0.8", "1"],
         ["4", "1", "1", "exact", "0.8", "1"],
@@ -45,7 +45,7 @@ fn short_posts_by_blocks_and_levenshtein() {
     );
 }
 
-/// 1 − edits ÷ the characters of the longer text, by the table of the textbook.
+/// Returns 1 − edits ÷ length of the longer text, by the textbook algorithm.
 fn plain_levenshtein(a: &str, b: &str) -> f64 {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut above: Vec<usize> = (0..=b.len()).collect();
@@ -62,7 +62,8 @@ fn plain_levenshtein(a: &str, b: &str) -> f64 {
     1.0 - above[b.len()] as f64 / a.len().max(b.len()) as f64
 }
 
-/// Posts of 20 to 80 Chinese characters that no normalisation changes, three in a row of one origin.
+/// Returns posts of 20 to 80 Chinese characters that normalisation does not change, three in a row of one
+/// origin.
 fn posts(numbers: &mut Numbers, origins: usize) -> Vec<String> {
     const CHARACTERS: &str = "山水日月天地人口手足花草木鱼鸟虫牛羊马犬雨雪春夏秋冬东西南北大小多少\
                               上下左右前中早明今年书画琴棋茶米菜豆金石土火江河海湖田林森村城市";
@@ -87,8 +88,7 @@ fn posts(numbers: &mut Numbers, origins: usize) -> Vec<String> {
     posts
 }
 
-/// The same command without anything else finds what shares one of four blocks of 16 bits and is
-/// similar, and nothing else.
+/// The same command finds the pairs that share one of four blocks of 16 bits and are similar, and no others.
 #[test]
 fn four_blocks_and_levenshtein_find_what_they_say() {
     let place = Place::new();
@@ -142,7 +142,7 @@ fn four_blocks_and_levenshtein_find_what_they_say() {
             "{found:?} {expected:?}"
         );
     }
-    // A post stays unless it has such a partner that stays.
+    // A post is kept unless a kept one before it matches.
     place.ok(&format!("dedup posts.txt {by} -o kept.txt"));
     let mut kept: Vec<usize> = Vec::new();
     for post in 1..=posts.len() {
@@ -155,7 +155,7 @@ fn four_blocks_and_levenshtein_find_what_they_say() {
     assert_eq!(place.read("kept.txt"), kept.join("\n") + "\n");
 }
 
-/// The similarity of the second of two texts with the first, if it is removed.
+/// Returns the similarity of the second of two texts with the first, if it is removed.
 fn similarity(texts: [&str; 2], options: &str) -> Option<f64> {
     let place = Place::new();
     place.write("in.jsonl", jsonl([("a", texts[0]), ("b", texts[1])]));
@@ -179,9 +179,9 @@ fn every_measure_says_what_it_means() {
     assert_eq!(of("--verify levenshtein"), Some(14.0 / 16.0));
     assert_eq!(of("--verify levenshtein --unit words"), Some(14.0 / 16.0));
     assert_eq!(of("--verify indel"), Some(28.0 / 32.0));
-    // 回家罗回家罗: 6 of 16 characters each.
+    // The substring 回家罗回家罗 has 6 characters, and each text has 16.
     assert_eq!(of("--verify lcs"), Some(12.0 / 32.0));
-    // 14 characters are common, and two of each its own: 32 of 34 by their squares.
+    // 14 characters are common, and each text has two of its own: 32 of 34 by their squares.
     assert_eq!(of("--verify cosine"), Some(32.0 / 34.0));
     let english = ["the cat sat on the mat", "the cat sat on a mat"];
     let of = |options: &str| {

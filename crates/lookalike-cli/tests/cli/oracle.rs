@@ -1,4 +1,4 @@
-//! Whole runs against the definition in strings, which shares no code with the engine.
+//! Whole runs compared with a definition on strings, which shares no code with the engine.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::support::{Place, jsonl, rows};
 
 type Texts = Vec<(String, String)>;
 
-/// Texts of every kind, long and short, and siblings of one template a little below the threshold.
+/// Returns texts of every kind, long and short, and siblings of one template a little below the threshold.
 fn corpora() -> [(&'static str, Texts); 5] {
     [
         ("english", generate::corpus(Kind::English, 800, 21)),
@@ -26,7 +26,7 @@ fn written(place: &Place, documents: &Texts) {
     place.write("in.jsonl", jsonl(rows));
 }
 
-/// What is removed, and for every removed one the kept one and the similarity.
+/// Returns the kept document and the similarity of every removed document.
 fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
     place.ok(&format!("dedup in.jsonl {options} --removed removed.tsv"));
     let rows = place.table("removed.tsv").into_iter();
@@ -73,13 +73,13 @@ fn is_copy(a: &str, b: &str) -> bool {
     }
 }
 
-/// Every combination; each copy with the earliest of its text and other pairs of the earliest alone; and
-/// these without copies.
+/// Three listings of pairs: all combinations; each copy with the earliest of its text, and other pairs only
+/// of the earliest; and the latter without copies.
 #[test]
 fn pairs_with_and_without_copies_are_those_of_the_definition() {
     let (mut copies, mut others) = (0, 0);
     for (name, mut documents) in corpora() {
-        // Copies far apart, of what is similar to others and of what is not.
+        // Copies are far from their originals, and some have similar documents while others have none.
         documents.truncate(500);
         let again: Vec<_> = documents.iter().step_by(7).cloned().collect();
         let again = again.into_iter().map(|(id, text)| (id + "-again", text));
@@ -120,8 +120,8 @@ fn pairs_with_and_without_copies_are_those_of_the_definition() {
     assert!(copies > 300 && others > 300, "{copies} {others}");
 }
 
-/// By default candidates of long texts are found by sketches: hardly any is missed, and what is
-/// reported is true.
+/// By default, candidates of long texts are found by sketches. Hardly any is missed, and every reported
+/// similarity is true.
 #[test]
 fn by_default_what_is_removed_is_as_similar_as_it_says() {
     for (name, documents) in corpora() {

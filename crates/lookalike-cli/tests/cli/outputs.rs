@@ -1,4 +1,4 @@
-//! What is written, and where.
+//! Outputs and where they are written.
 
 use crate::support::{Numbers, Place, corpus_jsonl, gunzip, jsonl, read_parquet, unzstd};
 
@@ -75,7 +75,7 @@ fn the_table_of_clusters_leaves_out_who_is_alone() {
     );
 }
 
-/// Of equal texts, in every format of the table: the three are a, b and d.
+/// Equal texts in every format of the table: a, b and d are equal.
 #[test]
 fn the_table_of_pairs_in_every_format() {
     let place = small();
@@ -113,7 +113,7 @@ fn the_table_of_pairs_in_every_format() {
     );
 }
 
-/// A file given twice: every row is a copy of its first reading, named by its source and row there.
+/// The same file twice: each row is a copy of its first reading, named by source and row.
 #[test]
 fn copies_in_two_files_are_paired() {
     let place = Place::new();
@@ -380,7 +380,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// A plan with inputs predicts what the run then does: exactly, where all rows are in the sample.
+/// A plan with inputs predicts the comparisons of a run: exactly, if all rows are in the sample.
 #[test]
 fn a_plan_predicts_what_a_run_will_compare() {
     let place = Place::new();
@@ -411,7 +411,7 @@ fn a_plan_predicts_what_a_run_will_compare() {
     );
     assert_eq!(pairs["pairs"], 300);
 
-    // Of many rows a part: each text is in three rows, far apart in the order of their numbers.
+    // Of many rows a sample is taken. Each text is in three rows that are far apart.
     place.write("many.jsonl", rows(0, 60_000));
     let plan = place.summary("pairs many.jsonl --explain-plan");
     let forecast = &plan["forecast"];
@@ -426,7 +426,7 @@ fn a_plan_predicts_what_a_run_will_compare() {
     assert!((45_000.0..75_000.0).contains(&pairs), "{pairs}");
     assert!(forecast["memory"].as_u64().unwrap() > 60_000 * 45);
 
-    // A run that keeps few compares each document with these, not with all that match it.
+    // A run that keeps few documents compares each one with these, not with everything that matches it.
     let alike = |to: u32| -> String {
         let template: String = (0..90).map(|word| format!("t{word} ")).collect();
         let row = |at| format!("{{\"id\":\"{at}\",\"text\":\"{template}w{at}\"}}\n");

@@ -1,8 +1,8 @@
-//! The definitions in their plainest form, for lower-case ASCII words parted by single spaces.
+//! The definitions in their simplest form, for lower-case ASCII words separated by single spaces.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The pairs of neighbouring words of a text.
+/// Pairs of neighbouring words of a text.
 pub(crate) struct Features<'a> {
     text: &'a str,
     set: BTreeSet<(&'a str, &'a str)>,
@@ -17,8 +17,8 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// The Jaccard index of the sets of features; texts without features are equal or have nothing
-    /// in common.
+    /// Returns the Jaccard index of the sets of features. Texts without features are equal or have nothing in
+    /// common.
     pub(crate) fn jaccard(&self, other: &Self) -> f64 {
         if self.text == other.text {
             return 1.0;
@@ -37,12 +37,12 @@ impl<'a> Features<'a> {
     }
 }
 
-/// The Jaccard index of two texts.
+/// Returns the Jaccard index of two texts.
 pub(crate) fn jaccard(a: &str, b: &str) -> f64 {
     Features::new(a).jaccard(&Features::new(b))
 }
 
-/// The similarity of every pair of documents, by position, the later one first.
+/// Returns the similarity of every pair of documents, by position, the later one first.
 pub(crate) fn similarities(corpus: &[(String, String)]) -> Vec<Vec<f64>> {
     let features: Vec<_> = corpus.iter().map(|(_, text)| Features::new(text)).collect();
     let row = |at: usize| {
@@ -54,8 +54,8 @@ pub(crate) fn similarities(corpus: &[(String, String)]) -> Vec<Vec<f64>> {
     (0..corpus.len()).map(row).collect()
 }
 
-/// Of every removed document the kept one that it is most similar to, by the rule: a document is
-/// kept if no kept one before it reaches the threshold.
+/// Returns, for every removed document, the kept one that it is most similar to. A document is kept if no
+/// kept document before it reaches the threshold.
 pub(crate) fn verdicts(similarities: &[Vec<f64>], threshold: f64) -> HashMap<usize, (usize, f64)> {
     let mut kept: Vec<usize> = Vec::new();
     let mut removed = HashMap::new();

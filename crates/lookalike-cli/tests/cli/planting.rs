@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::plain::{jaccard, similarities};
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl, rows};
 
-/// The texts of a planted corpus by id, in order.
+/// Returns the texts of a planted corpus by id, in order.
 fn texts(place: &Place, name: &str) -> Vec<(String, String)> {
     let text = place.read(name);
     let row = |line: &str| {
@@ -23,8 +23,8 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
     let place = Place::new();
     let corpus = Numbers::new(3).corpus(300);
     place.write("in.jsonl", corpus_jsonl(&corpus));
-    // Edits after which a text is still words parted by single spaces, which the plain definition
-    // understands.
+    // After these edits a text still consists of words separated by single spaces, which the plain definition
+    // needs.
     place.ok(
         "plant in.jsonl -o out.jsonl --labels labels.tsv --documents 40 --copies 4 --near 0.5 \
          --edits replace-words,delete-words,insert-words --combined 2 --quiet",
@@ -70,8 +70,8 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
     }
     assert_eq!(copies.len(), planted.len() - 300);
     assert!(copies.len() > 150, "{}", copies.len());
-    // All pairs of different texts of which no earlier document is equal to one, and of equal texts
-    // those with the first.
+    // Pairs of different texts count between the first documents of their texts only; equal texts are paired
+    // with the first of them.
     let first = |at: usize| (0..at).all(|earlier| truth[at][earlier] < 1.0);
     let all = (0..300).filter(|&b| first(b)).flat_map(|b| {
         let truth = &truth;
@@ -137,7 +137,7 @@ fn the_table_counts_copies_and_edits_that_had_nothing_to_change() {
     assert_eq!(effect["kind"], "changed-number");
     assert_eq!(effect["not_applicable"], 1);
     assert_eq!(effect["all"]["copies"], 1);
-    // Of 14 pairs of words two have changed.
+    // Two of 14 pairs of words have changed.
     assert_eq!(effect["all"]["mean"], 12.0 / 16.0);
     assert_eq!(effect["by_length"][0]["length"], "1-15");
     assert_eq!(rows(&place.read("l.tsv"))[0][1], "a#1##1");
@@ -186,7 +186,7 @@ fn what_cannot_be_planted_is_refused() {
     }
 }
 
-/// Equal texts were there already too: each is labelled with the first of them.
+/// Equal texts are natural pairs too, each with the first of them.
 #[test]
 fn equal_texts_are_natural_pairs() {
     let place = Place::new();
@@ -211,7 +211,7 @@ fn equal_texts_are_natural_pairs() {
         .map(|row| (&row[0][..], &row[1][..], &row[6][..]))
         .collect();
     assert_eq!(pairs, [("a", "c", "1"), ("a", "d", "1")]);
-    // They take what room is left.
+    // Natural pairs take only the room that is left.
     place.ok("plant in.jsonl -o o.jsonl --labels l.tsv --documents 1 --recipe words-1 --pairs 1");
     let table = place.read("l.tsv");
     assert_eq!(

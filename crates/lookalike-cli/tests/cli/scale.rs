@@ -56,7 +56,7 @@ fn character(number: u64) -> String {
         .to_string()
 }
 
-/// Runs with these documents and a few short ones, and holds the memory against its bound.
+/// Runs with these documents and a few short ones, and checks the peak memory against its bound.
 fn peak_is_bounded(texts: &[String], arguments: &str, kept: u64) {
     let place = Place::new();
     let mut file = BufWriter::new(File::create(place.path("in.txt")).unwrap());
@@ -92,7 +92,7 @@ fn a_long_document() {
     peak_is_bounded(&[long_text(word)], "--method sentences", 3);
 }
 
-/// Each has a feature for every three bytes, and they have to be compared.
+/// Each document has a feature for every three bytes, and the two must be compared.
 #[test]
 fn two_long_documents() {
     let text = long_text(character);

@@ -1,4 +1,4 @@
-//! A running service, and a client that speaks HTTP over a socket, byte for byte as a test wants it.
+//! A running service, and a client that speaks HTTP over a socket, so that a test controls every byte.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 
 use crate::support::{self, Place};
 
-/// How long a test waits for anything.
+/// Longest time that a test waits for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A service of a test; killed when dropped.
+/// A service of a test; killed on drop.
 pub(crate) struct Service {
     child: Child,
     pub(crate) address: SocketAddr,
     log: Option<JoinHandle<String>>,
 }
 
-/// An answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -29,7 +29,7 @@ pub(crate) struct Reply {
 }
 
 impl Service {
-    /// Starts with its data in `data`, and waits until it is ready.
+    /// Starts a service with its data in `data`, and waits until it is ready.
     pub(crate) fn start(place: &Place, options: &str) -> Self {
         let service = Self::launch(place, options);
         let begun = Instant::now();
@@ -40,12 +40,12 @@ impl Service {
         service
     }
 
-    /// Starts and waits until it listens.
+    /// Starts a service and waits until it listens.
     pub(crate) fn launch(place: &Place, options: &str) -> Self {
         Self::launch_with(place, options, &[])
     }
 
-    /// The same with variables of the environment.
+    /// Starts a service with environment variables, and waits until it listens.
     pub(crate) fn launch_with(place: &Place, options: &str, environment: &[(&str, &str)]) -> Self {
         let line = format!("serve --data data --listen 127.0.0.1:0 {options}");
         let mut command = place.command(&line);
@@ -53,7 +53,7 @@ impl Service {
         Self::of(command)
     }
 
-    /// The same where a write that the system refuses is an error, and does not end the process.
+    /// Starts a service in which a write that the system refuses is an error, instead of ending the process.
     pub(crate) fn launch_to_fail(place: &Place) -> Self {
         let program = place.command("serve --data data --listen 127.0.0.1:0");
         let script = "trap '' XFSZ; exec \"$0\" \"$@\"";
@@ -68,7 +68,7 @@ impl Service {
         Self::of(shell)
     }
 
-    /// From now on nothing is written to files.
+    /// Makes every further write to a file fail.
     pub(crate) fn refuse_writes(&self) {
         let id = self.child.id().to_string();
         let set = std::process::Command::new("prlimit")
@@ -122,7 +122,7 @@ impl Service {
         self.connect().json("POST", path, body)
     }
 
-    /// Sends many documents, a line each; returns the lines of the answer.
+    /// Sends documents, one per line; returns the lines of the response.
     pub(crate) fn post_lines(&self, path: &str, lines: &[u8]) -> Vec<Value> {
         let reply = self
             .connect()
@@ -131,7 +131,7 @@ impl Service {
         reply.lines()
     }
 
-    /// Makes a collection.
+    /// Creates a collection.
     pub(crate) fn make(&self, name: &str, settings: Value) {
         let reply = self.put(&format!("/v1/collections/{name}"), &settings);
         assert_eq!(reply.status, 201, "{}", reply.text());
@@ -145,24 +145,24 @@ impl Service {
         assert!(sent.unwrap().success());
     }
 
-    /// The most bytes of memory that it has had so far.
+    /// Returns the peak memory so far, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         support::peak_memory(self.child.id()).unwrap()
     }
 
-    /// Kills it as the system would, at once.
+    /// Kills the service at once, as the system would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Asks it to stop; returns its exit code and its log.
+    /// Asks the service to stop; returns its exit code and its log.
     pub(crate) fn stop(mut self) -> (Option<i32>, String) {
         self.signal("-TERM");
         self.wait()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the service has ended.
     pub(crate) fn wait(&mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         let status = loop {
@@ -186,7 +186,7 @@ impl Drop for Service {
 
 pub(crate) const NDJSON: &str = "application/x-ndjson";
 
-/// A connection, kept open between requests.
+/// A connection that stays open between requests.
 pub(crate) struct Connection {
     pub(crate) stream: BufReader<TcpStream>,
 }
@@ -196,16 +196,18 @@ impl Connection {
         Self::try_to(address).unwrap()
     }
 
+    /// Connects to a service.
+    ///
     /// # Errors
     /// If the service is gone.
     pub(crate) fn try_to(address: SocketAddr) -> io::Result<Self> {
         Self::from_stream(TcpStream::connect(address)?)
     }
 
-    /// Speaks over a socket that is connected.
+    /// Creates a client for a connected socket.
     ///
     /// # Errors
-    /// If its options cannot be set.
+    /// If the options of the socket cannot be set.
     pub(crate) fn from_stream(stream: TcpStream) -> io::Result<Self> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
@@ -214,7 +216,7 @@ impl Connection {
         })
     }
 
-    /// Returns `true` if something has come that was not read.
+    /// Returns `true` if something has arrived that was not read.
     pub(crate) fn has_answer(&self) -> bool {
         let stream = self.stream.get_ref();
         stream.set_nonblocking(true).unwrap();
@@ -223,7 +225,7 @@ impl Connection {
         peeked.is_ok()
     }
 
-    /// Writes as much as the service takes.
+    /// Writes as much as the service accepts.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
@@ -245,7 +247,7 @@ impl Connection {
             .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// Sends a request and reads the answer while it is sent.
+    /// Sends a request, and reads the response at the same time.
     pub(crate) fn try_request(
         &mut self,
         method: &str,
@@ -271,7 +273,7 @@ impl Connection {
         })
     }
 
-    /// Reads an answer.
+    /// Reads a response.
     pub(crate) fn reply(&mut self) -> io::Result<Reply> {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -292,7 +294,7 @@ impl Connection {
         Ok(Reply { status, head, body })
     }
 
-    /// Reads a chunk of a body; returns whether there may be more.
+    /// Reads a chunk of a body; returns `true` if there may be more.
     pub(crate) fn chunk(&mut self, body: &mut Vec<u8>) -> io::Result<bool> {
         let mut size = String::new();
         self.stream.read_line(&mut size)?;
@@ -331,7 +333,7 @@ impl Reply {
         header(&self.head, name)
     }
 
-    /// Status and code of a problem.
+    /// Returns the status and the code of a problem.
     pub(crate) fn problem(&self) -> (u16, String) {
         assert_eq!(
             self.header("content-type"),
@@ -345,7 +347,7 @@ impl Reply {
     }
 }
 
-/// A document.
+/// Returns a document.
 pub(crate) fn document(id: &str, text: &str) -> Value {
     json!({ "id": id, "text": text })
 }

@@ -1,4 +1,4 @@
-//! The service: verdicts, ids, windows, clusters, and what it says of itself.
+//! The service: verdicts, ids, windows, clusters, and its reports about itself.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::service::{NDJSON, Service, document};
 use crate::support::{Numbers, Place, corpus_jsonl, gzip, zstd};
 
-/// What a batch run removes: of which document each is a repeat, and how similar.
+/// Returns the documents that a batch run removes, each with the kept document and the similarity.
 pub(crate) fn removed(place: &Place, options: &str) -> HashMap<String, (String, f64)> {
     place.ok(&format!(
         "dedup corpus.jsonl -o kept.jsonl --removed removed.tsv --quiet {options}"
@@ -18,7 +18,7 @@ pub(crate) fn removed(place: &Place, options: &str) -> HashMap<String, (String, 
         .collect()
 }
 
-/// The verdict of an answer in the same form.
+/// Returns the verdict of an answer in the same form.
 pub(crate) fn evidence(answer: &Value) -> Option<(String, f64)> {
     assert!(answer.get("problem").is_none(), "{answer}");
     if answer["verdict"] == "kept" {
@@ -294,7 +294,7 @@ fn a_text_is_asked_about_without_an_id() {
         (&answers[2]["id"], &answers[2]["line"]),
         (&Value::Null, &json!(3))
     );
-    // With an id, what is known under it decides.
+    // If an id is given, the document stored under it decides.
     let other = service.post(query, &document("x", "something else altogether"));
     assert_eq!(other.problem(), (409, "id_conflict".into()));
     assert_eq!(
@@ -491,8 +491,8 @@ fn what_is_past_the_window_is_forgotten() {
     assert!(metrics.contains("lookalike_documents_total{collection=\"a\",result=\"late\"} 1"));
 }
 
-/// Where the wall clock counts, a document leaves the window and the disk while nobody asks; `stats` and the
-/// metrics tell what is there from what is still on the disk.
+/// If the window follows the wall clock, a document leaves the window and the disk without any request.
+/// `stats` and the metrics distinguish live documents from those that are still on disk.
 #[test]
 fn documents_leave_the_disk_while_nobody_writes() {
     let place = Place::new();
@@ -646,7 +646,7 @@ fn a_collection_is_deleted_while_it_is_used() {
         std::io::BufRead::read_line(&mut connection.stream, &mut head).unwrap();
     }
     let mut answers = Vec::new();
-    // A line that is alone gets its answer before the body has ended.
+    // A single line is answered before the body has ended.
     connection.chunk(&mut answers).unwrap();
     assert_eq!(
         serde_json::from_slice::<Value>(&answers).unwrap()["verdict"],
@@ -707,7 +707,7 @@ fn texts_are_compared_as_the_commands_do() {
         let mut asked = json!({ "texts": [a, "!"] });
         let words: Vec<_> = options.split(' ').collect();
         if let [name, value] = words[..] {
-            // The service's own name of it.
+            // The name of the option in the service.
             let name = name.trim_start_matches('-').replace("digits", "format");
             asked[name] = value.into();
         }
@@ -797,7 +797,7 @@ fn it_says_what_it_is() {
         assert!(page.contains(&format!(" {path} ")), "{path}");
         let real = path.replace("{collection}", "a").replace("{id}", "none");
         for method in ["get", "put", "post", "delete"] {
-            // Without a body or a document, every call that is described is found.
+            // Every described call is found, even without a body or a document.
             let reply = service
                 .connect()
                 .request(&method.to_uppercase(), &real, &[], b"");
@@ -815,7 +815,7 @@ fn it_says_what_it_is() {
         Some(&json!("#/components/schemas/AnswerToALine"))
     );
     service.post("/v1/collections/a/documents", &document("x", "some text"));
-    // The bytes of a document have been given back when it is answered.
+    // The budget of a document is released when it has been answered.
     let metrics = service.get("/metrics").text();
     for line in [
         "lookalike_documents_total{collection=\"a\",result=\"kept\"} 1",

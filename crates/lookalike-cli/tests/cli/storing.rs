@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::service::{Service, document};
 use crate::support::{Numbers, Place, corpus_jsonl};
 
-/// A collection with some hundred documents, of which one is deleted.
+/// Creates a collection with some hundred documents, one of which is deleted.
 fn place() -> Place {
     let place = Place::new();
     let service = Service::start(&place, "");
@@ -20,7 +20,7 @@ fn place() -> Place {
     place
 }
 
-/// The rows of an export without what changes when they are inserted anew.
+/// Returns the rows of an export without the fields that change when documents are inserted again.
 fn documents(place: &Place, name: &str) -> Vec<Value> {
     let lines = place.read(name);
     let mut rows: Vec<Value> = lines
@@ -35,7 +35,7 @@ fn documents(place: &Place, name: &str) -> Vec<Value> {
     rows
 }
 
-/// Changes a byte in the middle of the file whose name ends so.
+/// Changes a byte in the middle of the file with this ending.
 fn damage(place: &Place, ending: &str) {
     let directory = place.path("data/a");
     let files = std::fs::read_dir(&directory)
@@ -114,7 +114,7 @@ fn what_is_exported_can_be_imported() {
     assert_eq!(stats["rows"], 299);
 }
 
-/// Rows that cannot be inserted are told and skipped, as in other commands.
+/// Rows that cannot be inserted are reported and skipped, as in other commands.
 #[test]
 fn bad_rows_of_an_import_are_told_and_skipped() {
     let place = Place::new();
@@ -147,7 +147,7 @@ fn bad_rows_of_an_import_are_told_and_skipped() {
     assert_eq!(place.ok("store export new").text().lines().count(), 2);
 }
 
-/// Sketches are a cache: without them a collection is whole, and it is said what will be done.
+/// Sketches are a cache: without them a collection is intact, and the report says that they will be rebuilt.
 #[test]
 fn sketches_that_are_wrong_are_told() {
     let place = place();
@@ -160,7 +160,7 @@ fn sketches_that_are_wrong_are_told() {
     assert!(said.contains(": whole"), "{said}");
 }
 
-/// Rows that are gone are noticed by all, and the texts beside them stay.
+/// Missing rows are noticed by every command, and the texts beside them stay.
 #[test]
 fn lost_rows_are_told_and_texts_stay() {
     let place = place();
@@ -181,7 +181,7 @@ fn lost_rows_are_told_and_texts_stay() {
     assert!(log.contains("0000000000000001.rows"), "{log}");
 }
 
-/// A text that was damaged is told as damage to whoever is compared with it, and to whoever watches.
+/// A damaged text is reported to every request that is compared with it, and by health and metrics.
 #[test]
 fn a_damaged_text_is_told_to_all() {
     let place = Place::new();
@@ -249,7 +249,7 @@ fn damage_is_found_and_mended() {
     );
 }
 
-/// With the settings that it was made with, a collection is mended whose manifest was lost.
+/// A collection without its manifest is repaired if the original settings are given.
 #[test]
 fn a_lost_manifest_is_mended() {
     let place = place();
@@ -267,7 +267,7 @@ fn a_lost_manifest_is_mended() {
     assert_eq!(count("before.jsonl"), count("after.jsonl"));
 }
 
-/// The database of the collection.
+/// Returns the path of the database of the collection.
 fn database(place: &Place) -> std::path::PathBuf {
     let files = std::fs::read_dir(place.path("data/a")).unwrap();
     let mut files = files.map(|it| it.unwrap().path());
@@ -277,7 +277,7 @@ fn database(place: &Place) -> std::path::PathBuf {
 
 const PAGE: usize = 4096;
 
-/// Whatever page of a database is lost: it is named, and no other collection is without service.
+/// Any page of a database is lost: it is named, and other collections stay in service.
 #[test]
 fn a_page_of_zeros_is_damage() {
     let place = place();
@@ -370,7 +370,7 @@ fn what_is_no_collection_is_refused() {
     place.refused("store verify data/a", &["another process has"]);
 }
 
-/// A snapshot in a directory and one in an object store come back as the collection was.
+/// Snapshots in a directory and in an object store are restored as the collection was.
 #[test]
 fn snapshots_are_restored() {
     let place = Place::new();
@@ -415,7 +415,7 @@ fn snapshots_are_restored() {
     }
 }
 
-/// The names of the files of a directory, and their bytes.
+/// Returns the names and contents of the files in a directory.
 fn files_in(place: &Place, directory: &str) -> Vec<(String, Vec<u8>)> {
     let files = std::fs::read_dir(place.path(directory)).unwrap();
     let mut files: Vec<_> = files
@@ -429,7 +429,7 @@ fn files_in(place: &Place, directory: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A snapshot may be where nothing can be written: no file is made or changed there.
+/// A snapshot may be on a read-only disk: no file is created or changed there.
 #[test]
 fn a_snapshot_is_read_and_not_written() {
     let place = Place::new();
@@ -452,7 +452,7 @@ fn a_snapshot_is_read_and_not_written() {
     }
 }
 
-/// A snapshot that is made while documents come has all up to one of them, and their answers.
+/// A snapshot taken while documents arrive contains all documents up to one of them, with their answers.
 #[test]
 fn a_snapshot_while_it_serves_is_a_prefix() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What `--json` prints, against what the document says of it.
+//! The output of `--json`, compared with its documentation.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Numbers, Place, corpus_jsonl};
 
-/// The names of all fields, at any depth.
+/// Collects the names of all fields, at any depth.
 fn names(value: &Value, names_of: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -20,7 +20,7 @@ fn names(value: &Value, names_of: &mut BTreeSet<String>) {
     }
 }
 
-/// What stands between backticks.
+/// Returns all names between backticks.
 fn documented() -> BTreeSet<String> {
     let document = include_str!("../../../../docs/summaries.md");
     let quoted = document.split('`').skip(1).step_by(2);

@@ -13,10 +13,10 @@ use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A directory of a test, in which the program runs.
+/// The directory of a test, in which the program runs.
 pub(crate) struct Place(TempDir);
 
-/// What a run of the program gave.
+/// The result of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -51,7 +51,7 @@ impl Place {
         self.path(name).exists()
     }
 
-    /// The names of everything in the directory, hidden ones too.
+    /// Returns the names of everything in the directory, including hidden files.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<_> = entries
@@ -61,7 +61,7 @@ impl Place {
         names
     }
 
-    /// The program with arguments parted by spaces; `%20` stands for a space inside of one.
+    /// Returns the program with arguments that are separated by spaces; `%20` is a space within an argument.
     pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lookalike"));
         command.args(line.split_whitespace().map(|word| word.replace("%20", " ")));
@@ -84,8 +84,8 @@ impl Place {
         self.command(line).stdin(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Runs, expects success, and gives the most bytes of memory that it had, within some
-    /// milliseconds of its end.
+    /// Runs the program and expects success. Returns the peak memory in bytes, except for some milliseconds
+    /// before the end.
     pub(crate) fn peak_of(&self, line: &str) -> u64 {
         let mut child = self.spawn(line);
         let mut most = 0;
@@ -104,20 +104,20 @@ impl Place {
         let mut child = self.spawn(line);
         let mut stdin = child.stdin.take().unwrap();
         std::thread::scope(|scope| {
-            // A program that refuses its arguments does not read.
+            // A program that refuses its arguments does not read its input.
             scope.spawn(move || drop(stdin.write_all(input)));
             Ran::from(child.wait_with_output().unwrap())
         })
     }
 
-    /// Runs and expects success without bad rows.
+    /// Runs the program and expects success without bad rows.
     pub(crate) fn ok(&self, line: &str) -> Ran {
         let ran = self.run(line);
         assert_eq!(ran.code, Some(0), "{line}\n{}", ran.err);
         ran
     }
 
-    /// Runs and expects a refusal that says all of `words`, and nothing on standard output.
+    /// Runs the program and expects a refusal that contains all of `words`, and nothing on standard output.
     pub(crate) fn refused(&self, line: &str, words: &[&str]) -> Ran {
         let ran = self.run(line);
         assert_eq!(ran.code, Some(2), "{line}\n{}", ran.err);
@@ -133,14 +133,14 @@ impl Place {
         ran
     }
 
-    /// The summary of `dedup --json`.
+    /// Returns the summary of a command with `--json`.
     pub(crate) fn summary(&self, line: &str) -> Value {
         let ran = self.run(&format!("{line} --json"));
         assert!(matches!(ran.code, Some(0 | 1)), "{line}\n{}", ran.err);
         serde_json::from_slice(&ran.out).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 
-    /// The ids of the rows of a JSONL file.
+    /// Returns the ids of the rows of a JSONL file.
     pub(crate) fn ids(&self, name: &str) -> Vec<String> {
         let ids = self.read(name);
         ids.lines()
@@ -148,7 +148,7 @@ impl Place {
             .collect()
     }
 
-    /// The rows of a TSV file behind its header.
+    /// Returns the rows of a TSV file after its header.
     pub(crate) fn table(&self, name: &str) -> Vec<Vec<String>> {
         rows(&self.read(name))
     }
@@ -171,7 +171,7 @@ impl From<std::process::Output> for Ran {
     }
 }
 
-/// The most bytes of memory that a process has had so far; None once it has ended.
+/// Returns the peak memory of a process in bytes; `None` once it has ended.
 pub(crate) fn peak_memory(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let peak = status.lines().find_map(|it| it.strip_prefix("VmHWM:"))?;
@@ -179,7 +179,7 @@ pub(crate) fn peak_memory(process: u32) -> Option<u64> {
     Some(kibibytes.parse::<u64>().ok()? << 10)
 }
 
-/// The rows of a TSV table behind its header.
+/// Returns the rows of a TSV table after its header.
 pub(crate) fn rows(table: &str) -> Vec<Vec<String>> {
     table
         .lines()
@@ -194,12 +194,12 @@ fn text_of(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A row of JSONL.
+/// Returns a row of JSONL.
 pub(crate) fn row(id: &str, text: &str) -> String {
     format!("{}\n", serde_json::json!({ "id": id, "text": text }))
 }
 
-/// Rows of JSONL.
+/// Returns rows of JSONL.
 pub(crate) fn jsonl<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     documents
         .into_iter()
@@ -222,7 +222,7 @@ pub(crate) fn write_parquet(path: &Path, columns: &[(&str, Vec<&str>)]) {
     writer.close().unwrap();
 }
 
-/// Shows a value: strings, numbers and booleans as they are, all else in Rust's notation.
+/// Formats a value: strings, numbers and booleans as they are, all others in Rust's notation.
 fn display_value(array: &ArrayRef, row: usize) -> String {
     if let Some(flags) = array.as_boolean_opt() {
         return flags.value(row).to_string();
@@ -275,7 +275,7 @@ pub(crate) fn unzstd(bytes: &[u8]) -> Vec<u8> {
     zstd::decode_all(bytes).unwrap()
 }
 
-/// A small generator of numbers, the same everywhere.
+/// A small pseudo-random number generator, the same on every machine.
 pub(crate) struct Numbers(u64);
 
 impl Numbers {
@@ -283,7 +283,7 @@ impl Numbers {
         Self(seed)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -292,7 +292,7 @@ impl Numbers {
         ((z ^ (z >> 31)) % limit as u64) as usize
     }
 
-    /// A text of so many words.
+    /// Returns a text of this many words.
     pub(crate) fn text(&mut self, words: usize) -> String {
         let words: Vec<_> = (0..words)
             .map(|_| format!("word{}", self.below(5000)))
@@ -300,7 +300,7 @@ impl Numbers {
         words.join(" ")
     }
 
-    /// The text with so many words replaced.
+    /// Returns the text with this many words replaced.
     pub(crate) fn edited(&mut self, text: &str, edits: usize) -> String {
         let mut words: Vec<_> = text.split(' ').map(str::to_owned).collect();
         for _ in 0..edits {
@@ -310,7 +310,7 @@ impl Numbers {
         words.join(" ")
     }
 
-    /// Short and long documents with many near-duplicates at every similarity.
+    /// Returns short and long documents with many near-duplicates at every similarity.
     pub(crate) fn corpus(&mut self, documents: usize) -> Vec<(String, String)> {
         let mut texts: Vec<String> = Vec::new();
         for _ in 0..documents {
@@ -328,7 +328,7 @@ impl Numbers {
     }
 }
 
-/// Documents as JSONL.
+/// Returns documents as JSONL.
 pub(crate) fn corpus_jsonl(corpus: &[(String, String)]) -> String {
     jsonl(corpus.iter().map(|(id, text)| (&id[..], &text[..])))
 }

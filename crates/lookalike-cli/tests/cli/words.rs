@@ -2,7 +2,7 @@
 
 use crate::support::{Numbers, Place, corpus_jsonl, jsonl, rows};
 
-/// A corpus in which some words are rare.
+/// Returns a corpus in which some words are rare.
 fn corpus() -> String {
     let mut numbers = Numbers::new(11);
     let words = [
@@ -89,7 +89,7 @@ fn a_table_is_learned_alike_by_any_number_of_threads_and_weighs_terms() {
         place.ok(&format!("{line} -o many.tsv --threads 5"));
         assert_eq!(place.read("one.tsv"), place.read("many.tsv"));
         assert_eq!(place.ok(&line).text(), place.read("one.tsv"));
-        // The table leads back to the terms: a document in which all are known weighs them all.
+        // The table contains the same terms: a document of which all terms are known has a weight for each.
         let weighed = format!(
             "fingerprint in.jsonl --recipe {recipe} --set simhash.weights=tfidf \
              --set simhash.table=one.tsv --set simhash.top=5"
@@ -203,8 +203,8 @@ fn a_recipe_is_changed_printed_and_used_again() {
     );
 }
 
-/// A library carries the files of its recipe: it needs neither them nor the directory it was built
-/// in.
+/// An index contains the files of its recipe: it needs neither these files nor the directory in which it was
+/// built.
 #[test]
 fn a_library_carries_its_tables() {
     let place = Place::new();
@@ -239,7 +239,7 @@ fn a_library_carries_its_tables() {
         "search elsewhere/news.lib in.jsonl --recipe jieba",
         &["jieba"],
     );
-    // A damaged table is told.
+    // A damaged table is reported.
     let names = std::fs::read_dir(place.path("elsewhere/news.lib")).unwrap();
     let tables: Vec<_> = names
         .map(|entry| entry.unwrap().path())
@@ -248,7 +248,7 @@ fn a_library_carries_its_tables() {
     assert_eq!(tables.len(), 2);
     std::fs::write(&tables[0], "x\n").unwrap();
     place.refused("search elsewhere/news.lib in.jsonl", &["has the digest"]);
-    // Building again leaves no table behind.
+    // Building the index again leaves no table behind.
     place.ok("index build elsewhere/news.lib in.jsonl --force");
     assert!(!tables[0].exists() && !tables[1].exists());
 }
@@ -313,7 +313,7 @@ fn commands_that_take_no_features_do_not_list_them() {
     assert!(place.ok("dedup --help").text().contains("--features"));
 }
 
-/// Texts in which nothing votes are not alike for that, only where they are equal.
+/// Texts in which no feature has a weight do not match for that reason, but only if they are equal.
 #[test]
 fn texts_of_terms_that_weigh_nothing_match_what_is_equal() {
     let place = Place::new();
@@ -343,7 +343,7 @@ fn texts_of_terms_that_weigh_nothing_match_what_is_equal() {
     ));
     let pairs = place.read("p.tsv");
     let pairs: Vec<_> = pairs.lines().skip(1).collect();
-    // Of texts that are equal one stands for all.
+    // Of equal texts, one stands for all.
     assert_eq!(pairs, ["3\t4\t1\tin.jsonl\t4\tin.jsonl\t5"]);
     let compared = place.ok(&format!(
         "compare in.jsonl#0 in.jsonl#1 {set} --method simhash --verify none"

@@ -1,6 +1,6 @@
-//! The scheme whose tables are files, with small tables of this project's own. The fingerprints are
-//! those of the C++ library with the same tables: `testdata/compat/yanyiwu.cpp` prints them, with
-//! simhash at 30c243b and cppjieba 5.6.7.
+//! The scheme whose tables are files, tested with small tables of this project's own. The expected
+//! fingerprints are those of the C++ library with the same tables: `testdata/compat/yanyiwu.cpp` prints them,
+//! with simhash at 30c243b and cppjieba 5.6.7.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn a_thousand_texts_have_the_fingerprints_of_the_library() {
     }
 }
 
-/// Of two words the heavier one decides every bit.
+/// Of two words, the heavier one decides every bit.
 #[test]
 fn the_published_fingerprint() {
     let place = place();

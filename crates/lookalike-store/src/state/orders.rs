@@ -1,8 +1,8 @@
-//! Callers at the same moment, in every order of their turns.
+//! Concurrent callers, in every order of their turns.
 //!
-//! A caller looks ahead under the shared lock and admits under the exclusive one; another deletes. Between
-//! two turns they share nothing but the lock, so the orders of turns are all that threads can bring about,
-//! and each must end as if every document were looked at and admitted in one turn.
+//! A caller looks ahead under the shared lock and admits under the exclusive one; another caller deletes.
+//! Callers share nothing but the lock, so the orders of turns are all that threads can produce. Every order
+//! must end as if each document were checked and admitted in one turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::settings::{OnConflict, Settings};
 
 const S: i64 = 1_000_000;
 
-/// One who calls.
+/// A caller.
 enum Caller {
-    /// Documents that are looked at and admitted together, and when.
+    /// Inserts documents together, at this time.
     Insert(Vec<Prepared>, Time),
     Delete(String),
 }
@@ -38,14 +38,14 @@ impl Caller {
     }
 }
 
-/// What callers were answered, and the rows in the end.
+/// Answers of all callers, and the rows at the end.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     answers: Vec<Vec<Result<Answer, ErrorKind>>>,
     rows: Vec<Row>,
 }
 
-/// All orders of the turns of callers, each as the callers whose turn it is.
+/// Returns all orders of turns, each as a list of callers.
 fn orders(callers: &[Caller]) -> Vec<Vec<usize>> {
     fn extend(left: &mut [usize], order: &mut Vec<usize>, orders: &mut Vec<Vec<usize>>) {
         if left.iter().all(|&turns| turns == 0) {
@@ -75,7 +75,7 @@ pub(super) fn check(state: &State, documents: &[Prepared], now: Time) -> Vec<Res
     checks.into_iter().flatten().collect()
 }
 
-/// Lets callers have their turns; with `at_once`, each looks in its last turn only.
+/// Runs the callers in an order. With `at_once`, each looks ahead only in its last turn.
 fn run(mut state: State, callers: &[Caller], order: &[usize], at_once: bool) -> Outcome {
     let mut ahead: Vec<_> = callers.iter().map(|_| None).collect();
     let mut answers: Vec<Vec<_>> = callers.iter().map(|_| Vec::new()).collect();
@@ -109,7 +109,7 @@ fn run(mut state: State, callers: &[Caller], order: &[usize], at_once: bool) -> 
     }
 }
 
-/// Numbers that look drawn.
+/// A pseudo-random number generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -121,7 +121,7 @@ impl Numbers {
         ((self.0 >> 33) % limit as u64) as usize
     }
 
-    /// Edits of two texts, near enough that many match.
+    /// Returns an edit of one of two texts, similar enough that many of them match.
     fn text(&mut self) -> String {
         let base = self.below(2);
         let mut words: Vec<String> = (0..9).map(|at| format!("w{base}{at}")).collect();
@@ -133,7 +133,7 @@ impl Numbers {
     }
 }
 
-/// A collection with three documents, and callers that come together: four, or three of these.
+/// A collection with three documents, and three or four concurrent callers.
 struct Case {
     settings: Arc<Settings>,
     before: Vec<Caller>,
@@ -151,7 +151,8 @@ impl Case {
             Caller::Insert(documents, Time(seconds * S))
         };
         let before = vec![insert(&["x"], 1000), insert(&["y", "z"], 1003)];
-        // The second sends another text under the id of the first, when the window has passed the oldest.
+        // The second caller sends another text under the first one's id, when the window has passed the
+        // oldest document.
         let all = [
             insert(&["a", "b"], 1010),
             insert(&["a"], 1026),
@@ -243,7 +244,7 @@ fn every_order_of_turns_is_one_of_whole_calls() {
                     "settings {kind}, seed {seed}, order {order:?}"
                 );
                 runs += 1;
-                // What was true when they looked would have been another answer.
+                // The state at their look-ahead would have given another answer.
                 overtaken += usize::from(in_turn[&first].answers != whole.answers);
             }
         }
@@ -252,7 +253,7 @@ fn every_order_of_turns_is_one_of_whole_calls() {
     assert!(overtaken > runs / 10, "{overtaken}");
 }
 
-/// Callers in the order of their first turns.
+/// Returns the callers in the order of their first turns.
 fn first_turns(order: &[usize]) -> Vec<usize> {
     let mut callers: Vec<usize> = Vec::new();
     for &caller in order {
@@ -263,7 +264,7 @@ fn first_turns(order: &[usize]) -> Vec<usize> {
     callers
 }
 
-/// Callers in the order of their last turns.
+/// Returns the callers in the order of their last turns.
 fn last_turns(order: &[usize]) -> Vec<usize> {
     let backwards: Vec<usize> = order.iter().rev().copied().collect();
     let mut callers = first_turns(&backwards);

@@ -1,8 +1,11 @@
-//! Making the state again from the rows: nothing is decided anew.
+//! Rebuilds the state of a collection from its rows. No decision is made again.
 //!
-//! Rows are read and decoded, those before them are made ready, and those before these are taken in: portion
-//! by portion and one partition after another. Decoding and making ready are on all cores. The matcher takes
-//! in on one thread, ids on another, and neither waits for the other.
+//! Rows pass through three stages in portions, one partition after another. All stages run at the same time:
+//!
+//! ```text
+//! read and decode (all cores) ──> prepare (all cores) ──> matcher (one thread)
+//!                                         └─────────────> ids (one thread)
+//! ```
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,25 +22,25 @@ use crate::partition::{FileNames, Partition};
 use crate::rows::{self, Removal, Row, Verdict as RowVerdict, count_rows, numbered};
 use crate::sketches::{Entries, Entry, Reading, Sketches};
 
-/// Bytes of rows that are read before they are taken in together.
+/// Bytes of rows in a portion.
 const TOGETHER: usize = 512 << 10;
 
-/// Portions that wait for the next stage.
+/// Portions that may wait for the next stage.
 const READY: usize = 2;
 
-/// Documents between asking for the memory of one and adding it.
+/// Distance, in documents, between the prefetch of a document's memory and its insertion.
 const AHEAD: usize = 4;
 
-/// Where sketches of the kept documents of a partition come from.
+/// Where the sketches of a partition's kept documents come from.
 enum Source {
-    /// There are none in this collection.
+    /// The collection has no sketches.
     Nowhere,
     File(Reading),
-    /// The file is not right from here on, so they are made of texts and written.
+    /// The file is damaged from here on: sketches are computed from texts and written.
     Texts(Sketches),
 }
 
-/// Rows that are ready to be taken in, each with its document if that was kept.
+/// Prepared rows, each with its document if that was kept.
 struct Portion {
     rows: Vec<Row>,
     kept: Vec<Option<Kept>>,
@@ -46,18 +49,18 @@ struct Portion {
 struct Kept {
     document: online::Prepared,
     keyed: Keyed,
-    /// Whether it was made of the text.
+    /// `true` if it was prepared from its text.
     anew: bool,
 }
 
-/// Rows whose ids are ready to be taken in: the numbers and the hashes of those that have one.
+/// Row numbers and id hashes of rows with an id.
 struct Named {
-    /// The number of the first row.
+    /// Number of the first row.
     first: u64,
     hashes: Vec<(u64, u64)>,
 }
 
-/// What is to be done next.
+/// An item of the pipeline.
 enum Step<T> {
     Begin(Arc<Partition>),
     Rows(T),
@@ -66,13 +69,13 @@ enum Step<T> {
 
 type Steps<T> = SyncSender<Step<T>>;
 
-/// Nobody takes anything any more if something before has failed, and that says why.
+/// Sends a step to the next stage. If that has stopped, its own error says why.
 fn send<T>(step: Step<T>, to: &Steps<T>) -> Result<()> {
     let sent = to.send(step);
     sent.map_err(|_| Error::damaged("rows", "what was read is not taken"))
 }
 
-/// Sends the rows of partitions, in portions.
+/// Sends the rows of the partitions in portions.
 fn read_partitions(
     disk: &dyn Disk,
     seal: u32,
@@ -114,21 +117,21 @@ fn read_rows(partition: &Partition, to: &Steps<Vec<Row>>) -> Result<()> {
     decode(&blocks)
 }
 
-/// Makes rows ready.
+/// The preparing stage.
 struct Kitchen<'a> {
     disk: &'a dyn Disk,
     seal: u32,
     with_sketches: bool,
     preparer: Preparer,
-    /// As it was when rows were last taken in.
+    /// Source of bucket keys, as it was when rows were last inserted.
     keyer: &'a Mutex<Keyer>,
-    /// Takes in ids.
+    /// Destination of ids.
     ids: SyncSender<Named>,
 }
 
 impl Kitchen<'_> {
-    /// Hands on what comes, with its rows ready; returns the file of sketches of the last partition, if
-    /// there is to be one.
+    /// Prepares all rows and passes them on. Returns the file of sketches of the last partition, if the
+    /// collection has sketches.
     fn work(
         self,
         steps: Receiver<Step<Vec<Row>>>,
@@ -199,7 +202,7 @@ impl Kitchen<'_> {
         Ok(Portion { rows, kept })
     }
 
-    /// Prepares rows side by side: the hashes of their ids, and the documents that were kept.
+    /// Prepares rows in parallel: the hashes of their ids, and the documents that were kept.
     fn prepare(&self, at: &mut At, rows: &[Row]) -> Result<Prepared> {
         let entries: Vec<Option<Entry>> = rows
             .iter()
@@ -228,14 +231,14 @@ impl Kitchen<'_> {
     }
 }
 
-/// The hashes of the ids of rows, and documents that were kept.
+/// Hashes of the ids of rows, and prepared kept documents.
 type Prepared = (Vec<Option<u64>>, Vec<Option<Kept>>);
 
-/// How far rows were made ready.
+/// Progress of the preparing stage in a partition.
 struct At {
     partition: Arc<Partition>,
     source: Source,
-    /// The number of the next row.
+    /// Number of the next row.
     next: u64,
 }
 
@@ -243,7 +246,7 @@ fn current(keyer: &Mutex<Keyer>) -> Keyer {
     keyer.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The entries of all kept documents among rows.
+/// Returns the cache entries of the kept documents among some rows.
 fn entries(preparer: &Preparer, rows: &[Row], prepared: &[Option<Kept>]) -> Entries {
     let mut entries = Entries::default();
     for (row, prepared) in rows.iter().zip(prepared) {
@@ -257,7 +260,7 @@ fn entries(preparer: &Preparer, rows: &[Row], prepared: &[Option<Kept>]) -> Entr
 }
 
 impl State {
-    /// Takes in partitions with all their rows, in their order; returns the file of sketches of the last.
+    /// Inserts all rows of the partitions, in order; returns the file of sketches of the last partition.
     pub(crate) fn replay_partitions(
         &mut self,
         disk: &dyn Disk,
@@ -289,7 +292,8 @@ impl State {
                     Step::End => self.check_texts()?,
                 }
             }
-            // The one that takes says why: who sends to it finds only that nothing is taken any more.
+            // The stage that stopped has the reason; the stages that send to it only see that it stopped. So
+            // the last stage is asked first.
             let panicked = |what: &str| Error::damaged("rows", format!("{what} them has panicked"));
             let (named, prepared, read) = (naming.join(), preparing.join(), reading.join());
             self.ids = named.map_err(|_| panicked("naming"))?;
@@ -299,14 +303,14 @@ impl State {
         })
     }
 
-    /// Checks that the file of texts of the newest partition is as long as rows say.
+    /// Checks that the file of texts of the newest partition is as long as its rows require.
     fn check_texts(&self) -> Result<()> {
         let end = self.homes.back().map_or(0, |home| home.end);
         let newest = self.partitions.back();
         newest.map_or(Ok(()), |partition| partition.check_length(end))
     }
 
-    /// Takes in rows that are ready, but for their ids.
+    /// Inserts prepared rows, without their ids.
     fn take_in(&mut self, portion: Portion, keyer: &Mutex<Keyer>) -> Result<()> {
         for (at, row) in portion.rows.iter().enumerate() {
             if let Some(Some(next)) = portion.kept.get(at + AHEAD) {
@@ -315,12 +319,12 @@ impl State {
             self.replay(row, portion.kept[at].as_ref())?;
         }
         *keyer.lock().unwrap_or_else(PoisonError::into_inner) = self.matcher.keyer();
-        // Giving back so many small pieces of memory takes as long as much of the rest.
+        // Freeing so many small allocations takes a considerable time, so another thread does it.
         rayon::spawn(move || drop(portion));
         Ok(())
     }
 
-    /// Takes in a partition whose rows follow.
+    /// Adds a partition whose rows follow.
     fn follow_with(&mut self, partition: Arc<Partition>) -> Result<()> {
         let about = partition.about;
         let name = partition.name();
@@ -334,14 +338,14 @@ impl State {
         if let (Some(home), Some(compacted)) = (self.homes.back_mut(), about.compacted) {
             home.end = compacted.base;
             home.applied = compacted.applied;
-            // Times of documents that were erased count for the clock.
+            // The clock includes the times of erased documents.
             self.matcher.note(compacted.newest);
         }
         self.partitions.push_back(partition);
         Ok(())
     }
 
-    /// Takes in the next row, but for the id; `kept` is the document again if it is one that was kept.
+    /// Inserts the next row, without its id. `kept` is its prepared document, if that was kept.
     fn replay(&mut self, row: &Row, kept: Option<&Kept>) -> Result<()> {
         let number = self.next;
         self.next = number.saturating_add(row.count());
@@ -352,7 +356,7 @@ impl State {
                 slot,
                 removal,
             } => {
-                // Rows of older versions do not say when: it was long ago.
+                // Rows of earlier versions have no time, so the oldest possible one is assumed.
                 let long_ago = Removal {
                     at: Time::BEGINNING,
                     bytes: 0,
@@ -415,7 +419,7 @@ impl State {
             (RowVerdict::Duplicate { slot, .. }, _) => {
                 self.matcher.note(document.time);
                 self.put_last(*slot, seq);
-                // One of an older partition is moved by the row that follows.
+                // A kept document of an older partition is moved by the row that follows.
                 let newest = self.homes.back().map(|home| home.number);
                 if self.refreshes() && newest == Some(slot.section) {
                     self.matcher.refresh(*slot, document.time);
@@ -445,7 +449,7 @@ impl State {
         }
     }
 
-    /// All rows are there: what comes is written behind them.
+    /// Ends the replay: new rows are written after the existing ones.
     pub(crate) fn end_replay(&mut self) {
         self.open = self
             .homes
@@ -453,7 +457,7 @@ impl State {
             .map(|home| Batch::new(home.number, self.next, home.end, self.with_sketches));
     }
 
-    /// Takes note of rows of which compaction left nothing.
+    /// Counts rows of which compaction left nothing.
     fn note_erased(&mut self, number: u64, rows: u64) {
         if let Some(home) = self.homes.back_mut() {
             home.gone.insert_all(number - home.first, rows);
@@ -461,7 +465,7 @@ impl State {
         }
     }
 
-    /// Leaves a place among the kept documents to one that is not there any more.
+    /// Skips a place among the kept documents, because its document no longer exists.
     fn skip_place(&mut self, number: u64) -> Result<()> {
         self.matcher.skip_place(number)?;
         if let Some(home) = self.homes.back_mut() {
@@ -472,7 +476,7 @@ impl State {
     }
 }
 
-/// Takes in the ids of rows. All rows are at or behind `low`, or the first one that comes.
+/// Inserts the ids of rows. The oldest row is `low`, or the first one received.
 fn take_in_ids(mut ids: Ids, mut low: Option<u64>, from: Receiver<Named>) -> Ids {
     for Named { first, hashes } in from {
         let low = *low.get_or_insert(first);
@@ -486,7 +490,7 @@ fn take_in_ids(mut ids: Ids, mut low: Option<u64>, from: Receiver<Named>) -> Ids
     ids
 }
 
-/// The document of a row.
+/// Returns the document of a row.
 fn document(row: &Row) -> Option<&rows::Document> {
     match row {
         Row::Document(document) | Row::Moved { document, .. } => Some(document),
@@ -497,13 +501,12 @@ fn document(row: &Row) -> Option<&rows::Document> {
     }
 }
 
-/// The document of a row if it was kept.
+/// Returns the document of a row, if it was kept.
 fn kept(row: &Row) -> Option<&rows::Document> {
     document(row).filter(|document| matches!(document.verdict, RowVerdict::Kept { .. }))
 }
 
-/// A kept document, as it was prepared: as it was written, or made of the text, and whether it was the
-/// latter.
+/// Prepares a kept document from its cached sketch, or else from its text; returns `true` in the second case.
 fn prepare_again(
     preparer: &Preparer,
     partition: &Partition,

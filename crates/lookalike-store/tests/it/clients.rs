@@ -1,6 +1,6 @@
-//! Clients at the same moment, with documents that are like one another, retries and deletions: their
-//! answers are those of one after another, in the order of the sequence numbers, and that order agrees
-//! with what each client has seen.
+//! Concurrent clients that insert similar documents, retry and delete. Their answers must be those of a
+//! serial run in the order of the sequence numbers, and that order must agree with what each client has
+//! observed.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use lookalike_store::{Answer, Collection, Verdict};
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, document, prepare, settings, text};
 
-/// A call that was answered, and the moments when it began and ended.
+/// An answered call, and the ticks at which it began and ended.
 struct Call {
     began: u64,
     ended: u64,
@@ -22,7 +22,7 @@ struct Call {
     answers: Vec<(String, Answer)>,
 }
 
-/// A document that was deleted, and how many sequence numbers that has taken.
+/// A deletion, and the ticks at which it began and ended.
 struct Deletion {
     began: u64,
     ended: u64,
@@ -87,7 +87,7 @@ fn run(collection: &Collection, seed: u64) -> (Vec<Call>, Vec<Deletion>) {
                 busy.fetch_sub(1, Ordering::SeqCst);
             });
         }
-        // One client deletes, so that its deletions are in the order of their numbers.
+        // Only one client deletes, so the deletions are in the order of their numbers.
         let (deletions, tick) = (&deletions, &tick);
         scope.spawn(move || {
             let mut random = Random(seed + 7);
@@ -115,7 +115,7 @@ fn run(collection: &Collection, seed: u64) -> (Vec<Call>, Vec<Deletion>) {
     (calls.into_inner().unwrap(), deletions.into_inner().unwrap())
 }
 
-/// Every sequence number that no document has is that of a deletion.
+/// Returns the sequence numbers that no document has; they must be those of deletions.
 fn numbers(calls: &[Call], deletions: &[Deletion]) -> Vec<u64> {
     let fresh = calls.iter().flat_map(|call| &call.answers);
     let fresh = fresh.filter(|(_, answer)| !answer.again);
@@ -125,7 +125,7 @@ fn numbers(calls: &[Call], deletions: &[Deletion]) -> Vec<u64> {
         .filter(|number| !taken.contains_key(number))
         .collect();
     assert!(free.len() <= deletions.len());
-    // Those after the last document.
+    // The rest are after the last document.
     free.extend((last + 1..).take(deletions.len() - free.len()));
     free
 }
@@ -160,7 +160,7 @@ enum Event<'a> {
     Deletion(&'a str),
 }
 
-/// The rule, by comparing every document with all that are kept.
+/// Checks every answer by comparing each document with all kept ones.
 fn replay(calls: &[Call], deletions: &[Deletion]) {
     let mut events: BTreeMap<u64, Event<'_>> = BTreeMap::new();
     let mut first: BTreeMap<(&str, u64), &Answer> = BTreeMap::new();

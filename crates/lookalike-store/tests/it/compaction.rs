@@ -1,4 +1,4 @@
-//! Compaction: what was deleted is gone from the disk, and nothing else changes.
+//! Compaction: deleted content leaves the disk, and nothing else changes.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::{Hand, S, document, prepare, settings};
 
 const DAY: i64 = 24 * 60 * 60 * S;
 
-/// Returns `true` if a file of a disk contains some bytes.
+/// Returns `true` if a file of the disk contains these bytes.
 fn has(disk: &Simulated, bytes: &str) -> bool {
     let names = disk.names().unwrap();
     let mut files = names.iter();
@@ -40,7 +40,7 @@ fn with_meta(id: &str, text: &str, meta: &str) -> Document {
     }
 }
 
-/// All of a collection that can be asked for, but for what the disk takes.
+/// Returns everything that a collection reveals, except its size on disk.
 fn contents(collection: &Collection) -> String {
     let mut lines = Vec::new();
     export(collection, &mut lines).unwrap();
@@ -53,8 +53,8 @@ fn contents(collection: &Collection) -> String {
     format!("{}\n{clusters:#?}", String::from_utf8(lines).unwrap())
 }
 
-/// Ids, texts and metas of what was deleted or replaced are in plain bytes until compaction, which is due after
-/// a day, and in none of the files after it; what is there still is.
+/// Ids, texts and metas of deleted or replaced documents are readable on disk until compaction, which is due
+/// after a day, and in no file after it. Live documents stay.
 #[test]
 fn what_was_deleted_is_gone_from_the_disk() {
     let settings = Settings {
@@ -138,7 +138,7 @@ fn what_was_deleted_is_gone_from_the_disk() {
     let opened = disk.copy();
     let collection = Collection::open(Arc::new(opened.clone()), hand.options()).unwrap();
     check(&collection);
-    // Numbers go on.
+    // Numbering continues.
     let next = insert(&collection, document("next", "something of its own", None));
     assert_eq!(next.seq, Some(9));
     assert_eq!(
@@ -151,7 +151,7 @@ fn what_was_deleted_is_gone_from_the_disk() {
     );
 }
 
-/// A few ids that are replaced again and again take no more than twice what they take once.
+/// Replacing a few ids again and again takes at most twice the space of doing it once.
 #[test]
 fn replacing_does_not_grow_the_disk() {
     const IDS: usize = 400;
@@ -193,7 +193,7 @@ fn replacing_does_not_grow_the_disk() {
     assert_eq!(contents(&collection), now);
 }
 
-/// Makes the calls of a script, and compacts everything after some of them, while the next ones are made.
+/// Makes the calls of a script, and compacts everything after some of them while the next ones run.
 pub(crate) fn run_compacting(
     script: &Script,
     collection: &Collection,
@@ -221,8 +221,8 @@ pub(crate) fn run_compacting(
     compacted
 }
 
-/// Answers, sequence numbers, clusters and exports are those of a collection that is never compacted, also
-/// once it is opened again.
+/// Answers, sequence numbers, clusters and exports equal those of a collection that is never compacted, also
+/// after it is opened again.
 #[test]
 fn compaction_changes_no_answer() {
     for (seed, refresh) in [(61, false), (62, true), (63, true), (64, false)] {
@@ -256,13 +256,13 @@ fn compaction_changes_no_answer() {
             report.findings.is_empty() && report.remade.is_empty(),
             "{report:?}"
         );
-        // Compacted once more, nothing is left but what counts.
+        // A second compaction leaves only live rows.
         collection.compact(&mut || true).unwrap();
         assert_eq!(contents(&collection), expected);
     }
 }
 
-/// The members of a cluster are listed page by page while some of them are erased.
+/// Members of a cluster are listed page by page while some of them are erased.
 #[test]
 fn clusters_keep_their_order() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -301,13 +301,13 @@ fn clusters_keep_their_order() {
         let cluster = opened.cluster("0", Some(after), 9).unwrap().unwrap();
         cluster.members.into_iter().map(|it| it.id).collect()
     };
-    // A page may begin behind a member that is not there any more.
+    // A page may begin after a member that no longer exists.
     let last = opened.stats().unwrap().durable;
     assert_eq!(behind(last), ["9"]);
     assert!(behind(4).is_empty() && behind(last - 1).is_empty());
 }
 
-/// Deletions of older versions say nothing of their time: they are due at once.
+/// Deletions of earlier versions have no time, so their partitions are due at once.
 #[test]
 fn what_older_versions_deleted_is_erased() {
     let (disk, held) = stored(FIRST);
@@ -328,7 +328,7 @@ fn what_older_versions_deleted_is_erased() {
     assert_eq!(String::from_utf8(lines).unwrap(), held);
 }
 
-/// A compaction that is given up leaves no files, and a later call does it.
+/// An abandoned compaction leaves no files, and a later call completes it.
 #[test]
 fn compaction_can_be_given_up() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -353,7 +353,7 @@ fn compaction_can_be_given_up() {
     assert_eq!(disk.names().unwrap().len(), names.len());
 }
 
-/// A snapshot that is made after compaction is whole, and so is one that is restored.
+/// A snapshot made after compaction is complete, and so is a restored one.
 #[test]
 fn a_compacted_collection_is_copied() {
     let script = replacing_script(65, 120, true);
@@ -378,8 +378,8 @@ fn by_wall(width: u64) -> Settings {
     }
 }
 
-/// Time passes while nobody writes: a document is there up to the end of its window, and a 24th of the window
-/// later it is gone from the disk.
+/// Time passes without writes: a document exists until the end of its window, and leaves the disk a 24th of
+/// the window later.
 #[test]
 fn documents_leave_by_the_wall_clock_while_nobody_writes() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -410,14 +410,14 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
         collection.maintain(&mut || true).unwrap(),
         lookalike_store::Upkeep::default()
     );
-    // A document with an old time is late by the wall clock, whatever came before; by the clock of
-    // documents it is not.
+    // A document with an old time is late by the wall clock, whatever came before. By the clock of documents
+    // it is not.
     let late = document("b", "words of long ago", Some(1009 * S));
     assert_eq!(insert(&collection, late.clone()).seq, None);
     assert_eq!(insert(&by_documents, late).seq, Some(2));
     by_documents.maintain(&mut || true).unwrap();
     assert!(by_documents.get("a").unwrap().is_some());
-    // It is the same once it is opened again.
+    // The same holds after the collection is opened again.
     drop(collection);
     let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
     assert_eq!(
@@ -429,8 +429,8 @@ fn documents_leave_by_the_wall_clock_while_nobody_writes() {
     assert!(!collection.delete("c").unwrap());
 }
 
-/// One that was late when it came, but in the window, leaves the disk a 24th of the window after it has left that,
-/// and not with those that came at the same time.
+/// A document that arrived late, but within the window, leaves the disk a 24th of the window after it has
+/// left the window, and not together with those that arrived at the same time.
 #[test]
 fn late_documents_leave_by_the_wall_clock_too() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -456,7 +456,7 @@ fn late_documents_leave_by_the_wall_clock_too() {
     assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 1);
     assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
     assert_eq!(collection.stats().unwrap().partitions, partitions);
-    // The repeat says the same, and is still there.
+    // The duplicate has the same text and still exists.
     assert!(!has(&disk, "latesome") && has(&disk, "repeatsome"));
     let check = |collection: &Collection| {
         let there = ["fresh", "late", "repeat"].map(|id| collection.get(id).unwrap());
@@ -469,7 +469,7 @@ fn late_documents_leave_by_the_wall_clock_too() {
     check(&Collection::open(Arc::new(disk.copy()), hand.options()).unwrap());
 }
 
-/// The setting stands in the manifest where it is not the usual one.
+/// The manifest contains the setting unless it is the default.
 #[test]
 fn the_clock_of_a_collection_is_in_its_manifest() {
     for (settings, expire) in [
@@ -485,7 +485,7 @@ fn the_clock_of_a_collection_is_in_its_manifest() {
     }
 }
 
-/// Readers and writers do not wait for compaction: the longest of their waits, on the disk that is there.
+/// Neither readers nor writers wait for compaction. Prints the longest wait on a real disk.
 #[test]
 #[ignore = "measures for some seconds"]
 fn nobody_waits_for_compaction() {

@@ -1,8 +1,8 @@
-//! A disk in memory that can lose power, fail and lie.
+//! A simulated disk that can lose power, fail and lie.
 //!
-//! Until a file is synced, its writes are in doubt: after a loss of power each sector of 512 bytes of
-//! each of them may or may not have arrived, and so may each change of length. Names are journaled, as
-//! file systems do it: of the changes that were not synced, any number of the first ones have arrived.
+//! Until a file is synced, its writes are in doubt: after a power failure, each sector of 512 bytes of each
+//! write may or may not be there, and so may each change of length. Names are journaled, as in real file
+//! systems: of the changes that were not synced, some first ones are there and the others are not.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::support::Random;
 
 const SECTOR: u64 = 512;
 
-/// What a read that fails says.
+/// Message of a read that fails.
 pub(crate) const UNREADABLE: &str = "a sector cannot be read";
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ fn apply_name(names: &mut Names, change: &Rename) {
     };
 }
 
-/// How an operation goes wrong.
+/// A failure of an operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fault {
     /// Nothing is done.
@@ -61,7 +61,7 @@ struct Inner {
     names: Names,
     durable_names: Names,
     doubtful_names: Vec<Rename>,
-    /// Operations that change something, so far.
+    /// Modifying operations so far.
     operations: u64,
     /// Reads so far.
     reads: u64,
@@ -71,7 +71,7 @@ struct Inner {
     free: u64,
 }
 
-/// Is shown the disk before an operation.
+/// Called with the disk before every operation.
 type Hook = Arc<dyn Fn(&Simulated, u64) + Send + Sync>;
 
 #[derive(Clone)]
@@ -101,18 +101,18 @@ impl Simulated {
         }
     }
 
-    /// From now on syncs do nothing and say that they did.
+    /// From now on, syncs succeed without doing anything.
     pub(crate) fn lie(&self) {
         self.inner.lock().unwrap().lies = true;
     }
 
-    /// The operation with this number from now on goes wrong, once.
+    /// Makes the `operation`-th operation from now on fail once.
     pub(crate) fn fail(&self, operation: u64, fault: Fault) {
         let mut inner = self.inner.lock().unwrap();
         inner.fault = Some((inner.operations + operation, fault));
     }
 
-    /// The read with this number from now on fails, once.
+    /// Makes the `read`-th read from now on fail once.
     pub(crate) fn fail_read(&self, read: u64) {
         let mut inner = self.inner.lock().unwrap();
         inner.unreadable = Some(inner.reads + read);
@@ -134,7 +134,7 @@ impl Simulated {
         *self.hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
-    /// Another disk with all that this one says it has.
+    /// Returns another disk with the present content, synced or not.
     pub(crate) fn copy(&self) -> Self {
         let inner = self.inner.lock().unwrap().clone();
         let mut copy = Inner {
@@ -155,7 +155,7 @@ impl Simulated {
         Self::of(copy)
     }
 
-    /// The disk as it may be after a loss of power now.
+    /// Returns the disk as it may be after a power failure now.
     pub(crate) fn after_power_loss(&self, random: &mut Random) -> Self {
         let inner = self.inner.lock().unwrap();
         let mut names = inner.durable_names.clone();
@@ -194,7 +194,7 @@ impl Simulated {
         inner.files[file].durable[at] ^= 1 << bit;
     }
 
-    /// Where some bytes are for the first time in a file.
+    /// Returns the first position of some bytes in a file.
     pub(crate) fn position(&self, name: &str, bytes: &[u8]) -> Option<usize> {
         let inner = self.inner.lock().unwrap();
         let file = &inner.files[inner.names[name]].now;
@@ -206,7 +206,7 @@ impl Simulated {
         inner.files[inner.names[name]].now.len()
     }
 
-    /// Counts an operation and shows the disk before it; says how it goes wrong.
+    /// Counts an operation and calls the hook before it; returns the fault to apply.
     fn operation(&self) -> Option<Fault> {
         let (number, fault) = {
             let mut inner = self.inner.lock().unwrap();
@@ -246,7 +246,7 @@ impl Simulated {
     }
 }
 
-/// What of a file has arrived.
+/// Returns the content of a file that survives a power failure.
 fn arrived_of(data: &Data, percent: usize, random: &mut Random) -> Vec<u8> {
     let mut bytes = data.durable.clone();
     for change in &data.doubtful {
@@ -304,7 +304,7 @@ impl Disk for Simulated {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.change_names(|inner| {
             let file = *inner.names.get(from).ok_or(io::ErrorKind::NotFound)?;
-            // One change of the journal: never neither name.
+            // Both are one change of the journal: there is never a moment without either name.
             Ok(vec![
                 Rename::Link(to.to_owned(), file),
                 Rename::Unlink(from.to_owned()),

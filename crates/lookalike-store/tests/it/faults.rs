@@ -1,4 +1,4 @@
-//! A disk that refuses, fills up, or writes half.
+//! A disk that fails, fills up, or writes only half.
 
 use std::io;
 use std::path::Path;
@@ -21,8 +21,8 @@ const FAULTS: [Fault; 3] = [
     Fault::Short,
 ];
 
-/// Whatever fails, once: nothing is acknowledged from then on, though the disk works again, and all
-/// that was before is there afterwards.
+/// One operation fails. From then on nothing is acknowledged, even though the disk works again, and
+/// everything acknowledged before is there afterwards.
 #[test]
 fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
     let script = replacing_script(11, 70, true);
@@ -63,8 +63,7 @@ fn after_a_failure_nothing_is_acknowledged_and_nothing_is_lost() {
 }
 
 /// One operation fails while partitions are compacted. The collection continues as before, or, if it is
-/// unknown whether the list of partitions was written, refuses every insertion. Nothing is lost either
-/// way.
+/// unknown whether the list of partitions was written, refuses every insertion. Nothing is lost either way.
 #[test]
 fn compaction_that_fails_loses_nothing() {
     let script = replacing_script(14, 40, true);
@@ -102,7 +101,7 @@ fn compaction_that_fails_loses_nothing() {
                 went_on += 1;
                 let answers = script.call(&collection, &hand, before).unwrap();
                 assert_eq!(answers, script.answers(before));
-                // The next compaction removes the files that were left over.
+                // The next compaction removes the left-over files.
                 collection.compact(&mut || true).unwrap();
                 assert_eq!(collection.maintain(&mut || true).unwrap().compacted, 0);
             }
@@ -119,7 +118,8 @@ fn compaction_that_fails_loses_nothing() {
     assert!(went_on > 10 && stopped > 0, "{went_on} {stopped}");
 }
 
-/// Whatever fails while a collection is made: it is none, which can be made then, or an empty one.
+/// One operation fails while a collection is created. Either no collection exists and it can be created, or
+/// an empty one exists.
 #[test]
 fn a_collection_that_could_not_be_made_can_be() {
     let whole = Simulated::new();
@@ -141,18 +141,18 @@ fn a_collection_that_could_not_be_made_can_be() {
     assert!(refused > 2 * whole.operations() as usize, "{refused}");
 }
 
-/// What became of a collection that was used while a read failed.
+/// Outcome of using a collection while a read failed.
 #[derive(Default)]
 struct Used {
-    /// What was refused, by what was asked.
+    /// Refusals, with the operation that was refused.
     refused: Vec<(&'static str, String)>,
-    /// Calls that were answered as a whole.
+    /// Calls that were answered completely.
     calls: usize,
-    /// What was answered of the call after these.
+    /// Answers to the call after these.
     answered: Vec<(Document, Answer)>,
 }
 
-/// The calls of a script before a collection is used, and all of them.
+/// Calls of a script before a collection is used, and all of them.
 const BEFORE: usize = 60;
 const ALL: usize = 80;
 
@@ -161,7 +161,7 @@ impl Used {
         self.refused.push((what, error.to_string()));
     }
 
-    /// Opens a collection, asks, inserts, and copies it. Whatever is answered must be right.
+    /// Opens a collection, reads, inserts, and copies it. Every answer must be right.
     fn of(disk: &Simulated, script: &crate::power::Script, asked: &[(Document, Answer)]) -> Self {
         let (mut used, hand) = (Self::default(), Hand::default());
         hand.set(script.calls[BEFORE - 1].0);
@@ -202,7 +202,7 @@ impl Used {
         used
     }
 
-    /// The next call, document by document.
+    /// Makes the next call, one document at a time.
     fn call(
         &mut self,
         collection: &Collection,
@@ -227,8 +227,8 @@ impl Used {
     }
 }
 
-/// A read that fails once: what needs it is refused and says so, all else is answered as it should be, and
-/// nothing is lost.
+/// One read fails. The operation that needs it is refused with that error, everything else is answered
+/// correctly, and nothing is lost.
 #[test]
 fn a_read_that_fails_changes_no_answer() {
     let script = replacing_script(13, ALL + 3, true);
@@ -293,7 +293,7 @@ fn a_read_that_fails_changes_no_answer() {
     }
 }
 
-/// Sketches are a cache: a collection goes on without, and has them again when it is opened.
+/// Sketches are a cache: a collection works without them, and has them again once it is opened.
 #[test]
 fn sketches_that_cannot_be_written_stop_nothing() {
     let mut went_on = 0;
@@ -356,7 +356,7 @@ fn a_disk_that_is_nearly_full_is_not_written_to() {
     assert!(collection.insert(&documents).remove(0).is_ok());
 }
 
-/// What is past the window makes room on a full disk.
+/// Expiry makes room on a full disk.
 #[test]
 fn a_full_disk_empties_with_the_window() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -390,7 +390,7 @@ fn a_full_disk_empties_with_the_window() {
     assert!(full(insert("three", 126)));
 }
 
-/// Deletions are written as well.
+/// Deletions write rows too, so they need room.
 #[test]
 fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -409,7 +409,7 @@ fn nothing_is_deleted_on_a_disk_that_is_nearly_full() {
     assert!(collection.delete("a").unwrap());
 }
 
-/// A manifest that is lost is not replaced by that of another collection.
+/// A lost manifest is not replaced by that of another collection.
 #[test]
 fn files_without_a_manifest_are_not_written_over() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -429,7 +429,7 @@ fn files_without_a_manifest_are_not_written_over() {
     assert!(!disk.names().unwrap().iter().any(|name| name == "manifest"));
 }
 
-/// A directory that never says that it is nearly full.
+/// A directory that never reports that it is nearly full.
 #[derive(Debug)]
 struct Boundless(Folder);
 
@@ -463,7 +463,7 @@ impl Disk for Boundless {
     }
 }
 
-/// A file system in memory of some bytes, as long as this lives.
+/// A file system in memory of limited size, mounted until this is dropped.
 struct Mounted(tempfile::TempDir);
 
 impl Mounted {
@@ -490,7 +490,7 @@ fn run(program: &str, arguments: &[&str], path: &Path) {
     assert!(status.unwrap().success(), "'{program}' refuses");
 }
 
-/// A disk that is really full: what was acknowledged is there once there is room again.
+/// A really full disk: acknowledged documents are there once there is room again.
 #[test]
 #[ignore = "mounts a file system, for which it must be root"]
 fn a_full_disk_loses_nothing() {
@@ -535,7 +535,7 @@ fn a_full_disk_loses_nothing() {
     }
 }
 
-/// What was acknowledged needs no disk to be answered again, and all else is refused.
+/// Acknowledged documents are answered again without the disk; all others are refused.
 #[test]
 fn a_full_disk_answers_again_what_it_has_answered() {
     let (disk, hand) = (Simulated::new(), Hand::default());

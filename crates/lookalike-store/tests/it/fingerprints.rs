@@ -1,4 +1,4 @@
-//! Collections of documents of which only fingerprints are known, against a scan.
+//! Collections of fingerprints, compared with a scan.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) fn fingerprint(id: usize, code: u64) -> Document {
     }
 }
 
-/// Codes of which many are some bits away from an earlier one.
+/// Returns codes of which many differ from an earlier one in a few bits.
 pub(crate) fn codes(count: usize) -> Vec<u64> {
     let mut random = Random(77);
     let mut codes: Vec<u64> = Vec::new();
@@ -135,7 +135,7 @@ fn texts_and_fingerprints_are_not_mixed() {
     );
 }
 
-/// The same fingerprint again, another one under the same id, and what takes its place.
+/// The same fingerprint again, another one under the same id, and a replacement.
 #[test]
 fn fingerprints_are_sent_again_and_replaced() {
     let hand = Hand::default();
@@ -157,7 +157,7 @@ fn fingerprints_are_sent_again_and_replaced() {
     assert_eq!(insert(fingerprint(2, 0xff)).verdict, Verdict::Kept);
 }
 
-/// What is to be replaced stays where it is if what comes cannot be checked.
+/// A document is not replaced if its replacement cannot be checked.
 #[test]
 fn nothing_is_replaced_by_what_cannot_be_answered() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -186,7 +186,7 @@ fn nothing_is_replaced_by_what_cannot_be_answered() {
     assert!(matches!(answer.verdict, Verdict::Duplicate(evidence) if evidence.of == "1"));
 }
 
-/// More documents than are looked at in one go, and few clusters far apart.
+/// More documents than one step of the search examines, and few clusters far apart.
 #[test]
 fn clusters_are_paged_wherever_they_stand() {
     const COUNT: usize = 140_000;

@@ -1,4 +1,4 @@
-//! Bits that change on the disk: noticed, or without any consequence.
+//! Bits that change on the disk: they are noticed, or have no effect.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn flip_bits(is_compacted: bool, flips: usize) {
         let length = disk.length(&name);
         for flip in 0..flips {
             let damaged = disk.copy();
-            // Half of them where most of what is written stands.
+            // Half of the flips hit the region where most of the content is.
             let within = if flip % 2 == 0 {
                 length
             } else {
@@ -91,14 +91,14 @@ fn flip_bits(is_compacted: bool, flips: usize) {
     );
 }
 
-/// Makes zeros of what is in a file.
+/// Overwrites a file with zeros.
 pub(crate) fn erase(disk: &Simulated, name: &str) {
     let zeros = vec![0; disk.length(name)];
     disk.open(name).unwrap().write_at(&zeros, 0).unwrap();
 }
 
-/// A collection opens from its sketches alone; where these are missing or damaged they are made of the
-/// texts, and written again.
+/// A collection opens from its sketches alone. Missing or damaged ones are computed from the texts, and
+/// written again.
 #[test]
 fn sketches_are_read_or_made_again() {
     let script = script(22, 60, false);

@@ -12,13 +12,13 @@ use crate::flips::erase;
 use crate::power::script;
 use crate::support::Hand;
 
-/// Calls that the stored collections of texts were made by: partitions, an expiry, moves, deletions.
+/// Calls that created the stored collections of texts, with partitions, an expiry, moves and deletions.
 const CALLS: usize = 110;
 
 /// Documents of the stored collection of fingerprints.
 const CODES: usize = 300;
 
-/// A collection of the first files, which have no sketches.
+/// A collection of the first format, which has no sketches.
 pub(crate) const FIRST: &str = "collection-1";
 
 /// The same collection with sketches.
@@ -27,10 +27,10 @@ const WITH_SKETCHES: &str = "collection-1-sketches";
 /// The same collection with a list of its partitions.
 const SECOND: &str = "collection-2";
 
-/// The same collection after its partitions were compacted.
+/// The same collection after compaction.
 const COMPACTED: &str = "collection-2-compacted";
 
-/// One of fingerprints, of which some were replaced and one deleted.
+/// Collections of fingerprints, some of which were replaced and one deleted.
 const FINGERPRINTS: [&str; 2] = ["collection-1-fingerprints", "collection-2-fingerprints"];
 
 fn folder(name: &str) -> PathBuf {
@@ -39,14 +39,14 @@ fn folder(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// What a collection holds, as text.
+/// Returns the content of a collection as text.
 fn contents(collection: &Collection) -> String {
     let mut lines = Vec::new();
     export(collection, &mut lines).unwrap();
     String::from_utf8(lines).unwrap()
 }
 
-/// Lines of an export by their sequence numbers; some were written in the order of rows.
+/// Sorts the lines of an export by sequence number, because earlier versions wrote them in the order of rows.
 fn in_order(lines: &str) -> String {
     let number = |line: &str| -> u64 {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -57,7 +57,7 @@ fn in_order(lines: &str) -> String {
     lines.concat()
 }
 
-/// The files of a stored collection, and what it held.
+/// Returns the files of a stored collection, and its content.
 pub(crate) fn stored(name: &str) -> (Simulated, String) {
     let disk = Simulated::new();
     let mut held = None;
@@ -109,7 +109,7 @@ fn collections_of_texts_of_every_version_open() {
     }
 }
 
-/// Nothing is left to make them of, so they are read as they are.
+/// The texts are erased, so the sketches must be read and cannot be computed again.
 #[test]
 fn sketches_of_version_1_are_read() {
     let (disk, _) = stored(WITH_SKETCHES);
@@ -135,7 +135,7 @@ fn collections_of_fingerprints_of_every_version_open() {
     }
 }
 
-/// Which partitions there were is known from the second version on.
+/// From the second version on, a list says which partitions exist.
 #[test]
 fn a_lost_partition_of_version_2_is_noticed() {
     let (disk, _) = stored(SECOND);
@@ -156,7 +156,7 @@ fn insert(collection: &Collection, id: usize, code: u64) -> Answer {
     collection.insert(&[prepared.unwrap()]).remove(0).unwrap()
 }
 
-/// The stored collection of fingerprints, made now.
+/// Creates the stored collection of fingerprints again.
 fn of_fingerprints(disk: &Simulated) -> Collection {
     let settings = Settings {
         on_conflict: OnConflict::Replace,
@@ -174,7 +174,7 @@ fn of_fingerprints(disk: &Simulated) -> Collection {
     collection
 }
 
-/// Packs a collection and what it holds. What was written once is never written over.
+/// Packs a collection and its content. Never overwrites an existing file.
 fn write(name: &str, disk: &Simulated, collection: Collection) {
     if folder(name).exists() {
         return;

@@ -1,14 +1,14 @@
-//! The group commit under every order of steps of a few threads.
+//! Group commit under every interleaving of a few threads.
 
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 
 use crate::group::Group;
 
-/// A disk that one at a time may write to.
+/// A disk to which only one thread at a time may write.
 struct Shared {
     group: Group,
-    /// The last row that was admitted.
+    /// Last admitted row.
     admitted: Mutex<u64>,
     durable: AtomicU64,
     writing: AtomicBool,
@@ -46,7 +46,7 @@ impl Shared {
         Ok(admitted)
     }
 
-    /// Admits a row and waits for it.
+    /// Admits a row and waits until it is durable.
     fn insert(&self) -> Result<(), String> {
         let row = {
             let mut admitted = self.admitted.lock().unwrap();

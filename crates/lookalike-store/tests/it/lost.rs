@@ -1,4 +1,4 @@
-//! Whole files that are gone: noticed, named, and nothing else is removed for it.
+//! Missing files: they are noticed and named, and no other file is removed because of them.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::formats::{FIRST, stored};
 use crate::power::script;
 use crate::support::{Hand, document, prepare, settings};
 
-/// A collection of at least three partitions, and its clock.
+/// Creates a collection of at least three partitions, and its clock.
 fn filled() -> (Simulated, Hand) {
     let script = script(51, 110, false);
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -29,7 +29,7 @@ fn files(disk: &Simulated, end: &str) -> Vec<String> {
     names.filter(|name| name.ends_with(end)).collect()
 }
 
-/// What is gone is named by all that look at the collection, and what is left stays.
+/// Checks that every reader of the collection names the missing file, and that all other files stay.
 fn assert_is_noticed(disk: &Simulated, hand: &Hand, gone: &str) {
     let left = disk.names().unwrap();
     let report = verify(disk).unwrap();
@@ -50,7 +50,7 @@ fn lost_rows_are_noticed_wherever_they_were() {
         let lost = disk.copy();
         lost.remove(&gone).unwrap();
         assert_is_noticed(&lost, &hand, &gone);
-        // The texts say nothing any more, if they ever did.
+        // The loss is noticed without the texts and sketches too.
         for end in [".texts", ".sketches"] {
             lost.remove(&gone.replace(".rows", end)).unwrap();
         }
@@ -78,8 +78,8 @@ fn lost_texts_and_a_lost_list_are_noticed() {
     }
 }
 
-/// Texts that are needed, since sketches are gone too, and cannot be read: the file is named, wherever it
-/// stands among the others that are read at the same time.
+/// Opening needs texts because the sketches are missing, and a text cannot be read. The file is named,
+/// wherever it is among the others that are read at the same time.
 #[test]
 fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
     let (disk, hand) = filled();
@@ -95,7 +95,7 @@ fn a_text_that_opening_needs_is_named_when_it_is_damaged() {
     }
 }
 
-/// With the list of an earlier day, newer partitions are not taken for something that was not finished.
+/// With an outdated list, newer partitions are not mistaken for interrupted creations.
 #[test]
 fn rows_behind_the_list_are_not_removed() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -116,7 +116,7 @@ fn rows_behind_the_list_are_not_removed() {
     assert!(saved.get("a").unwrap().is_some());
 }
 
-/// A collection that is opened and has no list yet gets one.
+/// A collection without a list gets one when it is opened.
 #[test]
 fn collections_of_the_first_version_are_watched_from_then_on() {
     let (disk, _) = stored(FIRST);
@@ -136,7 +136,7 @@ fn collections_of_the_first_version_are_watched_from_then_on() {
     }
 }
 
-/// Where the text of a near match cannot be read, that is damage, whoever asks.
+/// An unreadable text of a near match is reported as damage by every call.
 #[test]
 fn a_damaged_text_is_damage_for_whoever_is_compared_with_it() {
     let (disk, hand) = (Simulated::new(), Hand::default());

@@ -1,4 +1,4 @@
-//! Any sequence of calls against a double loop over documents as strings.
+//! Random sequences of calls, compared with a model that scans all documents.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::support::{Hand, S, document, prepare, settings, text};
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Documents by id and text, and how late they are; together.
+    /// Documents by id and text, and how late each is, inserted together.
     Insert(Vec<(usize, usize, i64)>),
     /// A document by id and text, and how late it is.
     Query(usize, usize, i64),
@@ -23,7 +23,7 @@ enum Step {
     Wait(i64),
     SetBack(i64),
     Restart,
-    /// All that can be is compacted, while a document comes by id and text.
+    /// Compacts every partition with dead rows, while a document, by id and text, is inserted.
     Compact(usize, usize),
     Maintain,
 }
@@ -53,13 +53,13 @@ struct Remembered {
     seq: u64,
 }
 
-/// What was answered for a document, and what it said.
+/// Answer to a document, and its text.
 struct Said {
     answer: Answer,
     text: String,
-    /// The clock when it came, or was moved.
+    /// Clock when it was inserted or moved.
     since: i64,
-    /// Whether the clock was set back to more than a window before it.
+    /// `true` if the clock was later set back to more than a window before it.
     is_far: bool,
 }
 
@@ -67,15 +67,15 @@ struct Model {
     settings: Settings,
     width: i64,
     newest: i64,
-    /// The clock when the newest partition began.
+    /// Clock when the newest partition began.
     began: Option<i64>,
-    /// The latest that the clock has been, and whether it was ever set back.
+    /// Latest value of the clock; `was_set_back` is `true` if it was ever set back.
     peak: i64,
     was_set_back: bool,
     /// `true` if the window also follows the wall clock.
     by_wall: bool,
     kept: Vec<Remembered>,
-    /// By id.
+    /// Answers by id.
     answered: BTreeMap<String, Said>,
 }
 
@@ -90,7 +90,7 @@ impl Model {
         self.best_of(|_| true, text, stated, now)
     }
 
-    /// The same as if the document with an id were not there.
+    /// Returns the best match as if the document with this id did not exist.
     fn best_without(&self, id: &str, text: &str, stated: i64, now: i64) -> Option<(usize, f64)> {
         self.best_of(|kept| kept.id != id, text, stated, now)
     }
@@ -131,21 +131,21 @@ impl Model {
         }
     }
 
-    /// The time from which the window of a document runs.
+    /// Returns the start of a document's window.
     fn time_of(&self, id: &str) -> Option<i64> {
         let kept = self.kept.iter().find(|kept| kept.id == id);
         let said = self.answered.get(id).map(|said| said.answer.time.0);
         kept.map(|kept| kept.time).or(said)
     }
 
-    /// Whether a document may have been dropped with its partition; that stays so if the clock is set
-    /// back.
+    /// Returns `true` if a document may have been dropped with its partition. This stays true if the clock is
+    /// set back.
     fn may_be_gone(&self, id: &str) -> bool {
         let is_far = self.answered.get(id).is_none_or(|said| said.is_far);
         is_far || self.time_of(id) < Some(self.peak - self.width)
     }
 
-    /// Takes note of what was dropped: nothing that had to stay, and all that had to go.
+    /// Removes dropped documents. Nothing may be dropped too early, and nothing too late.
     fn drop_expired(&mut self, collection: &Collection, now: i64) -> Result<(), TestCaseError> {
         if self.by_wall {
             self.peak = self.peak.max(now);
@@ -176,7 +176,7 @@ impl Model {
         self.kept.retain(|kept| kept.id != id);
     }
 
-    /// Checks the answer for a document and takes it in.
+    /// Checks the answer to a document and adds it to the model.
     fn take(
         &mut self,
         (id, text, stated, now): (&str, &str, i64, i64),
@@ -184,7 +184,7 @@ impl Model {
     ) -> Result<(), TestCaseError> {
         let (time, clock) = self.arrival(stated, now);
         if let Some(said) = self.answered.get(id) {
-            // What is past the window is not known, whether it is still there or not.
+            // A document past the window is unknown, even if it is still stored.
             let past = self.time_of(id) < Some(clock - self.width);
             match &answer {
                 Ok(again) if again.again => {
@@ -221,7 +221,7 @@ impl Model {
             best = self.best_without(id, text, stated, now);
         }
         if !self.agrees(&answer, best) {
-            // It may be this one that lets go of them.
+            // This document may be the one that expires them.
             let stays = |kept: &Remembered| !self.answered[&kept.id].is_far;
             best = self.best_of(stays, text, stated, now);
         }
@@ -254,7 +254,7 @@ impl Model {
                 {
                     let kept = &mut self.kept[at];
                     kept.time = kept.time.max(time);
-                    // It is stored again, if in another partition.
+                    // It is stored again if it moves to another partition.
                     self.newest = self.newest.max(kept.time);
                     let said = self.answered.get_mut(&kept.id).unwrap();
                     said.since = clock;
@@ -323,8 +323,8 @@ proptest! {
                     now += seconds * S;
                     hand.set(now);
                 }
-                // The clock is not set back, because documents past the window by the wall clock would
-                // be there again.
+                // The clock is not set back, because documents past the window by the wall clock would exist
+                // again.
                 Step::SetBack(_) if by_wall => {}
                 Step::SetBack(seconds) => {
                     now -= seconds * S;
@@ -411,7 +411,7 @@ proptest! {
     }
 }
 
-/// Whoever comes first is kept, however many come at the same moment.
+/// Of equal documents that arrive at the same time, exactly one is kept.
 #[test]
 fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
     let hand = Hand::default();
@@ -453,8 +453,8 @@ fn of_equal_documents_at_the_same_moment_exactly_one_is_kept() {
     assert_eq!(model.answered.len(), 200);
 }
 
-/// A document that takes the place of another is no repeat of it, and neither is one that is only asked
-/// about or comes too late to be stored.
+/// A document is no duplicate of the one that it replaces, not even if it is only queried or is too late to
+/// be stored.
 #[test]
 fn what_would_be_replaced_is_not_compared_with() {
     let settings = Settings {
@@ -480,7 +480,7 @@ fn what_would_be_replaced_is_not_compared_with() {
     assert_eq!(collection.query(&other).unwrap().cluster(), "a");
 }
 
-/// An id is known for as long as its document is in the window, however long that stays on disk.
+/// An id is taken only while its document is in the window, however long that stays on disk.
 #[test]
 fn an_id_past_the_window_is_free_again() {
     for on_conflict in [OnConflict::Refuse, OnConflict::Replace] {
@@ -505,7 +505,7 @@ fn an_id_past_the_window_is_free_again() {
         let seq = |answer: Result<Answer, lookalike_store::Error>| answer.unwrap().seq;
         let first = "alpha beta gamma";
         assert_eq!(seq(insert("a", first, 1000)), Some(1));
-        // Its partition stays for the sake of this one.
+        // This document keeps its partition from expiring.
         assert_eq!(seq(insert("b", "some other words", 1005)), Some(2));
         assert_eq!(seq(insert("a", first, 1240)), Some(1));
         if on_conflict == OnConflict::Refuse {
@@ -513,7 +513,7 @@ fn an_id_past_the_window_is_free_again() {
             assert_eq!(refused.kind(), ErrorKind::Conflict);
         }
         assert!(collection.get("a").unwrap().is_some());
-        // Row 3 deletes the one before.
+        // Row 3 deletes the previous document.
         assert_eq!(seq(insert("a", "something else", 1241)), Some(4));
         assert_eq!(seq(insert("a", "something else", 100_000)), Some(5));
         assert_eq!(collection.get("a").unwrap().unwrap().answer.seq, Some(5));

@@ -1,4 +1,4 @@
-//! The store against a model, and against disks that lose power, fail, fill up or change bits.
+//! The store compared with a model, and on disks that lose power, fail, fill up or change bits.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ mod power;
 mod repair;
 mod snapshots;
 mod support;
-/// What `group` waits with here: every order of steps is tried.
+/// The primitives of `group` are those of loom here, so that every interleaving is tried.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 }

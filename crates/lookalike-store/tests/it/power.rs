@@ -1,4 +1,4 @@
-//! Loss of power at any operation, and again while the collection is being opened.
+//! Power failures at any operation, and again while the collection is opened.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,30 +12,30 @@ use crate::compaction::run_compacting;
 use crate::disk::Simulated;
 use crate::support::{Hand, Random, S, document, prepare, settings, text};
 
-/// What is asked of a collection, in one call.
+/// One call to a collection.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     Insert(Vec<Document>),
     Delete(String),
 }
 
-/// Calls with their times, and what they were answered without any loss.
+/// Calls with their times, and their answers without a power failure.
 pub(crate) struct Script {
     pub(crate) settings: Settings,
     pub(crate) calls: Vec<(i64, Call)>,
     answers: Vec<Vec<Answer>>,
-    /// The number of the last row after so many calls.
+    /// Number of the last row after each call.
     pub(crate) lasts: Vec<u64>,
 }
 
 pub(crate) const WIDTH: i64 = 24;
 
-/// Calls whose times jump, so that partitions begin and expire.
+/// Creates calls whose times jump, so that partitions begin and expire.
 pub(crate) fn script(seed: u64, count: usize, refresh: bool) -> Script {
     script_of(seed, count, refresh, OnConflict::Refuse)
 }
 
-/// The same where some documents come under the id of an earlier one and take its place.
+/// Creates calls of which some insert a document under an existing id and replace it.
 pub(crate) fn replacing_script(seed: u64, count: usize, refresh: bool) -> Script {
     script_of(seed, count, refresh, OnConflict::Replace)
 }
@@ -89,7 +89,7 @@ impl Script {
         Collection::create(Arc::new(disk.clone()), &self.settings, hand.options()).unwrap()
     }
 
-    /// Makes a call, which must be answered.
+    /// Makes a call, which must succeed.
     pub(crate) fn call(
         &self,
         collection: &Collection,
@@ -107,12 +107,12 @@ impl Script {
         }
     }
 
-    /// What a call was answered without any loss.
+    /// Returns the answers to a call without a power failure.
     pub(crate) fn answers(&self, call: usize) -> &[Answer] {
         &self.answers[call]
     }
 
-    /// What a collection has of every document after so many calls.
+    /// Returns the expected state of every document after this many calls.
     pub(crate) fn expected(&self, calls: usize) -> BTreeMap<&str, Option<(&Answer, &Document)>> {
         let mut expected = BTreeMap::new();
         for (call, (_, what)) in self.calls[..calls].iter().enumerate() {
@@ -128,7 +128,7 @@ impl Script {
         expected
     }
 
-    /// The times from which the windows of documents run after so many calls.
+    /// Returns the starts of the documents' windows after this many calls.
     fn times(&self, calls: usize, refresh: bool) -> BTreeMap<&str, i64> {
         let mut times: BTreeMap<&str, i64> = BTreeMap::new();
         for answer in self.answers[..calls].iter().flatten() {
@@ -143,8 +143,8 @@ impl Script {
         times
     }
 
-    /// Opens what a disk has after `acknowledged` calls were answered: these and at most one more must
-    /// be there, each as a whole, and the next ones must be answered as without any loss.
+    /// Opens a disk after `acknowledged` calls were answered. These and at most one more must be there, each
+    /// completely, and the next calls must be answered as without a power failure.
     pub(crate) fn check(&self, disk: &Simulated, acknowledged: usize) -> Result<(), String> {
         let hand = Hand::default();
         hand.set(self.calls[acknowledged.min(self.calls.len() - 1)].0);
@@ -173,7 +173,7 @@ impl Script {
         Ok(())
     }
 
-    /// What was deleted from a cluster may have been answered before the loss: verdicts stand.
+    /// Compares answers, except that a verdict may still name a document which was deleted after it.
     fn alike(&self, answers: &[Answer], expected: &[Answer]) -> bool {
         let plain = |answers: &[Answer]| -> Vec<Answer> {
             let plain = answers.iter().cloned();
@@ -187,14 +187,14 @@ impl Script {
         plain(answers) == plain(expected)
     }
 
-    /// What came in so many calls must be there, but for some that may have been replaced since.
+    /// Checks that the documents of this many calls exist, except those that may have been replaced.
     pub(crate) fn check_documents(
         &self,
         collection: &Collection,
         calls: usize,
         replaced: &[&str],
     ) -> Result<(), String> {
-        // Something of the next call may have come.
+        // Part of the next call may be there.
         let next = calls.saturating_sub(usize::from(replaced.is_empty()));
         let newest = self.calls[next.min(self.calls.len() - 1)].0;
         let refresh = self
@@ -234,7 +234,7 @@ impl Script {
         Ok(())
     }
 
-    /// Nothing that comes after so many calls must be there.
+    /// Checks that no document of later calls exists.
     fn check_later(&self, collection: &Collection, calls: usize) -> Result<(), String> {
         let before = self.expected(calls);
         for (_, later) in &self.calls[calls..] {
@@ -253,11 +253,11 @@ impl Script {
     }
 }
 
-/// What many losses of power have shown.
+/// Result of many power failures.
 #[derive(Default)]
 struct Losses {
     count: AtomicU64,
-    /// Partitions that were compacted meanwhile.
+    /// Partitions compacted meanwhile.
     compacted: AtomicU64,
     wrong: Mutex<Vec<String>>,
 }
@@ -265,7 +265,7 @@ struct Losses {
 impl Losses {
     fn check(&self, script: &Script, disk: &Simulated, acknowledged: usize) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        // What was interrupted is no damage, and looking at it removes nothing.
+        // An interrupted operation is not damage, and verifying removes nothing.
         let report = lookalike_store::verify(&disk.copy()).map_err(|error| error.to_string());
         let whole = report.and_then(|report| match report.findings.is_empty() {
             true => Ok(()),
@@ -277,8 +277,8 @@ impl Losses {
     }
 }
 
-/// Runs a script on a disk that loses power at some operations; half of the time it does so again
-/// while the collection is opened.
+/// Runs a script on a disk that loses power at some operations, and half of the time again while the
+/// collection is opened.
 fn lose_power(script: Script, seed: u64, percent: usize, lies: bool) -> Arc<Losses> {
     let script = Arc::new(script);
     let losses = Arc::new(Losses::default());
@@ -334,7 +334,7 @@ fn survive(seeds: std::ops::Range<u64>, percent: usize) -> u64 {
     count
 }
 
-/// At least three partitions at a time, and some that expired.
+/// Checks that a script has at least three partitions at a time, and some that expire.
 fn assert_script_has_partitions(script: &Script) {
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
@@ -350,7 +350,7 @@ fn assert_script_has_partitions(script: &Script) {
     assert_eq!(Time(hand.get()), Time(script.calls.last().unwrap().0));
 }
 
-/// Some documents take the place of one that is there, in a call of one deletion and one insertion at least.
+/// Checks that a script replaces documents, with at least one deletion and one insertion in one call.
 fn assert_script_replaces(script: &Script) {
     let mut rows = script.lasts.windows(2).zip(&script.answers);
     let replaced = rows.by_ref().filter(|(lasts, answers)| {
@@ -366,7 +366,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_half_there() {
     assert!(count >= choose(300, 2000), "{count} losses");
 }
 
-/// The long form.
+/// The long version.
 #[test]
 #[ignore = "takes minutes, and half an hour if it is not optimised"]
 fn nothing_is_lost_in_fifty_thousand_losses() {
@@ -386,10 +386,10 @@ fn nothing_is_lost_in_fifty_thousand_losses() {
     println!("{count} losses of power over {runs} runs");
 }
 
-/// Losses of power at each operation of making a collection, in so many ways each.
+/// Power failures simulated at each operation of creating a collection.
 const WAYS: usize = 4;
 
-/// What a disk may be after a loss of power, at any operation of some work and behind it.
+/// Returns the disk after power failures at every operation of `work`, and after it.
 fn losses_during<T>(disk: &Simulated, seed: u64, work: impl FnOnce() -> T) -> (T, Vec<Simulated>) {
     let lost = Arc::new(Mutex::new(Vec::new()));
     let into = lost.clone();
@@ -407,7 +407,7 @@ fn losses_during<T>(disk: &Simulated, seed: u64, work: impl FnOnce() -> T) -> (T
     (done, lost)
 }
 
-/// Makes a collection, or opens the one that is there, which must be empty.
+/// Creates a collection, or opens the existing one, which must be empty.
 pub(crate) fn make_or_open(disk: &Simulated) -> Result<Collection, String> {
     let (disk, options) = (Arc::new(disk.clone()), Hand::default().options());
     let names = disk.names().unwrap();
@@ -422,12 +422,12 @@ pub(crate) fn make_or_open(disk: &Simulated) -> Result<Collection, String> {
     }
 }
 
-/// Makes a collection while power is lost, again on all that is left, and so on; returns how many losses
-/// there were, and what was wrong.
+/// Creates a collection with power failures at every operation, then does the same on each of the resulting
+/// disks, to a depth of `deep`. Returns the number of failures, and what was wrong.
 fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Vec<String>) {
     let (made, lost) = losses_during(disk, seed, || make_or_open(disk).map(drop));
     let mut wrong: Vec<String> = made.err().into_iter().collect();
-    // Those behind the last operation come last: what was made is there.
+    // The last ones were taken after the last operation: the collection exists there.
     for lost in &lost[lost.len() - WAYS..] {
         if !lost.names().unwrap().iter().any(|name| name == "manifest") {
             wrong.push("what was made is lost".to_owned());
@@ -451,7 +451,7 @@ fn lose_power_while_made(disk: &Simulated, deep: usize, seed: u64) -> (usize, Ve
     (count, wrong)
 }
 
-/// None, which can be made then, or an empty one.
+/// After each failure there is no collection, and it can be created, or an empty one.
 #[test]
 fn a_collection_that_was_being_made_is_none_or_empty() {
     let (count, wrong) = lose_power_while_made(&Simulated::new(), 1, 1);

@@ -1,4 +1,4 @@
-//! Saving what can still be read of a damaged collection.
+//! Repair: saving the readable documents of a damaged collection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ fn contents(collection: &Collection) -> Vec<serde_json::Value> {
     lines.lines().map(value).collect()
 }
 
-/// A collection without a window, so that nothing is late when it is inserted again; what it holds, and
-/// all that was ever inserted.
+/// Creates a collection without a window, so that nothing is late when it is inserted again. Also returns its
+/// content and everything ever inserted.
 fn filled() -> (
     Simulated,
     Hand,
@@ -73,7 +73,7 @@ fn nothing_is_lost_of_what_is_whole() {
     assert!(before.eq(after));
 }
 
-/// The settings that are given stand in for a manifest that was lost, and no others do.
+/// Given settings replace a lost manifest, if they are the right ones.
 #[test]
 fn settings_stand_in_for_a_manifest() {
     let (disk, hand, before, _) = filled();
@@ -106,13 +106,13 @@ fn settings_stand_in_for_a_manifest() {
     }
 }
 
-/// The name of the database of the only partition.
+/// Returns the name of the database of the only partition.
 fn database(disk: &Simulated) -> String {
     let mut names = disk.names().unwrap().into_iter();
     names.find(|name| name.ends_with(".rows")).unwrap()
 }
 
-/// A row of the damaged block and no other is lost.
+/// Only the rows of the damaged block are lost.
 #[test]
 fn blocks_behind_a_damaged_one_are_saved() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -136,7 +136,7 @@ fn blocks_behind_a_damaged_one_are_saved() {
     assert_eq!(ids, expected);
 }
 
-/// Where the row of a deletion is lost, the document that came after it under the same id is saved.
+/// If the row of a deletion is lost, the later document with the same id is saved.
 #[test]
 fn of_documents_with_one_id_the_later_is_saved() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -176,7 +176,7 @@ fn of_documents_with_one_id_the_later_is_saved() {
     );
 }
 
-/// Whatever text or row is damaged, all others are saved, and what is lost is named.
+/// Any text or row is damaged: all others are saved, and the loss is named.
 #[test]
 fn what_can_be_read_is_saved_and_the_rest_named() {
     let (disk, hand, before, inserted) = filled();
@@ -196,7 +196,7 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
             };
             drop(collection);
             let (_, after) = repaired(&damaged, &hand);
-            // With the row of a deletion, the deletion is lost.
+            // If the row of a deletion is lost, so is the deletion.
             for document in &after {
                 assert!(
                     inserted.contains(&said(document)),
@@ -223,7 +223,7 @@ fn what_can_be_read_is_saved_and_the_rest_named() {
     assert!(lost_some > 10, "{lost_some}");
 }
 
-/// A document that was moved by a repeat is before the repeat again, wherever it is read from.
+/// A document that was moved by a duplicate precedes it again, wherever it is read from.
 #[test]
 fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
     let settings = settings(Some((240, true)));
@@ -235,7 +235,7 @@ fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
         collection.insert(&documents).remove(0).unwrap()
     };
     let hot = "one two three four five six";
-    // So that the hot one does not stand in the first row.
+    // This row keeps the hot document from being in the first row.
     insert("other", "nothing of the kind is said here", 1000);
     insert("hot", hot, 1001);
     for (number, second) in [(1, 1020), (2, 1021), (3, 1100), (4, 1200), (5, 1230)] {
@@ -265,7 +265,7 @@ fn verdicts_are_the_same_where_the_window_runs_from_repeats() {
         };
         lines.iter().map(verdict).collect()
     };
-    // Before the partition of the first row of the hot one is gone, and when it is.
+    // Before the partition of the hot document's first row has expired, and after it.
     for second in [1232, 1300] {
         insert(
             &format!("last at {second}"),

@@ -1,4 +1,4 @@
-//! Copies of a collection that goes on meanwhile.
+//! Snapshots of a collection that stays in use.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use crate::disk::Simulated;
 use crate::power::{Script, replacing_script, script};
 use crate::support::{Hand, document, prepare, settings};
 
-/// After how many calls, of some, a copy was made. It must be whole, and answer what comes next as the
+/// Returns after how many calls a copy was made. The copy must be complete, and answer the next calls as the
 /// collection did.
 fn calls_in(copy: &Simulated, script: &Script, calls: std::ops::RangeInclusive<usize>) -> usize {
     let report = verify(&copy.copy()).unwrap();
@@ -32,7 +32,7 @@ fn a_copy_is_all_up_to_one_moment() {
     let script = replacing_script(41, 200, true);
     let (disk, hand) = (Simulated::new(), Hand::default());
     let collection = script.create(&disk, &hand);
-    // Until there are partitions that are not written any more, and so are copied beside what comes.
+    // Runs until some partitions are complete and are copied while new documents arrive.
     for call in 0..100 {
         script.call(&collection, &hand, call).unwrap();
     }
@@ -44,7 +44,7 @@ fn a_copy_is_all_up_to_one_moment() {
         let (script, hand) = (&script, &hand);
         scope.spawn(move || {
             for call in 100..script.calls.len() {
-                // As many as copies allow, and the rest when there are no more.
+                // Makes as many calls as the copy allows, and the rest when it is done.
                 let _ = allowed.recv();
                 script.call(collection, hand, call).unwrap();
                 of_writer.store(call + 1, Ordering::SeqCst);
@@ -54,7 +54,7 @@ fn a_copy_is_all_up_to_one_moment() {
             let copy = Simulated::new();
             let before = answered.load(Ordering::SeqCst);
             let (allow, of_copy) = (allow.clone(), answered.clone());
-            // Copying takes long enough that documents come meanwhile.
+            // Delays the copy, so that documents arrive during it.
             copy.set_hook(move |_, operation| {
                 let _ = allow.send(());
                 let begun = Instant::now();
@@ -81,7 +81,7 @@ fn a_copy_is_all_up_to_one_moment() {
     assert!(in_between > 1, "{in_between} of {}", copies.len());
 }
 
-/// All partitions that were there when copying began have expired when it ends.
+/// All partitions that existed when copying began have expired when it ends.
 #[test]
 fn what_expires_while_it_is_copied_leaves_no_gap() {
     let script = Arc::new(script(42, 200, false));
@@ -112,7 +112,7 @@ fn what_expires_while_it_is_copied_leaves_no_gap() {
     assert_eq!(rows(&copy), rows(&disk));
 }
 
-/// What is admitted and not yet on disk is not in a copy, and neither is what it drops missing there.
+/// Documents that are admitted but not yet on disk are not in a copy, and documents that they expire are.
 #[test]
 fn a_copy_is_what_is_on_disk() {
     let (disk, hand) = (Simulated::new(), Hand::default());
@@ -137,7 +137,7 @@ fn a_copy_is_what_is_on_disk() {
     assert_eq!(is_there, [true, true, false]);
 }
 
-/// A collection without a window, with some documents, that keeps a headroom.
+/// Creates a collection without a window, with some documents and a headroom.
 fn with_headroom(disk: &Simulated, headroom: u64) -> Arc<Collection> {
     let mut options = Hand::default().options();
     options.headroom = headroom;
@@ -151,7 +151,7 @@ fn with_headroom(disk: &Simulated, headroom: u64) -> Arc<Collection> {
 
 const HEADROOM: u64 = 1 << 20;
 
-/// Bytes of all files of a collection but those that are written last.
+/// Returns the bytes of all files of a collection except those that are written last.
 fn bytes_of(disk: &Simulated) -> u64 {
     let names = disk.names().unwrap().into_iter();
     let names = names.filter(|name| name.starts_with('0'));
@@ -176,7 +176,8 @@ fn a_copy_leaves_the_headroom() {
     assert_eq!((refused.kind(), new.operations()), (ErrorKind::Full, 0));
 }
 
-/// Others take the room that there was when copying began: those who wait write to a disk without the copy.
+/// Others use up the free space during a copy. Those that wait for the copy write only after its files are
+/// removed.
 #[test]
 fn a_copy_that_finds_no_room_is_gone_before_others_write() {
     let whole = Simulated::new();
@@ -218,7 +219,7 @@ fn a_copy_that_finds_no_room_is_gone_before_others_write() {
         assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
         assert!(copy.names().unwrap().is_empty());
         refused_at.push(full_at);
-        // Those before write beside the copy.
+        // Writes before this point run at the same time as the copy.
         if full_at > BESIDE {
             assert_eq!(seen.load(Ordering::SeqCst), 0, "at {full_at}");
         }
@@ -226,8 +227,8 @@ fn a_copy_that_finds_no_room_is_gone_before_others_write() {
     assert!(refused_at.iter().any(|&at| at > BESIDE), "{refused_at:?}");
 }
 
-/// Copies a collection, into which other threads insert a document before each of the first operations of the
-/// copy; says how many of them had to wait for it.
+/// Copies a collection while other threads insert a document before each of the first operations of the copy.
+/// Returns how many of them had to wait for it.
 fn copied_while_others_write(collection: &Arc<Collection>, copy: &Simulated) -> usize {
     let (waited, of_copy) = (Arc::new(AtomicUsize::new(0)), collection.clone());
     let of_hook = waited.clone();
@@ -249,10 +250,11 @@ fn copied_while_others_write(collection: &Arc<Collection>, copy: &Simulated) -> 
     waited.load(Ordering::SeqCst)
 }
 
-/// Texts and sketches are made, and written up to where they end.
+/// Operations before writers must wait: the files of texts and sketches are created and written to their
+/// ends.
 const BESIDE: u64 = 4;
 
-/// Without a window all is in the newest partition: what comes while its texts are copied does not wait.
+/// Without a window there is one partition. Inserts do not wait while its texts are copied.
 #[test]
 fn texts_are_copied_while_others_write() {
     let collection = with_headroom(&Simulated::new(), 0);
@@ -267,7 +269,7 @@ fn texts_are_copied_while_others_write() {
     }
 }
 
-/// What a loss of power left behind the texts and sketches that count is written over while a copy is made.
+/// Bytes that a power failure left after the valid texts and sketches are overwritten while a copy is made.
 #[test]
 fn what_counts_is_copied_though_more_is_there() {
     let disk = Simulated::new();
@@ -287,7 +289,7 @@ fn what_counts_is_copied_though_more_is_there() {
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
-/// Writes down how names are changed.
+/// A disk that records changes of names.
 #[derive(Debug)]
 struct Noted {
     disk: Simulated,
@@ -333,7 +335,7 @@ impl Disk for Noted {
     }
 }
 
-/// Not every file system keeps the order of names, and a manifest says that all others are there.
+/// Not every file system keeps the order of name changes, and a manifest marks a copy as complete.
 #[test]
 fn a_restored_collection_has_its_names_before_its_manifest() {
     let (disk, copy) = (Simulated::new(), Simulated::new());

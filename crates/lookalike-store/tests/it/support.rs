@@ -1,4 +1,4 @@
-//! Documents, clocks and numbers that are the same in every run.
+//! Documents, clocks and random numbers that are the same in every run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -55,7 +55,7 @@ impl Hand {
     }
 }
 
-/// Documents are joined exactly, so that a double loop can say what matches.
+/// Returns settings by which documents are joined exactly, so that a scan can check the matches.
 pub(crate) fn settings(window: Option<(u64, bool)>) -> Settings {
     let seconds = Duration::from_secs;
     Settings {
@@ -70,7 +70,7 @@ pub(crate) fn settings(window: Option<(u64, bool)>) -> Settings {
     }
 }
 
-/// A text, often an edit of another with a seed near it.
+/// Returns a text, often an edit of the text for a nearby seed.
 pub(crate) fn text(seed: usize) -> String {
     let mut random = Random(seed as u64 / 4);
     let length = 3 + random.below(9);

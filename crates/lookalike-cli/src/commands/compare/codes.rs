@@ -63,7 +63,8 @@ pub(super) fn run(args: &CompareArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// As many bits as both fingerprints have digits for; of decimal ones 64, or 128 where one is larger.
+/// Returns the number of bits for the digits of both fingerprints. Decimal ones have 64 bits, or 128 if one
+/// is larger.
 fn bits(args: &CompareArgs) -> Result<u32> {
     let digits = |text: &str| text.strip_prefix("0x").unwrap_or(text).len();
     let most = digits(&args.a).max(digits(&args.b)).max(1);

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The text that an argument names.
+/// Reads the text that an argument names.
 fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Side> {
     if args.literal {
         return Ok(Side {
@@ -89,7 +89,7 @@ fn read_side(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<S
     })
 }
 
-/// The document of a file that has no other.
+/// Reads the only document of a file.
 fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
     let format = options
         .format
@@ -124,8 +124,8 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     }
 }
 
-/// The document that FILE#ID or FILE:ROW names. Both parts may have a `#` in them: the shortest name of
-/// a file that exists counts.
+/// Reads the document that FILE#ID or FILE:ROW names. Both parts may contain `#`; the shortest file name that
+/// exists is taken.
 fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Result<Found> {
     let place = named.match_indices('#').map(|(at, _)| at);
     let file = place
@@ -155,7 +155,7 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
     }
 }
 
-/// The documents of a file that fit a description.
+/// Finds the documents of a file that fit a description.
 fn document_of(
     file: &str,
     args: &CompareArgs,

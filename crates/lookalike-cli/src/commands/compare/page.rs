@@ -1,4 +1,4 @@
-//! A comparison as a page: one file that needs nothing else.
+//! A comparison as a self-contained HTML page.
 
 use std::fmt::Write as _;
 
@@ -27,10 +27,10 @@ display: inline-block; }\n\
 .differs { outline: 2px solid var(--a); font-weight: bold; }\n\
 .bar { display: inline-block; height: .7rem; background: var(--one); }\n";
 
-/// Tokens that are shown of a text.
+/// Tokens shown of a text.
 const TOKENS: usize = 2000;
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn page(case: &Case<'_>) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

@@ -1,14 +1,14 @@
-//! What the estimates of two texts are made of: slots, smallest hashes, longest sentences.
+//! Data behind the estimates of a comparison: slots, smallest hashes, longest sentences.
 
 use lookalike::compare::Steps;
 use lookalike::text::Sentence;
 
 use crate::comparison::Case;
 
-/// Slots that are shown of a signature.
+/// Slots shown of a signature.
 pub(super) const SLOTS: usize = 8;
 
-/// Both signatures, and in how many slots they agree.
+/// Returns both signatures, and the number of slots in which they agree.
 pub(super) fn signatures<'c>(case: &'c Case<'_>) -> Option<([&'c [u32]; 2], usize)> {
     let a = case.compared.a.signature.as_deref()?;
     let b = case.compared.b.signature.as_deref()?;
@@ -16,17 +16,17 @@ pub(super) fn signatures<'c>(case: &'c Case<'_>) -> Option<([&'c [u32]; 2], usiz
     Some(([a, b], equal))
 }
 
-/// A hash among the smallest of two texts.
+/// One of the smallest hashes of two texts.
 pub(super) struct Sampled<'c> {
     pub(super) hash: u64,
     pub(super) in_a: bool,
     pub(super) in_b: bool,
-    /// The feature that has it.
+    /// The feature that has this hash.
     pub(super) feature: &'c str,
 }
 
-/// The smallest hashes of both texts together, ascending, as many as are kept of one text: the sample
-/// by which bottom-k estimates.
+/// Returns the smallest hashes of the union of both texts, ascending, as many as are kept of one text. This
+/// is the sample of the bottom-k estimate.
 pub(super) fn sample<'c>(case: &'c Case<'_>) -> Vec<Sampled<'c>> {
     let sides = [&case.compared.a, &case.compared.b];
     let mut all = sides.map(|side| &side.smallest[..]).concat();
@@ -47,8 +47,8 @@ pub(super) fn sample<'c>(case: &'c Case<'_>) -> Vec<Sampled<'c>> {
     all.into_iter().map(sampled).collect()
 }
 
-/// The longest sentences of a text, each with whether it is among those of the other, if the method
-/// goes by sentences.
+/// Returns the longest sentences of a text, each with `true` if the other text has it too. Returns `None` if
+/// the method does not use sentences.
 pub(super) fn sentences<'c>(own: &'c Steps, other: &Steps) -> Option<Vec<(&'c Sentence, bool)>> {
     let (own, other) = (own.sentences.as_ref()?, other.sentences.as_ref()?);
     let shared = |one: &Sentence| other.iter().any(|it| it.hash == one.hash);

@@ -1,4 +1,4 @@
-//! A comparison for a terminal.
+//! A comparison as text for a terminal.
 
 use std::fmt::Write as _;
 
@@ -12,13 +12,13 @@ use crate::comparison::{Case, Shape, differing, number};
 use crate::diff::{marked, passages};
 use crate::output::{Printer, Tone, plural, visible};
 
-/// Tokens that are shown of a text.
+/// Tokens shown of a text.
 const TOKENS: usize = 40;
 
-/// Numbers in a line.
+/// Numbers per line.
 const IN_A_LINE: usize = 16;
 
-/// Votes are written as numbers up to so many bits, as signs beyond.
+/// Number of bits up to which votes are written as numbers; beyond it only their signs are.
 const BITS_AS_NUMBERS: u32 = 16;
 
 pub(super) fn in_words(case: &Case<'_>, printer: &Printer) -> String {
@@ -286,7 +286,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Two fingerprints block by block, below a heading.
+/// Returns two fingerprints block by block, and a heading.
 pub(super) fn fingerprints(shape: Shape, (a, b): (u128, u128)) -> (String, String) {
     let blocks = shape.blocks();
     let heading = format!(
@@ -323,7 +323,7 @@ pub(super) fn fingerprints(shape: Shape, (a, b): (u128, u128)) -> (String, Strin
     (heading, rows)
 }
 
-/// The beginning of a long text.
+/// Returns the beginning of a long text.
 fn shortened(text: &str) -> String {
     const MOST: usize = 400;
     match text.char_indices().nth(MOST) {

@@ -1,4 +1,4 @@
-//! The curves as a picture: a panel for every setting, readable on light and dark ground.
+//! Evaluation curves as an SVG picture: one panel per setting, readable on light and dark backgrounds.
 
 use std::path::Path;
 
@@ -11,26 +11,26 @@ use plotters::prelude::*;
 
 use super::{axis, name};
 
-/// The size of a panel.
+/// Size of a panel in pixels.
 const PANEL: (u32, u32) = (560, 360);
 
-/// Its name, its colour, and where it stands.
+/// Name, colour, and accessor of a figure.
 type Figure = (&'static str, RGBColor, fn(&Metrics) -> Estimate);
 
-/// The colours of the three figures: apart from one another in brightness too.
+/// The figures with their colours, which differ in brightness too.
 const FIGURES: [Figure; 3] = [
     ("precision", RGBColor(31, 119, 180), |it| it.precision),
     ("recall", RGBColor(214, 96, 24), |it| it.recall),
     ("F1", RGBColor(62, 146, 62), |it| it.f1),
 ];
 
-/// Grounds and inks are swapped where the reader prefers a dark ground.
+/// Swaps light and dark for readers who prefer a dark background.
 const DARK: &str = "<style>@media (prefers-color-scheme: dark) { \
                     svg > rect[fill=\"#FFFFFF\"] { fill: #15171c; } \
                     text { fill: #e8e8e8; } \
                     [stroke=\"#000000\"] { stroke: #9aa0a8; } }</style>\n";
 
-/// Writes the picture; it appears under its name when it is complete.
+/// Writes the picture. The file gets its name once it is complete.
 pub(super) fn write(done: &EvaluateSummary, path: &Path) -> Result<()> {
     let svg = picture(done).map_err(|cause| anyhow!("cannot draw {}: {cause}", path.display()))?;
     let mut writer = ByteWriter::create(&Output::Path(path.to_path_buf()))?;
@@ -124,7 +124,7 @@ fn panel(area: &Area<'_>, setting: &SettingSummary) -> Result<()> {
     Ok(())
 }
 
-/// The curve of the method, where it has values.
+/// Returns the curve of a figure, without undefined values.
 fn points(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
     let points = evaluation.points.iter();
     points
@@ -132,7 +132,7 @@ fn points(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f6
         .collect()
 }
 
-/// The outline of the intervals.
+/// Returns the outline of the confidence intervals.
 fn band(evaluation: &Evaluation, of: fn(&Metrics) -> Estimate) -> Vec<(f64, f64)> {
     let intervals = || {
         let points = evaluation.points.iter();

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Labels that name texts of another file are easily given without it.
+/// Warns that the labels may name documents of a missing `--corpus` by their ids.
 pub(super) fn warn_of_ids(labelled: &Truth, printer: Printer) {
     if labelled.like_ids {
         printer.warn(
@@ -72,7 +72,7 @@ fn compare_clusters(run: &ClustersRun, json: bool, printer: Printer) -> Result<O
     Ok(Outcome::Done)
 }
 
-/// What a setting is called.
+/// Returns the name of a setting.
 fn name(setting: &SettingSummary) -> String {
     let way = (setting.method, setting.measure, setting.evaluation.sweep);
     let mut name = way_name(&setting.recipe, way, setting.unit);
@@ -84,7 +84,7 @@ fn name(setting: &SettingSummary) -> String {
     name
 }
 
-/// What a recipe with a method and a measure is called.
+/// Returns the name of a recipe with a method and a measure.
 pub(super) fn way_name(
     recipe: &str,
     (method, measure, sweep): (&str, &str, Sweep),
@@ -102,7 +102,7 @@ pub(super) fn way_name(
     name
 }
 
-/// What is open in a setting, in a word.
+/// Returns the name of the parameter that is swept.
 pub(super) fn axis(sweep: Sweep) -> &'static str {
     match sweep {
         Sweep::Threshold => "threshold",

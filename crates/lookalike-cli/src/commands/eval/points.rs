@@ -7,7 +7,7 @@ use lookalike_batch::sink::{Cell, Column, Output, TableWriter};
 
 use super::axis;
 
-/// Writes a row for every point of every setting, one for the measure and one for the method.
+/// Writes the points of every setting, each as a row for the measure and a row for the method.
 pub(super) fn write(done: &EvaluateSummary, output: &Output) -> Result<()> {
     let text = ["recipe", "method", "measure", "open"].map(Column::Text);
     let counts = ["found", "wrong", "missed"].map(Column::Integer);

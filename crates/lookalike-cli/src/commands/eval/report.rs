@@ -1,4 +1,4 @@
-//! Evaluations for a person.
+//! Evaluations as text for people.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use lookalike_batch::run::{ClusterSummary, EvaluateSummary, SettingSummary, Trut
 use super::{axis, name};
 use crate::output::{Printer, Tone, count, plural, visible};
 
-/// The width of a figure with its interval.
+/// Width of a figure with its interval.
 pub(crate) const FIGURE: usize = 20;
 
-/// An evaluation: the labels, a table for every setting, and what happens at its best row.
+/// Returns an evaluation: the labels, a table for every setting, and details at its best row.
 pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {
     let mut text = truth(&done.labelled);
     intervals(
@@ -26,13 +26,13 @@ pub(crate) fn evaluation(done: &EvaluateSummary, printer: &Printer) -> String {
         text.push('\n');
         self::setting(&mut text, setting, printer);
     }
-    // Rows without a mark end in blanks.
+    // Rows without a mark end in blanks, which are removed here.
     text.lines()
         .flat_map(|line| [line.trim_end(), "\n"])
         .collect()
 }
 
-/// What the labels are.
+/// Describes the labels.
 pub(crate) fn truth(truth: &Truth) -> String {
     let mut text = format!(
         "{}: {} similar, {} not",
@@ -89,7 +89,7 @@ fn setting(text: &mut String, setting: &SettingSummary, printer: &Printer) {
     }
 }
 
-/// What stands over figures.
+/// Returns the heading of the figures.
 fn columns() -> String {
     format!(
         "{:>9} {:>9} {:>9}  {:<FIGURE$} {:<FIGURE$} {:<FIGURE$}",
@@ -120,7 +120,7 @@ fn points(text: &mut String, evaluation: &Evaluation) {
     }
 }
 
-/// Similar pairs that the measure finds and the method does not.
+/// Returns the number of similar pairs that the measure finds but the method does not.
 fn lost(point: &Point) -> String {
     let Some(method) = &point.method else {
         return "no plan".to_owned();
@@ -129,7 +129,7 @@ fn lost(point: &Point) -> String {
     count(measure.true_positives.saturating_sub(method.true_positives))
 }
 
-/// A threshold or a distance as it is shown.
+/// Formats a threshold or a distance.
 pub(crate) fn cut(cut: f64, sweep: Sweep) -> String {
     match sweep {
         Sweep::Nothing => String::new(),
@@ -149,7 +149,7 @@ fn figures(metrics: &Metrics) -> String {
     )
 }
 
-/// A figure with its interval; `-` where it is not defined.
+/// Formats a figure with its interval, or `-` if it is undefined.
 pub(crate) fn figure(estimate: Estimate) -> String {
     match (estimate.value, estimate.interval) {
         (None, _) => "-".to_owned(),
@@ -185,7 +185,7 @@ fn parts(text: &mut String, breakdown: &Breakdown, point: &Point, sweep: Sweep) 
     }
 }
 
-/// Clusters against true ones.
+/// Returns the comparison of predicted clusters with true ones.
 pub(crate) fn clusters(done: &ClusterSummary, printer: &Printer) -> String {
     let scores = &done.scores;
     let mut text = format!(
