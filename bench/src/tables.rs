@@ -10,12 +10,7 @@ use serde_json::Value;
 use crate::goals;
 use crate::machine::{results, root};
 
-const DOCUMENTS: [&str; 4] = [
-    "README.md",
-    "docs/evaluation.md",
-    "docs/python.md",
-    "docs/spark.md",
-];
+const DOCUMENTS: [&str; 3] = ["docs/evaluation.md", "docs/python.md", "docs/spark.md"];
 
 /// Writes the results into the documents, or reports the stale documents.
 pub fn run(check: bool) -> Result<()> {
@@ -68,7 +63,6 @@ fn table(name: &str) -> Result<String> {
         "machine hamming" => machine("hamming"),
         "machine join" => machine("join"),
         "dedup" => rows("dedup", &DEDUP, |_| true),
-        "dedup short" => rows("dedup", &DEDUP, |row| row["threads"] == 2),
         "siblings" => rows("siblings", &SIBLINGS, |_| true),
         "machine siblings" => machine("siblings"),
         "memory" => rows("memory", &MEMORY, |_| true),
