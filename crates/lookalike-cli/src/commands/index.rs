@@ -17,7 +17,7 @@ use crate::args::{
     IndexAddArgs, IndexArgs, IndexBuildArgs, IndexCommand, IndexInfoArgs, IndexPlanArgs,
     IndexRemoveArgs, IndexVerifyArgs, Running,
 };
-use crate::output::{Printer, Tone, bytes, count, visible};
+use crate::output::{Printer, ReplacedFiles, Tone, bytes, count, visible};
 use crate::progress::Reporter;
 use crate::settings::{self, AddRun};
 use crate::summary;
@@ -45,7 +45,8 @@ fn build(args: &IndexBuildArgs) -> Result<Outcome> {
         &args.reading,
         (&args.running, args.rejected.as_deref()),
     )?;
-    take_in(&run, &args.running, |reporter| {
+    let replaced = ReplacedFiles::find([args.rejected.as_ref()]);
+    take_in(&run, (&args.running, &replaced), |reporter| {
         library::build(
             &args.library,
             &args.inputs,
@@ -65,7 +66,8 @@ fn add(args: &IndexAddArgs) -> Result<Outcome> {
         &args.reading,
         (&args.running, args.rejected.as_deref()),
     )?;
-    take_in(&run, &args.running, |reporter| {
+    let replaced = ReplacedFiles::find([args.rejected.as_ref()]);
+    take_in(&run, (&args.running, &replaced), |reporter| {
         library::add(
             &args.library,
             &args.inputs,
@@ -78,7 +80,7 @@ fn add(args: &IndexAddArgs) -> Result<Outcome> {
 
 fn take_in(
     run: &AddRun,
-    running: &Running,
+    (running, replaced): (&Running, &ReplacedFiles),
     work: impl FnOnce(&Reporter) -> lookalike_batch::Result<AddSummary>,
 ) -> Result<Outcome> {
     let printer = Printer::new(running.quiet);
@@ -86,6 +88,7 @@ fn take_in(
     let result = work(&reporter);
     reporter.finish(rejected_hint(run.rejected.is_some()));
     let done = result?;
+    replaced.tell(&printer);
     if running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

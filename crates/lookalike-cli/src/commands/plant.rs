@@ -8,7 +8,7 @@ use lookalike_batch::run::{self, Effect, Left, PlantSummary};
 use super::fingerprint::rejected_hint;
 use crate::Outcome;
 use crate::args::PlantArgs;
-use crate::output::{Printer, Tone};
+use crate::output::{Printer, ReplacedFiles, Tone};
 use crate::progress::Reporter;
 use crate::settings::PlantRun;
 use crate::summary;
@@ -16,10 +16,17 @@ use crate::summary;
 pub(crate) fn run(args: &PlantArgs) -> Result<Outcome> {
     let printer = Printer::new(args.running.quiet);
     let PlantRun { settings, outputs } = PlantRun::new(args)?;
+    let outputs_given = [
+        Some(&args.output),
+        Some(&args.labels),
+        args.rejected.as_ref(),
+    ];
+    let replaced = ReplacedFiles::find(outputs_given);
     let reporter = Reporter::new(printer, args.running.strict);
     let result = run::plant(&args.inputs, &settings, &outputs, &reporter);
     reporter.finish(rejected_hint(args.rejected.is_some()));
     let done = result?;
+    replaced.tell(&printer);
     if args.running.json {
         printer.data(&format!("{}\n", serde_json::to_string(&done)?))?;
     } else {

@@ -15,7 +15,7 @@ use super::eval::report::{FIGURE, cut, figure, truth};
 use super::eval::{axis, warn_of_ids, way_name};
 use crate::Outcome;
 use crate::args::TuneArgs;
-use crate::output::{Printer, Tone, count, duration, plural, visible};
+use crate::output::{Printer, ReplacedFiles, Tone, count, duration, plural, visible};
 use crate::progress::Reporter;
 use crate::settings::TuneRun;
 
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     let result = run::tune(&inputs, &settings, &reporter);
     reporter.finish("");
     let mut done = result?;
+    let replaced = ReplacedFiles::find([args.output.as_ref()]);
     if let Some(place) = &args.output {
         done.recipe = as_seen_from(place, done.recipe);
     }
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     warn_of_ids(&done.labelled, printer);
     warn_of_few(&done, printer);
     warn_of_missed_goal(&done, settings.options.goal, printer);
+    replaced.tell(&printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 
-use crate::support::{Place, gzip, jsonl, read_parquet, row, rows, zstd};
+use crate::support::{Numbers, Place, corpus_jsonl, gzip, jsonl, read_parquet, row, rows, zstd};
 
 const NEWS: &str = r#"{"id":"a","title":"one","body":"one two three four"}
 {"id":"b","title":"two","body":"ONE two three four"}
@@ -418,6 +418,44 @@ fn replacing_an_output_is_told() {
     assert_eq!(place.ok("dedup in.jsonl -o out.jsonl --quiet").err, "");
     let ran = place.ok("dedup in.jsonl -o out.jsonl --dry-run");
     assert!(!ran.err.contains("replaced"), "{}", ran.err);
+}
+
+#[test]
+fn every_command_tells_which_outputs_it_replaced() {
+    let place = Place::new();
+    let corpus = Numbers::new(4).corpus(200);
+    place.write("in.jsonl", corpus_jsonl(&corpus));
+    place.write(
+        "bad.jsonl",
+        format!("{}no row\n", row("a", "one two three")),
+    );
+    for (line, outputs) in [
+        (
+            "plant in.jsonl -o planted.jsonl --labels labels.tsv --documents 40",
+            &["planted.jsonl", "labels.tsv"][..],
+        ),
+        (
+            "eval labels.tsv --corpus planted.jsonl --csv points.csv --svg curve.svg",
+            &["points.csv", "curve.svg"],
+        ),
+        (
+            "tune labels.tsv --corpus planted.jsonl -o tuned.toml",
+            &["tuned.toml"],
+        ),
+        ("compare --literal one two --html page.html", &["page.html"]),
+        (
+            "index build lib bad.jsonl --rejected rejected.jsonl",
+            &["rejected.jsonl"],
+        ),
+    ] {
+        let first = place.run(line);
+        assert!(!first.err.contains("replaced"), "{line}: {}", first.err);
+        let again = place.run(&line.replace("build lib", "build other"));
+        for output in outputs {
+            let told = format!("replaced {output},");
+            assert!(again.err.contains(&told), "{line}: {}", again.err);
+        }
+    }
 }
 
 /// Neither a failure while a directory is filled nor an interrupt leaves a directory behind.

@@ -222,7 +222,8 @@ impl Recipe {
             ))),
             (TableKind::Plain, Weights::Tfidf) => Err(self.refusal(format!(
                 "simhash.table: {name} is no table of document frequencies, which simhash.weights \
-                 = \"tfidf\" needs: learn one with `lookalike idf` (in Python Idf.learn)"
+                 = \"tfidf\" needs: learn one with `lookalike idf` (in Python Idf.learn), or use the weights \
+                 of this one, which may be jieba's idf.txt, with simhash.weights = \"given\""
             ))),
             (TableKind::Plain, Weights::Levels) => {
                 self.without_contradictions(name, table.refuse_other_levels(name)?)

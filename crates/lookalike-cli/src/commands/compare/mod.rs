@@ -18,7 +18,7 @@ use super::documents::{
 use crate::Outcome;
 use crate::args::CompareArgs;
 use crate::comparison::{Case, Side};
-use crate::output::{Printer, visible};
+use crate::output::{Printer, ReplacedFiles, visible};
 use crate::settings;
 
 pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
         top: args.top,
         distance: chosen.distance,
     };
+    let replaced = ReplacedFiles::find([args.html.as_ref()]);
     if let Some(path) = &args.html {
         std::fs::write(path, page::page(&case))
             .map_err(|cause| anyhow!("cannot write the page {}: {cause}", path.display()))?;
@@ -52,6 +53,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
         words::in_words(&case, &printer)
     };
     printer.data(&text)?;
+    replaced.tell(&printer);
     Ok(Outcome::Done)
 }
 

@@ -10,7 +10,7 @@ use lookalike_batch::run::{self, SettingSummary, Truth};
 
 use crate::Outcome;
 use crate::args::EvalArgs;
-use crate::output::{Printer, duration};
+use crate::output::{Printer, ReplacedFiles, duration};
 use crate::progress::Reporter;
 use crate::settings::{ClustersRun, EvalRun};
 
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
         table,
         chart,
     } = EvalRun::new(args)?;
+    let replaced = ReplacedFiles::find([args.csv.as_ref(), args.svg.as_ref()]);
     let reporter = Reporter::new(printer, true);
     let result = run::evaluate(&inputs, &settings, &reporter);
     reporter.finish("");
@@ -42,6 +43,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
         report::evaluation(&done, &printer)
     };
     warn_of_ids(&done.labelled, printer);
+    replaced.tell(&printer);
     printer.data(&text)?;
     printer.note(&format!("{}\n", duration(done.seconds)));
     Ok(Outcome::Done)

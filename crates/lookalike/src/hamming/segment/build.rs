@@ -82,6 +82,21 @@ pub(super) fn build<C: Code>(plan: &Plan, codes: &(impl Codes<C> + ?Sized)) -> R
     })
 }
 
+/// Checks that the places of all row lists fit beside the [`LISTED`] flag. They may not, although the rows do,
+/// because a fingerprint with several rows takes one place more than it has rows.
+fn check_list_places(rows: usize, places: usize) -> Result<()> {
+    if places <= LISTED as usize {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Limit,
+        format!(
+            "so many of {rows} fingerprints are equal that their rows take more than the {LISTED} places of one \
+             segment: build several"
+        ),
+    ))
+}
+
 struct First {
     table: TableColumns,
     distinct: usize,
@@ -132,6 +147,7 @@ fn build_first<C: Code>(
             // The lists of a part follow those of the parts before it.
             let mut bases = Vec::with_capacity(sorted.len());
             for part in &sorted {
+                check_list_places(rows, lists.len() + part.lists.len())?;
                 bases.push(lists.len() as u32);
                 lists.extend(&part.lists);
             }
@@ -645,5 +661,21 @@ impl TableWriter {
             directory: self.directory.freeze(directory)?,
             overflow: overflow.freeze(self.overflow.len())?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_row_lists_are_limited() {
+        for (places, fits) in [
+            ((1 << 31) - 1, true),
+            (1 << 31, true),
+            ((1 << 31) + 1, false),
+        ] {
+            assert_eq!(check_list_places(7, places).is_ok(), fits, "{places}");
+        }
     }
 }
