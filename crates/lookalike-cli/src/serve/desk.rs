@@ -38,6 +38,8 @@ pub(super) struct Open {
     closing: watch::Sender<bool>,
     stopped: AtomicBool,
     damaged: AtomicBool,
+    /// `true` from a read that the disk refused until it succeeds.
+    unreadable: AtomicBool,
 }
 
 /// What has become of documents since the service began.
@@ -106,6 +108,7 @@ impl Open {
             closing: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
         }
     }
 
@@ -155,6 +158,18 @@ impl Open {
         self.damaged.load(Ordering::Relaxed)
     }
 
+    /// Returns `true` while reads of its files fail: one that the disk has refused is made again.
+    pub(super) fn is_unreadable(&self) -> bool {
+        if !self.unreadable.load(Ordering::Relaxed) {
+            return false;
+        }
+        let fails = !matches!(self.collection.failing_read(), Ok(None));
+        if !fails && self.unreadable.swap(false, Ordering::Relaxed) {
+            tracing::warn!(collection = self.name, "the disk does not refuse any more");
+        }
+        fails
+    }
+
     /// How it is, for a program: what weighs most.
     pub(super) fn condition(&self) -> &'static str {
         if self.is_stopped() {
@@ -163,18 +178,21 @@ impl Open {
             "full"
         } else if self.is_damaged() {
             "damaged"
+        } else if self.is_unreadable() {
+            "unreadable"
         } else {
             "open"
         }
     }
 
     /// What a client is told of an error; after a write that failed, the collection is known as stopped,
-    /// and after damage was found, as damaged.
+    /// after damage was found, as damaged, and while the disk refuses reads, as unreadable.
     pub(super) fn problem(&self, error: Error) -> Problem {
         let problem = Problem::from(error);
         match problem.code {
             Code::Stopped => self.stop(&problem.detail),
             Code::Damaged => self.take_note_of_damage(&problem.detail),
+            Code::Disk => self.take_note_of_refusal(&problem.detail),
             _ => {}
         }
         problem
@@ -291,6 +309,13 @@ impl Open {
     fn take_note_of_damage(&self, what: &str) {
         if !self.damaged.swap(true, Ordering::Relaxed) {
             tracing::error!(collection = self.name, error = what, "damaged");
+        }
+    }
+
+    /// Whoever asks how the collection is tries again what the disk has refused.
+    fn take_note_of_refusal(&self, why: &str) {
+        if !self.unreadable.swap(true, Ordering::Relaxed) {
+            tracing::error!(collection = self.name, error = why, "the disk refuses");
         }
     }
 

@@ -15,8 +15,8 @@ pub(super) async fn live(_: Asked) -> Answered {
     Ok(reply::json(StatusCode::OK, &json!({ "live": true })))
 }
 
-/// Whether every collection takes documents and is whole as far as is known; 503 while one does not or is
-/// not, with its name for a caller who may read, and for all others with the number of such collections.
+/// Whether every collection takes documents, is whole as far as is known and can be read; 503 while one does
+/// not or is not, with its name for a caller who may read, and for all others with the number of such collections.
 pub(super) async fn ready(asked: Asked) -> Answered {
     let service = asked.service;
     // Whether there is room is asked of the disk.
@@ -24,7 +24,14 @@ pub(super) async fn ready(asked: Asked) -> Answered {
 }
 
 /// States in which a collection does not take all documents that it could.
-const UNREADY: [&str; 5] = ["opening", "stopped", "failed", "full", "damaged"];
+const UNREADY: [&str; 6] = [
+    "opening",
+    "stopped",
+    "failed",
+    "full",
+    "damaged",
+    "unreadable",
+];
 
 fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
     let mut body = json!({ "collections": states.len() });

@@ -66,6 +66,7 @@ struct Inner {
     /// Reads so far.
     reads: u64,
     unreadable: Option<u64>,
+    refuses_reads: bool,
     lies: bool,
     fault: Option<(u64, Fault)>,
     free: u64,
@@ -116,6 +117,11 @@ impl Simulated {
     pub(crate) fn fail_read(&self, read: u64) {
         let mut inner = self.inner.lock().unwrap();
         inner.unreadable = Some(inner.reads + read);
+    }
+
+    /// From now on all reads fail, or none.
+    pub(crate) fn refuse_reads(&self, refuses: bool) {
+        self.inner.lock().unwrap().refuses_reads = refuses;
     }
 
     pub(crate) fn reads(&self) -> u64 {
@@ -362,7 +368,7 @@ impl DiskFile for Open {
         let mut inner = self.disk.inner.lock().unwrap();
         inner.reads += 1;
         let read = inner.reads;
-        if inner.unreadable.take_if(|at| *at == read).is_some() {
+        if inner.unreadable.take_if(|at| *at == read).is_some() || inner.refuses_reads {
             return Err(io::Error::other(UNREADABLE));
         }
         let data = &inner.files[self.file].now;
