@@ -1,7 +1,7 @@
 //! Bodies of requests as they come: expanded, within limits, and in time.
 //!
 //! Compressed bodies are expanded a piece at a time, so memory does not depend on what a body claims to
-//! be, and other requests run between two pieces. A body that expands to more than [`MOST_EXPANDED`] times
+//! be, and other requests run between two pieces, also of bodies that come faster than they are read. A body that expands to more than [`MOST_EXPANDED`] times
 //! what has come is refused, because a small request must not cost much time. A body that brings less than a kibibyte in the time given is cut off. What comes of one after it has
 //! been given up is dropped for a while, since a client that has not sent everything may not read yet.
 
@@ -57,6 +57,8 @@ pub(super) struct Reader {
     over: bool,
     /// Bytes that have come, as they were sent.
     received: u64,
+    /// Bytes since other requests had their turn.
+    unyielded: usize,
     begun: Instant,
     patience: Duration,
     deadline: Option<Instant>,
@@ -94,6 +96,7 @@ impl Reader {
             most,
             over: false,
             received: 0,
+            unyielded: 0,
             begun: Instant::now(),
             patience,
             deadline: None,
@@ -148,8 +151,10 @@ impl Reader {
             if self.over {
                 return Err(too_large("the body", self.most));
             }
-            if !matches!(self.decoder, Decoder::Plain) {
-                // Expanding never waits by itself: without this, one body would keep a thread to itself.
+            if !matches!(self.decoder, Decoder::Plain) || self.unyielded >= PIECE {
+                // Expanding never waits by itself, nor does what comes faster than it is read: without this, one
+                // body would keep a thread to itself.
+                self.unyielded = 0;
                 yield_now().await;
             }
             let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
@@ -227,6 +232,7 @@ impl Reader {
             {
                 self.brought += bytes.len() as u64;
                 self.received += bytes.len() as u64;
+                self.unyielded += bytes.len();
                 return Ok(Some(bytes));
             }
         }

@@ -25,6 +25,7 @@
 //! One more thread, [`upkeep`], compacts partitions and lets time pass where nobody asks.
 
 mod access;
+mod answer_turns;
 mod api;
 mod body;
 mod byte_budget;
@@ -65,6 +66,7 @@ use crate::args::{LogFormat, LogLevel, ServeArgs};
 use crate::memory;
 use crate::output::about;
 use crate::snapshots::Snapshots;
+use answer_turns::AnswerTurns;
 use byte_budget::ByteBudget;
 use collections::Collections;
 use config::Config;
@@ -83,8 +85,8 @@ struct Service {
     held: Arc<ByteBudget>,
     /// Requests a second of each client.
     rate: RequestRate,
-    /// A permit for each long answer that may be made at a time.
-    turns: Arc<Semaphore>,
+    /// Turns for long answers.
+    turns: Arc<AnswerTurns>,
     /// A permit for each thread for requests, but one, to look something up where others wait for it.
     at_once: Semaphore,
 }
@@ -104,7 +106,7 @@ impl Service {
             queue: ByteBudget::new(config.limits.queue),
             held: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
-            turns: Arc::new(Semaphore::new(reply::TURNS)),
+            turns: Arc::default(),
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })

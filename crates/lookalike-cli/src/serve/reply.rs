@@ -17,9 +17,6 @@ use super::held::{self, Held};
 use super::problem::{Code, Problem};
 use super::stream::busy;
 
-/// How many long answers are made at a time.
-pub(super) const TURNS: usize = 2;
-
 /// An answer.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     let mut response = as_json(Body::from(text(value)));
@@ -39,8 +36,8 @@ fn as_json(body: Body) -> Response<Body> {
     response
 }
 
-/// An answer that may take long to make or have many bytes: few are made at a time, and their bytes count
-/// until the client has taken them.
+/// An answer that may take long to make or have many bytes: few are made at a time, one client makes fewer, and
+/// their bytes count until the client has taken them.
 ///
 /// # Errors
 /// If it is none, or there is no room for it in time.
@@ -50,7 +47,7 @@ pub(super) async fn long(
     work: impl FnOnce() -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Answered {
     let limits = &service.config.limits;
-    let turn = Arc::clone(&service.turns).acquire_owned().await;
+    let turn = service.turns.take(client).await;
     // The turn lasts until the answer counts, even if the client goes away.
     let (text, _turn) = in_background(move || (work(), turn)).await;
     let text = text?;
