@@ -6,15 +6,17 @@
 //!
 //! 1. It is noted which rows do not count, and waited until all that led to this is on disk.
 //! 2. The rows of the partition are read once, for what the second reading needs to know.
-//! 3. They are read again. Rows and records that count are written to new files; of other rows a note is left
-//!    of how many they were, and rarely what rows elsewhere need of them. Rows that came after the first step
-//!    are copied as they are.
+//! 3. They are read again. Rows and records that count are written to new files and synced; of other rows a note
+//!    is left of how many they were, and rarely what rows elsewhere need of them. Rows that came after the first
+//!    step are copied as they are, as long as many have come meanwhile.
 //! 4. With the right to write, in which documents wait for the disk as for any commit, the rest is copied and
 //!    synced, the list of partitions names the new files, and the new ones take their place in memory. Readers
 //!    wait for that last step alone, which exchanges two lists.
 //! 5. The files before are removed.
 //!
-//! Steps 2 and 3 are done in pieces of about 1 MiB, between which the caller says whether to go on.
+//! Steps 2 and 3 are done in pieces of at most 512 KiB, between which the caller says whether to go on and may rest
+//! ([`MaintenancePace`]). No more than a piece waits to be written to the disk, because commits of others wait for
+//! what the system writes before them. Nearly all is synced before step 4, which costs about what a commit costs.
 //!
 //! # What stays as it was
 //!
@@ -29,9 +31,10 @@
 //! is written leaves all as it was; one while it is written stops the collection, since nothing is known of
 //! what is on disk then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use lookalike::online::{Slot, Time};
 
@@ -48,19 +51,58 @@ use crate::sketches::{Entries, Reading, Sketches};
 use crate::state::{NOWHERE, ToCompact};
 
 /// Bytes that are read or written between two questions whether to go on.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 512 << 10;
 
-/// Bytes of texts that may wait to be written to the disk, so that commits of others do not wait for many.
-const UNSYNCED: u64 = 4 << 20;
+/// Bytes of rows that are read for a piece, and that are committed together.
+const ROWS_READ: usize = PIECE / 4;
+const ROWS_COMMITTED: usize = PIECE / 2;
+
+/// Bytes of texts or sketches that may wait to be written to the disk, so that commits of others do not wait for
+/// many.
+const UNSYNCED: u64 = PIECE as u64;
 
 /// Rows that may be left for the last step, in which others wait for the disk.
-const LEFT: u64 = 4096;
+const LEFT: u64 = 1024;
 
 /// Bytes of their texts.
-const BYTES_LEFT: u64 = 2 << 20;
+const BYTES_LEFT: u64 = 512 << 10;
+
+/// Rows whose clusters are looked up while writers wait.
+const CLUSTERS: usize = 4096;
 
 /// How often it is caught up with what has come meanwhile before the last step.
 const ROUNDS: usize = 8;
+
+/// Pieces that are copied without a rest while it is caught up.
+const STEPS_WITHOUT_REST: usize = 16;
+
+/// Rests between pieces of the work of [`Collection::maintain`], so that the work takes a quarter of the time and
+/// others have the disk and the processors for the rest.
+#[derive(Debug)]
+pub struct MaintenancePace {
+    worked_since: Instant,
+}
+
+/// How many times as long as it has worked it rests, and how long at most.
+const REST: u32 = 3;
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+impl MaintenancePace {
+    /// Work begins now.
+    #[expect(clippy::new_without_default, reason = "it notes the time")]
+    pub fn new() -> Self {
+        Self {
+            worked_since: Instant::now(),
+        }
+    }
+
+    /// Rests after a piece of work.
+    pub fn rest(&mut self) {
+        let worked = self.worked_since.elapsed();
+        std::thread::sleep((REST * worked).min(LONGEST_REST));
+        self.worked_since = Instant::now();
+    }
+}
 
 /// Work done by a call of [`Collection::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -282,15 +324,20 @@ impl Collection {
         copy: &mut PartitionCopy<'_>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let before = (copy.next, copy.place);
             let durable = self.group.progress().durable;
-            while copy.step(durable)? {
-                if !go_on() {
+            for step in 1_usize.. {
+                if !copy.step(durable)? {
+                    break;
+                }
+                // While it catches up, it would have more to do after each rest.
+                let rests = round == 0 || step.is_multiple_of(STEPS_WITHOUT_REST);
+                if rests && !go_on() {
                     return Ok(false);
                 }
             }
-            copy.flush()?;
+            copy.sync()?;
             let units = copy.place - before.1;
             if copy.next - before.0 < LEFT && units * UNIT < BYTES_LEFT {
                 break;
@@ -320,8 +367,8 @@ impl Collection {
             return Ok(None);
         }
         while copy.step(u64::MAX)? {}
-        copy.flush()?;
         copy.sync()?;
+        copy.check_survey()?;
         copy.is_listed = true;
         writer.replace(&copy.to, copy.sketches.take())?;
         let places = std::mem::take(&mut copy.places);
@@ -364,7 +411,7 @@ impl Collection {
         }
         // Where the kept document is gone, nobody asks for those that repeat it.
         let tails: Vec<_> = survey.tails.drain().collect();
-        for some in tails.chunks(LEFT as usize) {
+        for some in tails.chunks(CLUSTERS) {
             let state = self.state()?;
             let of_live = some
                 .iter()
@@ -470,8 +517,9 @@ struct PartitionCopy<'a> {
     survey: RowSurvey,
     from: Arc<Partition>,
     to: Arc<Partition>,
-    /// Blocks of rows from this one on are still to be read.
+    /// Blocks of rows from this one on are still to be read, and those that were read and not taken.
     next_block: u64,
+    blocks: VecDeque<(u64, Vec<u8>)>,
     /// The number of the next row.
     next: u64,
     /// Rows that are not written yet, and rows without anything left behind them.
@@ -482,7 +530,7 @@ struct PartitionCopy<'a> {
     /// The place behind the last record, in units.
     place: u64,
     /// Records that are not written yet, by their place before and their units, and where they go.
-    records: Vec<(u64, u64)>,
+    records: VecDeque<(u64, u64)>,
     records_at: u64,
     /// Bytes of these, and of texts that are not synced.
     waiting: u64,
@@ -532,12 +580,13 @@ impl<'a> PartitionCopy<'a> {
             from,
             to,
             next_block: 0,
+            blocks: VecDeque::new(),
             next: begun.first,
             rows: Rows::default(),
             run: (0, 0),
             first: begun.first,
             place: base,
-            records: Vec::new(),
+            records: VecDeque::new(),
             records_at: base,
             waiting: 0,
             unsynced: 0,
@@ -551,25 +600,42 @@ impl<'a> PartitionCopy<'a> {
         })
     }
 
-    /// Copies some rows up to the one with a number; returns whether there may be more.
+    /// Copies a piece of the rows up to the one with a number; returns whether there may be more.
     fn step(&mut self, last: u64) -> Result<bool> {
-        let blocks = self.from.blocks_from(self.next_block, PIECE / 4)?;
-        let mut is_done = true;
-        for (first, block) in &blocks {
-            // Later blocks wait, because rows have all of their sketches only once their commit is
-            // known to be on disk.
-            if *first > last {
-                return Ok(false);
-            }
-            is_done = false;
-            self.from.check_next(*first, self.next)?;
-            for row in self.from.decode_block(*first, block)? {
+        let mut read = 0;
+        while read < ROWS_READ && self.waiting < PIECE as u64 {
+            let Some((first, block)) = self.next_block(last)? else {
+                break;
+            };
+            read += block.len();
+            self.from.check_next(first, self.next)?;
+            for row in self.from.decode_block(first, &block)? {
                 self.take(row)?;
             }
-            self.next_block = first + 1;
-            self.flush_if(PIECE as u64)?;
         }
-        Ok(!is_done)
+        let goes_on = read > 0 || self.waiting > 0;
+        self.write_records()?;
+        if self.rows.bytes() + self.entries.bytes() >= ROWS_COMMITTED {
+            self.write_rows()?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Takes the next block of rows, unless it begins behind the row with a number.
+    fn next_block(&mut self, last: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        if self.blocks.is_empty() {
+            self.blocks = self.from.blocks_from(self.next_block, ROWS_READ)?.into();
+            if let Some((newest, _)) = self.blocks.back() {
+                self.next_block = newest + 1;
+            }
+        }
+        // Later blocks wait, because rows have all of their sketches only once their commit is known to be on
+        // disk.
+        let is_due = self.blocks.front().is_some_and(|(first, _)| *first <= last);
+        Ok(match is_due {
+            true => self.blocks.pop_front(),
+            false => None,
+        })
     }
 
     fn take(&mut self, row: Row) -> Result<()> {
@@ -755,9 +821,9 @@ impl<'a> PartitionCopy<'a> {
     }
 
     fn copy_records(&mut self, from: u64, units: u64) {
-        match self.records.last_mut() {
+        match self.records.back_mut() {
             Some((start, length)) if *start + *length == from => *length += units,
-            _ => self.records.push((from, units)),
+            _ => self.records.push_back((from, units)),
         }
         self.place += units;
         self.waiting += units * UNIT;
@@ -775,20 +841,11 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    fn flush_if(&mut self, bytes: u64) -> Result<()> {
-        let rows = self.rows.bytes() + self.entries.bytes();
-        if self.waiting + rows as u64 >= bytes {
-            return self.flush();
-        }
-        Ok(())
-    }
-
-    /// Writes all that was taken.
-    fn flush(&mut self) -> Result<()> {
-        self.write_records()?;
+    /// Writes the rows that were taken.
+    fn write_rows(&mut self) -> Result<()> {
         let entries = std::mem::take(&mut self.entries);
         self.sketches
-            .take_if(|sketches| sketches.append(&entries).is_err());
+            .take_if(|sketches| sketches.append_and_sync(&entries, UNSYNCED).is_err());
         if self.rows.len() > 0 {
             self.to.commit(&self.rows, self.first)?;
             self.rows = Rows::default();
@@ -798,45 +855,57 @@ impl<'a> PartitionCopy<'a> {
         Ok(())
     }
 
+    /// Writes a piece of the records of rows that were taken.
     fn write_records(&mut self) -> Result<()> {
         let refused = |error: io::Error| Error::disk("cannot copy", &self.from.name(), &error);
-        let mut bytes = vec![0; PIECE];
+        let mut bytes = vec![0; PIECE.min(self.waiting as usize)];
         let mut filled = 0;
-        for (from, units) in std::mem::take(&mut self.records) {
-            let (mut at, end) = (self.from.offset(from)?, self.from.offset(from + units)?);
-            while at < end {
-                let count = ((end - at) as usize).min(PIECE - filled);
-                let into = &mut bytes[filled..filled + count];
-                self.from.texts_file.read_exact(into, at).map_err(refused)?;
-                at += count as u64;
-                filled += count;
-                if filled == PIECE {
-                    let to = self.to.offset(self.records_at)?;
-                    self.to.texts_file.write_at(&bytes, to).map_err(refused)?;
-                    self.records_at += PIECE as u64 / UNIT;
-                    filled = 0;
-                }
+        while filled < bytes.len()
+            && let Some((from, units)) = self.records.front_mut()
+        {
+            let count = ((*units * UNIT) as usize).min(bytes.len() - filled);
+            let into = &mut bytes[filled..filled + count];
+            let at = self.from.offset(*from)?;
+            self.from.texts_file.read_exact(into, at).map_err(refused)?;
+            filled += count;
+            let copied = count as u64 / UNIT;
+            (*from, *units) = (*from + copied, *units - copied);
+            if *units == 0 {
+                self.records.pop_front();
             }
         }
-        if filled > 0 {
-            let (bytes, to) = (&bytes[..filled], self.to.offset(self.records_at)?);
-            self.to.texts_file.write_at(bytes, to).map_err(refused)?;
-            self.records_at += filled as u64 / UNIT;
+        if filled == 0 {
+            return Ok(());
         }
-        self.unsynced += std::mem::take(&mut self.waiting);
+        let to = self.to.offset(self.records_at)?;
+        self.to
+            .texts_file
+            .write_at(&bytes[..filled], to)
+            .map_err(refused)?;
+        self.records_at += filled as u64 / UNIT;
+        self.waiting -= filled as u64;
+        self.unsynced += filled as u64;
         if self.unsynced >= UNSYNCED {
-            self.to.texts_file.sync().map_err(refused)?;
-            self.unsynced = 0;
+            self.sync_records()?;
         }
         Ok(())
     }
 
-    /// Makes all that was written durable.
-    fn sync(&mut self) -> Result<()> {
-        self.check_survey()?;
-        self.end_run();
-        self.flush()?;
+    fn sync_records(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.unsynced) == 0 {
+            return Ok(());
+        }
         let synced = self.to.texts_file.sync();
         synced.map_err(|error| Error::disk("cannot sync", &self.to.name(), &error))
+    }
+
+    /// Writes all that was taken and makes it durable.
+    fn sync(&mut self) -> Result<()> {
+        while self.waiting > 0 {
+            self.write_records()?;
+        }
+        self.sync_records()?;
+        self.end_run();
+        self.write_rows()
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_store::{
-    Answer, Collection, CompactionTrigger, Disk, Document, Expire, OnConflict, Options, Settings,
-    export, read_settings, verify,
+    Answer, Collection, CompactionTrigger, Disk, Document, Expire, MaintenancePace, OnConflict,
+    Options, Settings, export, read_settings, verify,
 };
 
 use crate::disk::Simulated;
@@ -512,11 +512,10 @@ fn nobody_waits_for_compaction() {
     std::thread::scope(|scope| {
         let upkeep = scope.spawn(|| {
             let mut compacted = 0;
-            let mut worked = Instant::now();
             while !done.load(Ordering::Relaxed) {
+                let mut pace = MaintenancePace::new();
                 let mut go_on = || {
-                    std::thread::sleep(worked.elapsed().min(Duration::from_millis(100)));
-                    worked = Instant::now();
+                    pace.rest();
                     true
                 };
                 compacted += collection.maintain(&mut go_on).unwrap().compacted;
