@@ -682,6 +682,17 @@ impl Collection {
         }
     }
 
+    /// Why a read fails that the disk has refused before: it is made again now. `None` if no read was refused,
+    /// or those that were succeed again. Of each partition the last refused read is remembered.
+    ///
+    /// # Errors
+    /// If a thread has panicked.
+    pub fn failing_read(&self) -> Result<Option<Error>> {
+        let partitions: Vec<_> = self.state()?.partitions().cloned().collect();
+        let mut retried = partitions.iter().map(|it| it.retry_failed_read());
+        Ok(retried.find_map(|error| error))
+    }
+
     /// Waits until a row is on disk. The first waiting thread writes for all others.
     pub(crate) fn wait_for(&self, last: u64) -> Result<()> {
         let write = || self.write().map_err(|error| error.to_string());

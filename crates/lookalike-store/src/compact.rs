@@ -5,17 +5,19 @@
 //!
 //! # Procedure
 //!
-//! 1. Note which rows are dead, and wait until every row that made them so is on disk.
-//! 2. Read the rows of the partition once, to collect what step 3 needs to know ([`RowSurvey`]).
-//! 3. Read them again. Live rows and their records are written to new files. Of dead rows only their count
-//!    remains, and rarely a small row that rows elsewhere still need. Rows added since step 1 are copied
-//!    unchanged.
-//! 4. Take the write turn, during which inserts wait as for any commit. Copy and sync the rest, name the new
-//!    files in the list of partitions, and exchange the partition in memory. Readers wait only for this
-//!    exchange of two lists.
-//! 5. Remove the old files.
+//! 1. It is noted which rows do not count, and waited until all that led to this is on disk.
+//! 2. The rows of the partition are read once, for what the second reading needs to know.
+//! 3. They are read again. Rows and records that count are written to new files and synced; of other rows a note
+//!    is left of how many they were, and rarely what rows elsewhere need of them. Rows that came after the first
+//!    step are copied as they are, as long as many have come meanwhile.
+//! 4. With the right to write, in which documents wait for the disk as for any commit, the rest is copied and
+//!    synced, the list of partitions names the new files, and the new ones take their place in memory. Readers
+//!    wait for that last step alone, which exchanges two lists.
+//! 5. The files before are removed.
 //!
-//! Steps 2 and 3 work in pieces of about 1 MiB. After each piece the caller decides whether to continue.
+//! Steps 2 and 3 are done in pieces of at most 512 KiB, between which the caller says whether to go on and may rest
+//! ([`MaintenancePace`]). No more than a piece waits to be written to the disk, because commits of others wait for
+//! what the system writes before them. Nearly all is synced before step 4, which costs about what a commit costs.
 //!
 //! # What does not change
 //!
@@ -37,9 +39,10 @@
 //! failure before the list is written leaves everything as it was. A failure while it is written stops the
 //! collection, because the content of the disk is then unknown.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use lookalike::online::{Slot, Time};
 
@@ -55,23 +58,61 @@ use crate::settings::NEW;
 use crate::sketches::{Entries, Reading, Sketches};
 use crate::state::{NOWHERE, ToCompact};
 
-/// Bytes that are read or written before the caller is asked whether to continue.
-const PIECE: usize = 1 << 20;
+/// Bytes that are read or written between two questions whether to go on.
+const PIECE: usize = 512 << 10;
 
-/// Bytes of texts that may be written before they are synced. The limit keeps commits of other threads from
-/// waiting for a large write-back.
-const UNSYNCED: u64 = 4 << 20;
+/// Bytes of rows that are read for a piece, and that are committed together.
+const ROWS_READ: usize = PIECE / 4;
+const ROWS_COMMITTED: usize = PIECE / 2;
 
-/// Rows that may remain for the last step, during which inserts wait for the disk.
-const LEFT: u64 = 4096;
+/// Bytes of texts or sketches that may wait to be written to the disk, so that commits of others do not wait for
+/// many.
+const UNSYNCED: u64 = PIECE as u64;
 
-/// Bytes of texts that may remain for the last step.
-const BYTES_LEFT: u64 = 2 << 20;
+/// Rows that may be left for the last step, in which others wait for the disk.
+const LEFT: u64 = 1024;
+
+/// Bytes of their texts.
+const BYTES_LEFT: u64 = 512 << 10;
+
+/// Rows whose clusters are looked up while writers wait.
+const CLUSTERS: usize = 4096;
 
 /// Largest number of passes over newly added rows before the last step.
 const ROUNDS: usize = 8;
 
-/// Work done by one call of [`Collection::maintain`].
+/// Pieces that are copied without a rest while it is caught up.
+const STEPS_WITHOUT_REST: usize = 16;
+
+/// Rests between pieces of the work of [`Collection::maintain`], so that the work takes a quarter of the time and
+/// others have the disk and the processors for the rest.
+#[derive(Debug)]
+pub struct MaintenancePace {
+    worked_since: Instant,
+}
+
+/// How many times as long as it has worked it rests, and how long at most.
+const REST: u32 = 3;
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+impl MaintenancePace {
+    /// Work begins now.
+    #[expect(clippy::new_without_default, reason = "it notes the time")]
+    pub fn new() -> Self {
+        Self {
+            worked_since: Instant::now(),
+        }
+    }
+
+    /// Rests after a piece of work.
+    pub fn rest(&mut self) {
+        let worked = self.worked_since.elapsed();
+        std::thread::sleep((REST * worked).min(LONGEST_REST));
+        self.worked_since = Instant::now();
+    }
+}
+
+/// Work done by a call of [`Collection::maintain`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
     /// Partitions that were compacted.
@@ -292,15 +333,20 @@ impl Collection {
         copy: &mut PartitionCopy<'_>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<bool> {
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let before = (copy.next, copy.place);
             let durable = self.group.progress().durable;
-            while copy.step(durable)? {
-                if !go_on() {
+            for step in 1_usize.. {
+                if !copy.step(durable)? {
+                    break;
+                }
+                // While it catches up, it would have more to do after each rest.
+                let rests = round == 0 || step.is_multiple_of(STEPS_WITHOUT_REST);
+                if rests && !go_on() {
                     return Ok(false);
                 }
             }
-            copy.flush()?;
+            copy.sync()?;
             let units = copy.place - before.1;
             if copy.next - before.0 < LEFT && units * UNIT < BYTES_LEFT {
                 break;
@@ -330,8 +376,8 @@ impl Collection {
             return Ok(None);
         }
         while copy.step(u64::MAX)? {}
-        copy.flush()?;
         copy.sync()?;
+        copy.check_survey()?;
         copy.is_listed = true;
         writer.replace(&copy.to, copy.sketches.take())?;
         let places = std::mem::take(&mut copy.places);
@@ -375,7 +421,7 @@ impl Collection {
         }
         // If the representative is gone, nobody asks for its duplicates.
         let tails: Vec<_> = survey.tails.drain().collect();
-        for some in tails.chunks(LEFT as usize) {
+        for some in tails.chunks(CLUSTERS) {
             let state = self.state()?;
             let of_live = some
                 .iter()
@@ -481,9 +527,10 @@ struct PartitionCopy<'a> {
     survey: RowSurvey,
     from: Arc<Partition>,
     to: Arc<Partition>,
-    /// Number of the next block of rows to read.
+    /// Blocks of rows from this one on are still to be read, and those that were read and not taken.
     next_block: u64,
-    /// Number of the next row.
+    blocks: VecDeque<(u64, Vec<u8>)>,
+    /// The number of the next row.
     next: u64,
     /// Rows not yet written, and the run of erased rows after them (rows, and kept documents among them).
     rows: Rows,
@@ -492,8 +539,8 @@ struct PartitionCopy<'a> {
     first: u64,
     /// Place after the last record, in units.
     place: u64,
-    /// Records not yet copied, as runs of old place and length in units, and the new place of the first one.
-    records: Vec<(u64, u64)>,
+    /// Records that are not written yet, by their place before and their units, and where they go.
+    records: VecDeque<(u64, u64)>,
     records_at: u64,
     /// Bytes of the records not yet copied, and bytes copied but not synced.
     waiting: u64,
@@ -543,12 +590,13 @@ impl<'a> PartitionCopy<'a> {
             from,
             to,
             next_block: 0,
+            blocks: VecDeque::new(),
             next: begun.first,
             rows: Rows::default(),
             run: (0, 0),
             first: begun.first,
             place: base,
-            records: Vec::new(),
+            records: VecDeque::new(),
             records_at: base,
             waiting: 0,
             unsynced: 0,
@@ -562,25 +610,42 @@ impl<'a> PartitionCopy<'a> {
         })
     }
 
-    /// Copies some rows, up to row `last`; returns `true` if there may be more.
+    /// Copies a piece of the rows up to the one with a number; returns whether there may be more.
     fn step(&mut self, last: u64) -> Result<bool> {
-        let blocks = self.from.blocks_from(self.next_block, PIECE / 4)?;
-        let mut is_done = true;
-        for (first, block) in &blocks {
-            // Later blocks must wait: the sketches of a row are complete only once its commit is known to be
-            // on disk.
-            if *first > last {
-                return Ok(false);
-            }
-            is_done = false;
-            self.from.check_next(*first, self.next)?;
-            for row in self.from.decode_block(*first, block)? {
+        let mut read = 0;
+        while read < ROWS_READ && self.waiting < PIECE as u64 {
+            let Some((first, block)) = self.next_block(last)? else {
+                break;
+            };
+            read += block.len();
+            self.from.check_next(first, self.next)?;
+            for row in self.from.decode_block(first, &block)? {
                 self.take(row)?;
             }
-            self.next_block = first + 1;
-            self.flush_if(PIECE as u64)?;
         }
-        Ok(!is_done)
+        let goes_on = read > 0 || self.waiting > 0;
+        self.write_records()?;
+        if self.rows.bytes() + self.entries.bytes() >= ROWS_COMMITTED {
+            self.write_rows()?;
+        }
+        Ok(goes_on)
+    }
+
+    /// Takes the next block of rows, unless it begins behind the row with a number.
+    fn next_block(&mut self, last: u64) -> Result<Option<(u64, Vec<u8>)>> {
+        if self.blocks.is_empty() {
+            self.blocks = self.from.blocks_from(self.next_block, ROWS_READ)?.into();
+            if let Some((newest, _)) = self.blocks.back() {
+                self.next_block = newest + 1;
+            }
+        }
+        // Later blocks wait, because rows have all of their sketches only once their commit is known to be on
+        // disk.
+        let is_due = self.blocks.front().is_some_and(|(first, _)| *first <= last);
+        Ok(match is_due {
+            true => self.blocks.pop_front(),
+            false => None,
+        })
     }
 
     fn take(&mut self, row: Row) -> Result<()> {
@@ -766,9 +831,9 @@ impl<'a> PartitionCopy<'a> {
     }
 
     fn copy_records(&mut self, from: u64, units: u64) {
-        match self.records.last_mut() {
+        match self.records.back_mut() {
             Some((start, length)) if *start + *length == from => *length += units,
-            _ => self.records.push((from, units)),
+            _ => self.records.push_back((from, units)),
         }
         self.place += units;
         self.waiting += units * UNIT;
@@ -786,20 +851,11 @@ impl<'a> PartitionCopy<'a> {
         }
     }
 
-    fn flush_if(&mut self, bytes: u64) -> Result<()> {
-        let rows = self.rows.bytes() + self.entries.bytes();
-        if self.waiting + rows as u64 >= bytes {
-            return self.flush();
-        }
-        Ok(())
-    }
-
-    /// Writes everything collected so far.
-    fn flush(&mut self) -> Result<()> {
-        self.write_records()?;
+    /// Writes the rows that were taken.
+    fn write_rows(&mut self) -> Result<()> {
         let entries = std::mem::take(&mut self.entries);
         self.sketches
-            .take_if(|sketches| sketches.append(&entries).is_err());
+            .take_if(|sketches| sketches.append_and_sync(&entries, UNSYNCED).is_err());
         if self.rows.len() > 0 {
             self.to.commit(&self.rows, self.first)?;
             self.rows = Rows::default();
@@ -809,45 +865,57 @@ impl<'a> PartitionCopy<'a> {
         Ok(())
     }
 
+    /// Writes a piece of the records of rows that were taken.
     fn write_records(&mut self) -> Result<()> {
         let refused = |error: io::Error| Error::disk("cannot copy", &self.from.name(), &error);
-        let mut bytes = vec![0; PIECE];
+        let mut bytes = vec![0; PIECE.min(self.waiting as usize)];
         let mut filled = 0;
-        for (from, units) in std::mem::take(&mut self.records) {
-            let (mut at, end) = (self.from.offset(from)?, self.from.offset(from + units)?);
-            while at < end {
-                let count = ((end - at) as usize).min(PIECE - filled);
-                let into = &mut bytes[filled..filled + count];
-                self.from.texts_file.read_exact(into, at).map_err(refused)?;
-                at += count as u64;
-                filled += count;
-                if filled == PIECE {
-                    let to = self.to.offset(self.records_at)?;
-                    self.to.texts_file.write_at(&bytes, to).map_err(refused)?;
-                    self.records_at += PIECE as u64 / UNIT;
-                    filled = 0;
-                }
+        while filled < bytes.len()
+            && let Some((from, units)) = self.records.front_mut()
+        {
+            let count = ((*units * UNIT) as usize).min(bytes.len() - filled);
+            let into = &mut bytes[filled..filled + count];
+            let at = self.from.offset(*from)?;
+            self.from.texts_file.read_exact(into, at).map_err(refused)?;
+            filled += count;
+            let copied = count as u64 / UNIT;
+            (*from, *units) = (*from + copied, *units - copied);
+            if *units == 0 {
+                self.records.pop_front();
             }
         }
-        if filled > 0 {
-            let (bytes, to) = (&bytes[..filled], self.to.offset(self.records_at)?);
-            self.to.texts_file.write_at(bytes, to).map_err(refused)?;
-            self.records_at += filled as u64 / UNIT;
+        if filled == 0 {
+            return Ok(());
         }
-        self.unsynced += std::mem::take(&mut self.waiting);
+        let to = self.to.offset(self.records_at)?;
+        self.to
+            .texts_file
+            .write_at(&bytes[..filled], to)
+            .map_err(refused)?;
+        self.records_at += filled as u64 / UNIT;
+        self.waiting -= filled as u64;
+        self.unsynced += filled as u64;
         if self.unsynced >= UNSYNCED {
-            self.to.texts_file.sync().map_err(refused)?;
-            self.unsynced = 0;
+            self.sync_records()?;
         }
         Ok(())
     }
 
-    /// Makes everything written durable.
-    fn sync(&mut self) -> Result<()> {
-        self.check_survey()?;
-        self.end_run();
-        self.flush()?;
+    fn sync_records(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.unsynced) == 0 {
+            return Ok(());
+        }
         let synced = self.to.texts_file.sync();
         synced.map_err(|error| Error::disk("cannot sync", &self.to.name(), &error))
+    }
+
+    /// Writes all that was taken and makes it durable.
+    fn sync(&mut self) -> Result<()> {
+        while self.waiting > 0 {
+            self.write_records()?;
+        }
+        self.sync_records()?;
+        self.end_run();
+        self.write_rows()
     }
 }

@@ -94,7 +94,7 @@ mod writer;
 pub use collection::{
     Admitted, Clock, ClusterPage, Collection, Options, Stats, VerificationLimits,
 };
-pub use compact::Upkeep;
+pub use compact::{MaintenancePace, Upkeep};
 pub use disk::{Disk, DiskFile, Folder, ReadFolder, make_directory};
 pub use document::{
     Answer, Cluster, Content, Document, Evidence, LONGEST_ID, LONGEST_META, LONGEST_TEXT, Prepared,

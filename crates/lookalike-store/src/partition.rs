@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lookalike::online::Time;
 use redb::{Builder, Database, Durability, ReadableDatabase, StorageBackend};
@@ -15,7 +15,7 @@ use redb::{ReadOnlyTable, TableDefinition};
 
 use crate::bytes::Reader;
 use crate::disk::{Disk, DiskFile};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::inventory::PARTITIONS;
 use crate::records::{self, FIRST_READ, Record};
 use crate::rows::{Place, Row, Rows, UNIT, open_block};
@@ -205,6 +205,19 @@ pub(crate) struct Partition {
     database: Pages,
     pub(crate) rows_file: Arc<dyn DiskFile>,
     pub(crate) texts_file: Arc<dyn DiskFile>,
+    /// The last read that the disk refused, until the same read succeeds.
+    failed_read: Mutex<Option<FailedRead>>,
+}
+
+/// A read that the disk refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FailedRead {
+    /// The row with a number.
+    Row(u64),
+    /// The blocks of rows from a number on.
+    Blocks(u64),
+    /// The record at a place, in units.
+    Record(u32),
 }
 
 impl Partition {
@@ -236,6 +249,7 @@ impl Partition {
             database,
             rows_file,
             texts_file,
+            failed_read: Mutex::default(),
         })
     }
 
@@ -279,7 +293,40 @@ impl Partition {
             database,
             rows_file,
             texts_file,
+            failed_read: Mutex::default(),
         })
+    }
+
+    /// Makes the read again that the disk refused last; returns why it still fails, if it does.
+    pub(crate) fn retry_failed_read(&self) -> Option<Error> {
+        let failed = *self.failed_read();
+        let read = match failed? {
+            FailedRead::Row(number) => self.try_row(number).map(drop),
+            FailedRead::Blocks(from) => self.try_blocks(from, 1).map(drop),
+            FailedRead::Record(at) => self.try_record(at, |_| ()),
+        };
+        let error = read.err().filter(|error| error.kind() == ErrorKind::Disk);
+        if error.is_none() {
+            *self.failed_read() = None;
+        }
+        error
+    }
+
+    /// Takes note of a read that the disk refused.
+    fn note_read<T>(&self, read: Result<T>, what: FailedRead) -> Result<T> {
+        if let Err(error) = &read
+            && error.kind() == ErrorKind::Disk
+        {
+            *self.failed_read() = Some(what);
+        }
+        read
+    }
+
+    fn failed_read(&self) -> MutexGuard<'_, Option<FailedRead>> {
+        // Every change of it is one assignment.
+        self.failed_read
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn name(&self) -> String {
@@ -345,6 +392,10 @@ impl Partition {
 
     /// Returns a row by its number.
     pub(crate) fn row(&self, number: u64) -> Result<Row> {
+        self.note_read(self.try_row(number), FailedRead::Row(number))
+    }
+
+    fn try_row(&self, number: u64) -> Result<Row> {
         let name = self.name();
         let block = guarded(&name, || {
             let transaction = self.database.get()?.begin_read()?;
@@ -379,6 +430,10 @@ impl Partition {
     /// Returns blocks of about `bytes` bytes in total, starting with the first block at or after row `from`,
     /// with the numbers of their first rows.
     pub(crate) fn blocks_from(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
+        self.note_read(self.try_blocks(from, bytes), FailedRead::Blocks(from))
+    }
+
+    fn try_blocks(&self, from: u64, bytes: usize) -> Result<Vec<(u64, Vec<u8>)>> {
         guarded(&self.name(), || {
             let transaction = self.database.get()?.begin_read()?;
             let table: ReadOnlyTable<u64, &[u8]> = transaction.open_table(ROWS)?;
@@ -466,6 +521,10 @@ impl Partition {
 
     /// Calls `visit` with the record at a place.
     pub(crate) fn record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
+        self.note_read(self.try_record(at, visit), FailedRead::Record(at))
+    }
+
+    fn try_record<T>(&self, at: u32, visit: impl FnOnce(&Record<'_>) -> T) -> Result<T> {
         let (name, offset) = (self.texts_name(), self.offset(at.into())?);
         let wrong = |error: io::Error| Error::disk("cannot read", &name, &error);
         let mut start = [0; FIRST_READ];
@@ -582,6 +641,11 @@ fn guarded<T>(name: &str, work: impl FnOnce() -> Result<T, redb::Error>) -> Resu
     match done {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(redb::Error::Io(error))) => Err(Error::disk("cannot read or write", name, &error)),
+        // After one error of the disk the database refuses everything until it is opened again.
+        Ok(Err(redb::Error::PreviousIo)) => {
+            let error = io::Error::other("the disk has refused before");
+            Err(Error::disk("cannot read or write", name, &error))
+        }
         Ok(Err(error)) => Err(Error::damaged(name, error)),
         Err(_) => Err(Error::damaged(name, "its pages contradict one another")),
     }

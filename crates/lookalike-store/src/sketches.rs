@@ -120,6 +120,11 @@ impl Sketches {
 
     /// Appends entries as a block.
     pub(crate) fn append(&mut self, entries: &Entries) -> Result<()> {
+        self.append_and_sync(entries, UNSYNCED)
+    }
+
+    /// Adds entries as a block, and syncs the file where at least so many bytes wait to be written to the disk.
+    pub(crate) fn append_and_sync(&mut self, entries: &Entries, most: u64) -> Result<()> {
         if entries.count == 0 {
             return Ok(());
         }
@@ -127,7 +132,7 @@ impl Sketches {
         let written = self.file.write_at(&block, self.end);
         written.map_err(|error| Error::disk("cannot write", &self.name, &error))?;
         self.end += block.len() as u64;
-        if self.end - self.synced >= UNSYNCED {
+        if self.end - self.synced >= most {
             let synced = self.file.sync();
             synced.map_err(|error| Error::disk("cannot sync", &self.name, &error))?;
             self.synced = self.end;

@@ -36,7 +36,10 @@ const BUFFER: usize = 1 << 20;
 pub(crate) fn run(args: &StoreArgs) -> Result<Outcome> {
     match &args.command {
         StoreCommand::Verify(args) => verify(args),
-        StoreCommand::Repair(args) => repair(args),
+        StoreCommand::Repair(args) => {
+            make_files_private();
+            repair(args)
+        }
         StoreCommand::Restore(args) => {
             make_files_private();
             restore(args)

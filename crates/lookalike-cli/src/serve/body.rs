@@ -1,7 +1,7 @@
 //! Request bodies: decompressed, within limits, and in time.
 //!
 //! A compressed body is decompressed piece by piece, so memory does not depend on the size that a body
-//! claims, and other requests run between two pieces. Three limits protect the service:
+//! claims, and other requests run between two pieces, also of bodies that arrive faster than they are read. Three limits protect the service:
 //!
 //! - A body that expands to more than [`MOST_EXPANDED`] times the bytes received is refused, because a small
 //!   request must not cost much time.
@@ -61,6 +61,8 @@ pub(super) struct Reader {
     over: bool,
     /// Bytes received, before decompression.
     received: u64,
+    /// Bytes since other requests had their turn.
+    unyielded: usize,
     begun: Instant,
     patience: Duration,
     deadline: Option<Instant>,
@@ -100,6 +102,7 @@ impl Reader {
             most,
             over: false,
             received: 0,
+            unyielded: 0,
             begun: Instant::now(),
             patience,
             deadline: None,
@@ -155,8 +158,10 @@ impl Reader {
             if self.over {
                 return Err(too_large("the body", self.most));
             }
-            if !matches!(self.decoder, Decoder::Plain) {
-                // Decompression never waits by itself; without this, one body would occupy a thread.
+            if !matches!(self.decoder, Decoder::Plain) || self.unyielded >= PIECE {
+                // Neither decompression nor a body that arrives fast ever waits by itself; without this, one
+                // body would occupy a thread.
+                self.unyielded = 0;
                 yield_now().await;
             }
             let piece = self.decoder.piece(&mut self.buffer).map_err(malformed)?;
@@ -234,6 +239,7 @@ impl Reader {
             {
                 self.brought += bytes.len() as u64;
                 self.received += bytes.len() as u64;
+                self.unyielded += bytes.len();
                 return Ok(Some(bytes));
             }
         }

@@ -492,3 +492,37 @@ pub(super) fn tls(
         .map_err(about(&of_certificate))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    /// Writes 64 KiB to a client that takes so many bytes every 20 ms, of which the system keeps as many.
+    async fn write_to_client(bytes: usize) -> io::Result<()> {
+        let (ours, mut theirs) = tokio::io::duplex(bytes);
+        let client = tokio::spawn(async move {
+            let mut taken = vec![0; bytes];
+            while theirs.read_exact(&mut taken).await.is_ok() {
+                sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let patience = Duration::from_millis(500);
+        let mut stream = Patient::new(ours, patience, Unread::default());
+        let written = stream.write_all(&[b'a'; 64 << 10]).await;
+        drop(stream);
+        let _ = client.await;
+        written
+    }
+
+    /// A client that always takes a little, and never is silent for long, is given up below the least rate.
+    #[tokio::test]
+    async fn answers_go_on_at_a_least_rate() {
+        let begun = Instant::now();
+        let slow = write_to_client(256).await;
+        assert_eq!(slow.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // All of it would take more than four seconds.
+        assert!(begun.elapsed() < Duration::from_secs(4));
+        assert!(write_to_client(4 << 10).await.is_ok());
+    }
+}

@@ -48,6 +48,8 @@ pub(super) struct Open {
     closing: watch::Sender<bool>,
     stopped: AtomicBool,
     damaged: AtomicBool,
+    /// `true` from a read that the disk refused until it succeeds.
+    unreadable: AtomicBool,
 }
 
 /// Numbers of documents by outcome, since the service started.
@@ -148,6 +150,7 @@ impl Open {
             closing: watch::Sender::new(false),
             stopped: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
+            unreadable: AtomicBool::new(false),
         }
     }
 
@@ -208,6 +211,18 @@ impl Open {
         self.damaged.load(Ordering::Relaxed)
     }
 
+    /// Returns `true` while reads of its files fail: one that the disk has refused is made again.
+    pub(super) fn is_unreadable(&self) -> bool {
+        if !self.unreadable.load(Ordering::Relaxed) {
+            return false;
+        }
+        let fails = !matches!(self.collection.failing_read(), Ok(None));
+        if !fails && self.unreadable.swap(false, Ordering::Relaxed) {
+            tracing::warn!(collection = self.name, "the disk does not refuse any more");
+        }
+        fails
+    }
+
     /// Returns the state of the collection for programs. If several apply, the most severe one is returned.
     pub(super) fn condition(&self) -> &'static str {
         if self.is_stopped() {
@@ -216,18 +231,21 @@ impl Open {
             "full"
         } else if self.is_damaged() {
             "damaged"
+        } else if self.is_unreadable() {
+            "unreadable"
         } else {
             "open"
         }
     }
 
     /// Converts an error of the store into the problem that the client gets. Marks the collection as stopped
-    /// after a failed write, and as damaged if a file is damaged.
+    /// after a failed write, as damaged if a file is damaged, and as unreadable while the disk refuses reads.
     pub(super) fn problem(&self, error: Error) -> Problem {
         let problem = Problem::from(error);
         match problem.code {
             Code::Stopped => self.stop(&problem.detail),
             Code::Damaged => self.take_note_of_damage(&problem.detail),
+            Code::Disk => self.take_note_of_refusal(&problem.detail),
             _ => {}
         }
         problem
@@ -363,6 +381,13 @@ impl Open {
     fn take_note_of_damage(&self, what: &str) {
         if !self.damaged.swap(true, Ordering::Relaxed) {
             tracing::error!(collection = self.name, error = what, "damaged");
+        }
+    }
+
+    /// Whoever asks how the collection is tries again what the disk has refused.
+    fn take_note_of_refusal(&self, why: &str) {
+        if !self.unreadable.swap(true, Ordering::Relaxed) {
+            tracing::error!(collection = self.name, error = why, "the disk refuses");
         }
     }
 

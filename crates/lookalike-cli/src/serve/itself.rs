@@ -15,8 +15,8 @@ pub(super) async fn live(_: Asked) -> Answered {
     Ok(reply::json(StatusCode::OK, &json!({ "live": true })))
 }
 
-/// Reports whether every collection accepts documents and is undamaged as far as is known, and answers 503 if
-/// one is not. Names such collections to a caller who may read, and gives others only their number.
+/// Reports whether every collection accepts documents, can be read and is undamaged as far as is known, and answers
+/// 503 if one is not. Names such collections to a caller who may read, and gives others only their number.
 pub(super) async fn ready(asked: Asked) -> Answered {
     let service = asked.service;
     // The state of a collection includes the free space, for which the disk is asked.
@@ -24,7 +24,14 @@ pub(super) async fn ready(asked: Asked) -> Answered {
 }
 
 /// States in which a collection does not accept every document that it should.
-const UNREADY: [&str; 5] = ["opening", "stopped", "failed", "full", "damaged"];
+const UNREADY: [&str; 6] = [
+    "opening",
+    "stopped",
+    "failed",
+    "full",
+    "damaged",
+    "unreadable",
+];
 
 fn readiness(states: &[(String, State)], may_read: bool) -> Response<Body> {
     let mut body = json!({ "collections": states.len() });

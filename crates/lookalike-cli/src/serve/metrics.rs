@@ -177,6 +177,13 @@ impl Page {
             let labels = format!("collection=\"{}\"", open.name);
             self.sample(name, &labels, u8::from(open.is_damaged()));
         }
+        let name = "lookalike_collection_unreadable";
+        let help = "1 while the disk refuses to read a file of the collection.";
+        self.family(name, "gauge", help);
+        for open in &open {
+            let labels = format!("collection=\"{}\"", open.name);
+            self.sample(name, &labels, u8::from(open.is_unreadable()));
+        }
         let name = "lookalike_documents_total";
         let help = "Documents and lines since the start, by what became of them: inserted as kept or \
                     duplicate, sent again, late and so not stored, refused; queried, or refused as a query.";

@@ -26,6 +26,7 @@
 //! One more thread, [`upkeep`], compacts partitions and expires documents, also while no requests arrive.
 
 mod access;
+mod answer_turns;
 mod api;
 mod body;
 mod byte_budget;
@@ -67,6 +68,7 @@ use crate::args::{LogFormat, LogLevel, ServeArgs};
 use crate::memory;
 use crate::output::about;
 use crate::snapshots::Snapshots;
+use answer_turns::AnswerTurns;
 use byte_budget::ByteBudget;
 use collections::Collections;
 use config::Config;
@@ -85,8 +87,8 @@ struct Service {
     held: Arc<ByteBudget>,
     /// Limit of requests per second for each client.
     rate: RequestRate,
-    /// A permit for each long answer that may be computed at the same time.
-    turns: Arc<Semaphore>,
+    /// Turns for long answers.
+    turns: Arc<AnswerTurns>,
     /// Permits for short look-ups that block a request thread. There is one fewer than request threads, so
     /// that one thread always stays responsive.
     at_once: Semaphore,
@@ -111,7 +113,7 @@ impl Service {
             queue: ByteBudget::new(config.limits.queue),
             held: ByteBudget::new(config.limits.queue),
             rate: RequestRate::new(config.limits.rate),
-            turns: Arc::new(Semaphore::new(reply::TURNS)),
+            turns: Arc::default(),
             at_once: Semaphore::new(Handle::current().metrics().num_workers() - 1),
             config,
         })

@@ -273,7 +273,7 @@ fn schemas() -> Value {
             "collections": list(object(&["name", "state"], json!({
                 "name": text,
                 "state": {
-                    "enum": ["opening", "open", "full", "damaged", "stopped", "failed", "deleting"],
+                    "enum": ["opening", "open", "full", "damaged", "unreadable", "stopped", "failed", "deleting"],
                 },
             }))),
         })),
@@ -348,11 +348,12 @@ fn schemas() -> Value {
             "recipe": text, "recipe_id": text, "results": list(json!({ "type": "object" })),
         })),
         "Live": object(&["live"], json!({ "live": flag })),
-        "Ready": object(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged"], json!({
+        "Ready": object(&["ready", "collections", "opening", "stopped", "failed", "full", "damaged", "unreadable"], json!({
             "ready": flag,
             "collections": number,
             "full": names_or_count,
             "damaged": names_or_count,
+            "unreadable": names_or_count,
             "opening": names_or_count,
             "stopped": names_or_count,
             "failed": names_or_count,

@@ -17,9 +17,6 @@ use super::held::{self, Held};
 use super::problem::{Code, Problem};
 use super::stream::busy;
 
-/// Number of long answers that are computed at the same time.
-pub(super) const TURNS: usize = 2;
-
 /// Returns a JSON response.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Body> {
     let mut response = as_json(Body::from(text(value)));
@@ -40,7 +37,7 @@ fn as_json(body: Body) -> Response<Body> {
 }
 
 /// Returns a JSON response that may take long to compute or be long itself. Few of them are computed at a
-/// time, and their bytes count towards a budget until the client has taken them.
+/// time, fewer for one client, and their bytes count towards a budget until the client has taken them.
 ///
 /// # Errors
 /// Any error of `work`, or [`Code::Busy`] if there is no budget for the answer in time.
@@ -50,8 +47,8 @@ pub(super) async fn long(
     work: impl FnOnce() -> Result<Vec<u8>, Problem> + Send + 'static,
 ) -> Answered {
     let limits = &service.config.limits;
-    let turn = Arc::clone(&service.turns).acquire_owned().await;
-    // The permit is kept until the bytes are counted, even if the client disconnects.
+    let turn = service.turns.take(client).await;
+    // The turn is kept until the bytes are counted, even if the client disconnects.
     let (text, _turn) = in_background(move || (work(), turn)).await;
     let text = text?;
     let bytes = text.len().min(limits.queue);

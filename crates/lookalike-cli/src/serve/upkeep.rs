@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use lookalike_store::MaintenancePace;
+
 use super::Service;
 use super::collections::State;
 use super::desk::Open;
 
 /// Interval between checks whether work is due.
 const EVERY: Duration = Duration::from_secs(1);
-
-/// Longest pause of a compaction between two pieces of work.
-const LONGEST_REST: Duration = Duration::from_millis(100);
 
 /// Starts the thread that maintains collections until the service is dropped.
 ///
@@ -55,11 +54,9 @@ fn maintain(open: &Open) -> Option<String> {
         return None;
     }
     let started = Instant::now();
-    let mut worked = started;
-    // A pause as long as the last piece of work leaves half of the time to requests.
+    let mut pace = MaintenancePace::new();
     let mut go_on = || {
-        std::thread::sleep(worked.elapsed().min(LONGEST_REST));
-        worked = Instant::now();
+        pace.rest();
         open.check_open().is_ok()
     };
     match open.collection.maintain(&mut go_on) {

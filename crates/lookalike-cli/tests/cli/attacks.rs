@@ -212,6 +212,42 @@ fn a_trusted_proxy_has_any_number_of_connections() {
     );
 }
 
+/// Returns the statuses of requests from an address, each with the `X-Forwarded-For` that are made of its number.
+fn statuses(service: &Service, from: &str, forwarded: impl Fn(usize) -> Vec<String>) -> Vec<u16> {
+    let mut connection = connect_from(from, service.address);
+    let mut ask = |at| {
+        let names = forwarded(at);
+        let headers: Vec<_> = names.iter().map(|it| ("X-Forwarded-For", &**it)).collect();
+        let reply = connection.request("GET", "/v1/collections", &headers, b"");
+        reply.status
+    };
+    (0..60).map(&mut ask).collect()
+}
+
+/// Behind a trusted proxy a client is the address that the proxy names last; whatever a client says before that,
+/// or without a proxy, counts for nothing.
+#[test]
+fn a_trusted_proxy_names_its_clients() {
+    let place = Place::new();
+    let service = Service::start(&place, "--max-rate 1 --trusted-proxy 127.0.0.2");
+    let (proxy, other) = ("127.0.0.2", "127.0.0.3");
+    let client = |at: usize| vec![format!("10.0.1.{at}")];
+    let each = statuses(&service, proxy, client);
+    assert!(each.iter().all(|&status| status == 200), "{each:?}");
+    let limited = |from: &str, forwarded: &dyn Fn(usize) -> Vec<String>| {
+        statuses(&service, from, forwarded).contains(&429)
+    };
+    let same = |at: usize| vec![format!("10.0.3.{at}, 10.0.2.1")];
+    assert!(limited(proxy, &same), "a client that names others first");
+    let several = |at: usize| vec![format!("10.0.4.{at}"), " 10.0.2.2 ".to_owned()];
+    assert!(limited(proxy, &several), "the same in two headers");
+    let network = |at: usize| vec![format!("2001:db8::{at:x}")];
+    assert!(limited(proxy, &network), "of IPv6 a network is one client");
+    let wrong = |at: usize| vec![format!("client-{at}")];
+    assert!(limited(proxy, &wrong), "what is no address is the proxy");
+    assert!(limited(other, &client), "an address that is not trusted");
+}
+
 /// While idle connections occupy all slots, probes are answered and all other requests are told to come
 /// again.
 #[test]
@@ -384,6 +420,45 @@ fn bodies_that_drip_are_cut_off() {
             reply.text()
         );
     }
+}
+
+/// However many pairs one client has compared, another one does not wait for all of them.
+#[test]
+fn long_answers_of_one_client_leave_a_turn_to_others() {
+    let place = Place::new();
+    let service = service_with_keys(&place, "");
+    let long = |seed: usize| {
+        let mut numbers = crate::support::Numbers::new(seed as u64);
+        let (a, b) = (numbers.text(1500), numbers.text(1500));
+        json!({ "pairs": [{ "a": a, "b": b }] }).to_string()
+    };
+    let compare = |key: &str, body: &str| {
+        let reply = send(&service, key, "POST", "/v1/compare", &[], body.as_bytes());
+        assert_eq!(reply.status, 200, "{}", reply.text());
+    };
+    let (many, answered) = (12, std::sync::atomic::AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for seed in 0..many {
+            let (compare, answered) = (&compare, &answered);
+            let body = long(seed);
+            scope.spawn(move || {
+                compare(READ, &body);
+                answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            });
+        }
+        // All of them are on their way when the first one is answered.
+        let begun = Instant::now();
+        while answered.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+            assert!(begun.elapsed() < crate::service::PATIENCE);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        compare(
+            WRITE,
+            &json!({ "pairs": [{ "a": "one", "b": "two" }] }).to_string(),
+        );
+        let before = answered.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(before <= many / 2, "{before} of {many} came first");
+    });
 }
 
 #[test]

@@ -788,7 +788,7 @@ fn it_says_what_it_is() {
     assert_eq!(service.get("/livez").json()["live"], true);
     let ready = json!({
         "ready": true, "collections": 1, "opening": [], "stopped": [], "failed": [], "full": [],
-        "damaged": [],
+        "damaged": [], "unreadable": [],
     });
     assert_eq!(service.get("/readyz").json(), ready);
     let described = service.get("/openapi.json").json();

@@ -215,6 +215,79 @@ fn a_damaged_text_is_told_to_all() {
     );
 }
 
+/// While the disk refuses to read rows, the service is not ready, and says which collection it is.
+#[test]
+fn rows_that_cannot_be_read_are_told_by_readiness() {
+    let place = Place::new();
+    let service = Service::start(&place, "");
+    service.make("a", json!({}));
+    service.make("whole", json!({}));
+    // More rows than the database keeps in memory.
+    let meta = "m".repeat(8000);
+    let line = |at: usize| json!({ "id": at.to_string(), "text": format!("text number {at}"), "meta": meta });
+    let lines: String = (0..400).map(|at| format!("{}\n", line(at))).collect();
+    let documents = "/v1/collections/a/documents";
+    service.post_lines(documents, lines.as_bytes());
+    assert_eq!(service.get("/readyz").status, 200);
+    let path = database(&place);
+    let bytes = std::fs::read(&path).unwrap();
+    // The end of the file is gone, and the service has it open.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(1 << 14).unwrap();
+    let get = |at: usize| service.get(&format!("{documents}/{at}"));
+    let refused = (0..400).map(get).find(|reply| reply.status != 200).unwrap();
+    assert_eq!(refused.problem(), (500, "disk".into()));
+    for _ in 0..2 {
+        let ready = service.get("/readyz");
+        assert_eq!(
+            (ready.status, &ready.json()["unreadable"]),
+            (503, &json!(["a"]))
+        );
+    }
+    let metrics = service.get("/metrics").text();
+    for (name, value) in [("a", 1), ("whole", 0)] {
+        let said = format!("lookalike_collection_unreadable{{collection=\"{name}\"}} {value}\n");
+        assert!(metrics.contains(&said), "{metrics}");
+    }
+    let listed = service.get("/v1/collections").json();
+    assert_eq!(listed["collections"][0]["state"], "unreadable");
+    service.kill();
+    std::fs::write(&path, bytes).unwrap();
+    let service = Service::start(&place, "");
+    assert_eq!(service.get(&format!("{documents}/399")).status, 200);
+}
+
+/// What is restored and imported holds texts, as what the service writes: only its owner reads it.
+#[cfg(unix)]
+#[test]
+fn restored_and_imported_files_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let service = Service::start(&place, "--snapshots copies");
+    service.make("a", json!({}));
+    service.post("/v1/collections/a/documents", &document("x", "some text"));
+    let made = service.post("/v1/collections/a/snapshot", &json!({ "name": "b" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    drop(service);
+    place.ok("store restore copies/a/b restored");
+    place.ok("store export data/a -o a.jsonl --settings a.json");
+    place.ok("store import imported a.jsonl --settings a.json");
+    place.ok("store repair data/a repaired");
+    let mode = |path: std::path::PathBuf| {
+        let metadata = std::fs::metadata(path).unwrap();
+        metadata.permissions().mode() & 0o777
+    };
+    for directory in ["restored", "imported", "repaired"] {
+        assert_eq!(mode(place.path(directory)), 0o700, "{directory}");
+        let files = files_in(&place, directory);
+        assert!(files.len() > 3, "{files:?}");
+        for (name, _) in files {
+            let path = place.path(directory).join(&name);
+            assert_eq!(mode(path), 0o600, "{directory}/{name}");
+        }
+    }
+}
+
 #[test]
 fn damage_is_found_and_mended() {
     let place = place();

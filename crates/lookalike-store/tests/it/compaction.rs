@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lookalike_store::{
-    Answer, Collection, CompactionTrigger, Disk, Document, Expire, OnConflict, Options, Settings,
-    export, read_settings, verify,
+    Answer, Collection, CompactionTrigger, Disk, Document, Expire, MaintenancePace, OnConflict,
+    Options, Settings, export, read_settings, verify,
 };
 
 use crate::disk::Simulated;
 use crate::formats::{FIRST, stored};
 use crate::power::{Script, replacing_script};
-use crate::support::{Hand, S, document, prepare, settings};
+use crate::support::{Hand, Random, S, document, prepare, settings};
 
 const DAY: i64 = 24 * 60 * 60 * S;
 
@@ -328,6 +328,46 @@ fn what_older_versions_deleted_is_erased() {
     assert_eq!(String::from_utf8(lines).unwrap(), held);
 }
 
+/// However long texts are, little is written between two rests, and little waits to be synced then: commits of
+/// others wait for that.
+#[test]
+fn compaction_is_done_in_small_pieces() {
+    const PIECE: usize = 512 << 10;
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+    let mut random = Random(71);
+    let text = |_| {
+        let words = (0..900).map(|_| format!("{:x} ", random.next() >> 32));
+        words.collect::<String>()
+    };
+    let texts: Vec<String> = (0..1200).map(text).collect();
+    for some in texts.chunks(100) {
+        let documents = some.iter().map(|text| document(&text[..20], text, None));
+        let answers = collection.insert(&prepare(&collection, documents.collect()));
+        assert!(answers.iter().all(Result::is_ok));
+    }
+    assert!(collection.delete(&texts[0][..20]).unwrap());
+    let bytes = bytes_of(&disk);
+    assert!(bytes > 8 * PIECE, "{bytes}");
+    let (unsynced_before, mut written_before) = (disk.unsynced(), disk.written());
+    let mut rests = 0;
+    let mut go_on = || {
+        let (written, unsynced) = (disk.written(), disk.unsynced());
+        let piece = written - std::mem::replace(&mut written_before, written);
+        // Records, the rows and sketches of as many documents, and at first an empty database.
+        assert!(piece <= 4 * PIECE, "{piece} bytes");
+        let waiting = unsynced.saturating_sub(unsynced_before);
+        assert!(waiting <= 2 * PIECE, "{waiting} bytes");
+        rests += 1;
+        true
+    };
+    assert_eq!(collection.compact(&mut go_on).unwrap(), 1);
+    let last = disk.written() - written_before;
+    assert!(last <= 3 * PIECE, "{last} bytes in the end");
+    assert!(rests > 8, "{rests}");
+}
+
 /// An abandoned compaction leaves no files, and a later call completes it.
 #[test]
 fn compaction_can_be_given_up() {
@@ -512,11 +552,10 @@ fn nobody_waits_for_compaction() {
     std::thread::scope(|scope| {
         let upkeep = scope.spawn(|| {
             let mut compacted = 0;
-            let mut worked = Instant::now();
             while !done.load(Ordering::Relaxed) {
+                let mut pace = MaintenancePace::new();
                 let mut go_on = || {
-                    std::thread::sleep(worked.elapsed().min(Duration::from_millis(100)));
-                    worked = Instant::now();
+                    pace.rest();
                     true
                 };
                 compacted += collection.maintain(&mut go_on).unwrap().compacted;

@@ -65,7 +65,10 @@ struct Inner {
     operations: u64,
     /// Reads so far.
     reads: u64,
+    /// Bytes that were written so far.
+    written: usize,
     unreadable: Option<u64>,
+    refuses_reads: bool,
     lies: bool,
     fault: Option<(u64, Fault)>,
     free: u64,
@@ -118,8 +121,29 @@ impl Simulated {
         inner.unreadable = Some(inner.reads + read);
     }
 
+    /// From now on all reads fail, or none.
+    pub(crate) fn refuse_reads(&self, refuses: bool) {
+        self.inner.lock().unwrap().refuses_reads = refuses;
+    }
+
     pub(crate) fn reads(&self) -> u64 {
         self.inner.lock().unwrap().reads
+    }
+
+    /// Bytes that were written so far.
+    pub(crate) fn written(&self) -> usize {
+        self.inner.lock().unwrap().written
+    }
+
+    /// Bytes that were written to files and not synced.
+    pub(crate) fn unsynced(&self) -> usize {
+        let inner = self.inner.lock().unwrap();
+        let changes = inner.files.iter().flat_map(|file| &file.doubtful);
+        let bytes = changes.map(|change| match change {
+            Change::Write { bytes, .. } => bytes.len(),
+            Change::Length(_) => 0,
+        });
+        bytes.sum()
     }
 
     pub(crate) fn set_free(&self, free: u64) {
@@ -362,7 +386,7 @@ impl DiskFile for Open {
         let mut inner = self.disk.inner.lock().unwrap();
         inner.reads += 1;
         let read = inner.reads;
-        if inner.unreadable.take_if(|at| *at == read).is_some() {
+        if inner.unreadable.take_if(|at| *at == read).is_some() || inner.refuses_reads {
             return Err(io::Error::other(UNREADABLE));
         }
         let data = &inner.files[self.file].now;
@@ -384,6 +408,7 @@ impl DiskFile for Open {
             bytes
         };
         let mut inner = self.disk.inner.lock().unwrap();
+        inner.written += bytes.len();
         let data = &mut inner.files[self.file];
         write(&mut data.now, offset, bytes);
         data.doubtful.push(Change::Write {

@@ -293,6 +293,63 @@ fn a_read_that_fails_changes_no_answer() {
     }
 }
 
+/// A read that the disk refuses is made again by whoever asks how the collection is, until it succeeds.
+#[test]
+fn a_failing_read_is_told_until_it_succeeds() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+    let documents = prepare(&collection, vec![document("a", "one two three four", None)]);
+    collection.insert(&documents).remove(0).unwrap();
+    let asked = prepare(&collection, vec![document("b", "one two three four", None)]);
+    assert!(collection.failing_read().unwrap().is_none());
+    disk.refuse_reads(true);
+    // Nothing is known of it before somebody needs a file.
+    assert!(collection.failing_read().unwrap().is_none());
+    let refused = collection.query(&asked[0]).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Disk, "{refused}");
+    for _ in 0..2 {
+        let failing = collection.failing_read().unwrap().unwrap();
+        assert!(failing.to_string().contains(UNREADABLE), "{failing}");
+        assert!(failing.to_string().contains(".texts"), "{failing}");
+    }
+    disk.refuse_reads(false);
+    assert!(collection.failing_read().unwrap().is_none());
+    assert_eq!(collection.query(&asked[0]).unwrap().cluster(), "a");
+}
+
+/// The database refuses everything after one read that failed: that is no damage, and is told until the
+/// collection is opened again.
+#[test]
+fn rows_that_could_not_be_read_are_not_damaged() {
+    let (disk, hand) = (Simulated::new(), Hand::default());
+    let collection =
+        Collection::create(Arc::new(disk.clone()), &settings(None), hand.options()).unwrap();
+    // More rows than the database keeps in memory.
+    let meta = format!("\"{}\"", "m".repeat(8000));
+    let count = 400;
+    let documents = (0..count).map(|at| Document {
+        meta: Some(meta.clone()),
+        ..document(&at.to_string(), &format!("text number {at}"), None)
+    });
+    let documents = prepare(&collection, documents.collect());
+    for some in documents.chunks(50) {
+        assert!(collection.insert(some).iter().all(Result::is_ok));
+    }
+    disk.refuse_reads(true);
+    let refused = (0..count).find_map(|at| collection.get(&at.to_string()).err());
+    assert_eq!(refused.unwrap().kind(), ErrorKind::Disk);
+    disk.refuse_reads(false);
+    let refused = (0..count).find_map(|at| collection.get(&at.to_string()).err());
+    assert_eq!(refused.unwrap().kind(), ErrorKind::Disk);
+    let failing = collection.failing_read().unwrap().unwrap();
+    assert!(failing.to_string().contains(".rows"), "{failing}");
+    drop(collection);
+    let collection = Collection::open(Arc::new(disk.copy()), hand.options()).unwrap();
+    assert!((0..count).all(|at| collection.get(&at.to_string()).unwrap().is_some()));
+    assert!(collection.failing_read().unwrap().is_none());
+}
+
 /// Sketches are a cache: a collection works without them, and has them again once it is opened.
 #[test]
 fn sketches_that_cannot_be_written_stop_nothing() {
