@@ -214,9 +214,9 @@ fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: 
 }
 
 /// A collection in a folder of its own. All documents state their times, so its clock is theirs.
-struct Place {
-    folder: tempfile::TempDir,
-    collection: Collection,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) collection: Collection,
 }
 
 fn options() -> Options {
@@ -228,9 +228,13 @@ fn options() -> Options {
 
 impl Place {
     fn new(settings: &Settings) -> Result<Self> {
+        Self::with_options(settings, options())
+    }
+
+    pub(crate) fn with_options(settings: &Settings, options: Options) -> Result<Self> {
         let folder = tempfile::tempdir_in(machine::root())?;
         let disk = Arc::new(Folder::open(folder.path())?);
-        let collection = Collection::create(disk, settings, options())?;
+        let collection = Collection::create(disk, settings, options)?;
         Ok(Self { folder, collection })
     }
 
@@ -251,7 +255,7 @@ impl Place {
 
 /// Prepares and inserts a stream, made in portions by `make`; calls back with the answers. Returns the
 /// time of it all.
-fn insert(
+pub(crate) fn insert(
     collection: &Collection,
     count: usize,
     make: impl Fn(usize) -> Document + Sync,
