@@ -15,10 +15,11 @@ mod kinds;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Child;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use serde::Serialize;
 use serde_json::json;
@@ -73,6 +74,8 @@ struct AttackSize {
     permutations: (usize, usize),
     /// Bytes of an honest text in the collection that compares by edit distance.
     honest_text: usize,
+    /// A request that is refused after the signal to stop counts if it had waited longer than this before.
+    longest_wait: Duration,
     /// Further options of the service.
     options: &'static [&'static str],
 }
@@ -88,6 +91,7 @@ const FULL: AttackSize = AttackSize {
     dripping: 200,
     permutations: (150, 65_000),
     honest_text: 2000,
+    longest_wait: Duration::from_secs(1),
     options: &["--drain", "5s"],
 };
 
@@ -102,6 +106,7 @@ const SHORT: AttackSize = AttackSize {
     dripping: 20,
     permutations: (6, 3000),
     honest_text: 300,
+    longest_wait: LONGEST_END,
     options: &[
         "--drain",
         "1s",
@@ -203,6 +208,10 @@ pub fn smoke() -> Result<()> {
             row.acknowledged > 0 && row.probes > 0,
             "{name}: nothing was asked"
         );
+        ensure!(
+            row.end_seconds < LONGEST_END.as_secs_f64(),
+            "{name}: the service does not end"
+        );
         let is_attack = name != ATTACKS[0].name;
         ensure!(is_attack == (row.attempts > 0), "{name}: no attack");
     }
@@ -225,8 +234,8 @@ struct Target<'a> {
     address: SocketAddr,
     size: &'a AttackSize,
     payloads: &'a Payloads,
-    /// `true` from the signal to stop on.
-    draining: &'a AtomicBool,
+    /// The moment of the signal to stop, from then on.
+    stopped: &'a OnceLock<Instant>,
     ended: &'a AtomicBool,
     attempts: &'a AtomicU64,
 }
@@ -237,7 +246,7 @@ impl Target<'_> {
     }
 
     fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Relaxed)
+        self.stopped.get().is_some()
     }
 
     fn count_attempt(&self) {
@@ -255,14 +264,19 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
     let folder = tempfile::tempdir_in(machine::root())?;
     let mut service = RunningService::start(folder.path(), size)?;
     service.make_collection(&(kind.settings)())?;
-    let honest = HonestClient::new(service.address, kind.texts(size), size.rate);
-    let (draining, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let honest = HonestClient::new(
+        service.address,
+        kind.texts(size),
+        size.rate,
+        size.longest_wait,
+    );
+    let (stopped, ended) = (OnceLock::new(), AtomicBool::new(false));
     let attempts = AtomicU64::new(0);
     let target = Target {
         address: service.address,
         size,
         payloads,
-        draining: &draining,
+        stopped: &stopped,
         ended: &ended,
         attempts: &attempts,
     };
@@ -271,10 +285,19 @@ fn measure(kind: &AttackKind, size: &AttackSize, payloads: &Payloads) -> Result<
         let attackers: Vec<_> = (0..kind.threads)
             .map(|thread| scope.spawn(move || (kind.attack)(target, thread)))
             .collect();
-        let probing = scope.spawn(|| probe_liveness(target.address, &draining));
-        let asking = scope.spawn(|| honest.run(&draining, &ended));
+        let probing = scope.spawn(|| probe_liveness(target.address, &stopped, size.longest_wait));
+        let asking = scope.spawn(|| honest.run(&stopped, &ended));
+        let begun = Instant::now();
         std::thread::sleep(size.lasts);
-        draining.store(true, Ordering::Relaxed);
+        // A busy machine may not have begun by then.
+        let has_begun = || {
+            let attempts = attempts.load(Ordering::Relaxed);
+            honest.answered() > 0 && (kind.threads == 0 || attempts > 0)
+        };
+        while !has_begun() && begun.elapsed() < LONGEST_END {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = stopped.set(Instant::now());
         let end = service.stop();
         ended.store(true, Ordering::Relaxed);
         let failed = |_| Err(anyhow::anyhow!("the attacker failed"));
@@ -368,7 +391,8 @@ impl RunningService {
         Ok(())
     }
 
-    /// Sends the signal to stop; returns the time until the service has ended.
+    /// Sends the signal to stop; returns the time until the service has ended. One that does not end is killed
+    /// after [`LONGEST_END`].
     fn stop(&mut self) -> Result<Duration> {
         let begun = Instant::now();
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
@@ -378,10 +402,9 @@ impl RunningService {
                 return Ok(begun.elapsed());
             }
             if begun.elapsed() > LONGEST_END {
-                bail!(
-                    "the service has not ended {} s after the signal",
-                    LONGEST_END.as_secs()
-                );
+                self.child.kill()?;
+                self.child.wait()?;
+                return Ok(begun.elapsed());
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -173,13 +173,14 @@ fn filled(sizes: &Sizes) -> Result<Place> {
     Ok(place)
 }
 
-/// Compacts all the time, until it has ended; counts how often partitions were.
+/// Compacts all the time, until it has ended and a partition was compacted; counts how often that was.
 fn compact_until(collection: &Collection, ended: &AtomicBool, count: &AtomicU64) -> Result<()> {
     let mut pace = MaintenancePace::new();
-    while !ended.load(Ordering::Relaxed) {
+    let goes_on = || !ended.load(Ordering::Relaxed) || count.load(Ordering::Relaxed) == 0;
+    while goes_on() {
         let mut go_on = || {
             pace.rest();
-            !ended.load(Ordering::Relaxed)
+            goes_on()
         };
         count.fetch_add(collection.compact(&mut go_on)?, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1));
@@ -193,7 +194,10 @@ fn beside<T>(
     is_compacted: bool,
     work: impl FnOnce() -> Result<T>,
 ) -> Result<(T, u64)> {
-    let (ended, count) = (AtomicBool::new(!is_compacted), AtomicU64::new(0));
+    if !is_compacted {
+        return Ok((work()?, 0));
+    }
+    let (ended, count) = (AtomicBool::new(false), AtomicU64::new(0));
     let done = std::thread::scope(|scope| {
         let compacting = scope.spawn(|| compact_until(collection, &ended, &count));
         let done = work();

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -134,6 +135,28 @@ pub(super) struct ClientLog {
 }
 
 impl ClientLog {
+    /// Counts a request that was due before the signal to stop, if that has come.
+    /// One that was refused after it counts only if it had waited so long before.
+    fn count(
+        &mut self,
+        due: Instant,
+        stopped: Option<&Instant>,
+        is_answered: bool,
+        longest_wait: Duration,
+    ) {
+        let took = match stopped {
+            // It would have waited longer, had the service gone on.
+            Some(&stopped) if !is_answered => stopped.saturating_duration_since(due),
+            _ => due.elapsed(),
+        };
+        let counts = stopped.is_none_or(|&stopped| due < stopped);
+        let is_late = stopped.is_none() || took > longest_wait;
+        if counts && (is_answered || is_late) {
+            self.times.push(took);
+            self.refused += usize::from(!is_answered);
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.times.extend(other.times);
         self.refused += other.refused;
@@ -148,25 +171,34 @@ pub(super) struct HonestClient {
     /// Requests a second.
     rate: f64,
     next: AtomicUsize,
+    answered: AtomicUsize,
+    longest_wait: Duration,
 }
 
 impl HonestClient {
     /// Every text is sent once; then the client begins anew with a number before it.
-    pub(super) fn new(address: SocketAddr, texts: Vec<String>, rate: f64) -> Self {
+    pub(super) fn new(
+        address: SocketAddr,
+        texts: Vec<String>,
+        rate: f64,
+        longest_wait: Duration,
+    ) -> Self {
         Self {
             address,
             texts,
             rate,
             next: AtomicUsize::new(0),
+            answered: AtomicUsize::new(0),
+            longest_wait,
         }
     }
 
     /// Sends until the service has ended; only what is due before the signal to stop counts.
-    pub(super) fn run(&self, draining: &AtomicBool, ended: &AtomicBool) -> ClientLog {
+    pub(super) fn run(&self, stopped: &OnceLock<Instant>, ended: &AtomicBool) -> ClientLog {
         let started = Instant::now();
         let mut log = ClientLog::default();
         std::thread::scope(|scope| {
-            let work = || self.send_documents(started, draining, ended);
+            let work = || self.send_documents(started, stopped, ended);
             let threads: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(work)).collect();
             let logs = threads.into_iter().filter_map(|thread| thread.join().ok());
             logs.for_each(|one| log.add(one));
@@ -177,39 +209,33 @@ impl HonestClient {
     fn send_documents(
         &self,
         started: Instant,
-        draining: &AtomicBool,
+        stopped: &OnceLock<Instant>,
         ended: &AtomicBool,
     ) -> ClientLog {
         let mut log = ClientLog::default();
         let mut connection = None;
-        while !ended.load(Ordering::Relaxed) {
+        loop {
             let at = self.next.fetch_add(1, Ordering::Relaxed);
             let due = started + Duration::from_secs_f64(at as f64 / self.rate);
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            let counts = !draining.load(Ordering::Relaxed);
+            let counts = stopped.get().is_none_or(|&stopped| due < stopped);
+            if ended.load(Ordering::Relaxed) && !counts {
+                return log;
+            }
             let is_insert = at % 2 == 1;
             let sent = self.document(at);
             let answer = self.ask(&mut connection, is_insert, &sent);
-            let took = due.elapsed();
-            // One that was under way at the signal may be refused.
-            let is_draining = draining.load(Ordering::Relaxed);
-            match answer {
-                Some(answer) => {
-                    if counts {
-                        log.times.push(took);
-                    }
-                    if is_insert {
-                        log.acknowledged.push((sent, answer));
-                    }
-                }
-                None if counts && !is_draining => {
-                    log.times.push(took);
-                    log.refused += 1;
-                }
-                None => {}
+            log.count(due, stopped.get(), answer.is_some(), self.longest_wait);
+            if let Some(answer) = answer.filter(|_| is_insert) {
+                log.acknowledged.push((sent, answer));
+                self.answered.fetch_add(1, Ordering::Relaxed);
             }
         }
-        log
+    }
+
+    /// Inserts that were answered so far.
+    pub(super) fn answered(&self) -> usize {
+        self.answered.load(Ordering::Relaxed)
     }
 
     fn document(&self, at: usize) -> String {
@@ -252,18 +278,18 @@ impl HonestClient {
 }
 
 /// Asks `/livez` over new connections until the service is told to stop.
-pub(super) fn probe_liveness(address: SocketAddr, draining: &AtomicBool) -> ClientLog {
-    let (started, mut log) = (Instant::now(), ClientLog::default());
-    let mut due = started;
-    while !draining.load(Ordering::Relaxed) {
+pub(super) fn probe_liveness(
+    address: SocketAddr,
+    stopped: &OnceLock<Instant>,
+    longest_wait: Duration,
+) -> ClientLog {
+    let (mut due, mut log) = (Instant::now(), ClientLog::default());
+    while stopped.get().is_none() {
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
         let probed = Connection::open(PROBER, address)
             .and_then(|mut connection| connection.ask("GET", "/livez", &[], b""));
         let is_live = probed.is_ok_and(|answer| answer.status == 200);
-        if is_live || !draining.load(Ordering::Relaxed) {
-            log.times.push(due.elapsed());
-            log.refused += usize::from(!is_live);
-        }
+        log.count(due, stopped.get(), is_live, longest_wait);
         due += BETWEEN_PROBES;
     }
     log
