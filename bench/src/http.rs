@@ -364,9 +364,20 @@ impl Service {
 
 /// Starts the service on a folder.
 fn launch(folder: &Path) -> Result<(Child, SocketAddr)> {
+    launch_with(folder, &[], &[])
+}
+
+/// Starts the service on a folder with further options and variables of the environment.
+pub(crate) fn launch_with(
+    folder: &Path,
+    options: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(Child, SocketAddr)> {
     let mut child = Command::new(std::env::current_exe()?.with_file_name("lookalike"))
         .args(["serve", "--listen", "127.0.0.1:0", "--data"])
         .arg(folder)
+        .args(options)
+        .envs(environment.iter().copied())
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot start the program: run `cargo build --release` first")?;

@@ -4,7 +4,7 @@
 //! - `sketch`, `compat`, `chinese`, `dedup`, `memory`, `hamming`, `join`, `live-texts`, `quality`,
 //!   `settings`, `planted`, `audit`, `serve`, `http`: measurements, most of them on real corpora
 //!   (`--data DIRECTORY`), each written to `bench/results/NAME.json`;
-//! - `live`, `measures`, `siblings`, `search`: the same without real corpora;
+//! - `live`, `measures`, `siblings`, `search`, `attacks`, `compaction`: the same without real corpora;
 //! - `labelled`: labelled pairs of the real corpora, for other tools;
 //! - `tables`: copies the results to the tables of the documents; `--check` fails if they are
 //!   stale.
@@ -12,8 +12,10 @@
 //! A time is the best of several runs after one warm-up run. Measuring on a busy machine is
 //! refused.
 
+mod attacks;
 mod audit;
 mod chinese;
+mod compaction;
 mod compat;
 mod corpora;
 mod dedup;
@@ -36,7 +38,7 @@ mod tables;
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 
@@ -59,7 +61,10 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Everything in a short form on made corpora.
-    Smoke,
+    Smoke {
+        /// Only these benchmarks.
+        only: Vec<String>,
+    },
     /// Text to sketches, one core, by instruction set.
     Sketch,
     /// Text to other tools' fingerprints, one core, by instruction set.
@@ -99,6 +104,10 @@ enum Command {
     Serve(serve::Selection),
     /// The same as clients of the service meet it.
     Http(http::Selection),
+    /// Inserting while partitions are compacted, and the disk that replaced documents take.
+    Compaction(compaction::CompactionOptions),
+    /// The service while a client of another address attacks it: what honest clients meet, and how it ends.
+    Attacks(attacks::AttackOptions),
     /// How often an audit's interval holds the truth, and what an audit costs.
     Audit,
     /// Puts the results into the documents.
@@ -107,6 +116,41 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+}
+
+/// The short form of a benchmark.
+type ShortForm = fn() -> Result<()>;
+
+/// Benchmarks that have a short form, by name.
+const SHORT_FORMS: [(&str, ShortForm); 17] = [
+    ("sketch", sketch::smoke),
+    ("compat", compat::smoke),
+    ("chinese", chinese::smoke),
+    ("join", join::smoke),
+    ("dedup", dedup::smoke),
+    ("siblings", siblings::smoke),
+    ("hamming", hamming::smoke),
+    ("search", search::smoke),
+    ("live", live::smoke),
+    ("measures", measures::smoke),
+    ("serve", serve::smoke),
+    ("http", http::smoke),
+    ("attacks", attacks::smoke),
+    ("compaction", compaction::smoke),
+    ("quality", quality::smoke),
+    ("planted", planted::smoke),
+    ("audit", audit::smoke),
+];
+
+fn run_short_forms(only: &[String]) -> Result<()> {
+    let is_known = |name: &&String| SHORT_FORMS.iter().any(|(known, _)| known == name);
+    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
+        let known = SHORT_FORMS.map(|(name, _)| name).join(", ");
+        bail!("'{unknown}' has no short form: give some of {known}");
+    }
+    let is_asked = |name: &str| only.is_empty() || only.iter().any(|it| it == name);
+    let asked = SHORT_FORMS.iter().filter(|(name, _)| is_asked(name));
+    asked.map(|(_, run)| run()).collect()
 }
 
 fn main() -> Result<()> {
@@ -130,29 +174,15 @@ fn main() -> Result<()> {
             | Command::Measures
             | Command::Serve(_)
             | Command::Http(_)
+            | Command::Attacks(_)
+            | Command::Compaction(_)
             | Command::Audit
     );
     if timed && !busy {
         machine::refuse_if_busy()?;
     }
     match command {
-        Command::Smoke => {
-            sketch::smoke()?;
-            compat::smoke()?;
-            chinese::smoke()?;
-            join::smoke()?;
-            dedup::smoke()?;
-            siblings::smoke()?;
-            hamming::smoke()?;
-            search::smoke()?;
-            live::smoke()?;
-            measures::smoke()?;
-            serve::smoke()?;
-            http::smoke()?;
-            quality::smoke()?;
-            planted::smoke()?;
-            audit::smoke()
-        }
+        Command::Smoke { only } => run_short_forms(&only),
         Command::Sketch => sketch::run(&data),
         Command::Compat => compat::run(&data),
         Command::Chinese => chinese::run(&data),
@@ -171,6 +201,8 @@ fn main() -> Result<()> {
         Command::Labelled { out } => labelled::run(&data, &out),
         Command::Serve(selection) => serve::run(&data, &selection),
         Command::Http(selection) => http::run(&data, &selection),
+        Command::Attacks(options) => attacks::run(&options),
+        Command::Compaction(options) => compaction::run(&options),
         Command::Audit => audit::run(&data),
         Command::Tables { check } => tables::run(check),
     }

@@ -216,9 +216,9 @@ fn report(rows: &mut Vec<Row>, what: &str, documents: usize, figure: f64, unit: 
 
 /// A collection in its own folder. All documents state their times, so the clock of the collection
 /// does not matter.
-struct Place {
-    folder: tempfile::TempDir,
-    collection: Collection,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) collection: Collection,
 }
 
 fn options() -> Options {
@@ -230,9 +230,13 @@ fn options() -> Options {
 
 impl Place {
     fn new(settings: &Settings) -> Result<Self> {
+        Self::with_options(settings, options())
+    }
+
+    pub(crate) fn with_options(settings: &Settings, options: Options) -> Result<Self> {
         let folder = tempfile::tempdir_in(machine::root())?;
         let disk = Arc::new(Folder::open(folder.path())?);
-        let collection = Collection::create(disk, settings, options())?;
+        let collection = Collection::create(disk, settings, options)?;
         Ok(Self { folder, collection })
     }
 
@@ -253,7 +257,7 @@ impl Place {
 
 /// Prepares and inserts a stream that `make` generates in batches, and calls `answered` with the
 /// answers. Returns the total duration.
-fn insert(
+pub(crate) fn insert(
     collection: &Collection,
     count: usize,
     make: impl Fn(usize) -> Document + Sync,

@@ -80,6 +80,10 @@ fn table(name: &str) -> Result<String> {
         "machine http" => machine("http"),
         "http large" => rows("http_large", &SERVE, |_| true),
         "machine http large" => machine("http_large"),
+        "attacks" => rows("attacks", &ATTACKS, |_| true),
+        "machine attacks" => machine("attacks"),
+        "compaction" => rows("compaction", &SERVE, |_| true),
+        "machine compaction" => machine("compaction"),
         "sketch" => rows("sketch", &SKETCH, |_| true),
         "measures" => rows("measures", &MEASURES, |_| true),
         "compat" => rows("compat", &COMPAT, |_| true),
@@ -229,6 +233,22 @@ const SERVE: Columns<4> = [
     ("documents", "documents", 0),
     ("figure", "figure", 2),
     ("unit", "unit", 0),
+];
+
+const ATTACKS: Columns<13> = [
+    ("attack", "attack", 0),
+    ("honest requests", "requests", 0),
+    ("refused", "refused", 0),
+    ("median, ms", "median_ms", 1),
+    ("99 of 100, ms", "p99_ms", 1),
+    ("longest, ms", "longest_ms", 1),
+    ("`/livez`, failed", "failed_probes", 0),
+    ("median, ms", "probe_median_ms", 1),
+    ("99 of 100, ms", "probe_p99_ms", 1),
+    ("longest, ms", "probe_longest_ms", 1),
+    ("seconds from SIGTERM to the end", "end_seconds", 1),
+    ("acknowledged", "acknowledged", 0),
+    ("lost", "lost", 0),
 ];
 
 const SKETCH: Columns<6> = [

@@ -93,7 +93,7 @@ pub struct MaintenancePace {
 
 /// How many times as long as it has worked it rests, and how long at most.
 const REST: u32 = 3;
-const LONGEST_REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_millis(300);
 
 impl MaintenancePace {
     /// Work begins now.

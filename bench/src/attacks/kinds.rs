@@ -1,0 +1,367 @@
+//! The attacks. Each goes on until the service has ended.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use lookalike_oracle::generate::{self, Kind};
+use serde_json::json;
+
+use super::client::{Connection, NDJSON, head_of};
+use super::{
+    AttackSize, COLLECTION, READ_KEY, Target, WRITE_KEY, edit_distance_settings, usual_settings,
+};
+
+/// An attack.
+pub(super) struct AttackKind {
+    pub(super) name: &'static str,
+    /// Threads of the attacker.
+    pub(super) threads: usize,
+    /// Settings of the collection.
+    pub(super) settings: fn() -> serde_json::Value,
+    /// Makes texts of the honest client.
+    honest_texts: fn(&AttackSize) -> Vec<String>,
+    /// One thread of the attacker, by its number.
+    pub(super) attack: fn(&Target<'_>, usize) -> Result<()>,
+}
+
+impl AttackKind {
+    pub(super) fn texts(&self, size: &AttackSize) -> Vec<String> {
+        (self.honest_texts)(size)
+    }
+}
+
+/// All attacks, after what the clients meet without one.
+pub(super) const ATTACKS: [AttackKind; 8] = [
+    AttackKind {
+        name: "none",
+        threads: 0,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: |_, _| Ok(()),
+    },
+    AttackKind {
+        name: "zstd bombs of blank lines, two at a time",
+        threads: 2,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: send_zstd_bombs,
+    },
+    AttackKind {
+        name: "gzip bombs, four at a time",
+        threads: 4,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: send_gzip_bombs,
+    },
+    AttackKind {
+        name: "half-open connections of one address",
+        threads: 1,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: hold_half_open,
+    },
+    AttackKind {
+        name: "17 stalled uploads",
+        threads: 17,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: stall_upload,
+    },
+    AttackKind {
+        name: "slow readers of long answers",
+        threads: 5,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: read_slowly,
+    },
+    AttackKind {
+        name: "dripping bodies",
+        threads: 1,
+        settings: usual_settings,
+        honest_texts: short_texts,
+        attack: drip_bodies,
+    },
+    AttackKind {
+        name: "permuted blocks, by edit distance",
+        threads: 1,
+        settings: edit_distance_settings,
+        honest_texts: long_texts,
+        attack: send_permutations,
+    },
+];
+
+/// Bodies that are made once.
+pub(super) struct Payloads {
+    zstd_bomb: Vec<u8>,
+    gzip_bomb: Vec<u8>,
+}
+
+impl Payloads {
+    pub(super) fn new(size: &AttackSize) -> Result<Self> {
+        let newlines = |count| io::repeat(b'\n').take(count);
+        let mut zstd = zstd::Encoder::new(Vec::new(), 3)?;
+        zstd.window_log(23)?;
+        io::copy(&mut newlines(size.zstd_bomb), &mut zstd)?;
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+        io::copy(&mut newlines(size.gzip_bomb), &mut gzip)?;
+        Ok(Self {
+            zstd_bomb: zstd.finish()?,
+            gzip_bomb: gzip.finish()?,
+        })
+    }
+}
+
+fn short_texts(_: &AttackSize) -> Vec<String> {
+    let made = generate::corpus(Kind::Short, 4000, 7).into_iter();
+    made.map(|(_, text)| text).collect()
+}
+
+/// Texts of so many bytes that are not like one another.
+fn long_texts(size: &AttackSize) -> Vec<String> {
+    let of = |seed: usize| {
+        let mut numbers = Numbers(seed as u64);
+        let mut text = String::new();
+        while text.len() < size.honest_text {
+            text.push_str(&format!("word{} ", numbers.below(100_000)));
+        }
+        text
+    };
+    (0..500).map(of).collect()
+}
+
+/// A small generator of numbers, the same everywhere.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) % limit as u64) as usize
+    }
+}
+
+/// Time after which the attacker connects anew.
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn headers<'a>(key: &'a str, kind: &'a str) -> [(&'a str, &'a str); 2] {
+    [("Authorization", key), ("Content-Type", kind)]
+}
+
+fn query() -> String {
+    format!("{COLLECTION}/query")
+}
+
+fn send_zstd_bombs(target: &Target<'_>, _: usize) -> Result<()> {
+    send_bombs(target, "zstd", &target.payloads.zstd_bomb)
+}
+
+fn send_gzip_bombs(target: &Target<'_>, _: usize) -> Result<()> {
+    send_bombs(target, "gzip", &target.payloads.gzip_bomb)
+}
+
+/// Sends a body that expands to very much, again and again. Every one that is answered must be refused.
+fn send_bombs(target: &Target<'_>, encoding: &str, bomb: &[u8]) -> Result<()> {
+    let [key, kind] = headers(READ_KEY, NDJSON);
+    let headers = [key, kind, ("Content-Encoding", encoding)];
+    while !target.has_ended() {
+        let asked = target
+            .connect()
+            .and_then(|mut connection| connection.ask("POST", &query(), &headers, bomb));
+        match asked {
+            Ok(answer) => {
+                target.count_attempt();
+                let refused = answer.body.contains("too_large") || target.is_draining();
+                ensure!(refused, "{}: {}", answer.status, answer.body);
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(())
+}
+
+/// Opens connections with half a head, and for each that is too many a new one.
+fn hold_half_open(target: &Target<'_>, _: usize) -> Result<()> {
+    let mut open = VecDeque::new();
+    while !target.has_ended() {
+        let Ok(mut connection) = target.connect() else {
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        let _ = connection.send(b"GET /livez HTTP/1.1\r\nHost: local");
+        target.count_attempt();
+        open.push_back(connection);
+        if open.len() > target.size.half_open {
+            open.pop_front();
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    Ok(())
+}
+
+/// Sends most of a document and nothing more.
+fn stall_upload(target: &Target<'_>, _: usize) -> Result<()> {
+    let mut body = b"{\"text\":\"".to_vec();
+    body.resize(target.size.upload, b'a');
+    let headers = headers(READ_KEY, "application/json");
+    let head = head_of("POST", &query(), &headers, target.size.upload + 1000);
+    while !target.has_ended() {
+        let sent = target.connect().and_then(|mut connection| {
+            connection.send(head.as_bytes())?;
+            let _ = connection.send(&body);
+            Ok(connection)
+        });
+        if let Ok(mut connection) = sent {
+            target.count_attempt();
+            wait_for_answer(target, connection.stream.get_mut())?;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// Waits until something has come, or the service has ended.
+fn wait_for_answer(target: &Target<'_>, stream: &mut TcpStream) -> Result<()> {
+    stream.set_read_timeout(Some(Duration::from_millis(100)))?;
+    while !target.has_ended() {
+        match stream.read(&mut [0]) {
+            Err(error) if is_pending(&error) => {}
+            _ => break,
+        }
+    }
+    Ok(())
+}
+
+fn is_pending(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+/// Asks for much and takes a kibibyte of it from time to time.
+fn read_slowly(target: &Target<'_>, _: usize) -> Result<()> {
+    let body = "x\n".repeat(target.size.unread_lines);
+    let headers = headers(READ_KEY, NDJSON);
+    let head = head_of("POST", &query(), &headers, body.len());
+    let sent = [head.as_bytes(), body.as_bytes()].concat();
+    while !target.has_ended() {
+        let Ok(connection) = target.connect() else {
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        target.count_attempt();
+        let stream = connection.stream.into_inner();
+        stream.set_nonblocking(true)?;
+        trickle(target, &stream, &sent);
+    }
+    Ok(())
+}
+
+/// Sends what is taken and reads little, until the connection ends.
+fn trickle(target: &Target<'_>, mut stream: &TcpStream, mut unsent: &[u8]) {
+    let mut taken = [0; 1024];
+    while !target.has_ended() {
+        match stream.write(unsent) {
+            Ok(count) => unsent = &unsent[count..],
+            Err(error) if is_pending(&error) => {}
+            Err(_) => return,
+        }
+        match stream.read(&mut taken) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if is_pending(&error) => {}
+            Err(_) => return,
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Sends bodies of which a little comes four times a second.
+fn drip_bodies(target: &Target<'_>, _: usize) -> Result<()> {
+    let headers = headers(READ_KEY, "application/json");
+    let head = head_of("POST", &query(), &headers, 4 << 20) + "{\"text\":\"";
+    let begin = || {
+        let mut connection = target.connect().ok()?;
+        connection.send(head.as_bytes()).ok()?;
+        connection.stream.get_ref().set_nonblocking(true).ok()?;
+        target.count_attempt();
+        Some(connection)
+    };
+    let mut open: Vec<Option<Connection>> = (0..target.size.dripping).map(|_| begin()).collect();
+    while !target.has_ended() {
+        for one in &mut open {
+            let sent = one
+                .as_mut()
+                .is_some_and(|connection| connection.send(&[b'a'; 1100]).is_ok());
+            if !sent {
+                *one = begin();
+            }
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    Ok(())
+}
+
+/// Inserts texts that share all their blocks in another order, which a bound by features cannot tell apart, so
+/// that each would be compared with all before it. They are either answered or refused as too costly.
+fn send_permutations(target: &Target<'_>, _: usize) -> Result<()> {
+    let (count, bytes) = target.size.permutations;
+    let path = format!("{COLLECTION}/documents");
+    let headers = headers(WRITE_KEY, NDJSON);
+    let mut round = 0;
+    while !target.has_ended() {
+        round += 1;
+        let body: String = permuted_texts(count, bytes, round)
+            .enumerate()
+            .map(|(at, text)| {
+                let id = format!("permuted-{round}-{at}");
+                json!({ "id": id, "text": text }).to_string() + "\n"
+            })
+            .collect();
+        let asked = target.connect().and_then(|mut connection| {
+            target.count_attempt();
+            connection.ask("POST", &path, &headers, body.as_bytes())
+        });
+        match asked {
+            Ok(answer) => {
+                let told = answer.body.lines().all(|line| {
+                    ["\"verdict\"", "\"too_costly\"", "\"busy\"", "\"stopping\""]
+                        .iter()
+                        .any(|it| line.contains(it))
+                });
+                ensure!(told || target.is_draining(), "{}", answer.body);
+            }
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+    Ok(())
+}
+
+/// Texts of so many bytes that have the same blocks of 500 bytes in orders of their own: they share nearly all of
+/// their features, and are far from one another by edit distance.
+fn permuted_texts(count: usize, bytes: usize, seed: u64) -> impl Iterator<Item = String> {
+    const BLOCK: usize = 500;
+    let mut numbers = Numbers(1);
+    let block = |_| {
+        let mut block = String::new();
+        while block.len() < BLOCK - 10 {
+            block.push_str(&format!("w{} ", numbers.below(1_000_000)));
+        }
+        block
+    };
+    let mut blocks: Vec<String> = (0..bytes / BLOCK).map(block).collect();
+    let mut order = Numbers(seed);
+    (0..count).map(move |_| {
+        for at in (1..blocks.len()).rev() {
+            blocks.swap(at, order.below(at + 1));
+        }
+        blocks.concat()
+    })
+}
