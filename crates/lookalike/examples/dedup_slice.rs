@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .iter()
             .find(|removal| removal.document.index() == at)
         {
-            None => println!("{at} kept                     {text}"),
+            None => println!("{at} kept                        {text}"),
             Some(removal) => println!(
                 "{at} duplicate of {}, {:.2}, {:<5} {text}",
                 removal.kept.with.index(),
