@@ -93,6 +93,30 @@ fn wall_clock() -> Time {
 }
 
 /// A durable collection of documents that are checked and inserted one after another; see the [crate](crate).
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lookalike::text::Scratch;
+/// use lookalike_store::{Collection, Content, Document, Folder, Options, Settings, Verdict};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let disk = Arc::new(Folder::open(folder.path())?);
+/// let collection = Collection::create(disk.clone(), &Settings::default(), Options::default())?;
+/// let (id, content) = ("a".to_owned(), Content::Text("A lamp burns by the harbour.".to_owned()));
+/// let document = Document { id, content, time: None, meta: None };
+/// let document = collection.prepare(document, &mut Scratch::default())?;
+/// for answer in collection.insert(&[document]) {
+///     assert_eq!(answer?.verdict, Verdict::Kept);
+/// }
+/// drop(collection);
+///
+/// // The answer came after the document was on disk, so it is there when the collection is opened again.
+/// let collection = Collection::open(disk, Options::default())?;
+/// assert!(collection.get("a")?.is_some());
+/// assert!(collection.delete("a")? && collection.get("a")?.is_none());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
 pub struct Collection {
     pub(crate) manifest: Manifest,
     pub(crate) options: Options,

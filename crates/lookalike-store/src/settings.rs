@@ -60,6 +60,19 @@ impl Expire {
 }
 
 /// Settings of a collection, fixed at its creation.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lookalike::online::Window;
+/// use lookalike_store::Settings;
+///
+/// let (two_days, skew) = (Duration::from_secs(2 * 24 * 3600), Duration::from_secs(60));
+/// let window = Some(Window::new(two_days, skew, false)?);
+/// let settings = Settings { window, ..Settings::default() };
+/// assert!(settings.plan().is_ok());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Determines tokens, features and sketches.

@@ -83,6 +83,15 @@
 //! # Ok::<_, lookalike::Error>(())
 //! ```
 //!
+//! The folder `examples` has programs to run with `cargo run -p lookalike --example NAME`:
+//!
+//! | name | shows |
+//! |---|---|
+//! | `dedup_slice` | the verdicts on a slice of texts |
+//! | `stream` | documents checked and inserted one after another, with a window |
+//! | `hamming_index` | an index of fingerprints, compared with a scan |
+//! | `other_tools` | fingerprints and signatures of other tools, bit for bit |
+//!
 //! # Modules, in the order in which a document passes through them
 //!
 //! 1. [`recipe`]: everything that determines a fingerprint, as one value with an identity.

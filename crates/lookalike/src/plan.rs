@@ -96,6 +96,23 @@ pub enum Candidates {
 }
 
 /// The match options that a user chooses.
+///
+/// ```
+/// use lookalike::plan::{Measure, Method, Plan, Settings};
+/// use lookalike::{Recipe, Threshold};
+///
+/// // SimHash fingerprints within distance 6, verified by containment at the default threshold.
+/// let settings = Settings {
+///     method: Method::SimHash,
+///     distance: 6,
+///     measure: Measure::Containment,
+///     ..Settings::default()
+/// };
+/// let plan = Plan::new(&Recipe::named("default")?, settings)?;
+/// assert_eq!(plan.threshold(), Threshold::DEFAULT);
+/// assert!(plan.distance().is_some_and(|distance| distance.get() == 6));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Method of finding candidates.
@@ -155,6 +172,15 @@ pub struct Join {
 
 /// A division of the bits of fingerprints into blocks of equal width. If the number of bits is not a
 /// multiple, the first blocks have one bit more.
+///
+/// ```
+/// use lookalike::plan::Blocks;
+///
+/// // Two fingerprints of 64 bits with 3 different bits agree in at least one of 4 blocks.
+/// let blocks = Blocks { count: 4, bits: 64 };
+/// assert!(blocks.share(0, 1 << 40 | 1 << 20 | 1));
+/// assert!(!blocks.share(0, 1 << 60 | 1 << 40 | 1 << 20 | 1));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blocks {
     /// Number of blocks.
@@ -224,6 +250,21 @@ impl Smallest {
 }
 
 /// A match plan: how candidates are found and checked.
+///
+/// ```
+/// use lookalike::plan::{Plan, RECALL, Settings};
+/// use lookalike::{Recipe, Threshold};
+///
+/// let threshold = Threshold::new(0.8)?;
+/// let plan = Plan::new(&Recipe::named("default")?, Settings { threshold, ..Settings::default() })?;
+/// // Two long documents are candidates if 6 slots of a band are equal.
+/// let bands = plan.bands().unwrap();
+/// assert_eq!(bands.rows, 6);
+/// assert!(bands.recall(0.8) >= RECALL);
+/// // Short documents are joined exactly.
+/// assert_eq!(plan.join().unwrap().short, 64);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     settings: Settings,

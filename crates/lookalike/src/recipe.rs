@@ -440,6 +440,21 @@ pub struct MinHashRecipe {
 }
 
 /// Everything that determines a fingerprint.
+///
+/// ```
+/// use std::str::FromStr;
+///
+/// use lookalike::Recipe;
+///
+/// let pairs_of_words = Recipe::named("default")?;
+/// let single_words = Recipe { ngram: 1, ..pairs_of_words.clone() }.validated()?;
+/// // Fingerprints of recipes with different identities are never compared.
+/// assert_ne!(single_words.id(), pairs_of_words.id());
+///
+/// // The TOML form contains everything, so reading it gives the same recipe.
+/// assert_eq!(Recipe::from_str(&single_words.to_toml())?, single_words);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {

@@ -22,6 +22,24 @@ use crate::types::DocId;
 use crate::verify::Outline;
 
 /// Makes the [`Sketches`] that a plan needs.
+///
+/// ```
+/// use lookalike::plan::{Plan, Settings};
+/// use lookalike::text::{Analyzer, Scratch};
+/// use lookalike::{Cpu, DocId, Recipe, Sketcher};
+///
+/// let recipe = Recipe::named("default")?;
+/// let plan = Plan::new(&recipe, Settings::default())?;
+/// let sketcher = Sketcher::new(&recipe, &plan, Cpu::best());
+/// let analyzer = Analyzer::new(&recipe).with_extras(sketcher.extras());
+/// let mut sketches = sketcher.sketches(1 << 20);
+/// for text in ["两只鸟停在屋顶上。", "兩隻鳥停在屋頂上"] {
+///     sketcher.add(&analyzer.analyze(text, &mut Scratch::default()), &mut sketches);
+/// }
+/// // The two texts are equal after normalisation.
+/// assert_eq!(sketches.key(DocId(0)), sketches.key(DocId(1)));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sketcher {
     plan: Plan,

@@ -54,6 +54,15 @@ impl fmt::Display for Similarity {
 }
 
 /// The lowest similarity that counts as a match (≥), above 0 and at most 1.
+///
+/// ```
+/// use lookalike::Threshold;
+///
+/// let threshold = Threshold::new(0.8)?;
+/// assert!(threshold.admits(8, 10) && !threshold.admits(79, 100));
+/// assert!(Threshold::new(1.5).is_err());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Threshold(f64);
 
@@ -122,6 +131,14 @@ impl Threshold {
 }
 
 /// A number of differing bits.
+///
+/// ```
+/// use lookalike::Distance;
+///
+/// assert_eq!(Distance::new(3, 64)?.get(), 3);
+/// assert!(Distance::new(64, 64).is_err());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Distance(u32);
 

@@ -28,6 +28,21 @@ use crate::verify::{
 use crate::weight::WEIGHT_STEPS;
 
 /// The comparison of two texts.
+///
+/// ```
+/// use lookalike::Recipe;
+/// use lookalike::compare::Comparison;
+/// use lookalike::plan::Settings;
+///
+/// let recipe = Recipe::named("default")?;
+/// let (a, b) = ("The boat left at dawn.", "The boat left at noon.");
+/// let comparison = Comparison::new(&recipe, Settings::default(), a, b)?;
+/// // Three of five pairs of words are in both.
+/// assert_eq!(comparison.figure("Jaccard").unwrap().value, Some(0.6));
+/// // This is below the threshold of 0.75, so the two do not match.
+/// assert_eq!(comparison.verdict.similarity, Some(0.6));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// Steps of the recipe for the first text.

@@ -62,6 +62,16 @@ type Sums = [f64; 9];
 /// They count in the averages of B-cubed and nowhere else. Units of resampling are documents connected
 /// by clusters of either kind.
 ///
+/// ```
+/// use lookalike::evaluate::{Bootstrap, compare_clusters};
+///
+/// // Documents 0, 1 and 2 belong together; the prediction puts 2 by itself.
+/// let scores = compare_clusters(&[1, 1, 2], &[7, 7, 7], 0, &Bootstrap::default())?;
+/// assert_eq!(scores.pairwise.precision.value, Some(1.0));
+/// assert_eq!(scores.pairwise.recall.value, Some(1.0 / 3.0));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// Fails if the two lists have different lengths.
 pub fn compare_clusters(

@@ -3,6 +3,16 @@
 use serde::Serialize;
 
 /// The four numbers of a binary decision.
+///
+/// ```
+/// use lookalike::evaluate::Counts;
+///
+/// let mut counts = Counts::default();
+/// for (similar, found) in [(true, true), (true, false), (false, true), (false, false)] {
+///     counts.add(similar, found);
+/// }
+/// assert_eq!((counts.precision(), counts.recall()), (Some(0.5), Some(0.5)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Similar pairs that were found.

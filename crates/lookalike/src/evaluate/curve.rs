@@ -13,6 +13,15 @@ pub struct CurvePoint {
 
 /// Counts at every distinct score, from the highest down. Found pairs only increase along the curve, so
 /// recall never falls.
+///
+/// ```
+/// use lookalike::evaluate::{Curve, Goal};
+///
+/// let curve = Curve::new([(Some(0.9), true), (Some(0.8), false), (Some(0.7), true)], 0);
+/// let best_cut = |goal| curve.best(goal).map(|at| curve.points()[at].cut);
+/// assert_eq!(best_cut(Goal::F1), Some(0.7));
+/// assert_eq!(best_cut(Goal::Precision(1.0)), Some(0.9));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
     points: Vec<CurvePoint>,

@@ -21,6 +21,23 @@ pub struct Options {
 }
 
 /// The performance of a setting on labelled texts.
+///
+/// ```
+/// use lookalike::evaluate::{Bootstrap, Evaluation, Labelled, Options, Setting};
+/// use lookalike::plan::Settings;
+/// use lookalike::{Recipe, Threshold};
+///
+/// let texts = ["The boat left at dawn.", "The boat left at noon.", "Snow fell on the pass."];
+/// let labelled = Labelled::of_groups(texts.map(String::from).to_vec(), vec![0, 0, 1])?;
+/// let matching = Settings { threshold: Threshold::new(0.5)?, ..Settings::default() };
+/// let setting = Setting { recipe: Recipe::named("default")?, matching };
+/// let options = Options { thresholds: vec![0.5, 0.9], bootstrap: Bootstrap::default() };
+/// let evaluation = Evaluation::new(&labelled, &setting, &options)?;
+/// // The similar pair has a Jaccard index of 0.6: it is found at 0.5 and missed at 0.9.
+/// assert_eq!(evaluation.points[0].measure.recall.value, Some(1.0));
+/// assert_eq!(evaluation.points.last().unwrap().measure.recall.value, Some(0.0));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
     /// Quantity that varies: threshold, distance or nothing.

@@ -24,6 +24,16 @@ pub struct LabelledPair {
 }
 
 /// Texts of which it is known which pairs are similar.
+///
+/// ```
+/// use lookalike::evaluate::Labelled;
+///
+/// let texts = ["The boat left at dawn.", "The boat left at noon.", "Snow fell on the pass."];
+/// // The first two are one group. All pairs across groups are not similar.
+/// let labelled = Labelled::of_groups(texts.map(String::from).to_vec(), vec![0, 0, 1])?;
+/// assert_eq!((labelled.similar(), labelled.different()), (1, 2));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Labelled {
     texts: Vec<String>,

@@ -187,6 +187,23 @@ fn with_weights(recipe: &Recipe, weights: Weights) -> Result<Recipe> {
 
 /// Looks for the best of these settings. `progress` is called with the number of settings tried.
 ///
+/// ```
+/// use lookalike::evaluate::{Bootstrap, Goal, Labelled, Setting, TuneOptions, tune};
+/// use lookalike::plan::Settings;
+/// use lookalike::{Recipe, Threshold};
+///
+/// let starts = ["The boat left the harbour", "Snow fell on the pass", "We lit the lamp", "Rain stopped"];
+/// let texts = starts.iter().flat_map(|start| ["dawn", "noon"].map(|end| format!("{start} at {end}")));
+/// let labelled = Labelled::of_groups(texts.collect(), vec![0, 0, 1, 1, 2, 2, 3, 3])?;
+/// let matching = Settings { threshold: Threshold::new(0.4)?, ..Settings::default() };
+/// let settings = [Setting { recipe: Recipe::named("default")?, matching }];
+/// let options = TuneOptions { goal: Goal::F1, bootstrap: Bootstrap::default() };
+/// let tuning = tune(&labelled, &settings, &options, &|_| {})?;
+/// // In the half to choose by, one threshold finds all similar pairs and no others.
+/// assert_eq!(tuning.contenders[tuning.chosen].value, Some(1.0));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// If the labels cannot be parted into halves; if no setting reaches the goal; texts too long for a
 /// measure.

@@ -182,6 +182,24 @@ impl<C: Code> Work<C> {
 /// Pairs come in batches, in no specified order, from several threads at once. `visit` can stop the
 /// join.
 ///
+/// ```
+/// use std::ops::ControlFlow;
+/// use std::sync::Mutex;
+///
+/// use lookalike::Distance;
+/// use lookalike::hamming::join::{Equal, Near, near_rows};
+///
+/// let (codes, found) = ([0b0000_u64, 0b0111, 0b1111, 0b0000], Mutex::new(Vec::new()));
+/// let _ = near_rows(&codes, 64, Distance::new(1, 64)?, Equal::Linked, &|pairs: &[Near]| {
+///     found.lock().unwrap().extend(pairs.iter().map(|pair| (pair.a, pair.b, pair.distance)));
+///     ControlFlow::Continue(())
+/// })?;
+/// let mut found = found.into_inner().unwrap();
+/// found.sort();
+/// assert_eq!(found, [(0, 3, 0), (1, 2, 1)]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// Returns an error in the cases of [`Distinct::new`].
 pub fn near_rows<C: Code>(

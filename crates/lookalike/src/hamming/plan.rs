@@ -81,6 +81,20 @@ pub enum Layout {
 }
 
 /// The tables that find every fingerprint within a distance.
+///
+/// ```
+/// use lookalike::Distance;
+/// use lookalike::hamming::{Plan, Request};
+///
+/// let distance = Distance::new(3, 64)?;
+/// let request = Request { count: 1_000_000, bits: 64, distance, memory: None };
+/// let blocks = Plan::named("blocks", &request)?;
+/// assert_eq!(blocks.shape().to_string(), "16,16,16,16; 0,0,0,0");
+/// // The chosen plan is predicted to be the fastest within the memory, up to a tenth.
+/// let chosen = Plan::choose(&request)?;
+/// println!("{}: {:.0} bytes", chosen.shape(), chosen.predict(request.count).bytes);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     bits: u32,

@@ -11,6 +11,16 @@ use crate::types::Distance;
 
 /// Calls `visit` with the row and the distance of every fingerprint within `distance` of the query,
 /// in row order. Costs one comparison per fingerprint.
+///
+/// ```
+/// use lookalike::Distance;
+/// use lookalike::hamming::scan::scan;
+///
+/// let (codes, mut found) = ([0b0000_u64, 0b0111, 0b1111], Vec::new());
+/// scan(&codes, 0b0011, Distance::new(1, 64)?, |row, distance| found.push((row, distance)));
+/// assert_eq!(found, [(1, 1)]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 pub fn scan<C: Code>(codes: &[C], query: C, distance: Distance, mut visit: impl FnMut(usize, u32)) {
     for (row, &code) in codes.iter().enumerate() {
         let differing = code.distance(query);

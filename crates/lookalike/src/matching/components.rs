@@ -25,6 +25,8 @@ use crate::types::{Distance, DocId};
 /// The pairs of the verdicts connect most documents. Other candidates are compared only if a match
 /// would connect two components.
 ///
+/// The [module](super) has an example.
+///
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
 /// if the documents share more than 2³² − 1 bucket keys.

@@ -20,6 +20,8 @@ use crate::types::{DocId, Similarity};
 /// The plan of the corpus may have a higher threshold or a smaller distance than the plan that the
 /// sketches were made for, if all else is the same.
 ///
+/// The [module](super) has an example.
+///
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, or if two texts are too long for the
 /// measure.

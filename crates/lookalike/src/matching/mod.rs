@@ -15,6 +15,80 @@
 //! `crowds` holds the bitmap filter, which rules out most pairs of dense buckets before they are
 //! verified. `components` connects the documents of matching pairs. `stored` compares documents with
 //! those of an index on disk. `survey` counts the comparisons that a plan makes on a sample.
+//!
+//! # Example
+//!
+//! The pairs, verdicts and components of three texts. The first resembles the second, which resembles the
+//! third:
+//!
+//! ```
+//! use lookalike::matching::{
+//!     CopyPairs, Corpus, Texts, decide_pairs, find_components, find_pairs, find_verdicts,
+//! };
+//! use lookalike::plan::{Plan, Settings};
+//! use lookalike::text::{Analyzer, Scratch};
+//! use lookalike::{Cpu, DocId, Error, Recipe, Result, Sketcher, Threshold};
+//!
+//! /// The features of every text.
+//! struct AllFeatures(Vec<Vec<u64>>);
+//!
+//! impl Texts for AllFeatures {
+//!     fn features(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+//!         into.extend(&self.0[document.index()]);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let recipe = Recipe::named("default")?;
+//! let settings = Settings { threshold: Threshold::new(0.6)?, ..Settings::default() };
+//! let plan = Plan::new(&recipe, settings)?;
+//! let (analyzer, sketcher) = (Analyzer::new(&recipe), Sketcher::new(&recipe, &plan, Cpu::best()));
+//! let (mut sketches, mut texts) = (sketcher.sketches(0), AllFeatures(Vec::new()));
+//! for text in [
+//!     "The boat left at dawn with nine men on board.",
+//!     "The boat left at dawn with ten men on board.",
+//!     "The boat left at dawn with ten men on board and a dog.",
+//! ] {
+//!     let (mut scratch, mut features) = (Scratch::default(), Vec::new());
+//!     let analysis = analyzer.analyze(text, &mut scratch);
+//!     sketcher.add(&analysis, &mut sketches);
+//!     analysis.features(&mut features);
+//!     texts.0.push(features);
+//! }
+//! let corpus = Corpus {
+//!     plan: &plan,
+//!     sketches: &sketches,
+//!     texts: &texts,
+//!     order: None,
+//!     parts: None,
+//!     window: None,
+//!     given: 0,
+//! };
+//!
+//! let mut pairs = Vec::new();
+//! find_pairs(
+//!     &corpus,
+//!     CopyPairs::WithEarliest,
+//!     |pair| {
+//!         pairs.push((pair.a.index(), pair.b.index(), pair.similarity.get()));
+//!         Ok::<_, Error>(())
+//!     },
+//!     &|_| {},
+//! )?;
+//! assert_eq!(pairs, [(0, 1, 7.0 / 11.0), (1, 2, 9.0 / 12.0)]);
+//!
+//! // The first and the third text have a Jaccard index of 7 / 14, which is below the threshold.
+//! assert_eq!(decide_pairs(&corpus, &[(DocId(0), DocId(2))])?, [None]);
+//!
+//! // The second text repeats the first, so it is removed. The third repeats no kept one, so it is kept.
+//! let outcome = find_verdicts(&corpus, &|_| {})?;
+//! let removed: Vec<_> = outcome.removals.iter().map(|removal| removal.document).collect();
+//! assert_eq!(removed, [DocId(1)]);
+//!
+//! // Matching pairs connect all three.
+//! assert_eq!(find_components(&corpus, &outcome)?, [DocId(0); 3]);
+//! # Ok::<_, Error>(())
+//! ```
 
 mod cache;
 mod components;

@@ -147,6 +147,8 @@ pub struct Pair {
 /// Calls `progress` with the number of documents decided: with 0 once the buckets are built, then after
 /// each block.
 ///
+/// The [module](super) has an example.
+///
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
 /// if the documents share more than 2³² − 1 bucket keys.
@@ -807,6 +809,8 @@ impl CopyPairs {
 ///
 /// Returns how many documents are a copy of an earlier one within reach, or 0 where every combination
 /// is listed. Calls `progress` with the number of documents done.
+///
+/// The [module](super) has an example.
 ///
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, if

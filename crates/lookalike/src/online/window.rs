@@ -30,6 +30,18 @@ impl Time {
 ///
 /// With [`with_wall_clock`](Self::with_wall_clock), the clock is never behind the wall clock either, so
 /// time passes while no document arrives.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use lookalike::online::{Time, Window};
+///
+/// let window = Window::new(Duration::from_secs(3600), Duration::ZERO, false)?;
+/// // A document can match for exactly one hour, and not a microsecond longer.
+/// assert!(!window.has_passed(Time(0), Time(3_600_000_000)));
+/// assert!(window.has_passed(Time(0), Time(3_600_000_001)));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     width: i64,

@@ -37,6 +37,14 @@ use random::Random;
 pub use stock::Stock;
 
 /// What an edit does.
+///
+/// ```
+/// use lookalike::plant::Kind;
+///
+/// assert_eq!(Kind::named("delete-words")?, Kind::DeleteWords);
+/// assert!(Kind::named("paraphrase").is_err());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Leaves out a share of the characters at the beginning.
@@ -167,6 +175,16 @@ impl Kind {
 }
 
 /// One edit: a kind and how much of a text it changes.
+///
+/// ```
+/// use lookalike::plant::Edit;
+///
+/// let edits = Edit::parse("delete-words:10%")?;
+/// assert_eq!((edits.len(), edits[0].strength()), (1, Some(0.1)));
+/// // Without a strength, the name stands for all strengths of the kind.
+/// assert_eq!(Edit::parse("delete-words")?.len(), 4);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Edit {
     kind: Kind,

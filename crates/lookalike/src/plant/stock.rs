@@ -16,6 +16,18 @@ const SENTENCES_EACH: usize = 4;
 const WORDS_EACH: usize = 32;
 
 /// Text of a corpus that is put into other documents of it.
+///
+/// ```
+/// use lookalike::plant::{Edit, Planter, Stock};
+///
+/// // An inserted sentence comes from another document of the corpus.
+/// let planter = Planter::new(7, Stock::new(["Wheat was cheap that year."]));
+/// let edits = Edit::parse("insert-sentences:20%")?;
+/// let text = "Rain fell. The mill stood still. Nobody came. Two dogs slept. Night fell.";
+/// let planted = planter.plant("doc-1", text, &edits).unwrap();
+/// assert!(planted.contains("Wheat was cheap that year"));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Stock {
     /// First and last paragraphs: those that several documents share if there are any.

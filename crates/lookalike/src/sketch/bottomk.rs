@@ -72,6 +72,13 @@ pub fn shared_smallest(a: &[u64], b: &[u64], kept: usize) -> (usize, usize) {
 
 /// Returns an unbiased estimate of the Jaccard index of two sets from their `kept` smallest hashes. It is
 /// exact while the union has at most `kept` features.
+///
+/// ```
+/// use lookalike::sketch::bottom_k_jaccard;
+///
+/// // Among the 3 smallest hashes of the union, 1, 2 and 3, two are in both.
+/// assert_eq!(bottom_k_jaccard(&[1, 2, 3], &[2, 3, 4], 3).get(), 2.0 / 3.0);
+/// ```
 pub fn bottom_k_jaccard(a: &[u64], b: &[u64], kept: usize) -> Similarity {
     let (shared, all) = shared_smallest(a, b, kept);
     Similarity::ratio(shared, all)

@@ -20,6 +20,22 @@ use crate::recipe::{MinHashFamily, MinHashRecipe};
 use crate::text::{Analysis, CHUNK};
 
 /// Computes signatures of one family and number of slots.
+///
+/// ```
+/// use lookalike::sketch::{MinHasher, equal_slots};
+/// use lookalike::text::{Analyzer, Scratch};
+/// use lookalike::{Cpu, Recipe};
+///
+/// let recipe = Recipe::named("default")?;
+/// let (analyzer, hasher) = (Analyzer::new(&recipe), MinHasher::new(&recipe.minhash, Cpu::best()));
+/// let [a, b] = ["Two birds sat on the roof.", "two birds sat on the roof"].map(|text| {
+///     let mut signature = vec![0; hasher.slots()];
+///     hasher.sign(&analyzer.analyze(text, &mut Scratch::default()), &mut signature);
+///     signature
+/// });
+/// assert_eq!(equal_slots(&a, &b), 128);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MinHasher {
     slots: usize,

@@ -20,6 +20,20 @@ use crate::recipe::{SimHashRecipe, Weights};
 use crate::text::Analysis;
 
 /// Computes fingerprints of 8–128 bits.
+///
+/// ```
+/// use lookalike::sketch::SimHasher;
+/// use lookalike::text::{Analyzer, Scratch};
+/// use lookalike::{Cpu, Recipe};
+///
+/// let recipe = Recipe::named("default")?;
+/// let (analyzer, hasher) = (Analyzer::new(&recipe), SimHasher::new(&recipe.simhash, Cpu::best()));
+/// let fingerprint = |text| hasher.fingerprint(&analyzer.analyze(text, &mut Scratch::default()));
+/// assert_eq!(fingerprint("两只鸟停在屋顶上。"), Some(0xc07e_93a3_f701_9355));
+/// // One word has no pair of adjacent words, and so no fingerprint.
+/// assert_eq!(fingerprint("bird"), None);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SimHasher {
     bits: u32,

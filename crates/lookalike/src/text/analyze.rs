@@ -44,6 +44,21 @@ pub struct Scratch {
 }
 
 /// Analyses texts under one recipe. It is cheap to share between threads.
+///
+/// ```
+/// use lookalike::Recipe;
+/// use lookalike::text::{Analyzer, Scratch, State};
+///
+/// let analyzer = Analyzer::new(&Recipe::named("default")?);
+/// let (mut scratch, mut features) = (Scratch::default(), Vec::new());
+/// let analysis = analyzer.analyze("The boat left at dawn.", &mut scratch);
+/// analysis.features(&mut features);
+/// // Five words have four pairs of adjacent words.
+/// assert_eq!((analysis.state, features.len()), (State::Rich, 4));
+/// // One word has none.
+/// assert_eq!(analyzer.analyze("Boat!", &mut scratch).state, State::Poor);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Analyzer {
     recipe: Arc<Recipe>,

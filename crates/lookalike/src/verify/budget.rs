@@ -7,6 +7,16 @@ use crate::error::{Error, ErrorKind, Result};
 /// A step is the work on one machine word: 64 cells of an edit distance, two to four nanoseconds. Other
 /// work is charged by the same measure, by lengths alone. So the number of steps of a pair depends on its
 /// two texts and on the match plan, and on nothing else.
+///
+/// ```
+/// use lookalike::Threshold;
+/// use lookalike::verify::{OfSequences, StepBudget};
+///
+/// let (text, mut budget) = (vec!['a'; 10_000], StepBudget::new(100));
+/// let measure = OfSequences::Levenshtein;
+/// let refused = measure.similarity_within(&text, &text, Threshold::DEFAULT, &mut budget);
+/// assert_eq!(refused.unwrap_err().kind(), lookalike::ErrorKind::TooCostly);
+/// ```
 #[derive(Clone, Debug)]
 pub struct StepBudget {
     taken: u64,

@@ -15,6 +15,11 @@ pub type Weighted = (u64, i64);
 
 /// Returns A·B / (|A|·|B|) of two lists of distinct features with their weights, ascending by feature; 0 if
 /// one is empty.
+///
+/// ```
+/// // (4, 3) · (1, 0) / (5 · 1)
+/// assert_eq!(lookalike::verify::cosine(&[(1, 4), (2, 3)], &[(1, 1)]).get(), 0.8);
+/// ```
 pub fn cosine(a: &[Weighted], b: &[Weighted]) -> Similarity {
     let mut dot = 0i128;
     in_both(a, b, |a, b| dot += i128::from(a) * i128::from(b));
@@ -30,6 +35,10 @@ pub fn cosine(a: &[Weighted], b: &[Weighted]) -> Similarity {
 }
 
 /// Returns the length of A − B in units of the weights, for two lists as for [`cosine`].
+///
+/// ```
+/// assert_eq!(lookalike::verify::euclidean(&[(1, 3)], &[(2, 4)]), 5.0);
+/// ```
 pub fn euclidean(a: &[Weighted], b: &[Weighted]) -> f64 {
     let mut dot = 0i128;
     in_both(a, b, |a, b| dot += i128::from(a) * i128::from(b));

@@ -58,6 +58,15 @@ impl Symbol for u64 {
 /// Returns the fewest insertions, deletions and substitutions of symbols that turn one sequence into the
 /// other, if there are at most `most`.
 ///
+/// ```
+/// use lookalike::verify::levenshtein;
+///
+/// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
+/// assert_eq!(levenshtein(&a, &b, 5)?, Some(2));
+/// assert_eq!(levenshtein(&a, &b, 1)?, None);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.
 pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
@@ -76,6 +85,15 @@ pub(super) fn levenshtein_within<S: Symbol>(
 
 /// Returns the fewest insertions and deletions of symbols that turn one sequence into the other, if there are
 /// at most `most`.
+///
+/// ```
+/// use lookalike::verify::indel;
+///
+/// // A substitution is a deletion and an insertion.
+/// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
+/// assert_eq!(indel(&a, &b, 5)?, Some(3));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if it takes more than [`MOST_STEPS`] steps.

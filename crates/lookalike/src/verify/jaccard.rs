@@ -5,6 +5,10 @@
 use crate::types::Similarity;
 
 /// Returns the number of features that two ascending lists of distinct features share.
+///
+/// ```
+/// assert_eq!(lookalike::verify::intersection(&[1, 2, 3], &[2, 3, 4]), 2);
+/// ```
 pub fn intersection(a: &[u64], b: &[u64]) -> usize {
     intersection_of_at_least(a, b, 0).unwrap_or(0)
 }
@@ -33,12 +37,20 @@ pub(super) fn intersection_of_at_least(a: &[u64], b: &[u64], least: usize) -> Op
 const STEPS: usize = 32;
 
 /// Returns |A ∩ B| / |A ∪ B| of two ascending lists of distinct features; 0 if both are empty.
+///
+/// ```
+/// assert_eq!(lookalike::verify::jaccard(&[1, 2, 3], &[2, 3, 4]).get(), 0.5);
+/// ```
 pub fn jaccard(a: &[u64], b: &[u64]) -> Similarity {
     let shared = intersection(a, b);
     Similarity::ratio(shared, a.len() + b.len() - shared)
 }
 
 /// Returns |A ∩ B| / min(|A|, |B|) of two ascending lists of distinct features; 0 if one is empty.
+///
+/// ```
+/// assert_eq!(lookalike::verify::containment(&[2, 3], &[1, 2, 3, 4]).get(), 1.0);
+/// ```
 pub fn containment(a: &[u64], b: &[u64]) -> Similarity {
     Similarity::ratio(intersection(a, b), a.len().min(b.len()))
 }

@@ -36,6 +36,17 @@ use crate::types::{Similarity, Threshold};
 const SYMBOLS_READ_IN_A_STEP: u64 = 4;
 
 /// A measure of the similarity of two sequences.
+///
+/// ```
+/// use lookalike::Threshold;
+/// use lookalike::verify::OfSequences;
+///
+/// let [a, b] = ["渡船七点开", "渡船八点开了"].map(|text| text.chars().collect::<Vec<_>>());
+/// let similarity = OfSequences::Levenshtein.similarity(&a, &b, Threshold::new(0.5)?)?;
+/// // Two edits in six characters.
+/// assert_eq!(similarity.map(|it| it.get()), Some(4.0 / 6.0));
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OfSequences {
     /// 1 − Levenshtein distance ÷ the length of the longer sequence.

@@ -131,6 +131,14 @@ fn agreements<S: Symbol>(
 
 /// Returns the length of the longest common substring.
 ///
+/// ```
+/// use lookalike::verify::longest_common_substring;
+///
+/// let [a, b] = ["the old ferry", "an old ferryman"].map(|text| text.chars().collect::<Vec<_>>());
+/// assert_eq!(longest_common_substring(&a, &b)?, " old ferry".len());
+/// # Ok::<_, lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// [`ErrorKind::Limit`] if the shorter text has more than [`MOST_SYMBOLS`] symbols.
 pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {

@@ -13,6 +13,15 @@ use crate::error::{Error, ErrorKind, Result};
 /// Takes [`Code::BITS`]/8 + 8 bytes per row and half a byte per value. While it is built, each
 /// thread takes a few hundred KiB more, or 32 bytes per row of the largest run of fingerprints that
 /// agree in their upper bits.
+///
+/// ```
+/// use lookalike::hamming::join::Distinct;
+///
+/// let distinct = Distinct::new(&[9_u64, 4, 9], 64)?;
+/// assert_eq!(distinct.codes(), [4, 9]);
+/// assert_eq!(distinct.rows(1), [0, 2]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Distinct<C: Code> {
     codes: Numbers<C>,

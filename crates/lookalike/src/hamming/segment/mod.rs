@@ -44,6 +44,21 @@ use crate::error::Result;
 const LISTED: u32 = 1 << 31;
 
 /// An immutable index of fingerprints.
+///
+/// ```
+/// use lookalike::Distance;
+/// use lookalike::hamming::{Plan, Request, Search, Segment};
+///
+/// let codes = [0b0000_u64, 0b0111, 0b1111_0000];
+/// let distance = Distance::new(3, 64)?;
+/// let plan = Plan::choose(&Request { count: 3, bits: 64, distance, memory: None })?;
+/// let index: Segment<u64> = Segment::build(&plan, &codes[..])?;
+/// let mut found = Vec::new();
+/// index.search(&[0b0001], &Search::within(distance), |_, near| found.push((near.row, near.distance)));
+/// found.sort();
+/// assert_eq!(found, [(0, 1), (1, 2)]);
+/// # Ok::<_, lookalike::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Segment<C> {
     plan: Plan,
