@@ -363,7 +363,10 @@ impl FromStr for Listen {
         let first =
             first.and_then(|mut all| all.next().ok_or_else(|| "it has no address".to_owned()));
         first.map(Self).map_err(|why| {
-            format!("'{text}' is no address to listen on ({why}): give 127.0.0.1:7600, [::1]:7600 or localhost:7600")
+            format!(
+                "'{text}' is not an address to listen on ({why}): give 127.0.0.1:7600, \
+                 [::1]:7600 or localhost:7600"
+            )
         })
     }
 }
@@ -389,7 +392,7 @@ impl FromStr for ProxyAddresses {
             let address = address.trim();
             let parsed: Result<IpAddr, _> = address.parse();
             parsed.map(|it| it.to_canonical()).map_err(|_| {
-                format!("'{address}' is no address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
+                format!("'{address}' is not an address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
             })
         });
         addresses.collect::<Result<_, _>>().map(Self)
@@ -462,7 +465,7 @@ impl FromStr for Period {
         let period = Duration::try_from_secs_f64(seconds);
         period
             .map(Self)
-            .map_err(|_| format!("'{text}' is longer than can be waited for: give 30s, 5m or 2d"))
+            .map_err(|_| format!("'{text}' is too long to wait for: give 30s, 5m or 2d"))
     }
 }
 

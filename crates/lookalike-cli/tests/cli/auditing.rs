@@ -320,7 +320,7 @@ fn an_audit_of_containment_says_from_where_on_it_counts() {
     assert!((least - 2.0 / 3.0).abs() < 0.001, "{least}");
     let text = place.ok(line).err;
     assert!(
-        text.contains("with a Jaccard index of 0.6667 or more is found"),
+        text.contains("with a Jaccard index of 0.6667 or more are found"),
         "{text}"
     );
     let plain = place.summary("dedup in.jsonl --dry-run --audit");

@@ -465,7 +465,7 @@ fn texts_are_compared_when_they_are_stored() {
     place.ok("index add lib more.jsonl");
     let ran = place.ok("index verify lib");
     assert!(
-        ran.err.contains("made again from their texts"),
+        ran.err.contains("computed again from their texts"),
         "{}",
         ran.err
     );
@@ -799,7 +799,7 @@ fn poor_texts_match_what_is_equal() {
         place.write("mine.toml", toml.out);
         let ran = place.ok("index build lib in.jsonl --texts --recipe mine.toml --distance 3");
         assert!(
-            ran.err.contains("5 too poor for a fingerprint"),
+            ran.err.contains("5 too short for a fingerprint"),
             "{}",
             ran.err
         );

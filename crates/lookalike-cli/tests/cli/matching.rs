@@ -711,7 +711,8 @@ fn a_repeated_id_addresses_no_document() {
     place.refused("explain r.tsv x in.jsonl", words);
     let said = place.ok("explain r.tsv in.jsonl:3 in.jsonl");
     assert!(
-        said.text().contains("x was removed because x was kept"),
+        said.text()
+            .contains("x was removed: it is a near-duplicate of x, which was kept"),
         "{}",
         said.text()
     );
@@ -804,7 +805,7 @@ fn a_prediction_from_nothing_or_of_bad_rows_is_one() {
     assert_eq!(json["forecast"]["bad"], 2);
     let text = place.ok("dedup bad.jsonl --explain-plan").text().to_owned();
     assert!(
-        text.contains("2 rows of what was read cannot be used"),
+        text.contains("2 rows of the sample cannot be used"),
         "{text}"
     );
 }

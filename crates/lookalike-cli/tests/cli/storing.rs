@@ -154,7 +154,7 @@ fn sketches_that_are_wrong_are_told() {
     damage(&place, ".sketches");
     let said = place.ok("store verify data/a").err;
     assert!(
-        said.contains("they will be made again of the texts"),
+        said.contains("the service computes them again from the texts"),
         "{said}"
     );
     assert!(said.contains(": whole"), "{said}");
@@ -232,11 +232,11 @@ fn damage_is_found_and_mended() {
     let ran = place.run("store repair data/a data/mended");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(
-        ran.err.contains("warning:") && ran.err.contains("made in data/mended"),
+        ran.err.contains("warning:") && ran.err.contains("written to data/mended"),
         "{}",
         ran.err
     );
-    assert!(ran.err.contains("are there again"), "{}", ran.err);
+    assert!(ran.err.contains("documents have returned"), "{}", ran.err);
     place.ok("store verify data/mended");
     let service = Service::launch(&place, "");
     while service.get("/readyz").json()["opening"] != json!([]) {}

@@ -28,7 +28,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Outcome> {
     let read = |text: &str| {
         let read = digits.read(text, bits).map_err(|reason| anyhow!(reason))?;
         read.ok_or_else(|| {
-            anyhow!("- stands for a text without a fingerprint: give two fingerprints")
+            anyhow!("'-' is a text without a fingerprint: give two fingerprints")
         })
     };
     let (a, b) = (read(&args.a)?, read(&args.b)?);
