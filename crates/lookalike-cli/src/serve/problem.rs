@@ -90,15 +90,24 @@ impl Code {
     fn about(self) -> (&'static str, u16, &'static str) {
         match self {
             Self::BadRequest => ("bad_request", 400, "The request cannot be understood"),
-            Self::BadJson => ("bad_json", 400, "This is not the JSON that is wanted"),
+            Self::BadJson => (
+                "bad_json",
+                400,
+                "The JSON is invalid or does not fit the schema",
+            ),
             Self::BadBody => ("bad_body", 400, "The body cannot be read"),
-            Self::Unauthenticated => ("unauthenticated", 401, "A key is needed"),
+            Self::Unauthenticated => ("unauthenticated", 401, "A key is required"),
             Self::Forbidden => ("forbidden", 403, "The key does not allow this"),
-            Self::NoSuchPlace => ("no_such_place", 404, "There is nothing at this path"),
+            Self::NoSuchPlace => ("no_such_place", 404, "There is no call at this path"),
             Self::NoCollection => ("no_collection", 404, "There is no such collection"),
             Self::NoDocument => ("no_document", 404, "There is no such document"),
             Self::NoCluster => ("no_cluster", 404, "There is no such cluster"),
-            Self::MethodNotAllowed => ("method_not_allowed", 405, "The path has no such method"),
+            Self::MethodNotAllowed => (
+                "method_not_allowed",
+                405,
+                "The path does not support this \
+                 method",
+            ),
             Self::TooSlow => ("too_slow", 408, "The request did not come in time"),
             Self::IdConflict => ("id_conflict", 409, "The id has other content"),
             Self::CollectionConflict => (
@@ -106,18 +115,36 @@ impl Code {
                 409,
                 "The collection has other settings",
             ),
-            Self::SnapshotConflict => ("snapshot_conflict", 409, "The name has another snapshot"),
-            Self::TooLarge => ("too_large", 413, "This is more than is taken"),
-            Self::UnsupportedType => ("unsupported_type", 415, "Bodies of this type are not taken"),
+            Self::SnapshotConflict => (
+                "snapshot_conflict",
+                409,
+                "The name is in use by another \
+                 snapshot",
+            ),
+            Self::TooLarge => (
+                "too_large",
+                413,
+                "The document or the request exceeds a limit",
+            ),
+            Self::UnsupportedType => (
+                "unsupported_type",
+                415,
+                "This type of body is not supported",
+            ),
             Self::UnsupportedEncoding => (
                 "unsupported_encoding",
                 415,
-                "Bodies of this encoding are not taken",
+                "This encoding of the body is not supported",
             ),
-            Self::WrongHost => ("wrong_host", 421, "The service has another name"),
-            Self::BadName => ("bad_name", 422, "This cannot be a name"),
-            Self::BadSettings => ("bad_settings", 422, "The settings cannot be"),
-            Self::BadDocument => ("bad_document", 422, "The document cannot be taken"),
+            Self::WrongHost => (
+                "wrong_host",
+                421,
+                "The Host of the request is not that of the \
+                 service",
+            ),
+            Self::BadName => ("bad_name", 422, "The name is not valid"),
+            Self::BadSettings => ("bad_settings", 422, "The settings are not valid"),
+            Self::BadDocument => ("bad_document", 422, "The document is not valid"),
             Self::TooCostly => (
                 "too_costly",
                 422,
@@ -126,18 +153,18 @@ impl Code {
             Self::HeadTooLarge => (
                 "head_too_large",
                 431,
-                "The head of the request is more than is taken",
+                "The head of the request exceeds the limit",
             ),
-            Self::Busy => ("busy", 429, "Too much waits already"),
+            Self::Busy => ("busy", 429, "The queue is full"),
             Self::TooManyRequests => (
                 "too_many_requests",
                 429,
                 "The client sends too many requests",
             ),
-            Self::Damaged => ("damaged", 500, "A file is not what was written"),
-            Self::Disk => ("disk", 500, "The disk has refused"),
+            Self::Damaged => ("damaged", 500, "A file is damaged"),
+            Self::Disk => ("disk", 500, "A disk operation failed"),
             Self::NotReady => ("not_ready", 503, "The collection is being opened"),
-            Self::Stopped => ("stopped", 503, "The collection takes nothing any more"),
+            Self::Stopped => ("stopped", 503, "The collection accepts no more writes"),
             Self::Deleting => ("deleting", 503, "The collection is being deleted"),
             Self::Stopping => ("stopping", 503, "The service is stopping"),
             Self::DiskFull => ("disk_full", 507, "The disk is nearly full"),

@@ -651,7 +651,7 @@ fn repeated_ids_stop_nothing() {
     ];
     place.write("in.jsonl", jsonl(rows));
     let told =
-        "2 documents have the id of an earlier one, 'x' in in.jsonl:1 and in.jsonl:3 the first";
+        "2 documents have the id of an earlier document, first 'x' in in.jsonl:1 and in.jsonl:3";
     for command in [
         "dedup in.jsonl -o out.jsonl --removed r.tsv",
         "pairs in.jsonl -o p.tsv",

@@ -329,12 +329,15 @@ fn a_page_of_zeros_is_damage() {
 #[test]
 fn what_is_no_collection_is_refused() {
     let place = place();
-    place.refused("store verify none", &["none is no collection", "manifest"]);
+    place.refused(
+        "store verify none",
+        &["none is not a collection", "manifest"],
+    );
     assert!(!place.has("none"));
     place.refused("store verify data", &["name one of data/a"]);
     place.refused(
         "store repair data/a data/a",
-        &["data/a is a collection already"],
+        &["data/a already is a collection"],
     );
     place.refused(
         "store export data/a --json",
@@ -345,11 +348,11 @@ fn what_is_no_collection_is_refused() {
     place.write("wrong.json", "{\"windw\":\"2d\"}");
     place.refused(
         "store import data/a bad.jsonl --settings settings.json",
-        &["data/a is a collection already"],
+        &["data/a already is a collection"],
     );
     place.refused(
         "store import new bad.jsonl --settings wrong.json",
-        &["wrong.json", "`windw` is not known"],
+        &["wrong.json", "`windw` is unknown"],
     );
     place.refused(
         "store import new none.jsonl --settings settings.json",
