@@ -453,8 +453,7 @@ fn refuse_changes(changes: &Changes) -> Result<()> {
     match changes.set.first() {
         None => Ok(()),
         Some(change) => bail!(
-            "--set {change} changes the recipe of --recipe, which is missing: \
-             give both or neither"
+            "--set {change} changes the recipe of --recipe, which is missing: give both or neither"
         ),
     }
 }

@@ -368,10 +368,9 @@ impl<'a> Case<'a> {
     /// Returns a sentence that says whether the record fits the present texts.
     fn verdict(&self) -> String {
         match self.now.fits(self.removal) {
-            Some(measure) => format!(
-                "the recorded similarity is that of the present texts \
-                 ({measure})"
-            ),
+            Some(measure) => {
+                format!("the recorded similarity is that of the present texts ({measure})")
+            }
             None => "the recorded similarity is not that of the present texts: they have changed \
                      since, or the run had other options (--recipe, --verify, --text, or those for \
                      reading)"

@@ -242,10 +242,8 @@ fn check_head(request: &Request, most: usize) -> Result<(), Problem> {
     let headers = request.headers();
     let bytes = length_of_head(request);
     if bytes > most {
-        let detail = format!(
-            "the head of the request has {bytes} bytes, more than the limit of \
-             {most}"
-        );
+        let detail =
+            format!("the head of the request has {bytes} bytes, more than the limit of {most}");
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }
     let bad = |detail: &str| Err(Problem::new(Code::BadRequest, detail));

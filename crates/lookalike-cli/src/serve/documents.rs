@@ -209,8 +209,7 @@ pub(super) async fn cluster(asked: Asked) -> Answered {
             None => {
                 let shown: String = id.chars().take(60).collect();
                 let detail = format!(
-                    "there is no cluster '{shown}': a cluster has the id of its kept \
-                     document"
+                    "there is no cluster '{shown}': a cluster has the id of its kept document"
                 );
                 Err(Problem::new(Code::NoCluster, detail))
             }

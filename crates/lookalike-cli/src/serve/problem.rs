@@ -105,8 +105,7 @@ impl Code {
             Self::MethodNotAllowed => (
                 "method_not_allowed",
                 405,
-                "The path does not support this \
-                 method",
+                "The path does not support this method",
             ),
             Self::TooSlow => ("too_slow", 408, "The request did not come in time"),
             Self::IdConflict => ("id_conflict", 409, "The id has other content"),
@@ -118,8 +117,7 @@ impl Code {
             Self::SnapshotConflict => (
                 "snapshot_conflict",
                 409,
-                "The name is in use by another \
-                 snapshot",
+                "The name is in use by another snapshot",
             ),
             Self::TooLarge => (
                 "too_large",
@@ -139,8 +137,7 @@ impl Code {
             Self::WrongHost => (
                 "wrong_host",
                 421,
-                "The Host of the request is not that of the \
-                 service",
+                "The Host of the request is not that of the service",
             ),
             Self::BadName => ("bad_name", 422, "The name is not valid"),
             Self::BadSettings => ("bad_settings", 422, "The settings are not valid"),
