@@ -288,7 +288,7 @@ mod tests {
         std::fs::write(path("stop.txt"), "三\n").unwrap();
         let error = changed(&path("mine.toml"), &[]).unwrap_err().to_string();
         assert!(
-            error.contains("it is not the file that the recipe was made with"),
+            error.contains("it is not the file of the recipe"),
             "{error}"
         );
     }

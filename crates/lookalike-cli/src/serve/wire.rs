@@ -1055,7 +1055,7 @@ mod tests {
                 "seconds since 1970",
             ),
             (r#"{"id":"a","fingerprint":"xyz"}"#, "xyz"),
-            (r#"{"id":"a","fingerprint":"-"}"#, "matches none"),
+            (r#"{"id":"a","fingerprint":"-"}"#, "matches nothing"),
             (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
             (r#"["a","b",null,null,null]"#, "expected an object"),
         ] {

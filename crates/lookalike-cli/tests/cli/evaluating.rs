@@ -686,7 +686,7 @@ fn tunings_that_cannot_be_are_refused() {
         ("-o mine.json", "give it the extension .toml"),
         ("--goal recall", "give f1, or precision>="),
         ("--goal precision>=1.5", "above 0 and at most 1"),
-        ("--recipe 1e0ng", "takes its features from another tool"),
+        ("--recipe 1e0ng", "has the features of another tool"),
         (
             "--set simhash.weights=given --set simhash.table=toml.toml",
             "toml.toml:1: a line is a term, a tab, its weight",
