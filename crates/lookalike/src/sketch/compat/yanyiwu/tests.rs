@@ -266,12 +266,12 @@ fn bad_lines_are_named() {
         (
             "model",
             "-1 -1 -1 1\n",
-            "'1' is no logarithm of a probability",
+            "'1' is not a valid logarithm of a probability",
         ),
         (
             "model",
             "-1 -1 -1 -1\n",
-            "model:2: here should be the weights of the four states behind a state",
+            "model:2: expected the weights of the four states after a state",
         ),
     ] {
         let mut tables = tables();
@@ -289,7 +289,7 @@ fn bad_lines_are_named() {
         (
             "阿:-5,蛮:-5,呀:-1\n",
             "",
-            "model:12: here should be the weights of characters",
+            "model:12: expected the weights of characters",
         ),
     ] {
         let mut tables = tables();
