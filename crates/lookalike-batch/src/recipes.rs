@@ -150,7 +150,7 @@ fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&
             Value::Table(inner) => inner,
             _ => {
                 return Err(Error::usage(format!(
-                    "{spelled}: '{parent}' is no table of the recipe, it has a value"
+                    "{spelled}: '{parent}' is not a table of the recipe, but a value"
                 )));
             }
         };

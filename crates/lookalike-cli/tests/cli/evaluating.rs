@@ -392,12 +392,12 @@ fn clusters_against_true_ones() {
     let refused = |line: &str, said: &[&str]| place.refused(line, said);
     refused(
         "eval true.tsv --clusters found.tsv --documents 5",
-        &["5 documents in all", "have 6"],
+        &["is 5, but", "have 6"],
     );
     place.write("twice.tsv", "id\tcluster\na\t1\nb\t1\na\t2\n");
     refused(
         "eval true.tsv --clusters twice.tsv",
-        &["twice.tsv:4", "'a' stands in twice.tsv:2 already"],
+        &["twice.tsv:4", "'a' is already in twice.tsv:2"],
     );
     refused(
         "eval true.tsv found.tsv --clusters found.tsv",
@@ -514,7 +514,7 @@ fn labelled_files_with_faults_are_refused_with_the_place() {
     place.refused(
         "eval ids.csv --corpus docs.csv",
         &[
-            "docs.csv:4: the id 'x' stands in docs.csv:2 already",
+            "docs.csv:4: the id 'x' is already in docs.csv:2",
             "'docs.csv:1' or 'docs.csv:3'",
         ],
     );

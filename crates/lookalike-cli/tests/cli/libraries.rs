@@ -300,7 +300,7 @@ fn bad_rows_alone_replace_no_library() {
     place.ok("index build lib good.tsv --fingerprints");
     place.refused(
         "index build lib bad.tsv --fingerprints --force",
-        &["not one of the 2 rows", "stays as it was"],
+        &["none of the 2 rows", "stays as it was"],
     );
     assert_eq!(info(&place, "lib")["fingerprints"], 2);
     place.ok("index verify lib");
@@ -762,10 +762,7 @@ fn bad_rows_are_told() {
         "search lib all.jsonl --fingerprint fingerprint",
         "index add lib all.tsv --fingerprints",
     ] {
-        place.refused(
-            line,
-            &["not one of the 1 rows", "'xyz' is not a fingerprint"],
-        );
+        place.refused(line, &["none of the 1 rows", "'xyz' is not a fingerprint"]);
     }
     assert_eq!(place.read("all.csv"), "before");
 }
@@ -929,7 +926,7 @@ fn what_is_there_is_not_overwritten() {
     for force in ["", "--force"] {
         place.refused(
             &format!("index build docs in.tsv --fingerprints {force}"),
-            &["docs", "no library"],
+            &["docs", "is not an index"],
         );
         place.refused(
             &format!("index build in.tsv in.tsv --fingerprints {force}"),

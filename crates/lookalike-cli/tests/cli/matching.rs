@@ -404,7 +404,7 @@ fn a_field_that_no_row_has_is_refused() {
     assert_eq!(place.ids("against.jsonl"), ["a"]);
     place.refused(
         "dedup in.jsonl --text body -o none.jsonl",
-        &["not one of the 2 rows", "`body`", "perhaps `text` is meant"],
+        &["none of the 2 rows", "`body`", "perhaps `text` is meant"],
     );
 }
 
@@ -661,11 +661,7 @@ fn repeated_ids_stop_nothing() {
         assert_eq!(place.summary(command)["repeated_ids"], 2);
         place.refused(
             &format!("{command} --strict"),
-            &[
-                "the id 'x'",
-                "stands in in.jsonl:1 and in.jsonl:3",
-                "--id-row",
-            ],
+            &["the id 'x'", "is in in.jsonl:1 and in.jsonl:3", "--id-row"],
         );
     }
     assert_eq!(place.ids("out.jsonl"), ["x", "y", "x"]);
@@ -736,7 +732,7 @@ fn a_repeated_id_addresses_no_document() {
         line,
         &[
             "'x'",
-            "say which document is meant",
+            "name the document by source and row",
             "'in.jsonl:1' or 'in.jsonl:3'",
         ],
     );

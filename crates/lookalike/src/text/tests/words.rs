@@ -326,7 +326,7 @@ fn filters_may_be_added_after_a_table_was_learned() {
         let error = read(1, filter, Some(&table(1, learned)))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("makes other terms"), "{error}");
+        assert!(error.contains("has other terms"), "{error}");
     }
     let error = read(2, stopwords, Some(&table(2, none)))
         .unwrap_err()
