@@ -254,7 +254,7 @@ mod tests {
             ("ngram=many", "invalid type: string \"many\""),
             ("simhash.bit=3", "unknown field `bit`"),
             ("normalize=nfkc,fald", "unknown variant `fald`"),
-            ("ngram.x=3", "'ngram' is no table"),
+            ("ngram.x=3", "'ngram' is not a table"),
             ("simhash.weights=tfidf", "needs simhash.table"),
             ("filter.stopwords=none.txt", "cannot read none.txt"),
         ] {

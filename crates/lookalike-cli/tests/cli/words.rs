@@ -221,7 +221,7 @@ fn a_library_carries_its_tables() {
     assert_eq!(found.out, before.out);
     std::fs::remove_file(place.path("idf.tsv")).unwrap();
     std::fs::remove_file(place.path("stop.txt")).unwrap();
-    std::fs::create_dir(place.path("name another file")).unwrap();
+    std::fs::create_dir(place.path("elsewhere")).unwrap();
     std::fs::rename(place.path("news.lib"), place.path("elsewhere/news.lib")).unwrap();
     assert_eq!(
         place.ok("search elsewhere/news.lib in.jsonl").out,
