@@ -132,7 +132,7 @@ fn bad_rows_of_an_import_are_told_and_skipped() {
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     for said in [
         "in.jsonl:2: missing field `time_us` at column 10",
-        "in.jsonl:4: document 'a' is there with other content",
+        "in.jsonl:4: document 'a' exists with other content",
         "in.jsonl:5: the id '' has 0 bytes",
         "2 documents imported, 3 bad rows skipped",
     ] {
@@ -402,7 +402,7 @@ fn snapshots_are_restored() {
         assert!(ran.err.contains(whole), "{}", ran.err);
         place.refused(
             &format!("store restore {snapshots}/{name}/monday data/again{number}"),
-            &["is a collection already"],
+            &["already is a collection"],
         );
         place.refused(
             &format!("store restore {snapshots}/{name}/tuesday data/new"),
