@@ -40,7 +40,7 @@ TABLE = pa.table({"text": TEXTS, "id": ["a", "b", "c"], "at": [1, 2, 3]})
         ({"within": 3}, "within is 3: give a string"),
         ({"window": [], "time": "at"}, 'window is []: give a text such as "2d"'),
         ({"window": True, "time": "at"}, "window is True"),
-        ({"window": float("nan"), "time": "at"}, "window is NaN: give seconds from 0 on"),
+        ({"window": float("nan"), "time": "at"}, "window is NaN: give a number of seconds of at least 0"),
         ({"threads": -1}, "threads is -1: give a whole number from 1 to 1024"),
         ({"threads": 1.5}, "threads is 1.5"),
         ({"audit": 0}, "audit is 0: give a whole number from 1"),
@@ -101,7 +101,7 @@ def test_dedup(arguments, said):
         (lambda: la.Idf.learn(TEXTS, min_documents=0), "min_documents is 0"),
         (lambda: la.Idf.learn(TEXTS, top=0), "top is 0"),
         (lambda: la.Idf.learn(TEXTS).merge(3), "3 is no table of document frequencies"),
-        (lambda: la.Idf.learn(TEXTS).merge(la.Idf.learn(TEXTS, recipe="default")), "which makes other terms than jieba"),
+        (lambda: la.Idf.learn(TEXTS).merge(la.Idf.learn(TEXTS, recipe="default")), "which has other terms than jieba"),
         (lambda: la.Idf.learn(TEXTS).save("/no/such/place.tsv"), "cannot write /no/such/place.tsv"),
         (lambda: la.Client("localhost"), "url is 'localhost': give one such as"),
         (lambda: la.MinHashLSH(num_perm=100_000), "above 4096, give params=(bands, rows)"),
@@ -158,13 +158,13 @@ def test_strings_that_are_no_utf8_are_refused(kind):
     binary = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
     texts = pa.array([b"a b c", None, b"a \xff b, longer than a view holds"], binary[kind]).view(kind)
     for table in (pa.table({"text": texts}), pa.table({"text": pa.chunked_array([texts[:2], texts[2:]])})):
-        with pytest.raises(la.InputError, match="the string in row 3 of the column `text` is no UTF-8"):
+        with pytest.raises(la.InputError, match="the string in row 3 of the column `text` is not UTF-8"):
             la.dedup(table)
-    with pytest.raises(la.InputError, match=r"texts\[2\] is no UTF-8"):
+    with pytest.raises(la.InputError, match=r"texts\[2\] is not UTF-8"):
         la.simhash(texts)
     assert la.dedup(pa.table({"text": texts[:2]})).kept_rows.tolist() == [0]
     lists = pa.ListArray.from_arrays([0, 1, 3], texts)
-    with pytest.raises(la.InputError, match="the string in row 2 of the column `words` is no UTF-8"):
+    with pytest.raises(la.InputError, match="the string in row 2 of the column `words` is not UTF-8"):
         la.dedup(pa.table({"words": lists}), features="words")
 
 

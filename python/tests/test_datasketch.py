@@ -221,9 +221,9 @@ def test_what_is_of_another_package_is_refused_with_advice():
         lambda other: lsh.insert("key", other),
         lambda other: la.MinHash.union(ours, other),
     ):
-        with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is no lookalike.MinHash: make one of it"):
+        with pytest.raises(TypeError, match=r"datasketch.minhash.MinHash is not a lookalike.MinHash: make one of it"):
             call(theirs)
-        with pytest.raises(TypeError, match=r"^int is no lookalike.MinHash$"):
+        with pytest.raises(TypeError, match=r"^int is not a lookalike.MinHash$"):
             call(3)
     lsh.insert("key", la.MinHash(hashvalues=theirs.hashvalues, seed=theirs.seed, scheme=theirs.scheme))
     assert len(lsh) == 1

@@ -53,7 +53,7 @@ def test_repeated_ids_are_counted():
     assert (row["id"], row["kept"], row["source"], row["row"], row["kept_row"]) == ("x", "x", "data", 3, 1)
     assert len(la.pairs(rows).pairs) == 1
     assert len(la.pairs(rows, distinct=True).pairs) == 0
-    with pytest.raises(la.InputError, match="stands in data:1 and data:3, but ids must differ"):
+    with pytest.raises(la.InputError, match="is in data:1 and data:3, but ids must differ"):
         la.dedup(rows, strict=True)
     with pytest.raises(la.SettingError, match="give one of them"):
         la.pairs(rows, all=True, distinct=True)
@@ -156,8 +156,8 @@ def test_thresholds_are_inclusive():
         ({"distance": 3}, la.SettingError, 'distance=3 is for fingerprints: add method="simhash"'),
         ({"threshold": 0}, la.SettingError, "threshold"),
         ({"threshold": 1.5}, la.SettingError, "1.5"),
-        ({"method": "magic"}, la.SettingError, "method is 'magic', which is none of auto, minhash"),
-        ({"verify": "magic"}, la.SettingError, "verify is 'magic', which is none of jaccard"),
+        ({"method": "magic"}, la.SettingError, "method is 'magic', which is not one of auto, minhash"),
+        ({"verify": "magic"}, la.SettingError, "verify is 'magic', which is not one of jaccard"),
         ({"keep": "best"}, la.SettingError, "keep is 'best': give first, last, longest"),
         ({"threads": 0}, la.SettingError, "threads is 0: give a whole number from 1 to 1024"),
         ({"threads": 1025}, la.SettingError, "threads is 1025"),
@@ -173,18 +173,18 @@ def test_thresholds_are_inclusive():
             la.InputError,
             'ids must differ: name another field with id="FIELD", or number the rows with id=False',
         ),
-        ({"audit": True, "method": "exact"}, la.SettingError, 'audit cannot be done here: with method="exact"'),
+        ({"audit": True, "method": "exact"}, la.SettingError, 'audit is not possible here: with method="exact"'),
         (
             {"audit": True, "method": "simhash", "verify": "none"},
             la.SettingError,
-            'audit cannot be done here: without a check there is no similarity to compare with: leave verify="none" out',
+            'audit is not possible here: without verification there is no similarity to compare with: leave verify="none" out',
         ),
         (
             {"audit": 10, "verify": "indel"},
             la.SettingError,
             'audit compares sets of features, and verify="indel" compares texts',
         ),
-        ({"audit": 10, "method": "simhash", "verify": "containment"}, la.SettingError, "audit cannot be done here"),
+        ({"audit": 10, "method": "simhash", "verify": "containment"}, la.SettingError, "audit is not possible here"),
         ({"candidates": "blocks"}, la.SettingError, 'candidates is for fingerprints: add method="simhash"'),
         ({"sentences": 3}, la.SettingError, 'sentences=3 is for method="sentences"'),
         ({"unit": "words"}, la.SettingError, 'unit is for verify="levenshtein", indel and lcs'),

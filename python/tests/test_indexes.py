@@ -60,10 +60,10 @@ def test_hamming_index_is_a_scan(bits, distance):
 def test_hamming_index_ids():
     index = la.HammingIndex(distance=3)
     index.add([1, 2], ids=[10, 11])
-    with pytest.raises(la.SettingError, match="the id 11 is there already"):
+    with pytest.raises(la.SettingError, match="the index already has the id 11"):
         index.add([3, 4], ids=[12, 11])
     assert len(index) == 2
-    with pytest.raises(la.SettingError, match="the id 5 is there already"):
+    with pytest.raises(la.SettingError, match="the index already has the id 5"):
         index.add([3, 4], ids=[5, 5])
     with pytest.raises(la.SettingError, match="2 codes and 1 id were given"):
         index.add([3, 4], ids=[5])
@@ -223,7 +223,7 @@ def test_ids_of_which_the_last_is_there_are_refused_as_a_whole():
     ):
         index.add(rows[:1], ids=[999])
         for ids in (range(1000), [*range(998), 0, 998]):
-            with pytest.raises(la.SettingError, match="is there already"):
+            with pytest.raises(la.SettingError, match="the index already has the id"):
                 index.add(rows, ids=ids)
         assert len(index) == 1 and 0 not in index
     codes = np.zeros(1000, dtype=np.uint64)

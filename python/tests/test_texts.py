@@ -138,5 +138,5 @@ def test_tune_is_the_command(command, tmp_path):
         la.tune(pairs, goal="best")
     with pytest.raises(la.InputError, match="labelled"):
         la.evaluate([{"a": "x", "b": "y"}])
-    with pytest.raises(la.LookalikeError, match="which grades are which with positive and negative"):
+    with pytest.raises(la.LookalikeError, match="or grades with positive and negative"):
         la.evaluate([{"a": "x", "b": "y", "label": "maybe"}])

@@ -150,7 +150,7 @@ fn apply<'c>(change: &'c str, table: &mut Table, spelling: Spelling) -> Result<&
             Value::Table(inner) => inner,
             _ => {
                 return Err(Error::usage(format!(
-                    "{spelled}: '{parent}' is no table of the recipe, it has a value"
+                    "{spelled}: '{parent}' is not a table of the recipe, but a value"
                 )));
             }
         };
@@ -254,7 +254,7 @@ mod tests {
             ("ngram=many", "invalid type: string \"many\""),
             ("simhash.bit=3", "unknown field `bit`"),
             ("normalize=nfkc,fald", "unknown variant `fald`"),
-            ("ngram.x=3", "'ngram' is no table"),
+            ("ngram.x=3", "'ngram' is not a table"),
             ("simhash.weights=tfidf", "needs simhash.table"),
             ("filter.stopwords=none.txt", "cannot read none.txt"),
         ] {
@@ -288,7 +288,7 @@ mod tests {
         std::fs::write(path("stop.txt"), "三\n").unwrap();
         let error = changed(&path("mine.toml"), &[]).unwrap_err().to_string();
         assert!(
-            error.contains("it is not the file that the recipe was made with"),
+            error.contains("it is not the file of the recipe"),
             "{error}"
         );
     }

@@ -112,7 +112,7 @@ pub fn choose<T: Copy>(
     chosen.ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|&one| name_of(one)).collect();
         Error::usage(format!(
-            "{what} is '{name}', which is none of {}",
+            "{what} is '{name}', which is not one of {}",
             names.join(", ")
         ))
     })
@@ -239,7 +239,7 @@ impl Asked {
         }
         if self.candidates == Some(Candidates::Blocks) && unchecked {
             refuse!(
-                "{} takes fingerprints however far they are, and {} would have all of them match: \
+                "{} selects fingerprints at any distance, and with {} all of them would match: \
                  give a measure, such as {}",
                 with("candidates", "blocks"),
                 with("measure", "none"),
@@ -257,7 +257,7 @@ impl Asked {
         }
         if method == Method::Sentences && unchecked && self.threshold.is_some() {
             refuse!(
-                "{threshold} has no effect with {} {}, where the sentences alone decide: leave \
+                "{threshold} has no effect with {} {}, where only the sentences decide: leave \
                  {threshold} out",
                 with("method", "sentences"),
                 with("measure", "none"),
@@ -281,7 +281,7 @@ impl Asked {
         for (option, given) in useless {
             if method == Method::Exact && given {
                 refuse!(
-                    "{} has no effect with {}, which takes equal texts only: leave one of them out",
+                    "{} has no effect with {}, which finds only equal texts: leave one of them out",
                     name(option),
                     with("method", "exact")
                 );
@@ -289,7 +289,7 @@ impl Asked {
         }
         if simhash && unchecked && self.threshold.is_some() {
             refuse!(
-                "{threshold} has no effect with {} {}, where {} alone decides: leave {threshold} \
+                "{threshold} has no effect with {} {}, where only {} decides: leave {threshold} \
                  out",
                 with("method", "simhash"),
                 with("measure", "none"),
@@ -307,7 +307,7 @@ pub fn check_unit(measure: Measure, unit: Option<Unit>, spelling: Spelling) -> R
         return Ok(());
     }
     refuse!(
-        "{} is for {}, indel and lcs, which count characters or words: leave it out, or take one of \
+        "{} is for {}, indel and lcs, which count characters or words: leave it out, or use one of \
          these",
         spelling.name("unit"),
         spelling.with("measure", "levenshtein")

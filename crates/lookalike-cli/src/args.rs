@@ -25,15 +25,15 @@ pub(crate) use store::{
     StoreTelling, StoreVerifyArgs,
 };
 
-const ABOUT: &str = "Finds near-duplicates in piles of text";
+const ABOUT: &str = "Finds near-duplicates in collections of text";
 
 const LONG_ABOUT: &str = "\
-Finds near-duplicates in piles of text: JSONL, CSV, TSV, Parquet and plain text, also compressed \
-with gzip or zstd, in Chinese and English alike.
+Finds near-duplicates in collections of text, in Chinese and English alike. Reads JSONL, CSV, TSV, \
+Parquet and plain text, also compressed with gzip or zstd.
 
-Two documents match if their similarity is at least the threshold: by default the share of pairs \
-of neighbouring words that they have in common (the Jaccard index), after differences of case, \
-width, punctuation, spacing and traditional or simplified characters have been taken away.";
+Two documents match if their similarity is at least the threshold. By default, similarity is the \
+Jaccard index of their pairs of neighbouring words, after normalisation has removed differences of \
+case, width, punctuation, spacing and traditional or simplified characters.";
 
 const EXAMPLE: &str = "\
 Example:
@@ -47,7 +47,7 @@ Exit codes:
   2  refused or failed
 
 Standard output is data; messages and progress go to standard error. A reader that closes standard \
-output early is no failure. NO_COLOR turns colours off.";
+output early is not a failure. NO_COLOR turns colours off.";
 
 /// Hides `--features` in the help of commands that work on texts. These refuse the option and say why.
 fn without_features(features: Arg) -> Arg {
@@ -72,7 +72,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What is to be done.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Dedup(Box<DedupArgs>),
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     /// Print a completion script for a shell
     #[command(hide = true)]
     Completions {
-        /// The shell
+        /// Shell that reads the script
         shell: clap_complete::Shell,
     },
     /// Print the manual page
@@ -119,33 +119,33 @@ pub(crate) struct DedupArgs {
     #[command(flatten)]
     pub(crate) sources: Sources,
 
-    /// Documents that come before all others and count as kept whatever they resemble; they are
-    /// never written. Stands after IN, or before another option
+    /// Reference documents: they come before all others, count as kept and are never written. Give them after
+    /// IN, or before another option
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
 
-    /// The kept rows: a file whose extension says how it is compressed (.gz, .zst), a directory
-    /// that mirrors the inputs (DIR/), or - for standard output
+    /// File for the kept rows, compressed if its extension is .gz or .zst; or a directory that mirrors the
+    /// inputs (DIR/); or - for standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// A table of the removed documents with the evidence: id, kept, similarity, method,
-    /// threshold, cluster, source, row, kept_source, kept_row (.tsv, .csv, .jsonl or .parquet); rows
-    /// count from 1 within their source
+    /// Table of the removed documents with the evidence: id, kept, similarity, method, threshold, cluster,
+    /// source, row, kept_source, kept_row (.tsv, .csv, .jsonl or .parquet). Rows count from 1 within their
+    /// source
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) removed: Option<PathBuf>,
 
-    /// A table of the documents in clusters: id, cluster, representative, similarity, kept, source,
-    /// row (.tsv, .csv, .jsonl or .parquet); documents that are alone are left out
+    /// Table of the documents in clusters: id, cluster, representative, similarity, kept, source, row (.tsv,
+    /// .csv, .jsonl or .parquet). Documents without a near-duplicate are left out
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) clusters: Option<PathBuf>,
 
-    /// Also find components: all documents connected by similar pairs. They are counted, and
-    /// --clusters gets the column `component`
+    /// Also find components, the sets of documents connected by chains of matching pairs: counts them and
+    /// adds the column `component` to --clusters
     #[arg(long, help_heading = "Output")]
     pub(crate) components: bool,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -153,13 +153,13 @@ pub(crate) struct DedupArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) annotate: bool,
 
-    /// Do everything but write: the summary tells what would be kept and removed
+    /// Write nothing; the summary shows how many documents would be kept and removed
     #[arg(long, help_heading = "Output")]
     pub(crate) dry_run: bool,
 
-    /// Which document of a group is kept: first, last, longest (most characters), max:FIELD or
-    /// min:FIELD (largest or smallest value; numbers come before strings, and what is missing, empty
-    /// or NaN comes last). Ties go to the first
+    /// Rule that selects the kept document of each group: first, last, longest (most characters), max:FIELD
+    /// or min:FIELD (largest or smallest value). Numbers come before strings; missing, empty and NaN values
+    /// come last. Ties go to the first document
     #[arg(
         long,
         value_name = "RULE",
@@ -201,8 +201,8 @@ pub(crate) struct PairsArgs {
     #[command(flatten)]
     pub(crate) sources: Sources,
 
-    /// Documents to compare IN with: all pairs of one of these (a) and one of IN (b) are listed, and
-    /// no others. Stands after IN, or before another option
+    /// Reference documents: lists only pairs of one of these (a) and one of IN (b). Give them after IN, or
+    /// before another option
     #[arg(
         long,
         value_name = "IN",
@@ -211,21 +211,20 @@ pub(crate) struct PairsArgs {
     )]
     pub(crate) against: Vec<PathBuf>,
 
-    /// The table of pairs (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it, TSV on
-    /// standard output
+    /// Table of pairs (.tsv, .csv, .jsonl or .parquet, also .gz and .zst); without it, TSV on standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// List every combination of equal texts, with each other and with what is similar; with --against
-    /// that is so in any case, unless --distinct is given
+    /// List every combination of equal texts, both with each other and with similar texts. --against implies
+    /// it unless --distinct is given
     #[arg(long, help_heading = "Output", conflicts_with = "distinct")]
     pub(crate) all: bool,
 
-    /// Leave copies out: pairs are of different texts, and name the earliest document of each
+    /// Leave equal texts out: every pair has two different texts and names the earliest document of each
     #[arg(long, help_heading = "Output")]
     pub(crate) distinct: bool,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -245,36 +244,35 @@ pub(crate) struct PairsArgs {
     pub(crate) running: Running,
 }
 
-/// Say why a document was removed
+/// Explain why a document was removed
 ///
-/// Looks a document up in the table that `dedup --removed` wrote, finds it and the document that
-/// was kept instead in the inputs, computes their similarity again, and shows both texts with their
-/// differences marked: [-only in the kept text-] and {+only in the removed text+}.
+/// Looks the document up in the table that `dedup --removed` wrote and finds it and its representative (the
+/// document that was kept instead) in the inputs. Then computes their similarity again and shows both texts
+/// with their differences marked: [-only in the kept text-] and {+only in the removed text+}.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike explain removed.tsv 1234 articles.jsonl
   lookalike explain removed.parquet post-7 today.csv --against yesterday.csv --json")]
 pub(crate) struct ExplainArgs {
-    /// The table of removed documents, as `dedup --removed` wrote it (.tsv, .csv, .jsonl or
-    /// .parquet, also .gz and .zst)
+    /// Table of removed documents that `dedup --removed` wrote (.tsv, .csv, .jsonl or .parquet, also .gz and
+    /// .zst)
     #[arg(value_name = "REMOVED")]
     pub(crate) removed: PathBuf,
 
-    /// The id of the document, or SOURCE:ROW as the table has them, for an id that several documents
-    /// have
+    /// Id of the document; or SOURCE:ROW as in the table, if several documents have the id
     #[arg(value_name = "ID")]
     pub(crate) document: String,
 
-    /// The inputs of the dedup run: files, directories, globs
+    /// Inputs of the dedup run: files, directories, globs
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// The inputs that the dedup run had as --against
+    /// Inputs that the dedup run had as --against
     #[arg(long, value_name = "IN", num_args = 1.., help_heading = "Input")]
     pub(crate) against: Vec<PathBuf>,
 
-    /// The recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
+    /// Recipe of the dedup run: a name (see `lookalike recipe`) or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -286,19 +284,19 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// What similarity meant in the dedup run
+    /// Measure of the dedup run
     ///
-    /// The default is jaccard or none, whichever the record fits.
+    /// Default: jaccard or none, depending on which fits the record.
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
     pub(crate) verify: Option<Verify>,
 
-    /// With --verify levenshtein, indel or lcs: what edits were counted in in the dedup run
+    /// Unit of edits and lengths in the dedup run; for --verify levenshtein, indel and lcs
     ///
-    /// The default is characters.
+    /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
     pub(crate) unit: Option<Unit>,
 
-    /// How many of its longest sentences stood for a document in a dedup run with --method sentences
+    /// Number of longest sentences that represented a document in the dedup run; for --method sentences
     #[arg(
         long,
         value_name = "N",
@@ -322,7 +320,7 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// How many threads read; the default is one for each core
+    /// Number of reader threads. Default: one per core
     #[arg(
         long,
         value_name = "N",
@@ -332,12 +330,12 @@ pub(crate) struct ExplainArgs {
     pub(crate) threads: Option<usize>,
 }
 
-/// Make a labelled corpus from one's own documents, with edits planted in it
+/// Make a labelled corpus from your own documents by planting edits
 ///
-/// Writes all documents and edited copies of some, and a table of labelled pairs: a copy and its
-/// original; documents that resembled one another already, found by an exact join; and pairs just
-/// below the threshold, as negatives. Prints how similar each kind and strength of edit has left the
-/// texts. The same inputs and seed give the same files, whatever the number of threads.
+/// Writes all documents, edited copies of some of them, and a table of labelled pairs. The pairs are copies
+/// with their originals; near-duplicates that were in the inputs already, found by an exact join; and, as
+/// negatives, pairs just below the threshold. Prints the similarity that each kind and strength of edit
+/// leaves. The same inputs and seed give the same files for any number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -345,26 +343,25 @@ Examples:
   lookalike plant posts/ --text title,body -o planted.parquet --labels labels.csv --documents 200
   lookalike plant articles.jsonl -o planted.jsonl --labels labels.tsv --edits typos,delete-words:5%")]
 pub(crate) struct PlantArgs {
-    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// All documents and the edited copies: id, text (.jsonl, .csv or .parquet). The id of a copy is
-    /// that of its document, marks (#) as no id has them, and a number
+    /// Planted corpus: all documents and the edited copies, as id and text (.jsonl, .csv or .parquet). The id
+    /// of a copy is the id of its document, more # signs than any id has in a row, and a number
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: PathBuf,
 
-    /// The labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv,
-    /// .jsonl or .parquet)
+    /// Labelled pairs: a, b, label (1 or 0), kind, strength, edits, similarity (.tsv, .csv, .jsonl or
+    /// .parquet)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) labels: PathBuf,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
-    /// How many documents are drawn to be edited; all if there are fewer
+    /// Number of documents that are sampled and edited; all of them if there are fewer
     #[arg(
         long,
         value_name = "N",
@@ -374,21 +371,21 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) documents: usize,
 
-    /// How many copies each of them has, with one edit each; fewer if no more edits apply
+    /// Number of copies with one edit for each sampled document; fewer if fewer edits apply
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Planting")]
     pub(crate) copies: usize,
 
-    /// How many copies each has with two edits, and as many with three
+    /// Number of copies with two edits for each sampled document, and the number with three
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Planting")]
     pub(crate) combined: usize,
 
-    /// The edits to choose from: kinds (typos) or kinds at a strength (typos:2%), parted by commas
+    /// Edits to choose from: kinds (typos) or kinds with a strength (typos:2%), separated by commas
     ///
-    /// The default is all: truncate-head, truncate-tail (10, 30 and 50 %), boilerplate-before,
+    /// Default: all, which are truncate-head, truncate-tail (10, 30 and 50 %), boilerplate-before,
     /// boilerplate-after, shuffle-paragraphs, shuffle-sentences, delete-sentences, insert-sentences,
-    /// replace-sentences, delete-words, insert-words, replace-words (1, 5, 10 and 20 %),
-    /// traditional, simplified, full-width, half-width, punctuation, spacing, zero-width, nfc, nfd,
-    /// upper-case, lower-case, typos (0.5, 1, 2 and 5 %), html, markdown, changed-number.
+    /// replace-sentences, delete-words, insert-words, replace-words (1, 5, 10 and 20 %), traditional,
+    /// simplified, full-width, half-width, punctuation, spacing, zero-width, nfc, nfd, upper-case,
+    /// lower-case, typos (0.5, 1, 2 and 5 %), html, markdown, changed-number.
     #[arg(
         long,
         value_name = "EDIT",
@@ -398,7 +395,7 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) edits: Vec<Vec<Edit>>,
 
-    /// What draws documents, edits and pairs
+    /// Seed of the random choice of documents, edits and pairs
     #[arg(
         long,
         value_name = "NUMBER",
@@ -407,9 +404,9 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) seed: u64,
 
-    /// From this similarity on (≥), documents are labelled as near-duplicates of one another
+    /// Similarity from which (≥) documents of the inputs are labelled as near-duplicates of one another
     ///
-    /// The default is 0.75.
+    /// Default: 0.75.
     #[arg(
         long,
         value_name = "T",
@@ -418,9 +415,9 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) threshold: Option<Threshold>,
 
-    /// From this similarity on (≥), pairs below the threshold are labelled as negatives
+    /// Similarity from which (≥) pairs below the threshold are labelled as negatives
     ///
-    /// The default is three quarters of the threshold.
+    /// Default: three quarters of the threshold.
     #[arg(
         long,
         value_name = "T",
@@ -429,7 +426,8 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) near: Option<Threshold>,
 
-    /// The most pairs of each label that are not planted; of more, so many are drawn
+    /// Maximum number of pairs of each label that are not planted; if there are more, a random sample of this
+    /// size
     #[arg(
         long,
         value_name = "N",
@@ -439,7 +437,7 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) pairs: usize,
 
-    /// How texts become features: a name (see `lookalike recipe`) or a TOML file
+    /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -461,11 +459,11 @@ pub(crate) struct PlantArgs {
     pub(crate) running: Running,
 }
 
-/// Show two texts through every step, and every similarity
+/// Compare two texts and show every step and every similarity
 ///
-/// Prints what the recipe makes of both texts: the normalised text, the tokens, the heaviest features
-/// with their hashes and signed votes, the sums, the bits, where the fingerprints differ, the
-/// estimates of MinHash, every similarity, and whether the texts match and why.
+/// Prints the normalised texts, the tokens, the heaviest features with their hashes and signed votes, the
+/// sums, the bits, the positions in which the fingerprints differ, the estimates of MinHash, every
+/// similarity, and the verdict with its reason.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\
@@ -475,19 +473,19 @@ Examples:
   lookalike compare posts.jsonl#17 posts.jsonl#24 --verify levenshtein --json
   lookalike compare --fingerprints --digits binary 10101 00110")]
 pub(crate) struct CompareArgs {
-    /// The first text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
+    /// First text: a file with one document, or FILE#ID or FILE:ROW for a document of a file
     #[arg(value_name = "A")]
     pub(crate) a: String,
 
-    /// The second text
+    /// Second text, given in the same way
     #[arg(value_name = "B", allow_hyphen_values = true)]
     pub(crate) b: String,
 
-    /// A and B are the texts themselves
+    /// Take A and B as the texts themselves
     #[arg(long, help_heading = "Input")]
     pub(crate) literal: bool,
 
-    /// A and B are fingerprints: shows how far and in which blocks of bits they differ
+    /// Take A and B as fingerprints; shows their distance and the blocks of bits in which they differ
     #[arg(
         long,
         help_heading = "Input",
@@ -499,10 +497,10 @@ pub(crate) struct CompareArgs {
     )]
     pub(crate) fingerprints: bool,
 
-    /// How the fingerprints are written
+    /// Notation of the fingerprints
     ///
-    /// The default is hex. They have as many bits as the longer one has digits for, or 64 or 128 in
-    /// decimal digits.
+    /// Default: hex. The width follows from the digits of the longer fingerprint; in decimal it is 64 or 128
+    /// bits.
     #[arg(
         long,
         value_enum,
@@ -512,15 +510,15 @@ pub(crate) struct CompareArgs {
     )]
     pub(crate) digits: Option<Notation>,
 
-    /// How many of the heaviest features are shown with their votes
+    /// Number of heaviest features that are shown with their votes
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Output")]
     pub(crate) top: usize,
 
-    /// Print one JSON object instead of text, with all features, the thousand heaviest with their votes
+    /// Print one JSON object instead of text, with all features and the votes of the 1,000 heaviest
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Also write a page to look at in a browser
+    /// Also write an HTML page with the comparison
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) html: Option<PathBuf>,
 
@@ -533,7 +531,7 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// How many threads read; the default is one for each core
+    /// Number of reader threads. Default: one per core
     #[arg(
         long,
         value_name = "N",
@@ -545,11 +543,11 @@ pub(crate) struct CompareArgs {
 
 /// Print one fingerprint or signature for every document
 ///
-/// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint is
-/// as many bits as the recipe says (64), written as hexadecimal digits; a signature is a list of
-/// numbers, that of sentences 64 bits in hexadecimal digits. A text with too little in it for either
-/// has `-`, except with the recipes of other tools, which give a value to every text. Ids are passed
-/// on as they are.
+/// Writes a table with the columns id and fingerprint, in the order of the input. A fingerprint has the
+/// number of bits that the recipe sets (64 by default) and is written in hexadecimal digits. A signature is a
+/// list of numbers; the signature of sentences is 64 bits in hexadecimal digits. A text that is too short for
+/// either gets `-`, except with the recipes of other tools, which give every text a value. Ids are copied
+/// unchanged.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -559,35 +557,34 @@ Examples:
   lookalike fingerprint articles.jsonl --recipe 1e0ng --digits decimal
   lookalike fingerprint tokens.jsonl --recipe datasketch-affine32 --features tokens")]
 pub(crate) struct FingerprintArgs {
-    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// The table (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it,
-    /// TSV on standard output
+    /// Table to write (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV on
+    /// standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// How a fingerprint is written
+    /// Notation of a fingerprint
     ///
-    /// The default is hex.
+    /// Default: hex.
     #[arg(long, value_enum, value_name = "DIGITS", help_heading = "Output")]
     pub(crate) digits: Option<Notation>,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
-    /// What is made of a text
+    /// Kind of sketch
     ///
-    /// The default is simhash, and minhash with the recipes of datasketch.
+    /// Default: simhash; minhash with the recipes of datasketch.
     #[arg(long, value_enum, value_name = "METHOD", help_heading = "Fingerprints")]
     pub(crate) method: Option<SketchMethod>,
 
-    /// With --method sentences: how many of its longest sentences stand for a document
+    /// Number of longest sentences that represent a document; for --method sentences
     ///
-    /// The default is 3.
+    /// Default: 3.
     #[arg(
         long,
         value_name = "N",
@@ -596,8 +593,8 @@ pub(crate) struct FingerprintArgs {
     )]
     pub(crate) sentences: Option<usize>,
 
-    /// How texts become features, and how many bits or slots are made of them: a name (see
-    /// `lookalike recipe`) or a TOML file
+    /// Recipe that turns texts into features and sets the number of bits or slots: a name (see `lookalike
+    /// recipe`) or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -621,10 +618,9 @@ pub(crate) struct FingerprintArgs {
 
 /// Print the tokens of every document, or its terms with their weights
 ///
-/// Writes a table with the columns id and tokens, the tokens in the order of the text, parted by
-/// spaces, as they are after normalisation. With --weights it is a row for each distinct term of a
-/// document that counts in its SimHash: id, term, count, weight and part (of speech, for words cut
-/// by jieba), the heaviest first.
+/// Writes a table with the columns id and tokens: the normalised tokens in the order of the text, separated
+/// by spaces. With --weights, writes one row for each distinct term that counts in the SimHash of a document:
+/// id, term, count, weight and part (of speech, for words cut by jieba), the heaviest term first.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\
@@ -635,12 +631,11 @@ Examples:
   lookalike segment articles.jsonl --weights --set simhash.weights=tfidf --set simhash.table=idf.tsv
   lookalike segment articles.jsonl --set filter.parts=content --set filter.stopwords=zh")]
 pub(crate) struct SegmentArgs {
-    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required_unless_present = "literal")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// A text given here instead of inputs; may be given many times, ids are then numbers
+    /// Text to segment instead of inputs; may be repeated, and the ids are then numbers
     #[arg(
         long,
         value_name = "TEXT",
@@ -649,20 +644,20 @@ pub(crate) struct SegmentArgs {
     )]
     pub(crate) literal: Vec<String>,
 
-    /// The table (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it,
-    /// TSV on standard output
+    /// Table to write (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV on
+    /// standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// A row for each distinct term with its count, weight and part of speech
+    /// Write one row for each distinct term with its count, weight and part of speech
     #[arg(long, help_heading = "Output")]
     pub(crate) weights: bool,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
-    /// How texts become tokens: a name (see `lookalike recipe`) or a TOML file
+    /// Recipe that turns texts into tokens: a name (see `lookalike recipe`) or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -684,13 +679,13 @@ pub(crate) struct SegmentArgs {
     pub(crate) running: Running,
 }
 
-/// Learn from documents how rare terms are: a table of weights
+/// Learn a table of term weights (document frequencies) from documents
 ///
-/// Writes a table with the columns term, documents and idf, the most frequent terms first: in how
-/// many documents a term occurs, and ln((1 + documents) / (1 + documents with it)) + 1, where
-/// documents without any term do not count. A term is a feature of the recipe, such as a word, or
-/// three characters. The table is for recipes with the same terms: --set simhash.weights=tfidf
-/// --set simhash.table=TABLE. Memory is the vocabulary: some tens of bytes for each distinct term.
+/// Writes a table with the columns term, documents and idf, the most frequent terms first. `documents` is the
+/// number of documents that contain the term; `idf` is ln((1 + all documents) / (1 + documents with the
+/// term)) + 1. Documents without any term do not count. A term is a feature of the recipe, for example a word
+/// or three characters. The table is for recipes with the same terms: --set simhash.weights=tfidf --set
+/// simhash.table=TABLE. Memory grows with the vocabulary: some tens of bytes for each distinct term.
 #[derive(Debug, Args)]
 #[command(mut_arg("features", without_features))]
 #[command(after_help = "\
@@ -700,16 +695,15 @@ Examples:
   lookalike fingerprint articles.jsonl --recipe jieba --set simhash.weights=tfidf \\
     --set simhash.table=idf.tsv --set simhash.top=20")]
 pub(crate) struct IdfArgs {
-    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     #[arg(value_name = "IN", required_unless_present = "merge")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// The table (.tsv); without it, standard output
+    /// Table to write (.tsv); without it, standard output
     #[arg(short, long, value_name = "TABLE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Leave out terms that occur in fewer documents, from 1
+    /// Minimum number of documents that contain a term; rarer terms are left out
     #[arg(
         long,
         value_name = "N",
@@ -719,7 +713,8 @@ pub(crate) struct IdfArgs {
     )]
     pub(crate) min_documents: u64,
 
-    /// Keep only so many terms, the most frequent; of equally frequent ones the first by their bytes
+    /// Maximum number of terms: keeps the most frequent ones; of equally frequent terms, the first in byte
+    /// order
     #[arg(
         long,
         value_name = "N",
@@ -728,16 +723,16 @@ pub(crate) struct IdfArgs {
     )]
     pub(crate) top: Option<usize>,
 
-    /// Add the counts of tables that were learned under the same recipe. What they have left out is
-    /// not counted. Stands after IN, or before another option
+    /// Tables learned under the same recipe, whose counts are added. Terms that they left out are not
+    /// counted. Give them after IN, or before another option
     #[arg(long, value_name = "TABLE", num_args = 1.., help_heading = "Input")]
     pub(crate) merge: Vec<PathBuf>,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
-    /// How texts become terms: a name (see `lookalike recipe`) or a TOML file
+    /// Recipe that turns texts into terms: a name (see `lookalike recipe`) or a TOML file
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -759,13 +754,12 @@ pub(crate) struct IdfArgs {
     pub(crate) running: Running,
 }
 
-/// Make and keep a library of fingerprints, to be searched
+/// Build and maintain an index of fingerprints for searching
 ///
-/// A library is a directory of fingerprints, prepared so that `lookalike search` finds every one
-/// within a Hamming distance, and of features and signatures, by which it finds every document that is
-/// similar enough. It carries its recipe, and only what has the same one is compared
-/// with it. Changes are complete and on disk or have not happened; one process changes a library at
-/// a time, any number may search it meanwhile.
+/// An index is a directory. It holds fingerprints, in which `lookalike search` finds every one within a
+/// Hamming distance, and features and signatures, by which it finds every document that is similar enough. An
+/// index stores its recipe and refuses fingerprints of another one. A change is complete and on disk, or has
+/// not happened. One process at a time changes an index; any number may search it meanwhile.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -777,7 +771,7 @@ pub(crate) struct IndexArgs {
     pub(crate) command: IndexCommand,
 }
 
-/// What is to be done with a library.
+/// Commands on an index.
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
     Build(Box<IndexBuildArgs>),
@@ -788,10 +782,10 @@ pub(crate) enum IndexCommand {
     Plan(IndexPlanArgs),
 }
 
-/// Make a library of documents or fingerprints
+/// Build an index of documents or fingerprints
 ///
-/// Documents get fingerprints under a recipe; bare fingerprints are taken as they are. A document
-/// with too little in it for a fingerprint matches only what is equal; an empty one is left out.
+/// Documents get fingerprints under a recipe; bare fingerprints are stored as they are. A document that is
+/// too short for a fingerprint matches only equal texts; an empty document is left out.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -799,81 +793,80 @@ Examples:
   lookalike index build pages.lib fingerprints.tsv --fingerprints --distance 3
   lookalike index build wide.lib codes.parquet --fingerprint code --bits 128 --distance 7")]
 pub(crate) struct IndexBuildArgs {
-    /// The directory to make
+    /// Directory to create
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
-    /// What to read: files, directories, globs, or - for standard input
+    /// Inputs: files, directories, globs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// How texts become features and fingerprints: a name (see `lookalike recipe`) or a TOML file;
-    /// with bare fingerprints, the recipe that they are known to have
+    /// Recipe that turns texts into features and fingerprints: a name (see `lookalike recipe`) or a TOML
+    /// file. For bare fingerprints, the recipe that made them
     ///
-    /// The default for documents is default.
-    #[arg(long, value_name = "NAME|FILE", help_heading = "Library")]
+    /// Default for documents: default.
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Index")]
     pub(crate) recipe: Option<String>,
 
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// The largest distance that can be searched for (≤), in bits, at most 16
-    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Library")]
+    /// Largest distance that can be searched (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
     pub(crate) distance: u32,
 
-    /// Bits of a bare fingerprint, 8 to 128; those of documents are the recipe's
+    /// Bits of a bare fingerprint, 8 to 128; for documents, the recipe sets them
     ///
-    /// The default is 64.
+    /// Default: 64.
     #[arg(
         long,
         value_name = "N",
         value_parser = clap::value_parser!(u32).range(8..=128),
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) bits: Option<u32>,
 
-    /// How fingerprints are found: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted
-    /// tables for choices of blocks) or scan, or a plan as "index plan" shows it, such as
-    /// "22,21,21; 1,0,0"; all find the same
+    /// Plan for the search: auto, blocks (distance + 1 equal blocks), 4x16, permuted (sorted tables for
+    /// choices of blocks) or scan; or a plan as "index plan" shows it, such as "22,21,21; 1,0,0". All plans
+    /// find the same fingerprints
     #[arg(
         long,
         value_name = "PLAN",
         default_value = "auto",
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) plan: String,
 
-    /// The most memory that the indexes may take: bytes, or with the unit K, M, G (of 1000) or Ki,
-    /// Mi, Gi (of 1024)
+    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
     ///
-    /// The default is three times the fingerprints themselves, and at least 64 MiB.
+    /// Default: three times the size of the fingerprints, and at least 64 MiB.
     #[arg(
         long,
         value_name = "SIZE",
         value_parser = settings::parse_size,
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) memory: Option<u64>,
 
-    /// Store the texts too, compressed, so that a search can compare their characters or words
-    #[arg(long, help_heading = "Library")]
+    /// Also store the texts, compressed, so that a search can compare their characters or words
+    #[arg(long, help_heading = "Index")]
     pub(crate) texts: bool,
 
-    /// Store nothing but fingerprints: the library is smaller and answers with distances only
+    /// Store only fingerprints: the index is smaller and answers with distances only
     ///
-    /// By default a library of documents also stores their features and MinHash signatures, from which
-    /// `search --threshold` finds all matches at any threshold from 0.5.
-    #[arg(long, help_heading = "Library")]
+    /// Without this option, an index of documents also stores their features and MinHash signatures, from
+    /// which `search --threshold` finds all matches at any threshold from 0.5.
+    #[arg(long, help_heading = "Index")]
     pub(crate) distance_only: bool,
 
-    /// Replace a library that is there already
-    #[arg(long, help_heading = "Library")]
+    /// Replace an existing index
+    #[arg(long, help_heading = "Index")]
     pub(crate) force: bool,
 
     #[command(flatten)]
     pub(crate) bare: Bare,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -887,26 +880,26 @@ pub(crate) struct IndexBuildArgs {
     pub(crate) running: Running,
 }
 
-/// Add documents or fingerprints to a library
+/// Add documents or fingerprints to an index
 ///
-/// The recipe is the library's. Ids that are there already are refused, and then nothing is added.
+/// The recipe is that of the index. An id that the index already has is refused, and then nothing is added.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike index add news.lib today.jsonl")]
 pub(crate) struct IndexAddArgs {
-    /// The library
+    /// Index directory
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
-    /// What to read: files, directories, globs, or - for standard input
+    /// Inputs: files, directories, globs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) bare: Bare,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
@@ -920,26 +913,26 @@ pub(crate) struct IndexAddArgs {
     pub(crate) running: Running,
 }
 
-/// Remove documents or fingerprints from a library
+/// Remove documents or fingerprints from an index
 ///
-/// They are not found any more. Their room on disk, and their texts, are given back when more than
-/// half of a segment is removed, or when it is merged with what is added. Ids that the library does
-/// not have are told, and the exit code is then 1.
+/// Removed documents are not found any more. Their space on disk is freed when more than half of a segment is
+/// removed, or when the segment is merged with added documents. Ids that are not in the index are reported,
+/// and the exit code is then 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike index remove news.lib a-17 a-18
   lookalike index remove news.lib --ids gone.txt")]
 pub(crate) struct IndexRemoveArgs {
-    /// The library
+    /// Index directory
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
-    /// The ids; where rows are numbered, the numbers
+    /// Ids to remove; row numbers if the rows are numbered
     #[arg(value_name = "ID", required_unless_present = "ids")]
     pub(crate) id: Vec<String>,
 
-    /// A file with an id on each line, or - for standard input
+    /// File with one id per line, or - for standard input
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) ids: Option<PathBuf>,
 
@@ -947,13 +940,13 @@ pub(crate) struct IndexRemoveArgs {
     pub(crate) telling: Telling,
 }
 
-/// Say what a library is
+/// Show the contents and settings of an index
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike index info news.lib --json")]
 pub(crate) struct IndexInfoArgs {
-    /// The library
+    /// Index directory
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
@@ -962,16 +955,16 @@ pub(crate) struct IndexInfoArgs {
     pub(crate) json: bool,
 }
 
-/// Check a library: all its files against their checksums, and fingerprints against stored texts
+/// Check an index: all files against their checksums, and fingerprints against stored texts
 ///
-/// Every file is read. Where texts are stored, the fingerprints of about 1,000 of them are made
-/// again and compared.
+/// Reads every file. Where texts are stored, computes the fingerprints of about 1,000 of them again and
+/// compares them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike index verify news.lib")]
 pub(crate) struct IndexVerifyArgs {
-    /// The library
+    /// Index directory
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
@@ -979,10 +972,10 @@ pub(crate) struct IndexVerifyArgs {
     pub(crate) telling: Telling,
 }
 
-/// Show how fingerprints would be found, and what a search would cost
+/// Show the plans for a search and their cost
 ///
-/// Costs are predicted for evenly distributed fingerprints and a search with many queries on one
-/// thread; real fingerprints are skewed, so a prediction is a floor.
+/// Predicts the cost for evenly distributed fingerprints and a search with many queries on one thread. Real
+/// fingerprints are skewed, so a prediction is a lower bound.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -990,8 +983,8 @@ Examples:
   lookalike index plan --count 50M --plan \"22,21,21; 1,0,0\"
   lookalike index plan --count 50M --live")]
 pub(crate) struct IndexPlanArgs {
-    /// How many fingerprints: a number, or with the unit K, M or G
-    #[arg(long, value_name = "N", value_parser = settings::parse_count, help_heading = "Library")]
+    /// Number of fingerprints, also with the unit K, M or G
+    #[arg(long, value_name = "N", value_parser = settings::parse_count, help_heading = "Index")]
     pub(crate) count: u64,
 
     /// Bits of a fingerprint, 8 to 128
@@ -1000,39 +993,38 @@ pub(crate) struct IndexPlanArgs {
         value_name = "N",
         default_value_t = 64,
         value_parser = clap::value_parser!(u32).range(8..=128),
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) bits: u32,
 
-    /// The largest distance that can be searched for (≤), in bits, at most 16
-    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Library")]
+    /// Largest distance that can be searched (≤), in bits, at most 16
+    #[arg(long, value_name = "K", default_value_t = 3, help_heading = "Index")]
     pub(crate) distance: u32,
 
-    /// The most memory that the index may take: bytes, or with the unit K, M, G (of 1000) or Ki, Mi,
-    /// Gi (of 1024)
+    /// Maximum memory of the search tables: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
     ///
-    /// The default is three times the fingerprints themselves, and at least 64 MiB.
+    /// Default: three times the size of the fingerprints, and at least 64 MiB.
     #[arg(
         long,
         value_name = "SIZE",
         value_parser = settings::parse_size,
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) memory: Option<u64>,
 
-    /// The plan to show first: auto, blocks, 4x16, permuted or scan, or a plan as it is shown, such as
-    /// "22,21,21; 1,0,0"
+    /// Plan to show first: auto, blocks, 4x16, permuted or scan, or a plan as it is shown, such as "22,21,21;
+    /// 1,0,0"
     #[arg(
         long,
         value_name = "PLAN",
         default_value = "auto",
-        help_heading = "Library"
+        help_heading = "Index"
     )]
     pub(crate) plan: String,
 
-    /// Show the index of a window that changes while it is searched, as the service has one: it is cut
-    /// in one way only
-    #[arg(long, conflicts_with = "plan", help_heading = "Library")]
+    /// Show the plan of a live index, which the service uses for a window that changes while it is searched;
+    /// it has one plan only
+    #[arg(long, conflicts_with = "plan", help_heading = "Index")]
     pub(crate) live: bool,
 
     /// Print one JSON object instead of text
@@ -1040,12 +1032,13 @@ pub(crate) struct IndexPlanArgs {
     pub(crate) json: bool,
 }
 
-/// Find everything in a library that is near a document or fingerprint
+/// Find all entries of an index that are near a document or fingerprint
 ///
-/// Writes a table with the columns query, match and distance, ordered by query, then by distance,
-/// then by row of the library. Queries are documents, or bare fingerprints with --fingerprints. With
-/// --verify or --threshold the matches are those that `pairs` has at that threshold, and the last column
-/// is similarity, the highest first. A document with too little in it for a fingerprint matches only what is equal, at distance 0.
+/// Writes a table with the columns query, match and distance, ordered by query, then by distance, then by row
+/// of the index. Queries are documents, or bare fingerprints with --fingerprints. With --verify or
+/// --threshold, the matches are those that `pairs` finds at that threshold, and the last column is
+/// similarity, the highest first. A document that is too short for a fingerprint matches only equal texts, at
+/// distance 0.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -1053,31 +1046,31 @@ Examples:
   lookalike search news.lib incoming.jsonl --threshold 0.8 --nearest 1 -o matches.parquet
   lookalike search pages.lib - --fingerprints < fingerprints.tsv")]
 pub(crate) struct SearchArgs {
-    /// The library
+    /// Index directory
     #[arg(value_name = "LIB")]
     pub(crate) library: PathBuf,
 
-    /// The queries: files, directories, globs, or - for standard input
+    /// Queries: files, directories, globs, or - for standard input
     #[arg(value_name = "IN", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// The table of matches (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst);
-    /// without it, TSV on standard output
+    /// Table of matches (.tsv, .csv, .jsonl or .parquet, the first three also .gz and .zst); without it, TSV
+    /// on standard output
     #[arg(short, long, value_name = "OUT", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Rows that could not be used, byte for byte; of Parquet, JSON with file, row, reason and columns
+    /// File for the rejected rows, byte for byte; for Parquet input, JSON with file, row, reason and columns
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) rejected: Option<PathBuf>,
 
-    /// The most bits that differ (≤), at most what the library was built for
+    /// Maximum number of differing bits (≤), at most that of the index
     ///
-    /// The default is what it was built for. With --threshold or --verify, only what is within this
-    /// distance is compared; without it, all matches are found.
+    /// Default: the distance that the index was built for. With --threshold or --verify, only documents
+    /// within this distance are compared; without --distance, all matches are found.
     #[arg(long, value_name = "K", help_heading = "Matching")]
     pub(crate) distance: Option<u32>,
 
-    /// List only the nearest matches of a query, so many; ties go to the earlier rows
+    /// Number of nearest matches listed for each query; ties go to the earlier rows
     #[arg(
         long,
         value_name = "N",
@@ -1086,12 +1079,12 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) nearest: Option<usize>,
 
-    /// List only the match of a query that was added first
+    /// List only the match that was added first, for each query
     #[arg(long, conflicts_with_all = ["nearest", "limit"], help_heading = "Matching")]
     pub(crate) first: bool,
 
-    /// List at most so many matches of a query, the nearest; a fourth column, truncated, is true where a
-    /// query has more, and the summary says how many have
+    /// Maximum number of matches listed for each query, the nearest first. Adds a fourth column, truncated,
+    /// which is true for a query with more matches; the summary counts these queries
     #[arg(
         long,
         value_name = "N",
@@ -1101,7 +1094,7 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) limit: Option<usize>,
 
-    /// What is compared with a query
+    /// Fingerprints that are compared with a query
     #[arg(
         long,
         value_enum,
@@ -1111,22 +1104,22 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) candidates: Candidates,
 
-    /// Find all that are similar enough by this measure, as `pairs` finds them
+    /// Measure: finds all documents that are similar enough by it, as `pairs` finds them
     ///
-    /// The default is distances; with --threshold, jaccard. For levenshtein, indel and lcs the library
-    /// must store the texts.
+    /// Default: distances; jaccard with --threshold. For levenshtein, indel and lcs the index must store the
+    /// texts.
     #[arg(long, value_enum, value_name = "MEASURE", help_heading = "Matching")]
     pub(crate) verify: Option<Verify>,
 
-    /// With --verify levenshtein, indel or lcs: what edits and lengths are counted in
+    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
-    /// The default is characters.
+    /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT", help_heading = "Matching")]
     pub(crate) unit: Option<Unit>,
 
-    /// Find all that are at least so similar (≥), above 0 and at most 1
+    /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
-    /// The default with --verify is 0.75.
+    /// Default with --verify: 0.75.
     #[arg(
         long,
         value_name = "T",
@@ -1135,10 +1128,10 @@ pub(crate) struct SearchArgs {
     )]
     pub(crate) threshold: Option<Threshold>,
 
-    /// The recipe that the queries have: a name (see `lookalike recipe`) or a TOML file; another one
-    /// than the library's is refused
+    /// Recipe of the queries: a name (see `lookalike recipe`) or a TOML file; a recipe other than that of the
+    /// index is refused
     ///
-    /// The default is the library's.
+    /// Default: the recipe of the index.
     #[arg(long, value_name = "NAME|FILE", help_heading = "Matching")]
     pub(crate) recipe: Option<String>,
 
@@ -1158,13 +1151,13 @@ pub(crate) struct SearchArgs {
     pub(crate) running: Running,
 }
 
-/// Which fingerprints are compared.
+/// Rule for candidate fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Candidates {
     /// Fingerprints within the distance
     Distance,
-    /// All fingerprints that share one of distance + 1 equal blocks of bits, however far they are:
-    /// for a check of the texts. A library must be built with --plan blocks
+    /// All fingerprints that share one of distance + 1 equal blocks of bits, at any distance: for a check of
+    /// the texts. An index must be built with --plan blocks
     Blocks,
 }
 
@@ -1172,29 +1165,29 @@ pub(crate) enum Candidates {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Bare {
-    /// The rows are fingerprints: lines with one each, or with an id, a tab and one (a first line
-    /// `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where rows are
-    /// numbered); in JSONL, CSV and Parquet, the field `fingerprint`
+    /// Read the rows as fingerprints. In plain text, each line has one fingerprint, or an id, a tab and one
+    /// fingerprint. A first line `fingerprint`, or `id`, tab, `fingerprint`, is a header, which counts where
+    /// rows are numbered. In JSONL, CSV and Parquet, the field is `fingerprint`
     #[arg(long)]
     pub(crate) fingerprints: bool,
 
-    /// The rows are fingerprints, in this field of JSONL, CSV, TSV or Parquet; numbers of JSON and
-    /// Parquet are decimal
+    /// Read the rows as fingerprints in this field of JSONL, CSV, TSV or Parquet; numbers of JSON and Parquet
+    /// are decimal
     #[arg(long, value_name = "FIELD", conflicts_with = "fingerprints")]
     pub(crate) fingerprint: Option<String>,
 
-    /// How the fingerprints are written
+    /// Notation of the fingerprints
     ///
-    /// The default is hex.
+    /// Default: hex.
     #[arg(long, value_enum, value_name = "DIGITS")]
     pub(crate) digits: Option<Notation>,
 }
 
-/// What a command tells.
+/// Options for threads and output of a command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct Telling {
-    /// How many threads work; the default is one for each core. Results do not depend on it
+    /// Number of worker threads; results do not depend on it. Default: one per core
     #[arg(long, value_name = "N", value_parser = settings::parse_threads)]
     pub(crate) threads: Option<usize>,
 
@@ -1202,46 +1195,46 @@ pub(crate) struct Telling {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// No summary on standard error: errors and warnings only
+    /// Print only errors and warnings on standard error, no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// What is made of a text.
+/// Kind of sketch that is made of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SketchMethod {
     /// A SimHash fingerprint: similar texts differ in few bits
     Simhash,
     /// A MinHash signature: the share of equal numbers estimates the Jaccard index
     Minhash,
-    /// The smallest hashes of the features, as many as the recipe has slots
+    /// A bottom-k sketch: the smallest hashes of the features, as many as the recipe has slots
     Bottomk,
-    /// A name of the longest sentences
+    /// A 64-bit hash of the longest sentences
     Sentences,
 }
 
-/// How fingerprints are written.
+/// Notation of fingerprints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Notation {
-    /// Hexadecimal digits, one for four bits
+    /// Hexadecimal digits, one for each four bits
     Hex,
-    /// A whole number
+    /// A decimal number
     Decimal,
-    /// A digit for every bit
+    /// Binary digits, one for each bit
     Binary,
 }
 
-/// Print a recipe: everything that decides how texts compare
+/// Print a recipe: everything that determines how texts compare
 ///
-/// Without an argument, lists the recipes that are built in. The TOML that is printed for one can
-/// be changed and given to --recipe. Two recipes with different ids never compare.
+/// Without an argument, lists the built-in recipes. The printed TOML can be changed and given to --recipe.
+/// Recipes with different ids never compare.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike recipe words-3 > mine.toml
   lookalike dedup articles.jsonl -o unique.jsonl --recipe mine.toml")]
 pub(crate) struct RecipeArgs {
-    /// The name of a recipe, or a TOML file
+    /// Name of a recipe, or a TOML file
     #[arg(value_name = "NAME|FILE")]
     pub(crate) recipe: Option<String>,
 
@@ -1252,37 +1245,36 @@ pub(crate) struct RecipeArgs {
 /// Fields of the recipe that are other than it says.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Changes {
-    /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf
-    /// or filter.stopwords=zh; lists and numbers as in TOML, files as seen from here. May be given
-    /// many times
+    /// Change a field of the recipe, named as in its TOML, such as ngram=3, simhash.weights=tfidf or
+    /// filter.stopwords=zh. Lists and numbers are written as in TOML; file paths are relative to the current
+    /// directory. May be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Recipe")]
     pub(crate) set: Vec<String>,
 }
 
-/// What is read.
+/// Inputs of a run.
 #[derive(Debug, Args)]
 pub(crate) struct Sources {
-    /// What to read: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Inputs: files, directories, globs, or - for standard input (read as JSONL unless --format is given)
     ///
-    /// Known by their extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and
-    /// .text, all but Parquet also with .gz or .zst. In directories other files are left out and told,
-    /// hidden ones and those that begin with an underscore are not data.
+    /// Known extensions are .jsonl, .ndjson, .json, .csv, .tsv, .tab, .parquet, .pq, .txt and .text, all but
+    /// Parquet also with .gz or .zst. In directories, files with other extensions are skipped and reported;
+    /// hidden files and those that begin with an underscore are skipped.
     #[arg(value_name = "IN", required_unless_present = "explain_plan")]
     pub(crate) inputs: Vec<PathBuf>,
 }
 
-/// Which texts match.
+/// Options that decide whether two texts match.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct Rule {
-    /// How candidates for a match are found
+    /// Method that finds candidate pairs
     #[arg(long, value_enum, value_name = "METHOD", default_value_t = Method::Auto)]
     pub(crate) method: Method,
 
-    /// The least similarity that matches (≥), above 0 and at most 1
+    /// Minimum similarity of a match (≥), above 0 and at most 1
     ///
-    /// The default is 0.75.
+    /// Default: 0.75.
     #[arg(
         long,
         value_name = "T",
@@ -1291,48 +1283,47 @@ pub(crate) struct Rule {
     )]
     pub(crate) threshold: Option<Threshold>,
 
-    /// With --method simhash: the most bits by which fingerprints of a candidate pair differ (≤),
-    /// below the bits of the recipe's fingerprint (64)
+    /// Maximum number of bits in which the fingerprints of a candidate pair differ (≤), below the bits of the
+    /// recipe's fingerprint (64 by default); for --method simhash
     ///
-    /// The default is 3.
+    /// Default: 3.
     #[arg(long, value_name = "K")]
     pub(crate) distance: Option<u32>,
 
-    /// With --method simhash: which fingerprints are candidates
+    /// Rule for candidate fingerprints; for --method simhash
     ///
-    /// The default is distance.
+    /// Default: distance.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) candidates: Option<Candidates>,
 
-    /// With --method sentences: how many of its longest sentences stand for a document
+    /// Number of longest sentences that represent a document; for --method sentences
     ///
-    /// The default is 3.
+    /// Default: 3.
     #[arg(long, value_name = "N", value_parser = settings::parse_limit)]
     pub(crate) sentences: Option<usize>,
 
-    /// How texts become features: a name (see `lookalike recipe`) or a TOML file
+    /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub(crate) recipe: String,
 
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// What similarity means, and how candidates are checked
+    /// Measure of similarity by which candidates are verified
     ///
-    /// Candidates share features: pairs that are similar by edits, substrings, cosine or containment
-    /// and share fewer than a Jaccard index from which --explain-plan says that they are looked for
-    /// are not compared.
+    /// Candidates share features. Therefore pairs that are similar by edits, substrings, cosine or
+    /// containment are not compared if their Jaccard index is below a bound, which --explain-plan prints.
     #[arg(long, value_enum, value_name = "MEASURE", default_value_t = Verify::Jaccard)]
     pub(crate) verify: Verify,
 
-    /// With --verify levenshtein, indel or lcs: what edits and lengths are counted in
+    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
-    /// The default is characters.
+    /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT")]
     pub(crate) unit: Option<Unit>,
 }
 
-/// What matches.
+/// Options that decide which documents of a run match.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct Matching {
@@ -1341,13 +1332,13 @@ pub(crate) struct Matching {
 
     /// Match only documents with equal values of this field
     ///
-    /// Rows where the field is missing or null are compared with one another. Values are equal as ids
-    /// are: 1, 1.0 and "1" are one value, "1.0" is another.
+    /// Rows in which the field is missing or null are compared with one another. Values are equal as ids are:
+    /// 1, 1.0 and "1" are one value, "1.0" is another.
     #[arg(long, value_name = "FIELD")]
     pub(crate) within: Option<String>,
 
-    /// Match only documents that are at most so far apart in time: a number with the unit s, m, h,
-    /// d or w, such as 90s, 15m, 36h, 2d, 1w; needs --time
+    /// Maximum time between two documents that match: a number with the unit s, m, h, d or w, such as 90s,
+    /// 15m, 36h, 2d, 1w; needs --time
     #[arg(
         long,
         value_name = "DURATION",
@@ -1357,46 +1348,45 @@ pub(crate) struct Matching {
     )]
     pub(crate) window: Option<f64>,
 
-    /// The field with the time for --window: seconds since 1970 or an ISO 8601 date or date and
-    /// time
+    /// Field with the time for --window: seconds since 1970 or an ISO 8601 date or date and time
     #[arg(long, value_name = "FIELD", requires = "window")]
     pub(crate) time: Option<String>,
 
-    /// Show how candidates are found, the predicted recall and the memory a document takes; given
-    /// inputs, predict from a sample of their rows (of at most a gigabyte) how many pairs will be
-    /// compared, how many of these are false candidates, and memory and time of the run; then stop
+    /// Print the match plan, the predicted recall and the memory for each document, then stop. Given inputs,
+    /// also predicts the number of compared pairs, the number of false candidates among them, and the memory
+    /// and time of the run, from a sample of the rows (of at most a gigabyte)
     #[arg(long)]
     pub(crate) explain_plan: bool,
 }
 
-/// How candidates are found.
+/// Method that finds candidate pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Method {
-    /// Short documents by an exact join, all others by MinHash
+    /// Exact join for short documents, MinHash for all others
     Auto,
     /// MinHash bands for all documents
     Minhash,
     /// SimHash fingerprints that differ in few bits
     Simhash,
-    /// Only texts that are equal after normalisation
+    /// Equality of the texts after normalisation
     Exact,
-    /// An exact join of all documents, by all threads: finds every pair that shares enough features
-    /// for the measure (--explain-plan says how many); slow for long texts
+    /// Exact join of all documents, on all threads: finds every pair that shares enough features for the
+    /// measure (--explain-plan prints how many); slow for long texts
     Join,
-    /// Documents whose longest sentences are the same
+    /// Equality of the longest sentences
     Sentences,
-    /// Bottom-k: documents that share one of the smallest hashes of their features
+    /// Bottom-k sketches that share one of the smallest feature hashes
     Bottomk,
 }
 
-/// What similarity means.
+/// Measure of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Verify {
-    /// Shared features by all features of both
+    /// Shared features ÷ all features of both
     Jaccard,
-    /// Shared features by the features of the smaller document
+    /// Shared features ÷ features of the smaller document
     Containment,
-    /// The cosine of the features, weighted by how often they occur or by weights that were given
+    /// Cosine of the features, weighted by frequency or by given weights
     Cosine,
     /// 1 − (insertions, deletions and substitutions) ÷ length of the longer text
     Levenshtein,
@@ -1404,12 +1394,12 @@ pub(crate) enum Verify {
     Indel,
     /// Twice the length of the longest common substring ÷ length of both texts
     Lcs,
-    /// No check: equal parts of the sketches (MinHash), 1 − distance/bits (SimHash), the estimate of
-    /// the smallest hashes (bottomk), 1 for the same longest sentences
+    /// No verification: similarity is the share of equal slots (MinHash), 1 − distance/bits (SimHash), the
+    /// estimate of the smallest hashes (bottomk), or 1 for the same longest sentences
     None,
 }
 
-/// What edits and lengths are counted in.
+/// Unit of edits and lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Unit {
     /// Characters of the normalised text
@@ -1418,24 +1408,24 @@ pub(crate) enum Unit {
     Words,
 }
 
-/// What inputs are.
+/// Format of the inputs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct InputFormat {
-    /// The format of the inputs, whatever their extensions say
+    /// Format of the inputs; overrides their extensions
     #[arg(long, alias = "input-format", value_enum, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
 }
 
-/// How inputs are read.
+/// Options for reading the inputs.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Reading {
-    /// CSV and TSV without a header row: columns have the names 1, 2, …
+    /// Read CSV and TSV without a header row; columns have the names 1, 2, …
     #[arg(long)]
     pub(crate) no_header: bool,
 
-    /// The encoding of text formats, such as gb18030, big5 or shift_jis
+    /// Encoding of text formats, such as gb18030, big5 or shift_jis
     #[arg(
         long,
         value_name = "LABEL",
@@ -1448,37 +1438,36 @@ pub(crate) struct Reading {
     #[arg(long)]
     pub(crate) lossy: bool,
 
-    /// Plain text: one document a file, not one a line
+    /// Read each plain text file as one document, not each line
     #[arg(long)]
     pub(crate) document_per_file: bool,
 
-    /// The field with the text; several are joined by a line feed; a.b reaches into b of a
+    /// Field with the text; several are joined by a line feed; a.b reaches into b of a
     ///
-    /// The default is `text`. Plain text needs none. `dedup` and `pairs` refuse one of several that no
-    /// document has.
+    /// Default: `text`. Plain text needs none. With several fields, `dedup` and `pairs` refuse a field that
+    /// no document has.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     pub(crate) text: Vec<String>,
 
-    /// The field with the id of a document
+    /// Field with the id of a document
     ///
-    /// The default is `id` if the first row has it, else the number of the row: from 1 over all inputs,
-    /// bad rows counted and empty lines, which are no rows, not. A number counts by its shortest digits,
-    /// a string by its characters: 1, 1.0 and "1" are one id, "1.0" is another.
+    /// Default: `id` if the first row has it, else the row number, counted from 1 over all inputs. Bad rows
+    /// are counted; empty lines are not rows. Two ids are equal if their text is equal, where a number has
+    /// its shortest digits: 1, 1.0 and "1" are one id, "1.0" is another.
     #[arg(long, value_name = "FIELD", conflicts_with = "id_row")]
     pub(crate) id: Option<String>,
 
-    /// Take the number of the row for the id, also where ids repeat
+    /// Use the row number as the id, for example if ids repeat
     #[arg(long)]
     pub(crate) id_row: bool,
 
-    /// A field that holds the features already: a list of strings, or words parted by spaces
+    /// Field with ready-made features: a list of strings, or words separated by spaces
     ///
-    /// With weights: an object of numbers, {"cat": 2, "mat": 1}, or a list with pairs,
-    /// [["cat", 2], "mat"].
+    /// With weights: an object of numbers, {"cat": 2, "mat": 1}, or a list with pairs, [["cat", 2], "mat"].
     #[arg(long, value_name = "FIELD")]
     pub(crate) features: Option<String>,
 
-    /// The longest row accepted: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
+    /// Maximum size of a row: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of 1024)
     #[arg(
         long,
         value_name = "SIZE",
@@ -1487,8 +1476,8 @@ pub(crate) struct Reading {
     )]
     pub(crate) max_row: u32,
 
-    /// Where temporary files go: compressed input, standard input and Parquet take up their size
-    /// there; the default is the system's directory for them
+    /// Directory for temporary files; compressed input, standard input and Parquet take up their size there.
+    /// Default: the system's directory for temporary files
     #[arg(long, value_name = "DIR")]
     pub(crate) scratch: Option<PathBuf>,
 }
@@ -1496,9 +1485,9 @@ pub(crate) struct Reading {
 /// A format of inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A JSON object a line
+    /// One JSON object per line
     Jsonl,
-    /// A JSON list of objects, as .json files that begin with [ are taken for
+    /// JSON list of objects, as in .json files that begin with [
     Json,
     /// Comma-separated values with quoting
     Csv,
@@ -1506,22 +1495,20 @@ pub(crate) enum Format {
     Tsv,
     /// Apache Parquet
     Parquet,
-    /// Plain text, a document a line
+    /// Plain text, one document per line
     Text,
 }
 
-/// Whether a run is to say what it has missed.
+/// Options of the audit of a run.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct AuditArgs {
-    /// Estimate what the run misses: N documents are drawn and compared exactly with all that are read
-    /// after them, and edited copies of some are put through the same plan. The summary gives recall
-    /// and precision with their 95 % intervals
+    /// Estimate the recall and precision of the run, with 95 % intervals: compares N sampled documents
+    /// exactly with all documents read after them, and puts edited copies of some through the same plan
     ///
-    /// Without a number about one in eighty is drawn, from 500 to 1,000; 1,000 where the size of the
-    /// input is not known. The more are drawn, the narrower the intervals, and the longer the run takes.
-    /// Of a compressed input fewer may be drawn, which is told, since it cannot be looked into before it
-    /// is read.
+    /// Without a number, samples about one document in 80, from 500 to 1,000, or 1,000 if the size of the
+    /// input is unknown. More documents give narrower intervals and a longer run. May sample fewer on
+    /// compressed input, because its content is not known before it is read; the report says so.
     #[arg(
         long,
         value_name = "N",
@@ -1535,23 +1522,23 @@ pub(crate) struct AuditArgs {
     )]
     pub(crate) audit: Option<Option<usize>>,
 
-    /// What draws the documents of the audit
+    /// Seed of the audit's sample
     ///
-    /// The default is 1.
+    /// Default: 1.
     #[arg(long, value_name = "NUMBER", requires = "audit")]
     pub(crate) audit_seed: Option<u64>,
 }
 
-/// How a run goes.
+/// Options for running a command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct Running {
-    /// Stop at the first bad row; `dedup` and `pairs` refuse repeated ids, which they only count
-    /// otherwise
+    /// Stop at the first bad row. `dedup` and `pairs` also refuse repeated ids, which they otherwise only
+    /// count
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// How many threads work; the default is one for each core. Results do not depend on it
+    /// Number of worker threads; results do not depend on it. Default: one per core
     #[arg(long, value_name = "N", value_parser = settings::parse_threads)]
     pub(crate) threads: Option<usize>,
 
@@ -1559,7 +1546,7 @@ pub(crate) struct Running {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// No progress and no summary on standard error: errors and bad rows only
+    /// Print only errors and bad rows on standard error, no progress and no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

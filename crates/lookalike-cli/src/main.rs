@@ -125,9 +125,9 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     let error = error.downcast_ref::<lookalike_batch::Error>()?;
     match error.kind() {
         ErrorKind::BadRow => {
-            Some("Mend the row, or leave out --strict: bad rows are then skipped and reported.")
+            Some("Correct the row, or leave out --strict: bad rows are then skipped and reported.")
         }
-        ErrorKind::Output => Some("No output was put in place that is not complete."),
+        ErrorKind::Output => Some("No incomplete output was written under its name."),
         _ => None,
     }
 }

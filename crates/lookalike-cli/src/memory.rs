@@ -61,8 +61,8 @@ fn fail_without_memory(size: usize) -> ! {
     // Writing to standard error allocates nothing, and a failure cannot be reported anywhere.
     let _ = writeln!(
         std::io::stderr(),
-        "lookalike: out of memory: the system gave no {size} bytes more. Give fewer --threads, a smaller \
-         --max-row, or the input in parts, each --against those before."
+        "lookalike: out of memory: the system refused {size} more bytes. Give fewer --threads, a \
+         smaller --max-row, or the input in parts, each --against the earlier ones."
     );
     sink::abandon_all();
     std::process::exit(2)

@@ -133,7 +133,7 @@ impl ReplacedFiles {
     /// Reports, after a completed run, that the files were replaced.
     pub(crate) fn tell(&self, printer: &Printer) {
         for place in &self.0 {
-            let text = format!("replaced {}, which was there before\n", place.display());
+            let text = format!("replaced {}, which existed before\n", place.display());
             printer.note(&visible(&text));
         }
     }

@@ -65,7 +65,7 @@ fn forecast(of: ForecastOf<'_>, printer: Printer) -> Result<Option<Forecast>> {
 fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer) -> String {
     let mut text = String::new();
     let heading = format!(
-        "Predicted for {} documents from {} of them, of different texts",
+        "Prediction for {} documents, from a sample of {} with different texts",
         count(forecast.documents),
         count(forecast.sampled)
     );
@@ -84,18 +84,18 @@ fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer)
         line(route.route, &compared);
     }
     if forecast.compared.is_empty() {
-        line("pairs", "none was compared in the sample");
+        line("pairs", "no pair was compared in the sample");
     }
     line(
         "memory",
-        &format!("about {} besides buffers", bytes(forecast.memory)),
+        &format!("about {}, plus buffers", bytes(forecast.memory)),
     );
     let compare = match followed {
         Surveyed::Pairs => "compare all pairs",
         Surveyed::Verdicts => "decide",
     };
     let time = format!(
-        "about {:.1} s to read and to {compare} with {} thread{}, without writing",
+        "about {:.1} s to read and {compare} with {} thread{}, without writing",
         forecast.seconds,
         forecast.threads,
         if forecast.threads == 1 { "" } else { "s" }
@@ -105,7 +105,7 @@ fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer)
         let bad = plural(forecast.bad, "row", "rows");
         line(
             "bad",
-            &format!("{bad} of what was read cannot be used: a run says which and why"),
+            &format!("{bad} of the sample cannot be used: a run reports each with its reason"),
         );
     }
     text
@@ -237,10 +237,7 @@ fn in_words(recipe: &Recipe, plan: &Plan, printer: &Printer) -> String {
     }
     line("memory", &memory(plan));
     if let Some(curve) = Curve::of(plan) {
-        let heading = format!(
-            "Predicted share of pairs that are found, by {}",
-            curve.axis()
-        );
+        let heading = format!("Predicted recall of pairs, by {}", curve.axis());
         let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
         for (similarity, recall) in curve.points() {
             let plot = bar(if recall < NEGLIGIBLE { 0.0 } else { recall }, BAR);
@@ -266,11 +263,11 @@ fn predicate(plan: &Plan) -> String {
     }
     let similarity = match measure {
         Measure::Jaccard | Measure::Sketch => "Jaccard index of the sets of features",
-        Measure::Containment => "shared features by those of the smaller document",
-        Measure::Cosine => "cosine of the features by their weights",
-        Measure::Levenshtein => "1 - edits by the length of the longer text",
-        Measure::Indel => "1 - insertions and deletions by the length of both texts",
-        Measure::Substring => "2 x longest common substring by the length of both texts",
+        Measure::Containment => "shared features / features of the smaller document",
+        Measure::Cosine => "cosine of the weighted features",
+        Measure::Levenshtein => "1 - edits / length of the longer text",
+        Measure::Indel => "1 - (insertions + deletions) / length of both texts",
+        Measure::Substring => "2 x longest common substring / length of both texts",
     };
     let unit = match (plan.of_sequences(), plan.settings().unit) {
         (None, _) => "",
@@ -282,12 +279,12 @@ fn predicate(plan: &Plan) -> String {
 
 fn unchecked(plan: &Plan, threshold: f64) -> String {
     let alone = match (plan.distance(), plan.sentences(), plan.smallest()) {
-        (Some(_), ..) => return "the distance alone, without a check of the features".to_owned(),
-        (_, Some(_), _) => return "the same sentences, without a check of the rest".to_owned(),
-        (.., Some(_)) => "estimate by the smallest hashes",
+        (Some(_), ..) => return "the distance alone, without verification".to_owned(),
+        (_, Some(_), _) => return "the same longest sentences, without verification".to_owned(),
+        (.., Some(_)) => "estimate from the smallest hashes",
         _ => "share of equal slots",
     };
-    format!("{alone} >= {threshold}, without a check of the features")
+    format!("{alone} >= {threshold}, without verification")
 }
 
 /// Describes the pairs for which a measure other than the Jaccard index is computed.
@@ -298,7 +295,7 @@ fn among(plan: &Plan) -> String {
     let least = plan.candidate_threshold().get();
     let floor = plan.of_sequences().is_some() && least <= LEAST_CANDIDATES;
     let why = if floor {
-        ", the lowest that is looked for: edits may leave less"
+        ", the lowest that is searched for: edits can leave less"
     } else {
         ""
     };
@@ -326,7 +323,7 @@ fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
             "MinHash",
             format!(
                 "{}{} bands x {} rows of {} slots; pairs with fewer than {} equal slots are \
-                 passed over",
+                 skipped",
                 if plan.join().is_some() {
                     "longer documents: "
                 } else {
@@ -342,7 +339,7 @@ fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
     if let Some(distance) = plan.distance() {
         let route = match plan.blocks() {
             Some(blocks) => format!(
-                "fingerprints that share one of {} blocks of their {} bits, however far they are",
+                "fingerprints that share one of {} blocks of their {} bits, at any distance",
                 blocks.count,
                 plan.bits()
             ),
@@ -363,8 +360,8 @@ fn routes(plan: &Plan) -> Vec<(&'static str, String)> {
     }
     if let Some(smallest) = plan.smallest() {
         let route = format!(
-            "documents that share one of their {} smallest hashes; of {} kept, pairs that share \
-             fewer than {} of the smallest of both are passed over",
+            "documents that share one of their {} smallest hashes; of {} stored, pairs that share \
+             fewer than {} of the smallest of both are skipped",
             smallest.meeting, smallest.kept, smallest.least_equal
         );
         routes.push(("bottom-k", route));
@@ -376,11 +373,14 @@ fn memory(plan: &Plan) -> String {
     let sketch = match (plan.sketch_bytes(), plan.join()) {
         (0, _) => String::new(),
         (bytes, Some(join)) => {
-            format!(", {bytes} more if it has more than {} features", join.short)
+            format!(
+                ", {bytes} more per document with more than {} features",
+                join.short
+            )
         }
-        (bytes, None) => format!(", {bytes} more for its sketch"),
+        (bytes, None) => format!(", {bytes} more per sketch"),
     };
-    format!("{DOCUMENT_BYTES} bytes a document, {ID_BYTES} and the id itself for an id{sketch}")
+    format!("{DOCUMENT_BYTES} bytes per document, {ID_BYTES} plus its length per id{sketch}")
 }
 
 fn as_json(recipe: &Recipe, plan: &Plan) -> Value {

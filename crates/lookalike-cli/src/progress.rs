@@ -147,7 +147,7 @@ impl Progress for Reporter {
             (Stage::Decide, Some(_)) => ("comparing", DOCUMENTS),
             (Stage::Decide, None) => ("comparing", UNMEASURED),
             (Stage::Measure, _) => ("measuring", SETTINGS),
-            (Stage::Open, _) => ("reading library", UNMEASURED),
+            (Stage::Open, _) => ("reading the index", UNMEASURED),
             (Stage::Index, _) => ("indexing", UNMEASURED),
             (Stage::Write, Some(_)) => ("writing", DOCUMENTS),
             (Stage::Write, None) => ("writing", UNMEASURED),
@@ -174,8 +174,8 @@ impl Progress for Reporter {
     fn left_out(&self, files: &[PathBuf]) {
         let first = files.first().map(|file| file.display().to_string());
         let line = format!(
-            "{} in directories {} of no known format and left out, {} the first: name them by \
-             themselves, or say what all are with --format",
+            "{} in directories {} skipped because the format is unknown, first {}: name such files \
+             directly, or give --format for all",
             plural(files.len() as u64, "file", "files"),
             if files.len() == 1 { "is" } else { "are" },
             first.unwrap_or_default()
@@ -201,8 +201,9 @@ impl Progress for Reporter {
     fn repeated_ids(&self, repeated: &RepeatedIds) {
         let [first, next] = &repeated.places;
         let line = format!(
-            "{} {} the id of an earlier one, '{}' in {first} and {next} the first: tables tell them \
-             apart by source and row; --id-row numbers the rows, --strict refuses repeated ids",
+            "{} {} the id of an earlier document, first '{}' in {first} and {next}: tables \
+             distinguish them by source and row; --id-row uses row numbers as ids, --strict \
+             refuses repeated ids",
             plural(repeated.documents, "document", "documents"),
             if repeated.documents == 1 {
                 "has"

@@ -9,7 +9,8 @@ use clap::{Arg, Command};
 pub(crate) fn markdown(mut command: Command) -> String {
     command.build();
     let mut text = String::from(
-        "# Reference\n\nMade from the command line's own definition with `lookalike reference`.\n",
+        "# Reference\n\nGenerated from the definition of the command line by `lookalike \
+         reference`.\n",
     );
     let about = command.get_long_about().map(plain).unwrap_or_default();
     let _ = write!(text, "\n{about}\n\n{}\n", after(&command));

@@ -115,7 +115,7 @@ impl DedupRun {
 fn check_dedup_outputs(args: &DedupArgs, named: &[(&str, PathBuf)]) -> Result<()> {
     if named.is_empty() && !args.dry_run {
         bail!(
-            "nothing would be written: give -o OUT for the kept rows, or --removed, --clusters or \
+            "no output is given: give -o OUT for the kept rows, or --removed, --clusters or \
              --rejected, or --dry-run for the summary alone"
         );
     }
@@ -141,7 +141,7 @@ fn check_apart(named: &[(&str, &Path)], recipes: &[&str]) -> Result<()> {
             |place| recipe.is_file() && recipe.extension().is_some() && is_one_file(recipe, place);
         if let Some((what, place)) = named.iter().find(|(_, place)| is_recipe(place)) {
             bail!(
-                "{} is the recipe of --recipe, and {what} would overwrite it: write elsewhere",
+                "{} is the recipe of --recipe, and {what} would overwrite it: name another file",
                 place.display()
             );
         }
@@ -250,17 +250,17 @@ impl FingerprintRun {
         let sketch = match (method, args.digits) {
             (SketchMethod::Simhash, notation) => Sketch::SimHash(digits(notation)),
             (method, Some(_)) => bail!(
-                "--digits is for SimHash fingerprints; --method {method}, here {how}, has one form: \
-                 leave one of them out",
+                "--digits is for SimHash fingerprints; --method {method}, here {how}, has only one \
+                 notation: leave one of them out",
                 method = match method {
                     SketchMethod::Bottomk => "bottomk",
                     SketchMethod::Sentences => "sentences",
                     _ => "minhash",
                 },
                 how = if args.method.is_some() {
-                    "asked for"
+                    "given"
                 } else {
-                    "the usual one of the recipe"
+                    "the default of the recipe"
                 }
             ),
             (SketchMethod::Minhash, None) => Sketch::MinHash,
@@ -427,7 +427,7 @@ fn check_plant_outputs(args: &PlantArgs) -> Result<()> {
         .filter_map(|(what, place)| Some((what, place?.as_path())))
         .collect();
     if let Some((what, _)) = named.iter().find(|(_, place)| is_standard(place)) {
-        bail!("{what} cannot go to standard output, which takes the table of effects");
+        bail!("{what} cannot go to standard output, because it receives the table of effects");
     }
     check_apart(&named, &[&args.recipe])
 }
@@ -442,8 +442,8 @@ fn refuse_features(reading: &Reading) -> Result<()> {
     match &reading.features {
         None => Ok(()),
         Some(field) => bail!(
-            "--features {field} holds features that are made already, and this command makes them \
-             of texts: leave it out"
+            "--features {field} has ready-made features, and this command computes them from \
+             texts: leave it out"
         ),
     }
 }
@@ -452,7 +452,9 @@ fn refuse_features(reading: &Reading) -> Result<()> {
 fn refuse_changes(changes: &Changes) -> Result<()> {
     match changes.set.first() {
         None => Ok(()),
-        Some(change) => bail!("--set {change} changes the recipe of --recipe, which is missing"),
+        Some(change) => bail!(
+            "--set {change} changes the recipe of --recipe, which is missing: give both or neither"
+        ),
     }
 }
 
@@ -537,7 +539,7 @@ fn library_reading(
     };
     if matches!(entries, Entries::Lines(_)) && (reading.no_header || reading.document_per_file) {
         bail!(
-            "lines of fingerprints are read with a header and without: leave --no-header and \
+            "lines of fingerprints are recognised with or without a header: leave --no-header and \
              --document-per-file out, or name the column with --fingerprint"
         );
     }
@@ -598,8 +600,8 @@ impl SearchRun {
         };
         if let (Some(distance), args::Candidates::Blocks) = (args.distance, args.candidates) {
             bail!(
-                "--distance {distance} has no effect with --candidates blocks, which takes all \
-                 that share a block: leave one of them out"
+                "--distance {distance} has no effect with --candidates blocks, which selects all \
+                 fingerprints that share a block: leave one of them out"
             );
         }
         let which = match (args.nearest, args.first) {
@@ -714,8 +716,8 @@ pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> 
         None | Some(Unit::Characters) => {
             if of_sequences(verify).is_some() && reading.features.is_some() {
                 bail!(
-                    "--features gives no characters to count: add --unit words, which takes \
-                     every feature for a word"
+                    "--features has no characters to count: add --unit words, which counts every \
+                     feature as a word"
                 );
             }
             Ok(plan::Unit::Characters)
@@ -725,7 +727,7 @@ pub(crate) fn unit_of(verify: Verify, unit: Option<Unit>, reading: &Reading) -> 
 
 fn check_has_text(reading: &Reading, option: &str) -> Result<()> {
     if reading.features.is_some() {
-        bail!("{option} needs texts, and --features gives none: leave one of them out");
+        bail!("{option} needs texts, and --features has no texts: leave one of them out");
     }
     Ok(())
 }
@@ -818,7 +820,7 @@ pub(crate) fn read_options(format: Option<Format>, reading: &Reading) -> Result<
         fields => fields.iter().map(|it| it.trim().to_owned()).collect(),
     };
     if text.iter().any(String::is_empty) {
-        bail!("--text names an empty field: give names parted by commas, such as title,body");
+        bail!("--text names an empty field: give names separated by commas, such as title,body");
     }
     Ok(ReadOptions {
         format,
@@ -866,7 +868,7 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     let number = text.replace([',', '_'], "");
     size(&number)
         .filter(|_| !text.contains(['i', 'b', 'B']))
-        .ok_or_else(|| "give a number from 1 on, such as 1000000, 50M or 1G".to_owned())
+        .ok_or_else(|| "give a number of at least 1, such as 1000000, 50M or 1G".to_owned())
 }
 
 /// Parses `--nearest` and `--limit`.
@@ -874,7 +876,7 @@ pub(crate) fn parse_limit(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|&limit| limit > 0)
-        .ok_or_else(|| "give a number from 1 on".to_owned())
+        .ok_or_else(|| "give a number of at least 1".to_owned())
 }
 
 /// Parses a number above 0 with an optional unit.

@@ -55,8 +55,8 @@ pub(crate) fn apologise_for_panics() {
             return;
         }
         sink::abandon_all();
-        let hint = "Please report it with the command that you ran. No output was changed that had \
-                    not been completed.";
+        let hint = "Please report it with the command that you ran. No incomplete output was \
+                    written under its name.";
         Printer::new(false).fail(apology(panic), Some(hint));
         process::exit(2);
     }));

@@ -38,14 +38,14 @@ pub(crate) fn dedup(
     if done.against > 0 {
         line(
             &mut text,
-            "known before",
+            "reference",
             &plural(done.against, "document", "documents"),
         );
     }
     if done.shared_ids > 0 {
         let shared = format!(
-            "{} have the id or number of a known document: tables tell the two apart by source and \
-             row",
+            "{} have the id or row number of a reference document: tables distinguish them by \
+             source and row",
             count(done.shared_ids)
         );
         line(&mut text, "shared ids", &shared);
@@ -91,7 +91,7 @@ pub(crate) fn pairs(done: &PairsSummary, args: &PairsArgs, printer: &Printer) ->
             plural(done.equal, "document", "documents"),
             match args.distinct {
                 true => " and are left out",
-                false => ", with which they are paired; --all lists every combination",
+                false => ", with which each is paired; --all lists every combination",
             }
         );
         line(&mut text, "equal texts", &equal);
@@ -118,20 +118,20 @@ pub(crate) fn fingerprints(done: &FingerprintSummary, args: &FingerprintArgs) ->
     let mut text = String::new();
     speed(&mut text, done.documents, done.bytes, done.seconds);
     if done.without > 0 {
-        let poor = format!("{} too poor for one", count(done.without));
-        line(&mut text, "poor texts", &poor);
+        let poor = format!("{} too short for a fingerprint", count(done.without));
+        line(&mut text, "texts too short", &poor);
     }
     rejected(&mut text, done.rejected, done.documents);
     let made = match done.method {
         "simhash" => format!("SimHash of {} bits", done.size),
         "bottomk" => format!("at most {} smallest hashes", done.size),
-        "sentences" => format!("names of the {} longest sentences", done.size),
+        "sentences" => format!("hashes of the {} longest sentences", done.size),
         _ => format!("MinHash of {} slots", done.size),
     };
     let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
     line(
         &mut text,
-        "made",
+        "sketch",
         &format!("{made}, recipe {recipe} ({id})"),
     );
     if let Some(output) = args.output.as_deref().filter(|output| is_file(output)) {
@@ -184,7 +184,7 @@ pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
     );
     line(&mut text, "planted", &copies);
     let natural = format!(
-        "{} of documents that resembled one another already",
+        "{} of documents that were similar before planting",
         plural(done.natural, "pair", "pairs")
     );
     line(&mut text, "natural", &natural);
@@ -227,7 +227,7 @@ pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
         duration(done.seconds)
     );
     if !done.missing.is_empty() {
-        line(&mut text, "not there", &count(done.missing.len() as u64));
+        line(&mut text, "not found", &count(done.missing.len() as u64));
     }
     in_library(&mut text, &done.library);
     text
@@ -236,10 +236,10 @@ pub(crate) fn removed_from_library(done: &RemoveSummary) -> String {
 fn poor(text: &mut String, documents: u64) {
     if documents > 0 {
         let poor = format!(
-            "{} too poor for a fingerprint: they match only what is equal",
+            "{} too short for a fingerprint: they match only equal texts",
             count(documents)
         );
-        line(text, "poor texts", &poor);
+        line(text, "texts too short", &poor);
     }
 }
 
@@ -260,21 +260,21 @@ fn in_library(text: &mut String, info: &Info) {
         plural(info.fingerprints, "row", "rows"),
         bytes(info.bytes)
     );
-    line(text, "library", &holds);
+    line(text, "index", &holds);
 }
 
 /// Returns the description of an index.
 pub(crate) fn library(info: &Info) -> String {
     let mut text = String::new();
-    line(&mut text, "library", &visible(&info.path));
+    line(&mut text, "index", &visible(&info.path));
     let fingerprints = format!("{} of {} bits", count(info.fingerprints), info.bits);
     line(&mut text, "fingerprints", &fingerprints);
     if info.poor > 0 {
-        let poor = format!("{} of these rows have none", count(info.poor));
-        line(&mut text, "poor texts", &poor);
+        let poor = format!("{} of these rows have no fingerprint", count(info.poor));
+        line(&mut text, "texts too short", &poor);
     }
     if info.removed > 0 {
-        let removed = format!("{} that still take room", count(info.removed));
+        let removed = format!("{} that still use disk space", count(info.removed));
         line(&mut text, "removed", &removed);
     }
     line(&mut text, "distance", &format!("at most {}", info.distance));
@@ -284,9 +284,9 @@ pub(crate) fn library(info: &Info) -> String {
         &recipe_of(info.recipe.as_ref(), info.recipe_id.as_ref()),
     );
     let ids = match info.ids {
-        None => "not known before there are rows",
+        None => "not known until rows are added",
         Some(true) => "stored",
-        Some(false) => "the numbers of the rows",
+        Some(false) => "row numbers",
     };
     line(&mut text, "ids", ids);
     line(
@@ -321,7 +321,7 @@ pub(crate) fn library(info: &Info) -> String {
 fn recipe_of(name: Option<&String>, id: Option<&String>) -> String {
     match (name, id) {
         (Some(name), Some(id)) => format!("{} ({id})", visible(name)),
-        _ => "not known".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 
@@ -336,7 +336,7 @@ pub(crate) fn verified(done: &Verified) -> String {
     );
     if done.sampled > 0 {
         let sample = format!(
-            "{} made again from their texts: the same",
+            "{} computed again from their texts: equal",
             count(done.sampled)
         );
         line(&mut text, "fingerprints", &sample);
@@ -357,7 +357,7 @@ pub(crate) fn search(done: &SearchSummary, args: &SearchArgs, entries: &Entries)
         let each = searching * 1e6 / done.queries as f64;
         let _ = write!(
             text,
-            " ({} to open, then {each:.2} µs a query)",
+            " ({} to open, then {each:.2} µs per query)",
             duration(done.opening)
         );
     }
@@ -504,10 +504,7 @@ fn histogram(
         let _ = writeln!(text, "{}", row.trim_end());
     }
     if at_threshold > 0 {
-        let _ = writeln!(
-            text,
-            "  below {threshold} nothing is looked for: what is there is not seen"
-        );
+        let _ = writeln!(text, "  pairs below {threshold} are not searched for");
     }
 }
 
@@ -518,21 +515,22 @@ const NAMED_EDITS: usize = 5;
 fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer: &Printer) {
     let Some(audit) = audit else { return };
     let wanted = match audit.wanted > audit.drawn {
-        true => format!(" of {} wanted", count(audit.wanted)),
+        true => format!(" of the {} requested", count(audit.wanted)),
         false => String::new(),
     };
     let heading = format!(
-        "Audit: {}{wanted} drawn (seed {}) and compared exactly with all read after them",
+        "Audit: {}{wanted} sampled (seed {}) and compared exactly with all documents read after \
+         them",
         plural(audit.drawn, "document", "documents"),
         audit.seed
     );
     let _ = writeln!(text, "{}", printer.in_message(Tone::Heading, &heading));
-    let of = |cases: u64| plural(cases, "drawn document", "drawn documents");
+    let of = |cases: u64| plural(cases, "sampled document", "sampled documents");
     let least = audit.least_jaccard.map_or_else(String::new, |least| {
         format!(" with a Jaccard index of {} or more", rounded(least))
     });
     let recall = format!(
-        "{} of what is similar to {}{least} is found",
+        "{} of the matches of {}{least} are found",
         share(&audit.recall),
         of(audit.recall.cases)
     );
@@ -552,13 +550,13 @@ fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer
     }
     if let Some(left) = &audit.left {
         let left = format!(
-            "{} of it stays in the output together with the document",
+            "{} of these matches stay in the output together with the document",
             share(left)
         );
         line(text, "left together", &left);
     }
     let precision = format!(
-        "{} of {} {reported} compared again reach the threshold",
+        "{} of {} {reported}, verified again, reach the threshold",
         share(&audit.precision),
         count(audit.precision.cases)
     );
@@ -576,7 +574,7 @@ fn audit(text: &mut String, audit: Option<&AuditReport>, reported: &str, printer
         return;
     };
     let found = format!(
-        "{} of {} that reach the threshold, among {} planted, are found",
+        "{} of {} that reach the threshold, of {} planted, are found",
         share(&planted.recall),
         plural(planted.recall.cases, "edited copy", "edited copies"),
         count(planted.copies)
@@ -611,10 +609,14 @@ fn poor_texts(text: &mut String, done: &Summary) {
             done.states.blank,
             "of punctuation and symbols only: compared as they are",
         ),
-        (done.states.empty, "empty: kept, since they match nothing"),
+        (done.states.empty, "empty: kept, because they match nothing"),
     ];
     for (documents, what) in states.into_iter().filter(|(documents, _)| *documents > 0) {
-        line(text, "poor texts", &format!("{} {what}", count(documents)));
+        line(
+            text,
+            "texts too short",
+            &format!("{} {what}", count(documents)),
+        );
     }
 }
 
@@ -625,7 +627,7 @@ fn rejected(text: &mut String, rows: u64, good: u64) {
 /// If no row was good, the option may be the reason, so it is named.
 fn bad_rows(text: &mut String, rows: u64, good: u64, option: &str) {
     let remedy = match good {
-        0 => format!(", and there are no others: is {option} the right one?"),
+        0 => format!(", and no row is usable: check {option}"),
         _ => String::new(),
     };
     if rows > 0 {
@@ -647,7 +649,7 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
     if done.suspicious.is_empty() {
         return;
     }
-    let heading = "Clusters that deserve a look";
+    let heading = "Suspicious clusters";
     let _ = writeln!(text, "{}", printer.in_message(Tone::Warning, heading));
     for suspicion in done.suspicious.iter().take(NAMED_CLUSTERS) {
         let _ = writeln!(
@@ -663,7 +665,7 @@ fn suspicions(text: &mut String, done: &Summary, printer: &Printer) {
         .checked_sub(NAMED_CLUSTERS)
         .filter(|&more| more > 0)
     {
-        let _ = writeln!(text, "  and {more} more, which --json lists");
+        let _ = writeln!(text, "  and {more} more; --json lists them all");
     }
 }
 
@@ -686,7 +688,7 @@ fn matching(
     line(text, "matched by", &value);
     if let Some(from) = from {
         let from = rounded(from);
-        let from = format!("with a Jaccard index of {from} or more: no others were compared");
+        let from = format!("pairs with a Jaccard index of {from} or more; no others were compared");
         line(text, "candidates", &from);
     }
 }
@@ -815,7 +817,7 @@ mod tests {
         let text = dedup(&run(), &args, &written, &Printer::new(true));
         let expected = "\
 1,200 documents (2.5 MB) in 0.5 s: 5.0 MB/s
-  known before     7 documents
+  reference        7 documents
   kept             1,150
   removed          50 (4.2 %)
                           40 equal after normalisation
@@ -830,11 +832,11 @@ Similarity of the removed documents to the kept ones
   0.90 to 0.95           0
   0.95 to 1.00           0
   1                     40 ################################
-  below 0.8 nothing is looked for: what is there is not seen
-  poor texts       3 too short for a feature: compared as a whole
-  poor texts       1 empty: kept, since they match nothing
+  pairs below 0.8 are not searched for
+  texts too short  3 too short for a feature: compared as a whole
+  texts too short  1 empty: kept, because they match nothing
   bad rows         2 left out
-Clusters that deserve a look
+Suspicious clusters
   a: it is stretched
   matched by       auto, threshold 0.8, recipe default-1 (00ff)
   kept rows        out.jsonl
@@ -889,13 +891,13 @@ To see why a document was removed: lookalike explain gone.tsv ID in.jsonl
         let args = dedup_of("lookalike dedup in.jsonl -o out.jsonl --audit=1000");
         let text = dedup(&audited, &args, &[], &Printer::new(true));
         let expected = "\
-Audit: 1,000 documents drawn (seed 4) and compared exactly with all read after them
-  recall           0.9750 (95 %: 0.9000 to 0.9900) of what is similar to 40 drawn documents is found
-                     0.9750 (95 %: 0.9000 to 0.9900) of 40 drawn documents of 16-50 tokens
-  left together    0.0000 (95 %: 0.0000 to 0.0500) of it stays in the output together with the document
-  precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents compared again reach the threshold
+Audit: 1,000 documents sampled (seed 4) and compared exactly with all documents read after them
+  recall           0.9750 (95 %: 0.9000 to 0.9900) of the matches of 40 sampled documents are found
+                     0.9750 (95 %: 0.9000 to 0.9900) of 40 sampled documents of 16-50 tokens
+  left together    0.0000 (95 %: 0.0000 to 0.0500) of these matches stay in the output together with the document
+  precision        1.0000 (95 %: 0.9300 to 1.0000) of 50 removed documents, verified again, reach the threshold
                      1.0000 (95 %: 0.9300 to 1.0000) of 50 of 16-50 tokens
-  planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, among 6 planted, are found
+  planted edits    0.5000 (95 %: 0.1000 to 0.9000) of 4 edited copies that reach the threshold, of 6 planted, are found
                      0.5000 (95 %: 0.1000 to 0.9000) of typos 0.5 %
 ";
         assert!(text.contains(expected), "{text}");

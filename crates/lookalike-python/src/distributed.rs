@@ -147,7 +147,7 @@ fn strings(batch: &RecordBatch, at: usize) -> PyResult<ArrayRef> {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
             if first_malformed(batch.column(at)).is_some() {
                 return Err(InputError::new_err(format!(
-                    "column '{}' has a string that is no UTF-8",
+                    "column '{}' has a string that is not UTF-8",
                     field.name()
                 )));
             }
@@ -417,7 +417,7 @@ impl Gather {
 }
 
 fn finished() -> PyErr {
-    InputError::new_err("this step is finished: begin another one")
+    InputError::new_err("this step is finished: start another one")
 }
 
 /// Returns the members of components and the repeated texts, from blocks of links and of repeats.

@@ -303,6 +303,6 @@ impl Ids {
 
 fn known(id: u64) -> PyErr {
     SettingError::new_err(format!(
-        "the id {id} is there already: ids of an index differ"
+        "the index already has the id {id}: ids of an index differ"
     ))
 }

@@ -613,7 +613,7 @@ impl Signed {
 }
 
 fn known(id: u64) -> PyErr {
-    SettingError::new_err(format!("the id {id} is there already"))
+    SettingError::new_err(format!("the index already has the id {id}"))
 }
 
 impl LshIndexBase {
@@ -644,7 +644,7 @@ impl LshIndexBase {
     fn rows_of<'a>(&self, signatures: &'a PyReadonlyArray2<'_, u32>) -> PyResult<Vec<&'a [u32]>> {
         let all = signatures.as_slice().map_err(|_| {
             SettingError::new_err(
-                "the signatures lie scattered: give numpy.ascontiguousarray of them",
+                "the signatures are not contiguous: give numpy.ascontiguousarray of them",
             )
         })?;
         let width = signatures.as_array().ncols();
@@ -676,7 +676,7 @@ impl LshIndexBase {
             None => {
                 let plan = Plan::new(&recipe.0, rule.settings()?).map_err(refuse)?;
                 let bands = plan.bands().ok_or_else(|| {
-                    SettingError::new_err("the method has no bands: leave it out, or take minhash")
+                    SettingError::new_err("the method has no bands: leave it out, or use minhash")
                 })?;
                 (bands.bands, bands.rows)
             }

@@ -382,7 +382,7 @@ pub(crate) fn minhash_of<'a, 'py>(
         true => ": make one of it, MinHash(hashvalues=m.hashvalues, seed=m.seed, scheme=m.scheme)",
         false => "",
     };
-    let refusal = format!("{name} is no lookalike.MinHash{advice}");
+    let refusal = format!("{name} is not a lookalike.MinHash{advice}");
     Err(PyTypeError::new_err(refusal))
 }
 
@@ -720,7 +720,7 @@ fn check_modes(
         }
         _ => {
             return Err(PyValueError::new_err(format!(
-                "gpu_mode is '{gpu_mode}', which is none of disable, detect, always"
+                "gpu_mode is '{gpu_mode}', which is not one of disable, detect, always"
             )));
         }
     }

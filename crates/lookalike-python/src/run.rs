@@ -191,7 +191,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
     format!(
-        "the run broke off: {}",
+        "the run was interrupted: {}",
         text.unwrap_or("no reason was given")
     )
 }

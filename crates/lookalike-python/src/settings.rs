@@ -150,7 +150,10 @@ fn window(span: Option<Span>, time: Option<String>) -> PyResult<Option<Window>> 
         None => None,
         Some(Span::Seconds(seconds)) if seconds.is_finite() && seconds >= 0.0 => Some(seconds),
         Some(Span::Seconds(seconds)) => {
-            return Err(wrong(&seconds.to_string(), "give seconds from 0 on"));
+            return Err(wrong(
+                &seconds.to_string(),
+                "give a number of seconds of at least 0",
+            ));
         }
         Some(Span::Text(text)) => {
             Some(parse_duration(&text).map_err(|reason| wrong(&format!("'{text}'"), &reason))?)

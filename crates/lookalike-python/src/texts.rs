@@ -71,7 +71,7 @@ impl Texts {
             let before = starts[parts.len()];
             if let Some(bad) = first_malformed(batch.column(0)) {
                 return Err(InputError::new_err(format!(
-                    "cannot read the texts: texts[{}] is no UTF-8",
+                    "cannot read the texts: texts[{}] is not UTF-8",
                     before + bad
                 )));
             }

@@ -200,7 +200,7 @@ impl Collection {
         settings.plan()?;
         let names = names(&*disk)?;
         if names.iter().any(|name| name == MANIFEST) {
-            return Err(Error::setting("there is a collection already"));
+            return Err(Error::setting("the directory already has a collection"));
         }
         if let Some(name) = names.iter().find(|name| is_of_partition(name)) {
             return Err(Error::setting(format!(
@@ -464,7 +464,10 @@ impl Collection {
         let mut next = 0;
         if after >= state.low() {
             next = previous_member(&state, &known, after)?.ok_or_else(|| {
-                let what = format!("number {after} is no member of the cluster '{}'", shown(id));
+                let what = format!(
+                    "number {after} is not a member of the cluster '{}'",
+                    shown(id)
+                );
                 Error::setting(what)
             })?;
         }
@@ -757,7 +760,7 @@ fn panicked() -> Error {
 pub(crate) fn stopped(why: &str) -> Error {
     Error::new(
         ErrorKind::Stopped,
-        format!("nothing is taken any more until the collection is opened again: {why}"),
+        format!("the collection accepts no more writes until it is opened again: {why}"),
     )
 }
 

@@ -121,7 +121,8 @@ fn refused(name: &str, error: &io::Error) -> Error {
 /// Checks that a disk has `needed` bytes free.
 pub(crate) fn check_free(disk: &dyn Disk, needed: u64) -> Result<()> {
     let free = disk.free();
-    let free = free.map_err(|error| Error::disk("cannot ask for the room of", "disk", &error))?;
+    let free =
+        free.map_err(|error| Error::disk("cannot read the free space of", "disk", &error))?;
     if free >= needed {
         return Ok(());
     }

@@ -108,7 +108,7 @@ impl dyn DiskFile {
         }
         Err(io::Error::new(
             io::ErrorKind::UnexpectedEof,
-            format!("{} bytes at {offset} are not there", bytes.len()),
+            format!("{} bytes at {offset} are missing", bytes.len()),
         ))
     }
 }

@@ -158,7 +158,7 @@ impl Listed {
             io::ErrorKind::NotFound => Error::damaged(PARTITIONS, "it is missing"),
             _ => Error::disk("cannot read", PARTITIONS, &error),
         })?;
-        let what = "it is no list of the partitions of this collection";
+        let what = "it is not a list of the partitions of this collection";
         Self::decode(&bytes, seal).ok_or_else(|| Error::damaged(PARTITIONS, what))
     }
 }

@@ -110,7 +110,7 @@ pub fn repair(
     };
     let source = Source::of(from, manifest)?;
     if settings.is_some() && source.partitions == 0 {
-        let what = "no partition is of a collection with these settings";
+        let what = "no partition belongs to a collection with these settings";
         return Err(Error::setting(what));
     }
     let collection = Collection::create(to, &source.manifest.settings, options)?;
@@ -513,8 +513,7 @@ fn import_lines(
             break;
         }
         if !is_whole {
-            let what =
-                format!("the line has more than {longest} bytes, and no document has so many");
+            let what = format!("the line has more than {longest} bytes, the limit for a document");
             import.reject(number, &Error::document(what))?;
             continue;
         }
@@ -565,12 +564,12 @@ impl Line {
             (Some(text), None) => Content::Text(text),
             (None, Some(digits)) => {
                 let code = u128::from_str_radix(&digits, 16);
-                let wrong = |_| Error::document(format!("'{digits}' is no fingerprint"));
+                let wrong = |_| Error::document(format!("'{digits}' is not a fingerprint"));
                 Content::Fingerprint(code.map_err(wrong)?)
             }
             _ => {
                 return Err(Error::document(
-                    "it has not one of 'text' and 'fingerprint'",
+                    "it must have either 'text' or 'fingerprint'",
                 ));
             }
         };
@@ -650,7 +649,7 @@ impl<'a, 'b> Import<'a, 'b> {
         };
         if answers.iter().any(in_conflict) {
             let what = format!(
-                "document '{}' is there twice: the later one is taken",
+                "document '{}' is repeated: the later one is used",
                 shown(document.id())
             );
             self.reject(number, &Error::document(what))?;
@@ -739,8 +738,7 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-            let what =
-                format!("the line has more than {longest} bytes, and no document has so many");
+            let what = format!("the line has more than {longest} bytes, the limit for a document");
             assert_eq!(rejected, [(3, what.clone()), (5, what)]);
         }
         let is_there = ["a", "b", "c", "d", "e"].map(|id| collection.get(id).unwrap().is_some());

@@ -276,7 +276,7 @@ impl Partition {
         let about = about.ok_or_else(|| {
             Error::damaged(
                 &name,
-                format!("it is no partition of version {VERSION} or {COMPACTED}"),
+                format!("it is not a partition of version {VERSION} or {COMPACTED}"),
             )
         })?;
         if (about.seal, about.names()) != (seal, names) {

@@ -258,7 +258,7 @@ impl Manifest {
         };
         let bytes = read().map_err(|error| Error::disk("cannot read", MANIFEST, &error))?;
         let text =
-            String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is no text"))?;
+            String::from_utf8(bytes).map_err(|_| Error::damaged(MANIFEST, "it is not text"))?;
         let (head, body) = text
             .split_once('\n')
             .ok_or_else(|| Error::damaged(MANIFEST, "it has no second line"))?;

@@ -452,7 +452,7 @@ impl State {
             return Ok(None);
         }
         let what = format!(
-            "document '{}' is there with other content, as number {}",
+            "document '{}' exists with other content, as number {}",
             shown(&document.id),
             known.seq
         );
@@ -977,7 +977,7 @@ impl State {
     fn make_room(&mut self, document: &Prepared, arrival: &Arrival) -> Result<()> {
         let is_full = self.next - self.low() >= self.most_rows;
         if is_full && !self.matcher.has_expired(arrival) {
-            let what = format!("the window has {} rows, which is the limit", self.most_rows);
+            let what = format!("the window has {} rows, the limit", self.most_rows);
             return Err(Error::new(ErrorKind::Full, what));
         }
         // Twice the size, because a document may be moved as well as stored.

@@ -233,9 +233,9 @@ impl Smallest {
             .find(|smallest| smallest.recall(threshold.get()) - CUTOFF_LOSS >= RECALL)
             .ok_or_else(|| {
                 Error::setting(format!(
-                    "no {kept} smallest hashes find pairs at the threshold {threshold} with \
-                     probability {RECALL}: give a higher threshold or more slots, or use the exact \
-                     join",
+                    "sketches of {kept} smallest hashes do not find pairs at the threshold \
+                     {threshold} with probability {RECALL}: give a higher threshold or more slots, \
+                     or use the exact join",
                     threshold = threshold.get()
                 ))
             })
@@ -319,7 +319,7 @@ impl Plan {
         };
         if settings.method == Method::Sentences && settings.sentences == 0 {
             return Err(Error::setting(
-                "0 sentences stand for nothing: give 1 or more",
+                "0 sentences cannot represent a document: give 1 or more",
             ));
         }
         Ok(Self {

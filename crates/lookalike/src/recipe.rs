@@ -633,7 +633,7 @@ impl Recipe {
             "jieba-search" => Ok(jieba(Mode::Search)),
             "yanyiwu" => Err(Self::needs_tables()),
             _ => Err(Error::recipe(format!(
-                "there is no recipe named '{name}'; built in are {}, or give a TOML file",
+                "there is no recipe named '{name}': give one of {}, or a TOML file",
                 Self::NAMES.join(", ")
             ))),
         }
@@ -651,8 +651,8 @@ impl Recipe {
             ..Self::of_scheme(Scheme::Yanyiwu)
         };
         Error::recipe(format!(
-            "yanyiwu is not built in: its tables are files, which come with cppjieba. Give a TOML \
-             file beside them:\n\n{}",
+            "yanyiwu is not built in, because its tables are files, which come with cppjieba. Give \
+             a TOML file beside them:\n\n{}",
             example.to_toml()
         ))
     }
@@ -733,15 +733,15 @@ impl Recipe {
         }
         if segment.dictionary != DICTIONARY {
             return Err(self.refusal(format!(
-                "segment.dictionary is '{}', but this program has {DICTIONARY}: words of your own \
-                 go into segment.user",
+                "segment.dictionary is '{}', but this program has {DICTIONARY}: put your own words \
+                 into segment.user",
                 segment.dictionary
             )));
         }
         if segment.mode == Mode::Full && segment.hmm {
             return Err(self.refusal(
-                "segment.hmm is true, but the full mode takes the words of the dictionary alone: \
-                 set segment.hmm = false",
+                "segment.hmm is true, but the full mode uses only the words of the dictionary: set \
+                 segment.hmm = false",
             ));
         }
         Ok(())
@@ -757,8 +757,8 @@ impl Recipe {
         }
         if !filter.parts.is_empty() && self.mode() != Some(Mode::Precise) {
             return Err(self.refusal(
-                "filter.parts needs parts of speech, which tokens = \"jieba\" has with \
-                 segment.mode = \"precise\" alone",
+                "filter.parts needs parts of speech, which only tokens = \"jieba\" with \
+                 segment.mode = \"precise\" has",
             ));
         }
         if filter.parts.iter().any(String::is_empty) {
@@ -770,8 +770,8 @@ impl Recipe {
             |part: &&String| *part == "content" || TAGS.iter().any(|tag| tag.starts_with(&***part));
         if let Some(part) = filter.parts.iter().find(|part| !has_own && !is_known(part)) {
             return Err(self.refusal(format!(
-                "filter.parts has '{part}', but jieba has no part of speech that begins so: its \
-                 are {}, and content stands for {}",
+                "filter.parts has '{part}', but no part of speech of jieba begins so: give {}, or \
+                 content, which means {}",
                 TAGS.join(" "),
                 CONTENT.join(" ")
             )));
@@ -790,7 +790,7 @@ impl Recipe {
                 weights.name()
             ))),
             (false, Some(table)) => Err(self.refusal(format!(
-                "simhash.table is '{table}', but simhash.weights = \"{}\" has no use for it: set \
+                "simhash.table is '{table}', but simhash.weights = \"{}\" does not use it: set \
                  tfidf, levels or given",
                 weights.name()
             ))),
@@ -1022,7 +1022,7 @@ impl FromStr for Recipe {
         let recipe = Self::parse(text)?;
         if let Some((key, name)) = recipe.file_names().first() {
             return Err(recipe.refusal(format!(
-                "{key} names the file {name}, and nothing says where it is"
+                "{key} names the file {name}, but a recipe without a directory cannot name files"
             )));
         }
         recipe.without_stray_files()
@@ -1183,7 +1183,7 @@ mod tests {
             (
                 "\"frequency\"",
                 "\"binary\"\ntable = \"x\"",
-                "has no use for it",
+                "does not use it",
             ),
             ("\"frequency\"", "\"binary\"\ntop = 0", "simhash.top is 0"),
         ] {

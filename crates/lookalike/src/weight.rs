@@ -125,7 +125,8 @@ pub fn read_frequencies(
 ) -> Result<Head> {
     if !text.starts_with(MAGIC) {
         return Err(Error::recipe(format!(
-            "{name} is no table of document frequencies: its first line is not '{MAGIC}{VERSION}'"
+            "{name} is not a table of document frequencies: its first line is not \
+             '{MAGIC}{VERSION}'"
         )));
     }
     let mut lines = Lines::new(name, text);
@@ -134,7 +135,7 @@ pub fn read_frequencies(
     while let Some(line) = lines.next() {
         let (term, documents, _) = lines.frequency(line, head.documents)?;
         if !seen.insert(term.clone()) {
-            return Err(lines.refusal(format!("the term '{term}' was there before")));
+            return Err(lines.refusal(format!("the term '{term}' is repeated")));
         }
         visit(term, documents);
     }
@@ -164,7 +165,7 @@ impl Table {
                 TableKind::Plain => lines.weight(line)?,
             };
             if !seen.insert(term.clone()) {
-                return Err(lines.refusal(format!("the term '{term}' was there before")));
+                return Err(lines.refusal(format!("the term '{term}' is repeated")));
             }
             rows.push((term.into_boxed_str(), weight, lines.number));
         }
@@ -266,11 +267,11 @@ impl<'t> Lines<'t> {
         let documents = self.said("# documents ")?;
         let documents = documents
             .parse()
-            .map_err(|_| self.refusal(format!("'{documents}' is no number of documents")))?;
+            .map_err(|_| self.refusal(format!("'{documents}' is not a number of documents")))?;
         let rows = self.said("# rows ")?;
         let rows = rows
             .parse()
-            .map_err(|_| self.refusal(format!("'{rows}' is no number of rows")))?;
+            .map_err(|_| self.refusal(format!("'{rows}' is not a number of rows")))?;
         self.said("term\tdocuments\tidf")?;
         Ok(Head {
             recipe,
@@ -286,7 +287,7 @@ impl<'t> Lines<'t> {
             return Ok(());
         }
         Err(Error::recipe(format!(
-            "{} has {rows} terms, but says that it has {}: it is not whole, or was changed",
+            "{} has {rows} terms, but its header says {}: it was truncated or changed",
             self.name, head.rows
         )))
     }
@@ -294,7 +295,7 @@ impl<'t> Lines<'t> {
     fn said(&mut self, what: &str) -> Result<&'t str> {
         let line = self.next().unwrap_or_default();
         line.strip_prefix(what)
-            .ok_or_else(|| self.refusal(format!("here should be '{}'", what.trim_end())))
+            .ok_or_else(|| self.refusal(format!("expected '{}'", what.trim_end())))
     }
 
     /// Parses a term, its number of documents, and its idf.
@@ -308,15 +309,15 @@ impl<'t> Lines<'t> {
         let plain = unescaped(term);
         if term.is_empty() || escaped(&plain) != term {
             return Err(self.refusal(format!(
-                "'{term}' is no term as they are written here: it has one character or more, and behind a \
-                 backslash t, n, r or another backslash"
+                "'{term}' is not a valid term: a term has one character or more, and a backslash \
+                 is followed by t, n, r or another backslash"
             )));
         }
         let number = documents.parse().ok();
         let number = number.filter(|number| (1..=most).contains(number));
         let number = number.ok_or_else(|| {
             self.refusal(format!(
-                "'{documents}' is no number of documents from 1 to {most}"
+                "'{documents}' is not a number of documents from 1 to {most}"
             ))
         })?;
         Ok((plain, number, self.steps(idf)?))
@@ -339,7 +340,7 @@ impl<'t> Lines<'t> {
         let number = number.filter(|number| (0.0..=MOST_WEIGHT).contains(number));
         let number = number.ok_or_else(|| {
             self.refusal(format!(
-                "'{weight}' is no weight: it is a number from 0 to {MOST_WEIGHT}"
+                "'{weight}' is not a weight: give a number from 0 to {MOST_WEIGHT}"
             ))
         })?;
         Ok((number * WEIGHT_STEPS as f64).round() as i64)
@@ -699,34 +700,31 @@ mod tests {
         let head = "# lookalike idf 1\n# recipe x\n# terms 00\n# documents 9\n# rows 1\nterm\tdocuments\tidf\n";
         for (text, said) in [
             ("a\t1\nb", "t.tsv:2: a line is a term"),
-            ("a\t1\na\t2", "t.tsv:2: the term 'a' was there before"),
-            ("a\t-1", "t.tsv:1: '-1' is no weight"),
+            ("a\t1\na\t2", "t.tsv:2: the term 'a' is repeated"),
+            ("a\t-1", "t.tsv:1: '-1' is not a weight"),
             ("a\t1000001", "from 0 to 1000000"),
-            ("a\tNaN", "'NaN' is no weight"),
+            ("a\tNaN", "'NaN' is not a weight"),
             (
                 "# lookalike idf 2\n",
                 "version 2; this program reads version 1",
             ),
-            (
-                "# lookalike idf 1\n# terms",
-                "t.tsv:2: here should be '# recipe'",
-            ),
+            ("# lookalike idf 1\n# terms", "t.tsv:2: expected '# recipe'"),
             (
                 &format!("{head}a\t10\t1.5"),
-                "t.tsv:7: '10' is no number of documents from 1 to 9",
+                "t.tsv:7: '10' is not a number of documents from 1 to 9",
             ),
             (
                 &format!("{head}a\t1"),
                 "t.tsv:7: a line is a term, a tab, its documents",
             ),
-            (head, "t.tsv has 0 terms, but says that it has 1"),
+            (head, "t.tsv has 0 terms, but its header says 1"),
             (
                 &format!("{head}a\t1\t1.5\nb\t1\t1.5"),
-                "t.tsv has 2 terms, but says that it has 1",
+                "t.tsv has 2 terms, but its header says 1",
             ),
             (
                 &format!("{head}a\t1\t1.5\na\t1\t1.5"),
-                "t.tsv:8: the term 'a' was there before",
+                "t.tsv:8: the term 'a' is repeated",
             ),
             ("\t5", "t.tsv:1: a line is a term, a tab, its weight"),
             (
@@ -734,7 +732,7 @@ mod tests {
                 "t.tsv:2: a line is a term, a tab, its weight",
             ),
             ("route", "t.tsv:1: a line is a term, a tab, its weight"),
-            ("route 66\nroute high", "t.tsv:2: 'high' is no weight"),
+            ("route 66\nroute high", "t.tsv:2: 'high' is not a weight"),
             (
                 "a\t33112\t1.5",
                 "t.tsv:1: a line is a term, a tab, its weight",

@@ -99,7 +99,7 @@ pub fn add(
     let manifest = directory::read_manifest(library)?;
     if manifest.matching && reading.entries != Entries::Documents {
         return Err(Error::usage(format!(
-            "the library {} is searched by thresholds too, for which bare fingerprints are not \
+            "the index {} is also searched by thresholds, for which bare fingerprints are not \
              enough: add documents, or build it with --distance-only",
             shown(library)
         )));
@@ -123,12 +123,12 @@ fn new_manifest(settings: &BuildSettings, reading: &Reading) -> Result<Manifest>
     let bits = settings.bits;
     if reading.entries != Entries::Documents && settings.texts {
         return Err(Error::usage(
-            "bare fingerprints have no texts that could be stored: leave --texts out",
+            "bare fingerprints have no texts to store: leave --texts out",
         ));
     }
     if reading.options.fields.features.is_some() && settings.texts {
         return Err(Error::usage(
-            "the fingerprints are made of --features, so stored texts could not be compared: \
+            "the fingerprints are computed from --features, so stored texts could not be compared: \
              leave --texts out",
         ));
     }
@@ -182,11 +182,11 @@ fn refuse_to_replace(library: &Path, there: Kind, replace: bool) -> Result<()> {
         Kind::Free => Ok(()),
         Kind::Library if replace => Ok(()),
         Kind::Library => Err(Error::usage(format!(
-            "{name} is a library already: add to it with `lookalike index add`, or replace it with \
+            "{name} already is an index: add to it with `lookalike index add`, or replace it with \
              --force"
         ))),
         Kind::Strange => Err(Error::usage(format!(
-            "{name} holds something that is no library: give a new name"
+            "{name} exists and is not an index: give a new name"
         ))),
     }
 }
@@ -455,7 +455,7 @@ fn read_rows<C: Code>(
             match new.codes.len() as u64 > MOST_ROWS {
                 false => Ok(()),
                 true => Err(Error::limit(format!(
-                    "one run takes in at most {MOST_ROWS} fingerprints: give the inputs in several \
+                    "one run adds at most {MOST_ROWS} fingerprints: give the inputs in several \
                      runs of `lookalike index add`"
                 ))),
             }
@@ -471,14 +471,14 @@ fn check_names<C>(library: &Path, named: &mut Option<bool>, lot: &Lot<C>) -> Res
     let has_names = !lot.numbers.is_empty();
     if let (Some(row), true) = (lot.unnamed.first(), has_names || *named == Some(true)) {
         return Err(Error::input(format!(
-            "row {row} of the inputs has no id, but other rows of the library {library} have: name \
-             the field with --id, or build the library with --id-row"
+            "row {row} of the inputs has no id, but other rows of the index {library} have ids: \
+             name the field with --id, or build the index with --id-row"
         )));
     }
     if has_names && *named == Some(false) {
         return Err(Error::input(format!(
-            "row {} of the inputs has an id, but the rows of the library {library} are numbered: \
-             number these too, with --id-row",
+            "row {} of the inputs has an id, but the rows of the index {library} are numbered: \
+             number these rows too, with --id-row",
             lot.numbers[0]
         )));
     }
@@ -578,7 +578,7 @@ fn refuse_repeats(ids: &Ids, hashes: &[u64], numbers: &[u32]) -> Result<()> {
                 let id = ids.get(later as u64)?;
                 if id == ids.get(earlier as u64)? {
                     return Err(Error::input(format!(
-                        "the id '{id}' stands in rows {} and {}, but ids must differ: name another \
+                        "the id '{id}' is in rows {} and {}, but ids must differ: name another \
                          field with --id, or number the rows with --id-row",
                         numbers[earlier], numbers[later]
                     )));
@@ -618,7 +618,7 @@ fn refuse_known(
         {
             if new.get(row)? == id {
                 return Err(Error::input(format!(
-                    "the id '{id}' of row {} of the inputs is in the library {} already: remove it \
+                    "the id '{id}' of row {} of the inputs is already in the index {}: remove it \
                      there first, with `lookalike index remove`, or give the row another id",
                     numbers[row as usize],
                     shown(library)

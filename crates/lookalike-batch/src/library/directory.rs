@@ -86,7 +86,7 @@ pub(super) fn lock(path: &Path) -> Result<Lock> {
     match file.try_lock() {
         Ok(()) => Ok(Lock { _file: file }),
         Err(TryLockError::WouldBlock) => Err(Error::output(format!(
-            "the library {} is being changed by another process: wait until that is done",
+            "the index {} is being changed by another process: wait until that ends",
             shown(path)
         ))),
         Err(TryLockError::Error(cause)) => Err(failed(cause)),
@@ -122,7 +122,7 @@ fn manifest_bytes(path: &Path, place: &Path) -> Result<Vec<u8>> {
                 "there is no such directory"
             };
             Err(Error::input(format!(
-                "{} is not a library ({what}): make one with `lookalike index build`",
+                "{} is not an index ({what}): build one with `lookalike index build`",
                 shown(path)
             )))
         }

@@ -110,7 +110,7 @@ impl Ids {
         });
         match (rows, table) {
             (Some(rows), Some(table)) => Ok(Self { file, rows, table }),
-            _ => Err(damaged(path, "it is too short for the rows it says it has")),
+            _ => Err(damaged(path, "it is too short for its number of rows")),
         }
     }
 
@@ -191,7 +191,10 @@ impl Ids {
     }
 
     fn wrong(&self, row: u64) -> crate::error::Error {
-        damaged(self.file.path(), &format!("the id of row {row} is none"))
+        damaged(
+            self.file.path(),
+            &format!("the id of row {row} is not valid"),
+        )
     }
 }
 

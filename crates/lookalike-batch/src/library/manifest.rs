@@ -48,7 +48,7 @@ impl TryFrom<String> for Seal {
             .ok()
             .map(Self)
             .filter(|seal| seal.to_string() == text)
-            .ok_or_else(|| format!("'{text}' is no checksum"))
+            .ok_or_else(|| format!("'{text}' is not a checksum"))
     }
 }
 
@@ -188,7 +188,7 @@ impl Manifest {
         let mut words = first.split(' ');
         if words.next() != Some(MAGIC) {
             return Err(Error::input(format!(
-                "{} is not the manifest of a library",
+                "{} is not the manifest of an index",
                 shown(path)
             )));
         }
@@ -202,7 +202,7 @@ impl Manifest {
         }
         let checksum = Seal(lookalike::value_hash(body.as_bytes())).to_string();
         if words.next() != Some(&checksum) || words.next().is_some() {
-            return Err(damaged(path, "its text does not fit its checksum"));
+            return Err(damaged(path, "its text does not match its checksum"));
         }
         let mut manifest: Self =
             serde_json::from_str(body).map_err(|error| damaged(path, &format!("{error}")))?;
@@ -231,7 +231,7 @@ impl Manifest {
     fn check(&self) -> Result<(), String> {
         if let Some(table) = self.tables.iter().find(|it| it.file >= self.next_file) {
             return Err(format!(
-                "the number of table {} is not given out",
+                "the number of table {} was never assigned",
                 table.file
             ));
         }
@@ -239,7 +239,7 @@ impl Manifest {
             let bits = recipe.simhash.bits;
             if bits != self.bits {
                 return Err(format!(
-                    "its recipe has {bits} bits, the library {}",
+                    "its recipe has {bits} bits, the index {}",
                     self.bits
                 ));
             }
@@ -260,7 +260,7 @@ impl Manifest {
                 .any(|file| file >= self.next_file)
             {
                 return Err(format!(
-                    "the number of segment {} is not given out",
+                    "the number of segment {} was never assigned",
                     segment.file
                 ));
             }
@@ -271,17 +271,20 @@ impl Manifest {
                 ));
             }
             if segment.first.is_some() == segment.ids.is_some() {
-                return Err(format!("segment {} has not one kind of ids", segment.file));
+                return Err(format!(
+                    "segment {} mixes ids and row numbers",
+                    segment.file
+                ));
             }
             if segment.texts.is_some() != self.texts {
                 return Err(format!(
-                    "segment {} has texts or not, unlike the library",
+                    "segment {} differs from the index in whether texts are stored",
                     segment.file
                 ));
             }
             if segment.matching.is_some() != self.matching {
                 return Err(format!(
-                    "segment {} has records or not, unlike the library",
+                    "segment {} differs from the index in whether records are stored",
                     segment.file
                 ));
             }
@@ -294,7 +297,7 @@ impl Manifest {
             let poor = segment.poor.as_ref();
             if poor.is_some_and(|poor| poor.rows > segment.rows || poor.gone > poor.rows) {
                 return Err(format!(
-                    "segment {} has fewer rows than poor or removed ones",
+                    "segment {} has fewer rows than rows without fingerprint or removed rows",
                     segment.file
                 ));
             }

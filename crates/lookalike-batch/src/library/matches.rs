@@ -85,7 +85,7 @@ impl Matcher {
         for (entry, part) in segments {
             let (Some(matching), Some(records)) = (&entry.matching, &part.records) else {
                 return Err(Error::input(format!(
-                    "a segment of the library {} has no records: build the library again",
+                    "a segment of the index {} has no records: build the index again",
                     shown(library)
                 )));
             };

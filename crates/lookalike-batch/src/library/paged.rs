@@ -144,7 +144,7 @@ impl PagedFile {
         let number = |at: usize| u64::from_le_bytes(array(&footer[at..at + 8]));
         let (length, seal) = (number(0), number(8));
         if footer[16..20] != magic {
-            return Err(damaged(path, "it does not end as such a file does"));
+            return Err(damaged(path, "it does not end like a file of this kind"));
         }
         let version = u32::from_le_bytes(array(&footer[20..]));
         if version != VERSION {
@@ -159,13 +159,16 @@ impl PagedFile {
         if whole != Some(bytes) {
             return Err(damaged(
                 path,
-                &format!("it has {bytes} bytes, which do not fit {length} bytes of data"),
+                &format!("it has {bytes} bytes, which does not match {length} bytes of data"),
             ));
         }
         let mut table = vec![0; pages as usize * 8 + 8];
         file.read_exact_at(&mut table, length).map_err(failed)?;
         if lookalike::value_hash(&table) != seal {
-            return Err(damaged(path, "its checksums do not fit their own"));
+            return Err(damaged(
+                path,
+                "its checksums do not match their own checksum",
+            ));
         }
         let checksums: Vec<_> = table[..pages as usize * 8]
             .chunks_exact(8)
@@ -240,7 +243,7 @@ impl PagedFile {
             let end = start + page.len() as u64;
             return Err(damaged(
                 &self.path,
-                &format!("bytes {start} to {end} do not fit their checksum"),
+                &format!("bytes {start} to {end} do not match their checksum"),
             ));
         }
         Ok(page.into_boxed_slice())
@@ -265,7 +268,7 @@ impl PagedFile {
 /// Returns the error for a damaged file of an index.
 pub(super) fn damaged(path: &Path, what: &str) -> Error {
     Error::input(format!(
-        "{} is damaged: {what}; restore it from a copy, or build the library again",
+        "{} is damaged: {what}; restore it from a copy, or build the index again",
         shown(path)
     ))
 }

@@ -90,7 +90,7 @@ impl Poor {
         let poor = Self::sorted(entries);
         let known = poor.entries.iter().all(|&(_, row)| u64::from(row) < rows);
         if !whole || !ascending || !known || poor.rows.count() != poor.count() {
-            let what = format!("it is not of a segment of {rows} rows");
+            let what = format!("it does not belong to a segment of {rows} rows");
             return Err(damaged(path, &what));
         }
         Ok((poor, file.seal()))

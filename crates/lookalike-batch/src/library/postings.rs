@@ -95,7 +95,7 @@ pub(super) fn write_postings(
 impl Postings {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = PagedFile::open(path, MAGIC)?;
-        let short = || damaged(path, "it is too short for the postings it says it has");
+        let short = || damaged(path, "it is too short for its number of postings");
         let at = file.length().checked_sub(2 * NUMBER).ok_or_else(short)?;
         let ends = file.get(at, file.length())?;
         let count = u64::from_le_bytes(array(&ends[..8]));

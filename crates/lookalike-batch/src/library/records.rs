@@ -162,7 +162,7 @@ impl Records {
     pub(super) fn open(library: &Path, file: u64, has_signatures: bool) -> Result<Self> {
         let path = library.join(file_name(file, RECORDS_FILE));
         let file_of_records = PagedFile::open(&path, RECORDS)?;
-        let short = || damaged(&path, "it is too short for the rows it says it has");
+        let short = || damaged(&path, "it is too short for its number of rows");
         let length = file_of_records.length();
         let at = length.checked_sub(8).ok_or_else(short)?;
         let rows = u64::from_le_bytes(array(&file_of_records.get(at, length)?));
@@ -285,7 +285,7 @@ impl Records {
 impl Signatures {
     fn open(path: &Path, most_rows: u64) -> Result<Self> {
         let file = PagedFile::open(path, SIGNATURES)?;
-        let short = || damaged(path, "it is too short for the signatures it says it has");
+        let short = || damaged(path, "it is too short for its number of signatures");
         let at = file.length().checked_sub(16).ok_or_else(short)?;
         let ends = file.get(at, at + 16)?;
         let count = u64::from_le_bytes(array(&ends[..8]));

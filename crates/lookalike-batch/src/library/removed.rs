@@ -78,7 +78,7 @@ impl Removed {
         if bytes.len() as u64 != rows.div_ceil(64) * 8 {
             return Err(damaged(
                 path,
-                &format!("it is not of a segment of {rows} rows"),
+                &format!("it does not belong to a segment of {rows} rows"),
             ));
         }
         let bits: Vec<_> = bytes

@@ -69,9 +69,9 @@ impl Fingerprinter {
             ),
             (Entries::Documents, None) => {
                 return Err(Error::usage(
-                    "the library holds bare fingerprints of an unknown recipe, so texts cannot be \
-                     compared with them: give fingerprints with --fingerprints, or build the \
-                     library with --recipe",
+                    "the index holds bare fingerprints of an unknown recipe, so texts cannot be \
+                     compared with them: give fingerprints with --fingerprints, or build the index \
+                     with --recipe",
                 ));
             }
             (Entries::Lines(digits), _) => Kind::Lines(*digits),
@@ -146,7 +146,7 @@ impl Fingerprinter {
             // A JSON or Parquet number is decimal, whatever the notation of strings.
             Some(Scalar::Number { literal, .. }) => Digits::Decimal.read(literal, self.bits),
             Some(Scalar::Null) => Ok(None),
-            Some(Scalar::Bool(_)) => said("is a truth value, not a fingerprint"),
+            Some(Scalar::Bool(_)) => said("is a boolean, not a fingerprint"),
             Some(Scalar::Missing) | None => said("is missing"),
         }
     }

@@ -652,7 +652,7 @@ fn refuse_library(output: &Output, library: &Path) -> Result<()> {
     let directory = path.parent().unwrap_or(path).canonicalize();
     match (directory, library.canonicalize()) {
         (Ok(directory), Ok(own)) if directory == own => Err(Error::usage(format!(
-            "the output {} is in the library {}: write elsewhere",
+            "the output {} is inside the index {}: write to another place",
             shown(path),
             shown(library)
         ))),
@@ -669,8 +669,8 @@ impl<C: Code> Opened<C> {
         let distance = settings.distance.unwrap_or(most);
         if distance > most {
             return Err(Error::usage(format!(
-                "the distance {distance} is above {most}, for which the library {library} was \
-                 built: give at most {most}, or build one with --distance {distance}"
+                "the distance {distance} is above {most}, the distance of the index {library}: \
+                 give at most {most}, or build an index with --distance {distance}"
             )));
         }
         if let Some(asked) = &settings.recipe {
@@ -679,7 +679,7 @@ impl<C: Code> Opened<C> {
         let blocks = matches!(manifest.plan.as_str(), "blocks" | "4x16");
         if settings.candidates == Candidates::Blocks && !blocks {
             return Err(Error::usage(format!(
-                "--candidates blocks needs a library of equal blocks, and the plan of {library} is \
+                "--candidates blocks needs an index of equal blocks, and the plan of {library} is \
                  `{}`: build it with --plan blocks",
                 manifest.plan
             )));
@@ -689,22 +689,22 @@ impl<C: Code> Opened<C> {
         let by_records = by_plan && !matches!(settings.check, Some(Check::Sequences(..)));
         if by_plan && !manifest.matching && job.reading.entries == Entries::Documents {
             return Err(Error::usage(format!(
-                "the library {library} stores fingerprints only, which find near texts but not all at \
-                 a threshold: build it again with `lookalike index build {library} IN --force`, \
-                 without --distance-only, or give --distance K with a library that has --texts to \
-                 compare only what is within that distance"
+                "the index {library} stores only fingerprints, which find near texts but not all \
+                 texts at a threshold: build it again with `lookalike index build {library} IN \
+                 --force`, without --distance-only, or give --distance K with an index built with \
+                 --texts to compare only texts within that distance"
             )));
         }
         if compares && !by_records && !manifest.texts {
             return Err(Error::usage(format!(
-                "these similarities are those of texts, which the library {library} does not store: \
-                 build it with --texts, or leave --verify and --threshold out to get distances"
+                "this measure compares texts, which the index {library} does not store: build it \
+                 with --texts, or leave --verify and --threshold out to get distances"
             )));
         }
         if compares && job.reading.entries != Entries::Documents {
             return Err(Error::usage(
-                "similarities are those of texts, and the queries are bare fingerprints: give \
-                 documents, or leave --verify and --threshold out to get distances",
+                "similarities need texts, and the queries are bare fingerprints: give documents, \
+                 or leave --verify and --threshold out to get distances",
             ));
         }
         Ok(Distance::new(distance, manifest.bits)?)
@@ -719,8 +719,8 @@ impl<C: Code> Opened<C> {
                 let reach = plan.join().map_or(0, |join| join.reach);
                 if reach > MOST_INDEXED {
                     return Err(Error::usage(format!(
-                        "the threshold {} reaches documents of {reach} features, but a library \
-                         indexes those of up to {MOST_INDEXED}: give a higher threshold",
+                        "the threshold {} needs documents of {reach} features, but an index covers \
+                         those of up to {MOST_INDEXED}: give a higher threshold",
                         plan_settings.threshold.get()
                     )));
                 }
@@ -743,7 +743,7 @@ impl<C: Code> Opened<C> {
         match &self.recipe {
             Some(own) if own.id() == asked.id() => Ok(()),
             own => Err(Error::usage(format!(
-                "the library {library} has {}, the queries have the recipe {}: fingerprints of two \
+                "the index {library} has {}, the queries have the recipe {}: fingerprints of two \
                  recipes never compare",
                 own.as_ref().map_or_else(
                     || "fingerprints of an unknown recipe".to_owned(),

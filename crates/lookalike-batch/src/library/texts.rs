@@ -144,7 +144,7 @@ impl TextsWriter {
 impl Texts {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = PagedFile::open(path, MAGIC)?;
-        let short = || damaged(path, "it is too short for the rows it says it has");
+        let short = || damaged(path, "it is too short for its number of rows");
         let at = file.length().checked_sub(16).ok_or_else(short)?;
         let ends = file.get(at, at + 16)?;
         let count = u64::from_le_bytes(array(&ends[..8]));
@@ -181,7 +181,12 @@ impl Texts {
 
     /// Returns the text of a row. Decompresses its frame into `unpacked` unless it is there already.
     pub(super) fn get<'a>(&self, row: u64, unpacked: &'a mut Unpacked) -> Result<&'a str> {
-        let wrong = || damaged(self.file.path(), &format!("the text of row {row} is none"));
+        let wrong = || {
+            damaged(
+                self.file.path(),
+                &format!("the text of row {row} is not valid"),
+            )
+        };
         let frame = self
             .frames
             .partition_point(|frame| frame[0] <= row)
@@ -219,10 +224,10 @@ impl Texts {
         let mut at = 0;
         for _ in first..next {
             let (start, length) =
-                length_at(&unpacked.bytes, at).ok_or_else(|| wrong("are cut short"))?;
+                length_at(&unpacked.bytes, at).ok_or_else(|| wrong("are truncated"))?;
             at = start + length;
             if at > unpacked.bytes.len() {
-                return Err(wrong("are cut short"));
+                return Err(wrong("are truncated"));
             }
             unpacked.places.push((start, at));
         }

@@ -340,8 +340,7 @@ impl<'a> ReadCorpus<'a> {
         }
         if key != self.sketches.key(document) {
             return Err(Error::input(format!(
-                "row {} has changed while the run was under way: let the input rest, or copy it \
-                 first",
+                "row {} changed during the run: copy the input first, and give the copy",
                 documents.number(index)
             )));
         }

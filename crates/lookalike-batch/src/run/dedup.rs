@@ -598,8 +598,8 @@ fn suspicious(
         found.push(Suspicion {
             cluster: corpus.id(cluster.kept)?.into_owned(),
             reason: format!(
-                "giant: {} of {documents} documents; a template or boilerplate may make up most \
-                 of their text",
+                "giant: {} of {documents} documents; most of their text may be a template or \
+                 boilerplate",
                 cluster.removed + 1
             ),
         });
@@ -608,8 +608,8 @@ fn suspicious(
         found.push(Suspicion {
             cluster: corpus.id(component)?.into_owned(),
             reason: format!(
-                "stretched: its component chains {chained} clusters whose representatives are \
-                 below the threshold with one another"
+                "stretched: its component connects {chained} clusters by chains of matches, and \
+                 their representatives are below the threshold with one another"
             ),
         });
     }

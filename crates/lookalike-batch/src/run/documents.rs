@@ -350,7 +350,7 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
     match value {
         Scalar::Missing => Err("is missing".into()),
         Scalar::Null => Err("is null".into()),
-        Scalar::Bool(_) => Err("is a truth value, not a time".into()),
+        Scalar::Bool(_) => Err("is a boolean, not a time".into()),
         Scalar::Number { literal, .. } | Scalar::Text(literal) if is_compact_date(literal) => {
             Err(format!(
                 "is {literal}, which may be a date or seconds since 1970: write the date with \
@@ -359,8 +359,7 @@ fn seconds(value: Scalar<'_>) -> Result<f64, String> {
         }
         Scalar::Number { value, .. } if is_plausible(value) => Ok(value),
         Scalar::Number { literal, .. } => Err(format!(
-            "is {literal}, which as seconds since 1970 is no time of this age: milliseconds are to be \
-             divided by 1000"
+            "is {literal}, which is too large for seconds since 1970: divide milliseconds by 1000"
         )),
         Scalar::Text(text) => parse_time(text.trim()).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();

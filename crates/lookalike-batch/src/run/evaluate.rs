@@ -300,7 +300,7 @@ pub fn clusters(files: &ClusterFiles, progress: &dyn Progress) -> Result<Cluster
             None => 0,
             Some(documents) => documents.checked_sub(ids.len() as u64).ok_or_else(|| {
                 Error::usage(format!(
-                    "there are {documents} documents in all, but the two tables have {}",
+                    "the number of documents is {documents}, but the two tables have {}",
                     ids.len()
                 ))
             })?,

@@ -183,8 +183,8 @@ fn run(
     let opened = Opened::new(paths, settings)?;
     let Some(bytes) = opened.bytes() else {
         return Err(Error::usage(
-            "standard input can be read only once, so nothing can be predicted from it: leave it \
-             out, or give a file",
+            "standard input can be read only once, so a prediction from it is not possible: leave \
+             it out, or give a file",
         ));
     };
     let sampling = Sampling::new(bytes);

@@ -231,8 +231,8 @@ fn merged(settings: &IdfSettings) -> Result<(u64, HashMap<String, u64>)> {
         })?;
         if head.recipe_id != own {
             return Err(Error::usage(format!(
-                "{} was learned under the recipe {} (terms {}), which makes other terms than {} \
-                 (terms {own}): counts of the two cannot be added",
+                "{} was learned under the recipe {} (terms {}), which has other terms than {} \
+                 (terms {own}): their counts cannot be added",
                 shown(path),
                 head.recipe,
                 head.recipe_id,
@@ -259,8 +259,8 @@ fn refuse_other_formats(output: &Output) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format!(
-        "{} would be of another format: a table of document frequencies is text, give it the \
-         extension .tsv",
+        "{} has the extension of another format: a table of document frequencies is text, give it \
+         the extension .tsv",
         shown(path)
     )))
 }

@@ -183,7 +183,7 @@ impl RepeatedIds {
         };
         let [first, next] = &self.places;
         Error::input(format!(
-            "the id '{}' (field '{field}') stands in {first} and {next}, but ids must differ: name \
+            "the id '{}' (field '{field}') is in {first} and {next}, but ids must differ: name \
              another field with {}, or number the rows with {}",
             self.id,
             settings.spelling.with("id", "FIELD"),

@@ -376,8 +376,8 @@ impl Once {
             count => format!("{count} pairs have"),
         };
         Error::input(format!(
-            "{}\n{pairs} contradictory labels: mend them, or leave such pairs out with {option} drop, \
-             or count their first label with {option} first",
+            "{}\n{pairs} contradictory labels: correct them, or leave such pairs out with {option} \
+             drop, or count their first label with {option} first",
             told.join("\n")
         ))
     }
@@ -396,7 +396,7 @@ fn number_texts(texts: Vec<String>) -> Result<(Vec<String>, Vec<DocId>)> {
 fn refuse_no_kinds(inputs: &Inputs, fields: &PairFields, kinds: &Numbers) -> Result<()> {
     match &fields.kind {
         Some(field) if kinds.of.keys().all(|kind| kind == NO_KIND) => Err(Error::input(format!(
-            "{}: no row says a kind in the field `{field}`",
+            "{}: no row has a kind in the field `{field}`",
             names(inputs)
         ))),
         _ => Ok(()),
@@ -506,8 +506,8 @@ fn texts_of(
                 if let Some((_, first)) = &texts[number as usize] {
                     let [first_place, place] = [*first, at].map(|it| it.place(&corpus));
                     let reason = format!(
-                        "the id '{id}' stands in {} already: the labels can say which document is \
-                         meant by source and row, as '{first_place}' or '{place}'",
+                        "the id '{id}' is already in {}: in the labels, name the document by \
+                         source and row, as '{first_place}' or '{place}'",
                         first.shown(&corpus)
                     );
                     return Err(at.error(&corpus, &reason));
@@ -575,9 +575,7 @@ fn text_of<'a>(field: &str, value: Scalar<'a>) -> Result<&'a str, String> {
         Scalar::Number { literal, .. } => Err(format!(
             "the field `{field}` is the number {literal}, not a string"
         )),
-        Scalar::Bool(_) => Err(format!(
-            "the field `{field}` is a truth value, not a string"
-        )),
+        Scalar::Bool(_) => Err(format!("the field `{field}` is a boolean, not a string")),
     }
 }
 
@@ -626,7 +624,7 @@ fn is_similar(field: &str, value: Scalar<'_>, spelling: Spelling) -> Result<bool
         (_, true) => Ok(false),
         _ => Err(format!(
             "the label in field `{field}` is '{label}': give 1 or 0, true or false, yes or no, \
-             similar or different, or say which grades are which with {} and {}",
+             similar or different, or grades with {} and {}",
             spelling.name("positive"),
             spelling.name("negative")
         )),
@@ -640,8 +638,9 @@ impl Grades {
             value => {
                 let text = text_of(field, value)?.trim();
                 let number = text.parse().ok().filter(|grade: &f64| grade.is_finite());
-                number
-                    .ok_or_else(|| format!("the grade in field `{field}` is '{text}', no number"))?
+                number.ok_or_else(|| {
+                    format!("the grade in field `{field}` is '{text}', not a number")
+                })?
             }
         };
         Ok(if grade >= self.positive {
@@ -767,8 +766,8 @@ fn read_clusters(inputs: &Inputs, in_tsv: bool, progress: &dyn Progress) -> Resu
             Some((_, first)) => {
                 let first = first.shown(inputs);
                 let reason = format!(
-                    "the id '{id}' stands in {first} already: clusters are compared by ids, which \
-                     must differ; `--id-row` numbers the rows of both runs"
+                    "the id '{id}' is already in {first}: clusters are compared by ids, which must \
+                     differ; `--id-row` numbers the rows of both runs"
                 );
                 Err(at.error(inputs, &reason))
             }

@@ -201,7 +201,7 @@ fn run(
 fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()> {
     if settings.near.get() > settings.threshold.get() {
         return Err(Error::usage(format!(
-            "hard negatives from {} on would be above the threshold {}: give a lower similarity",
+            "hard negatives from {} would be above the threshold {}: give a lower similarity",
             settings.near.get(),
             settings.threshold.get()
         )));
@@ -218,7 +218,8 @@ fn check_settings(settings: &PlantSettings, outputs: &PlantOutputs) -> Result<()
         return Ok(());
     }
     Err(Error::usage(format!(
-        "{} cannot hold any text as it is: give the corpus the extension .jsonl, .csv or .parquet",
+        "{} cannot store every text unchanged: give the corpus the extension .jsonl, .csv or \
+         .parquet",
         shown(Path::new(path))
     )))
 }

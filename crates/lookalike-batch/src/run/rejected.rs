@@ -154,7 +154,7 @@ impl RowTally {
             return Ok(());
         }
         Err(Error::input(format!(
-            "not one of the {} rows can be used, so every output stays as it was; the first: {first}",
+            "none of the {} rows can be used, so every output stays as it was; the first: {first}",
             self.bad
         )))
     }

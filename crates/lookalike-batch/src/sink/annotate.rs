@@ -81,10 +81,10 @@ impl<'a> Annotator<'a> {
             .decode(content, &mut self.decoded)
             .map_err(refuse)?;
         if let Some(field) = self.probe.find(text).map_err(refuse)? {
-            return Err(refuse(format!("there is a field `{field}` already")));
+            return Err(refuse(format!("the field `{field}` exists already")));
         }
         let open = content.trim_ascii_end().strip_suffix(b"}");
-        let open = open.ok_or_else(|| refuse("the row is no JSON object".to_owned()))?;
+        let open = open.ok_or_else(|| refuse("the row is not a JSON object".to_owned()))?;
         Ok(open.trim_ascii_end())
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn header(inputs: &Inputs, file: &InputFile, header: &[u8]) -> Result
     };
     if let Some(field) = FIELDS.iter().copied().find(taken) {
         return Err(Error::input(format!(
-            "{} has a column `{field}` already",
+            "{} already has a column `{field}`",
             file.name()
         )));
     }

@@ -99,8 +99,8 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
         |file: &InputFile| file.format() == format || file.format().is_json() && format.is_json();
     if let Some(other) = files.iter().find(|file| !is_alike(file)) {
         return Err(Error::usage(format!(
-            "{} and {} are of different formats and cannot go into one output, {}; a \
-                 directory as output keeps them apart",
+            "{} and {} have different formats and cannot go into one output, {}: give a directory \
+             as output",
             first.name(),
             other.name(),
             output
@@ -122,7 +122,7 @@ fn check_files(files: &[InputFile], output: &Output, annotates: bool) -> Result<
     let plain = matches!(format, Format::Text | Format::TextFile);
     if plain && annotates {
         return Err(Error::usage(format!(
-            "{} is plain text, to which nothing can be added",
+            "{} is plain text, to which no fields can be added",
             first.name()
         )));
     }

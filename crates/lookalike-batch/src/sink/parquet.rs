@@ -147,7 +147,7 @@ fn output_schema(first: &Opened<'_>, annotated: bool) -> Result<SchemaRef> {
     for (position, name) in FIELDS.iter().enumerate() {
         if schema.fields().find(name).is_some() {
             return Err(Error::input(format!(
-                "{} has a column `{name}` already",
+                "{} already has a column `{name}`",
                 first.input.name()
             )));
         }
@@ -296,7 +296,7 @@ fn encode(
     }
     if passed != kept.len() {
         let reason = format!(
-            "{passed} rows were found where {} were read before",
+            "{passed} rows were found, but {} were read before",
             kept.len()
         );
         return Err(failed(ParquetError::General(reason)));

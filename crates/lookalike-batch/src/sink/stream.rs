@@ -130,7 +130,7 @@ pub(super) fn refuse_extension(path: &Path, is_table: bool) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::usage(format!(
-        "{} promises .{extension}, which cannot be written: there are {written}",
+        "{} has the extension .{extension}, which cannot be written: give {written}",
         shown(path)
     )))
 }

@@ -261,7 +261,7 @@ impl TableWriter {
                 collected.extend(batches.map_err(|error| unwritable(&self.name, error))?);
                 Ok(())
             }
-            _ => Err(Error::usage(format!("the rows are none of {}", self.name))),
+            _ => Err(Error::usage(format!("the rows are not of {}", self.name))),
         }
     }
 

@@ -71,7 +71,7 @@ impl ChunkReader for PositionedFile {
         let available = self.length.saturating_sub(start);
         if length as u64 > available {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes are wanted at byte {start}, where only {available} are left"
+                "{length} bytes are needed at byte {start}, but only {available} are left"
             )));
         }
         let mut bytes = vec![0; length];
@@ -306,7 +306,7 @@ impl Portion {
             return Ok(());
         }
         let reason = format!(
-            "behind row {} it holds {found} rows where its footer says {said}",
+            "after row {} it holds {found} rows, but its footer says {said}",
             self.first
         );
         Err(unreadable(name, &reason))

@@ -12,54 +12,54 @@ use encoding_rs::Encoding;
 const FOREIGN: [(&[&str], &str); 12] = [
     (
         &["docx", "doc", "odt", "rtf"],
-        "a word processor document, which is not read: save its text as .txt first",
+        "a word processor document, which cannot be read: save its text as .txt first",
     ),
     (
         &["pdf", "epub", "djvu", "ps"],
-        "a document with pages, which is not read: extract its text first, for example with \
+        "a document with pages, which cannot be read: extract its text first, for example with \
          `pdftotext`",
     ),
     (
         &["xlsx", "xls", "ods"],
-        "a spreadsheet, which is not read: save it as .csv first",
+        "a spreadsheet, which cannot be read: save it as .csv first",
     ),
     (
         &["xz", "lzma"],
-        "compressed with xz, which is not read: unpack it first, for example with `xz -dc FILE | \
-         lookalike … -`, or compress it as .gz or .zst",
+        "compressed with xz, which cannot be read: unpack it first, for example with `xz -dc FILE \
+         | lookalike … -`, or compress it as .gz or .zst",
     ),
     (
         &["bz2"],
-        "compressed with bzip2, which is not read: unpack it first, for example with `bzip2 -dc FILE | \
-         lookalike … -`, or compress it as .gz or .zst",
+        "compressed with bzip2, which cannot be read: unpack it first, for example with `bzip2 -dc \
+         FILE | lookalike … -`, or compress it as .gz or .zst",
     ),
     (
         &["lz4", "br", "snappy", "sz"],
-        "compressed in a way that is not read: unpack it first, or compress it as .gz or .zst",
+        "compressed in a way that cannot be read: unpack it first, or compress it as .gz or .zst",
     ),
     (
         &["zip", "7z", "rar", "tar", "tgz"],
-        "an archive, which is not read: unpack it first and give the directory",
+        "an archive, which cannot be read: unpack it first and give the directory",
     ),
     (
         &["arrow", "feather", "ipc"],
-        "an Arrow file, which is not read: write it as .parquet first",
+        "an Arrow file, which cannot be read: write it as .parquet first",
     ),
     (
         &["avro", "orc"],
-        "a table that is not read: write it as .parquet first",
+        "a table that cannot be read: write it as .parquet first",
     ),
     (
         &["html", "htm", "xml"],
-        "marked-up text, which is not read: extract its text as .txt or .jsonl first",
+        "marked-up text, which cannot be read: extract its text as .txt or .jsonl first",
     ),
     (
         &["db", "sqlite", "sqlite3"],
-        "a database, which is not read: export the table as .csv first",
+        "a database, which cannot be read: export the table as .csv first",
     ),
     (
         &["toml", "yaml", "yml"],
-        "a file of settings, which is not read as documents",
+        "a file of settings, which cannot be read as documents",
     ),
 ];
 
@@ -91,8 +91,8 @@ pub(super) fn foreign_content(start: &[u8]) -> Option<&'static str> {
         .find(|(bytes, _)| start.starts_with(bytes));
     match found? {
         (_, "zip") => Some(
-            "a ZIP archive, as .zip, .docx, .xlsx and .odt are, which is not read: unpack it, or save \
-             its text as .txt first",
+            "a ZIP archive, as .zip, .docx, .xlsx and .odt are, which cannot be read: unpack it, \
+             or save its text as .txt first",
         ),
         (_, extension) => described(extension),
     }

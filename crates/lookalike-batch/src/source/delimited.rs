@@ -84,8 +84,8 @@ impl Columns {
                 Some(width) => width,
                 None if self.is_unclosed(row) => {
                     return Err(
-                        "a quoted field is not closed up to the end of the input: what \
-                                follows the quote would all be one field"
+                        "a quoted field is not closed before the end of the input, so everything \
+                         after the quote would be one field"
                             .to_owned(),
                     );
                 }

@@ -111,7 +111,8 @@ impl Finder<'_> {
             return Err(Error::reading("open", shown(path), cause));
         };
         let matches = glob::glob(pattern).map_err(|cause| {
-            Error::usage(format!("`{pattern}` is no pattern: {}", cause.msg)).with_source(cause)
+            Error::usage(format!("`{pattern}` is not a valid pattern: {}", cause.msg))
+                .with_source(cause)
         })?;
         let before = self.all.found.len();
         for path in matches {
@@ -197,8 +198,7 @@ impl Finder<'_> {
             (None, None) => Err(Error::usage(match foreign_extension(path) {
                 Some(what) => format!("{} is {what}", shown(path)),
                 None => format!(
-                    "cannot tell the format of {} by its extension; known are {}: say what it is with \
-                     --format",
+                    "cannot tell the format of {} by its extension; known are {}: give --format",
                     shown(path),
                     known_extensions()
                 ),

@@ -232,12 +232,12 @@ impl Inputs {
             return Ok(());
         };
         let role = match absent.role {
-            role @ ("text" | "features") => format!(", which is to be the {role}"),
-            "an id" => ", which is to be the id".to_owned(),
+            role @ ("text" | "features") => format!(", named as the {role}"),
+            "an id" => ", named as the id".to_owned(),
             _ => String::new(),
         };
         Err(Error::usage(format!(
-            "not one of the {} rows of {} has the field `{}`{role}: {}",
+            "none of the {} rows of {} has the field `{}`{role}: {}",
             absent.rows,
             self.names(),
             absent.name,

@@ -155,8 +155,8 @@ fn define(
             (Some(b'['), Ok(_)) => "the row is a JSON list, not an object".to_owned(),
             (_, Ok(_)) => "the row is a JSON value, not an object".to_owned(),
             (Some(b'['), Err(_)) => {
-                "the row begins a JSON list that does not end there: JSONL has an \
-                                     object on every line"
+                "the row begins a JSON list that does not end in the row: JSONL has one object per \
+                 line"
                     .to_owned()
             }
             (_, Err(error)) => described(&error),

@@ -66,7 +66,7 @@ impl<R: Read> ListRows<R> {
 
     fn wrong(&self, what: &str) -> io::Error {
         let message = format!(
-            "{what} at byte {} of the list, behind {} elements",
+            "{what} at byte {} of the list, after {} elements",
             self.position + 1,
             self.elements
         );
@@ -124,7 +124,7 @@ impl<R: Read> ListRows<R> {
             (Place::Text(depth), _) => self.keep(byte, Place::Text(depth)),
             (Place::Escape(depth), b'\n') => self.keep(b'\t', Place::Text(depth)),
             (Place::Escape(depth), _) => self.keep(byte, Place::Text(depth)),
-            (Place::After, _) => return Err(self.wrong("there is more behind the JSON list")),
+            (Place::After, _) => return Err(self.wrong("there is more text after the JSON list")),
         };
         Ok(())
     }
@@ -222,11 +222,11 @@ mod tests {
         for (list, said) in [
             ("", "ends before it is closed"),
             ("[{\"a\":1},", "ends before it is closed"),
-            ("[{\"a\":1}", "behind 0 elements"),
+            ("[{\"a\":1}", "after 0 elements"),
             ("{}", "no JSON list"),
             ("[1,]", "an element is missing"),
             ("[,1]", "an element is missing"),
-            ("[1] 2", "more behind the JSON list"),
+            ("[1] 2", "more text after the JSON list"),
         ] {
             let error = rows(list, 2).unwrap_err();
             assert!(error.contains(said), "{list}: {error}");

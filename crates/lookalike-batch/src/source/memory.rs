@@ -157,7 +157,7 @@ impl OpenTable {
         for (field, column) in slice.schema_ref().fields().iter().zip(slice.columns()) {
             if let Some(bad) = first_malformed(column) {
                 return Err(Error::input(format!(
-                    "cannot read {}: the string in row {} of the column `{}` is no UTF-8",
+                    "cannot read {}: the string in row {} of the column `{}` is not UTF-8",
                     self.name,
                     rows.start + bad as u64 + 1,
                     field.name()

@@ -114,7 +114,7 @@ impl Stream {
             return Error::reading("read", place, cause);
         }
         let damage = match cause.kind() {
-            io::ErrorKind::UnexpectedEof => "the file is cut short".to_owned(),
+            io::ErrorKind::UnexpectedEof => "the file is truncated".to_owned(),
             _ => cause.to_string(),
         };
         let message = format!(

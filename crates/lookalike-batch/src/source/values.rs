@@ -123,7 +123,7 @@ impl Kind {
         match self {
             Self::Missing => "missing",
             Self::Null => "null",
-            Self::False | Self::True => "a truth value",
+            Self::False | Self::True => "a boolean",
             Self::Number => "a number",
             Self::Text => "a string",
             Self::List => "a list",
@@ -282,7 +282,7 @@ impl Values {
         if parts > 0 || plan.features.is_some() {
             return Ok(());
         }
-        Err(format!("none of the fields {} is there", listed(plan)))
+        Err(format!("all of the fields {} are missing", listed(plan)))
     }
 
     fn id<'a>(&'a self, plan: &Plan, slot: usize, row: &'a str) -> Result<&'a str, String> {
@@ -374,7 +374,7 @@ impl Values {
                     Ok(value) => Scalar::Number { value, literal },
                     Err(_) => {
                         let name = &plan.names[slot];
-                        return Err(format!("`{literal}` in field `{name}` is no number"));
+                        return Err(format!("`{literal}` in field `{name}` is not a number"));
                     }
                 }
             }

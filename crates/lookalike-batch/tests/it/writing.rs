@@ -230,14 +230,14 @@ fn annotations_are_appended_inside() {
         (
             "c.jsonl",
             "{\"text\":\"a\",\"cluster\":1}\n",
-            "field `cluster` already",
+            "field `cluster` exists already",
         ),
         (
             "c.csv",
             "text,similarity\na,b\n",
-            "column `similarity` already",
+            "already has a column `similarity`",
         ),
-        ("c.txt", "a\n", "nothing can be added"),
+        ("c.txt", "a\n", "no fields can be added"),
     ] {
         let path = store(directory.path(), name, input.as_bytes());
         let error = annotate(&path, &ReadOptions::default()).unwrap_err();

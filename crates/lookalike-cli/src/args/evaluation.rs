@@ -11,12 +11,11 @@ use crate::settings;
 
 /// Measure precision and recall on labelled texts, at every threshold
 ///
-/// Reads pairs of texts with a label (fields a, b and label), or groups of texts that are similar,
-/// and prints for every threshold, or every Hamming distance, what is found, found wrongly and
-/// missed, with intervals. `lost` are similar pairs that the measure would find and whose candidates
-/// do not meet. The row with the highest F1 is marked, and broken down by length (of the shorter
-/// text), by script and, with --kind, by kind of edit. With --clusters, compares two tables of
-/// clusters instead.
+/// Reads pairs of texts with a label (fields a, b and label), or groups of similar texts. For every threshold
+/// or Hamming distance, prints the numbers of found, wrongly found and missed pairs, with intervals. `lost`
+/// counts similar pairs that reach the threshold but are not candidates. The row with the highest F1 is
+/// marked and broken down by length (of the shorter text), by script and, with --kind, by kind of edit. With
+/// --clusters, compares two tables of clusters instead.
 ///
 /// Labels are 1 or 0, true or false, yes or no, words such as duplicate or different, or grades with
 /// --positive and --negative. A row that cannot be used stops the command.
@@ -30,15 +29,15 @@ Examples:
   lookalike eval edits.jsonl --texts versions --recipe words-3 --csv points.csv
   lookalike eval true.tsv --clusters clusters.tsv")]
 pub(crate) struct EvalArgs {
-    /// The labelled texts: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise). With --clusters, the table of true clusters: id, cluster
+    /// Labelled texts: files, directories, globs, or - for standard input (read as JSONL unless --format is
+    /// given). With --clusters, the table of true clusters: id, cluster
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) labels: Labels,
 
-    /// A field with the kind of edit between the two texts of a pair: figures are broken down by it
+    /// Field with the kind of edit between the two texts of a pair; figures are broken down by it
     #[arg(
         long,
         value_name = "FIELD",
@@ -47,9 +46,9 @@ pub(crate) struct EvalArgs {
     )]
     pub(crate) kind: Option<String>,
 
-    /// Compare this table of clusters with the true ones in LABELLED, both with the columns id and
-    /// cluster, as `dedup --clusters` writes them: by pairs, by B-cubed and by equal sets. A document
-    /// in one table only is alone in the other
+    /// Table of predicted clusters, compared with the true ones in LABELLED. Both have the columns id and
+    /// cluster, as `dedup --clusters` writes them. Compares by pairs, by B-cubed and by equal sets. A
+    /// document that is in one table only counts as a cluster of its own in the other
     #[arg(
         long,
         value_name = "PREDICTED",
@@ -62,8 +61,8 @@ pub(crate) struct EvalArgs {
     )]
     pub(crate) clusters: Option<PathBuf>,
 
-    /// With --clusters: how many documents there are in all. Those in neither table are alone in both;
-    /// B-cubed counts them as right
+    /// Number of all documents; for --clusters. A document that is in neither table is a cluster of its own
+    /// in both, which B-cubed counts as correct
     #[arg(
         long,
         value_name = "N",
@@ -82,7 +81,7 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
 
-    /// Also draw the curves
+    /// Also draw the curves as SVG
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) svg: Option<PathBuf>,
 
@@ -96,7 +95,7 @@ pub(crate) struct EvalArgs {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// How many threads work; the default is one for each core. Results do not depend on it
+    /// Number of worker threads; results do not depend on it. Default: one per core
     #[arg(
         long,
         value_name = "N",
@@ -105,21 +104,20 @@ pub(crate) struct EvalArgs {
     )]
     pub(crate) threads: Option<usize>,
 
-    /// No progress and no time on standard error
+    /// Print no progress and no time on standard error
     #[arg(short, long, help_heading = "Running")]
     pub(crate) quiet: bool,
 }
 
-/// Find the best setting for labelled texts, as a recipe
+/// Find the best settings for labelled texts, as a recipe
 ///
-/// Reads labels as `eval` does and parts them into halves, so that texts that hang together stay
-/// together. On one half, every n-gram of words, of characters and, for Chinese, of words cut by jieba
-/// is tried with every measure, with fingerprints, with signatures and with the smallest hashes, at
-/// its best threshold or distance; the features of the recipe with all weights that its table makes,
-/// too. Of the settings that the best does not beat in 95 of 100 resamples, the first in the
-/// order of preference is chosen: what everybody runs comes first, what costs more last. The half held
-/// back says how good it is, beside the runner-up and the recipe as it was, with the price in speed
-/// and memory.
+/// Reads labels as `eval` does and splits them into two halves, so that connected texts stay in one half. On
+/// the first half, tries every n-gram of words, of characters and, for Chinese, of words cut by jieba, with
+/// every measure, with fingerprints, with signatures and with the smallest hashes, each at its best threshold
+/// or distance. Also tries the features of the recipe with every weight that its table allows.
+/// Among the settings that the best one does not beat in 95 of 100 resamples, chooses the first in the order
+/// of preference: common settings come first, costly ones last. The other half, which is held back, measures
+/// the chosen setting beside the runner-up and the recipe as it was, with the price in speed and memory.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -128,19 +126,19 @@ Examples:
   lookalike tune pairs.csv --set simhash.weights=tfidf --set simhash.table=idf.tsv -o mine.toml
   lookalike tune edits.jsonl --texts versions --recipe characters-3 --json")]
 pub(crate) struct TuneArgs {
-    /// The labelled texts: files, directories, globs, or - for standard input (taken for JSONL unless
-    /// --format says otherwise)
+    /// Labelled texts: files, directories, globs, or - for standard input (read as JSONL unless --format is
+    /// given)
     #[arg(value_name = "LABELLED", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Where the recipe is put (.toml); without it, it is printed
+    /// File for the recipe (.toml); without it, standard output
     #[arg(short, long, value_name = "RECIPE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) labels: Labels,
 
-    /// What a setting is chosen by: f1, or precision>=P for the most recall at that precision
+    /// Goal of the choice: f1, or precision>=P for the highest recall at that precision
     #[arg(
         long,
         value_name = "GOAL",
@@ -150,9 +148,9 @@ pub(crate) struct TuneArgs {
     )]
     pub(crate) goal: Goal,
 
-    /// The lowest threshold that is looked at
+    /// Lowest threshold that is tried
     ///
-    /// The default is 0.05, and 0.3 for groups, where all pairs that reach it are looked for.
+    /// Default: 0.05; 0.3 for groups, because all pairs that reach it are searched for.
     #[arg(
         long,
         value_name = "T",
@@ -161,8 +159,8 @@ pub(crate) struct TuneArgs {
     )]
     pub(crate) from: Option<Threshold>,
 
-    /// The recipe to begin with, whose normalisation all have: a name (see `lookalike recipe`) or a
-    /// TOML file. The recipe that is made names its files as they are seen from where it is put
+    /// Recipe to start from, whose normalisation all settings share: a name (see `lookalike recipe`) or a
+    /// TOML file. File paths in the resulting recipe are relative to the directory of that recipe
     #[arg(
         long,
         value_name = "NAME|FILE",
@@ -187,8 +185,7 @@ pub(crate) struct TuneArgs {
     #[command(flatten)]
     pub(crate) reading: Reading,
 
-    /// How many threads work; the default is one for each core. Figures do not depend on it, speed
-    /// aside
+    /// Number of worker threads; figures other than speeds do not depend on it. Default: one per core
     #[arg(
         long,
         value_name = "N",
@@ -197,28 +194,28 @@ pub(crate) struct TuneArgs {
     )]
     pub(crate) threads: Option<usize>,
 
-    /// No progress and no time on standard error
+    /// Print no progress and no time on standard error
     #[arg(short, long, help_heading = "Running")]
     pub(crate) quiet: bool,
 }
 
-/// What the labels are.
+/// Options that describe the labels.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Labels")]
 pub(crate) struct Labels {
-    /// The field with one text of a pair, or its id with --corpus
+    /// Field with the first text of a pair, or its id with --corpus
     #[arg(long, value_name = "FIELD", default_value = "a")]
     pub(crate) a: String,
 
-    /// The field with the other one
+    /// Field with the second text of a pair
     #[arg(long, value_name = "FIELD", default_value = "b")]
     pub(crate) b: String,
 
-    /// The field with the label
+    /// Field with the label
     #[arg(long, value_name = "FIELD", default_value = "label")]
     pub(crate) label: String,
 
-    /// Labels are grades, and a pair with at least this one is similar
+    /// Minimum grade of a similar pair; labels are then grades
     #[arg(
         long,
         value_name = "GRADE",
@@ -227,7 +224,7 @@ pub(crate) struct Labels {
     )]
     pub(crate) positive: Option<f64>,
 
-    /// Labels are grades, and a pair with at most this one is not similar; those between are left out
+    /// Maximum grade of a pair that is not similar; pairs between the two grades are left out
     #[arg(
         long,
         value_name = "GRADE",
@@ -236,8 +233,8 @@ pub(crate) struct Labels {
     )]
     pub(crate) negative: Option<f64>,
 
-    /// Pairs that are labelled in both ways are all reported and refused, left out (drop), or count with
-    /// their first label (first)
+    /// Treatment of pairs that have both labels: refuse (report all of them and stop), drop (leave them out)
+    /// or first (count the first label)
     #[arg(
         long,
         value_enum,
@@ -247,26 +244,26 @@ pub(crate) struct Labels {
     )]
     pub(crate) contradictory: ContradictoryPolicy,
 
-    /// The texts that a and b name by their ids, or as SOURCE:ROW; --text and --id are about these.
-    /// Stands after LABELLED, or before another option
+    /// Texts that a and b name by id or as SOURCE:ROW; --text and --id apply to these. Give them after
+    /// LABELLED, or before another option
     #[arg(long, value_name = "IN", num_args = 1..)]
     pub(crate) corpus: Vec<PathBuf>,
 
-    /// The rows are texts with the name of a group: all pairs within a group are similar, all others
-    /// are not
+    /// Read the rows as texts with the name of a group: all pairs within a group are similar, all others are
+    /// not
     #[arg(
         long,
         conflicts_with_all = ["a", "b", "label", "positive", "negative", "contradictory", "corpus"]
     )]
     pub(crate) groups: bool,
 
-    /// The field with the name of the group
+    /// Field with the name of the group
     ///
-    /// The default is `group`.
+    /// Default: `group`.
     #[arg(long, value_name = "FIELD")]
     pub(crate) group: Option<String>,
 
-    /// Each row has a group of texts, as a list in this field of JSONL or Parquet
+    /// Field of JSONL or Parquet with a list of texts: each row is a group
     #[arg(
         long,
         value_name = "FIELD",
@@ -288,11 +285,11 @@ pub(crate) enum ContradictoryPolicy {
     First,
 }
 
-/// What is measured.
+/// Options that select the measured settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct Ways {
-    /// How candidates are found; several, parted by commas, are measured one after the other
+    /// Method that finds candidate pairs; several, separated by commas, are measured one after the other
     #[arg(
         long,
         value_enum,
@@ -302,46 +299,45 @@ pub(crate) struct Ways {
     )]
     pub(crate) method: Vec<Method>,
 
-    /// What similarity means; several, parted by commas, are measured with every method
+    /// Measure of similarity; several, separated by commas, are measured with every method
     ///
-    /// The default is jaccard, and none with --method simhash and sentences: every distance of
+    /// Default: jaccard; none with --method simhash and sentences, which means every distance of
     /// fingerprints, or the sentences alone.
     #[arg(long, value_enum, value_name = "MEASURE", value_delimiter = ',')]
     pub(crate) verify: Vec<Verify>,
 
-    /// With --verify levenshtein, indel or lcs: what edits and lengths are counted in
+    /// Unit of edits and lengths; for --verify levenshtein, indel and lcs
     ///
-    /// The default is characters.
+    /// Default: characters.
     #[arg(long, value_enum, value_name = "UNIT")]
     pub(crate) unit: Option<Unit>,
 
-    /// The lowest threshold that is looked at; the others follow in steps of 0.05
+    /// Lowest threshold that is evaluated; the others follow in steps of 0.05
     ///
-    /// The default is 0.05, and 0.3 for groups, where all pairs that reach it are looked for.
+    /// Default: 0.05; 0.3 for groups, because all pairs that reach it are searched for.
     #[arg(long, value_name = "T", value_parser = settings::parse_threshold)]
     pub(crate) from: Option<Threshold>,
 
-    /// With --method simhash: every distance up to this is looked at; with a measure, candidates are
-    /// those within it
+    /// Largest distance that is evaluated, after every smaller one; with a measure, the distance within which
+    /// candidates are found; for --method simhash
     ///
-    /// The default is 10, and 3 with a measure.
+    /// Default: 10; 3 with a measure.
     #[arg(long, value_name = "K")]
     pub(crate) distance: Option<u32>,
 
-    /// With --method simhash and a measure: which fingerprints are candidates
+    /// Rule for candidate fingerprints; for --method simhash with a measure
     ///
-    /// The default is distance.
+    /// Default: distance.
     #[arg(long, value_enum, value_name = "WHICH")]
     pub(crate) candidates: Option<Candidates>,
 
-    /// With --method sentences: how many of its longest sentences stand for a document
+    /// Number of longest sentences that represent a document; for --method sentences
     ///
-    /// The default is 3.
+    /// Default: 3.
     #[arg(long, value_name = "N", value_parser = settings::parse_limit)]
     pub(crate) sentences: Option<usize>,
 
-    /// How texts become features: a name (see `lookalike recipe`) or a TOML file; may be given many
-    /// times
+    /// Recipe that turns texts into features: a name (see `lookalike recipe`) or a TOML file; may be repeated
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub(crate) recipe: Vec<String>,
 
@@ -349,11 +345,11 @@ pub(crate) struct Ways {
     pub(crate) changes: Changes,
 }
 
-/// How intervals are made.
+/// Options of the confidence intervals.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Intervals")]
 pub(crate) struct Resampling {
-    /// How many resamples stand behind the intervals, which hold 95 of 100; 0 makes none
+    /// Number of resamples for the 95 % intervals; 0 prints no intervals
     #[arg(
         long,
         value_name = "N",
@@ -362,7 +358,7 @@ pub(crate) struct Resampling {
     )]
     pub(crate) resamples: u32,
 
-    /// What chance draws from: the same number gives the same result
+    /// Seed of the resamples; the same seed gives the same result
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }

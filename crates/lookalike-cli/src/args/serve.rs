@@ -11,16 +11,16 @@ use serde::Deserialize;
 use crate::settings;
 use crate::snapshots::Place;
 
-/// Run the service: collections over HTTP that answer for every document, new or a repeat
+/// Run the HTTP service: collections that check and insert documents
 ///
-/// Texts come in over HTTP, each is checked and inserted in one step, and the answer is given when it
-/// is on disk: of two near-duplicates sent at the same moment exactly one is kept. Everything a
-/// collection holds stands in a directory below --data. Every option may also stand in a file
-/// (--config, TOML, named as here without the dashes) and in the environment (LOOKALIKE_ and the name in
-/// capitals, with _ for -); what is typed wins over the environment, and that over the file.
+/// Each document is checked and inserted in one step, and the answer follows when the document is on disk: of
+/// two near-duplicates sent at the same moment, exactly one is kept. Each collection is a directory below
+/// --data. Every option can also be set in a file (--config, TOML, named as here without the dashes) and in
+/// the environment (LOOKALIKE_ and the name in capitals, with _ for -). The command line wins over the
+/// environment, which wins over the file.
 ///
-/// Ends in good order on SIGTERM and SIGINT: it takes no more requests, finishes those it has, and
-/// stops. A second signal ends it at once.
+/// On SIGTERM or SIGINT, the service takes no new requests, finishes those that it has, and stops. A second
+/// signal stops it at once.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(after_help = "\
@@ -28,23 +28,23 @@ Examples:
   lookalike serve --data /var/lib/lookalike
   lookalike serve --data data --listen 0.0.0.0:7600 --keys keys.txt --tls-cert cert.pem --tls-key key.pem
 
-A file of keys has a line for each: its role (read, write or admin), a blank, and `sha256:` with the
+A key file has one line per key: its role (read, write or admin), a space, and `sha256:` with the
 SHA-256 of the key in hexadecimal digits, as `printf %s \"$KEY\" | sha256sum` prints it. A key has at
-least 16 bytes. The environment may hold one key of each role: LOOKALIKE_READ_KEY, LOOKALIKE_WRITE_KEY,
+least 16 bytes. The environment can hold one key of each role: LOOKALIKE_READ_KEY, LOOKALIKE_WRITE_KEY,
 LOOKALIKE_ADMIN_KEY.")]
 pub(crate) struct ServeArgs {
-    /// A file with these options
+    /// File with these options
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG", hide_env = true)]
     #[serde(skip)]
     pub(crate) config: Option<PathBuf>,
 
-    /// The directory of the collections; made if it is not there
+    /// Directory of the collections; created if it does not exist
     #[arg(long, value_name = "DIR", env = "LOOKALIKE_DATA", hide_env = true)]
     pub(crate) data: Option<PathBuf>,
 
-    /// Where to listen
+    /// Address to listen on
     ///
-    /// The default is 127.0.0.1:7600. An address that other machines reach needs keys.
+    /// Default: 127.0.0.1:7600. An address that other machines can reach needs keys.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -53,13 +53,13 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) listen: Option<Listen>,
 
-    /// The directory below which snapshots are made, or the URL of a prefix of an object store
+    /// Directory below which snapshots are written, or the URL of a prefix in an object store
     ///
-    /// Without it none are made. Of a store (s3://bucket/prefix, gs://…, az://…), keys, region and endpoint
-    /// come from the environment by the names that its own tools use: AWS_ACCESS_KEY_ID,
-    /// AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT, GOOGLE_APPLICATION_CREDENTIALS,
-    /// AZURE_STORAGE_ACCOUNT_NAME and so on. Only a program built with `--features object-store`
-    /// has stores.
+    /// Without it, the service makes no snapshots. For an object store (s3://bucket/prefix, gs://…, az://…),
+    /// keys, region and endpoint come from the environment, under the names that its own tools use:
+    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT, GOOGLE_APPLICATION_CREDENTIALS,
+    /// AZURE_STORAGE_ACCOUNT_NAME and so on. Only a program built with `--features object-store` supports
+    /// object stores.
     #[arg(
         long,
         value_name = "PLACE",
@@ -68,7 +68,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) snapshots: Option<Place>,
 
-    /// How many threads prepare documents; the default is one for each core
+    /// Number of threads that prepare documents. Default: one per core
     #[arg(
         long,
         value_name = "N",
@@ -78,7 +78,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) threads: Option<usize>,
 
-    /// The keys that are accepted
+    /// File with the accepted keys
     #[arg(
         long,
         value_name = "FILE",
@@ -88,7 +88,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) keys: Option<PathBuf>,
 
-    /// Serve whoever comes, on any address
+    /// Serve clients without a key, on any address
     #[arg(
         long,
         value_name = "BOOL",
@@ -101,7 +101,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) allow_unauthenticated: Option<bool>,
 
-    /// The certificate and those that vouch for it (PEM); needs --tls-key
+    /// Certificate and its chain (PEM); needs --tls-key
     #[arg(
         long,
         value_name = "FILE",
@@ -111,7 +111,7 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) tls_cert: Option<PathBuf>,
 
-    /// The certificate's private key (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(
         long,
         value_name = "FILE",
@@ -121,9 +121,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) tls_key: Option<PathBuf>,
 
-    /// How many connections are open at a time; beyond, only probes are answered
+    /// Maximum number of open connections; beyond it, only health probes are answered
     ///
-    /// The default is 1024.
+    /// Default: 1024.
     #[arg(
         long,
         value_name = "N",
@@ -134,9 +134,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) connections: Option<usize>,
 
-    /// How many connections one address may have open at a time; 0 limits nothing. Further ones are closed
+    /// Maximum number of open connections from one address; further ones are closed. 0: no limit
     ///
-    /// The default is 256. Of IPv6 the first 64 bits are one address.
+    /// Default: 256. For IPv6, addresses with the same first 64 bits count as one.
     #[arg(
         long,
         value_name = "N",
@@ -146,9 +146,11 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) connections_per_address: Option<usize>,
 
-    /// How many requests a second one client may make, by its key or else its address; 0 limits nothing
+    /// Maximum number of requests per second from one client, identified by its key or else its address. 0:
+    /// no limit
     ///
-    /// The default is 0. Probes do not count. A client that was idle may make those of a second at once.
+    /// Default: 0. Health probes do not count. A client that was idle may send the requests of one second at
+    /// once.
     #[arg(
         long,
         value_name = "N",
@@ -158,9 +160,10 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_rate: Option<u32>,
 
-    /// Addresses of proxies, separated by commas: their clients are those that X-Forwarded-For names last
+    /// Addresses of trusted proxies, separated by commas: the client of such a proxy is the last address in
+    /// X-Forwarded-For
     ///
-    /// Such an address may have any number of connections.
+    /// A trusted proxy may open any number of connections.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -170,10 +173,10 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) trusted_proxy: Option<ProxyAddresses>,
 
-    /// The largest head of a request, its first line and all headers: bytes, or with the unit K, M, G (of 1000) or Ki, Mi, Gi (of
-    /// 1024); at least 8Ki
+    /// Maximum size of a request head, which is the first line and all headers: bytes, or with the unit K, M,
+    /// G (of 1000) or Ki, Mi, Gi (of 1024); at least 8Ki
     ///
-    /// The default is 32Ki. A head has at most 100 headers, whatever their size.
+    /// Default: 32Ki. A head has at most 100 headers, whatever their size.
     #[arg(
         long,
         value_name = "SIZE",
@@ -183,9 +186,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_header: Option<Size>,
 
-    /// The largest document: one JSON object, or a line of many
+    /// Maximum size of a document: one JSON object, or one line of many
     ///
-    /// The default is 16Mi.
+    /// Default: 16Mi.
     #[arg(
         long,
         value_name = "SIZE",
@@ -195,9 +198,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_document: Option<Size>,
 
-    /// The largest body of a request after it is expanded
+    /// Maximum size of a request body after decompression
     ///
-    /// The default is 4Gi.
+    /// Default: 4Gi.
     #[arg(
         long,
         value_name = "SIZE",
@@ -207,10 +210,11 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_body: Option<Size>,
 
-    /// Bytes of documents that wait for their answers; beyond, requests are told to come again
+    /// Maximum bytes of documents that wait for their answers; beyond it, requests are refused until there is
+    /// room
     ///
-    /// The default is 256Mi. One client holds at most eight times what is left to others. Answers that
-    /// clients have not taken may have as many.
+    /// Default: 256Mi. One client can hold at most eight times the bytes that are left to others. Answers
+    /// that clients have not read may take the same number of bytes again.
     #[arg(
         long,
         value_name = "SIZE",
@@ -220,10 +224,10 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_queue: Option<Size>,
 
-    /// How long the head of a request may take, and how long a connection may be idle: a number with
-    /// the unit s, m, h or d
+    /// Maximum time for the head of a request, and for an idle connection: a number with the unit s, m, h or
+    /// d
     ///
-    /// The default is 20s.
+    /// Default: 20s.
     #[arg(
         long,
         value_name = "DURATION",
@@ -233,9 +237,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) header_timeout: Option<Period>,
 
-    /// How long a body may bring less than 1 KiB, and a client take nothing of its answer
+    /// Maximum time in which a body brings less than 1 KiB, or a client reads nothing of its answer
     ///
-    /// The default is 30s. After that both go on at 32 KiB a second at least.
+    /// Default: 30s. After that, both must go on at 32 KiB per second or more.
     #[arg(
         long,
         value_name = "DURATION",
@@ -245,9 +249,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) body_timeout: Option<Period>,
 
-    /// How long requests may go on after a signal to stop
+    /// Maximum time for open requests after a signal to stop
     ///
-    /// The default is 30s.
+    /// Default: 30s.
     #[arg(
         long,
         value_name = "DURATION",
@@ -257,10 +261,10 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) drain: Option<Period>,
 
-    /// What is left free on the disk: nothing is taken that would leave less
+    /// Disk space that stays free; documents that would leave less are refused
     ///
-    /// Documents by which a part of the window goes may have half of it. Snapshots leave it on their disk too.
-    /// The default is 256Mi.
+    /// Documents that let a part of the window expire may use half of it. Snapshots leave the same space free
+    /// on their disk. Default: 256Mi.
     #[arg(
         long,
         value_name = "SIZE",
@@ -270,11 +274,11 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) headroom: Option<Size>,
 
-    /// How many steps the verification of a document may take where texts are compared by edit distance or
-    /// common substring; beyond, it is refused
+    /// Maximum number of steps for verifying one document, where texts are compared by edit distance or
+    /// common substring; beyond it, the document is refused
     ///
-    /// A step is 64 cells of the table of two texts, a few nanoseconds. The default is 16777216. A document
-    /// that would be kept may take half of them.
+    /// A step is 64 cells of the table of two texts, a few nanoseconds. Default: 16777216. A document that
+    /// would be kept may take half of them.
     #[arg(
         long,
         value_name = "N",
@@ -284,9 +288,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) max_verification_steps: Option<u64>,
 
-    /// What is logged on standard error; never texts
+    /// Level of the log on standard error; texts are never logged
     ///
-    /// The default is info.
+    /// Default: info.
     #[arg(
         long,
         value_enum,
@@ -297,9 +301,9 @@ pub(crate) struct ServeArgs {
     )]
     pub(crate) log: Option<LogLevel>,
 
-    /// How it is written
+    /// Format of the log
     ///
-    /// The default is text.
+    /// Default: text.
     #[arg(
         long,
         value_enum,
@@ -359,7 +363,10 @@ impl FromStr for Listen {
         let first =
             first.and_then(|mut all| all.next().ok_or_else(|| "it has no address".to_owned()));
         first.map(Self).map_err(|why| {
-            format!("'{text}' is no address to listen on ({why}): give 127.0.0.1:7600, [::1]:7600 or localhost:7600")
+            format!(
+                "'{text}' is not an address to listen on ({why}): give 127.0.0.1:7600, \
+                 [::1]:7600 or localhost:7600"
+            )
         })
     }
 }
@@ -385,7 +392,7 @@ impl FromStr for ProxyAddresses {
             let address = address.trim();
             let parsed: Result<IpAddr, _> = address.parse();
             parsed.map(|it| it.to_canonical()).map_err(|_| {
-                format!("'{address}' is no address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
+                format!("'{address}' is not an address: give 10.0.0.1 or 10.0.0.1,10.0.0.2")
             })
         });
         addresses.collect::<Result<_, _>>().map(Self)
@@ -400,27 +407,27 @@ impl TryFrom<String> for ProxyAddresses {
     }
 }
 
-/// How much is logged.
+/// Level of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogLevel {
-    /// What needs a person
+    /// Failures that need an administrator
     Error,
-    /// What may need one soon
+    /// Also conditions that may soon need one
     Warn,
-    /// Starting, stopping, collections made and deleted
+    /// Also start, stop, and created and deleted collections
     Info,
-    /// Every request: its call, status and time
+    /// Also every request with its call, status and time
     Debug,
 }
 
-/// How a log is written.
+/// Format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// A line for a person
+    /// One readable line per event
     Text,
-    /// A JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -458,7 +465,7 @@ impl FromStr for Period {
         let period = Duration::try_from_secs_f64(seconds);
         period
             .map(Self)
-            .map_err(|_| format!("'{text}' is longer than can be waited for: give 30s, 5m or 2d"))
+            .map_err(|_| format!("'{text}' is too long to wait for: give 30s, 5m or 2d"))
     }
 }
 

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use crate::snapshots::Place;
 
-/// Look after a collection of the service: check it, mend it, carry it elsewhere
+/// Maintain a collection of the service: check, repair, export, import
 ///
-/// DIR is the directory of one collection, below the --data of the service. No service may have it open
-/// meanwhile; copies of a running one are made with POST /v1/collections/NAME/snapshot.
+/// DIR is the directory of one collection, below the --data of the service. No service may have it open at
+/// the same time; to copy a collection of a running service, use POST /v1/collections/NAME/snapshot.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct StoreArgs {
@@ -17,7 +17,7 @@ pub(crate) struct StoreArgs {
     pub(crate) command: StoreCommand,
 }
 
-/// What is to be done with a collection.
+/// Commands on a collection.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     Verify(StoreVerifyArgs),
@@ -29,16 +29,16 @@ pub(crate) enum StoreCommand {
 
 /// Check that every byte of a collection is as it was written
 ///
-/// A commit that a loss of power interrupted is read as the service would complete or undo it. Nothing is
-/// written, so the collection may be on a disk that refuses writes. What is wrong is told, and ends the
-/// command with 2. Sketches that are wrong or missing are told too: they are made again of the texts when the
-/// service opens the collection, and nothing is lost with them.
+/// Reads a commit that a power loss interrupted as the service would complete or undo it. Writes nothing, so
+/// the collection may be on a read-only disk. Damage is reported, and the exit code is then 2. Wrong or
+/// missing sketches are reported too, but nothing is lost with them: the service computes them again from the
+/// texts when it opens the collection.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike store verify /var/lib/lookalike/news")]
 pub(crate) struct StoreVerifyArgs {
-    /// The directory of the collection
+    /// Directory of the collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
@@ -46,27 +46,27 @@ pub(crate) struct StoreVerifyArgs {
     pub(crate) telling: StoreTelling,
 }
 
-/// Make a new collection of all that can still be read of a damaged one
+/// Make a new collection from the readable parts of a damaged one
 ///
-/// The documents are checked and inserted anew in their order. So their sequence numbers change, and
-/// where a kept document was lost, so do verdicts. Documents are there again whose deletion was lost. The
-/// damaged one stays as it is. Ends with 1 if something was lost.
+/// Checks and inserts the documents anew, in their order. Therefore their sequence numbers change, and so do
+/// verdicts where a kept document was lost. Documents whose deletion was lost return. The damaged collection
+/// stays as it is. The exit code is 1 if something was lost.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike store repair /var/lib/lookalike/news /var/lib/lookalike/news-mended
   lookalike store repair --settings news.json data/news data/news-mended")]
 pub(crate) struct StoreRepairArgs {
-    /// The directory of the damaged collection
+    /// Directory of the damaged collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// The directory of the new one
+    /// Directory of the new collection
     #[arg(value_name = "NEW")]
     pub(crate) new: PathBuf,
 
-    /// The settings that it was made with, where its manifest is damaged or lost (JSON, as `store export`
-    /// writes and PUT /v1/collections/NAME takes them)
+    /// Settings of the damaged collection (JSON, as `store export` writes and PUT /v1/collections/NAME takes
+    /// them); needed if its manifest is damaged or lost
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
@@ -74,21 +74,21 @@ pub(crate) struct StoreRepairArgs {
     pub(crate) telling: StoreTelling,
 }
 
-/// Bring a snapshot back as a collection
+/// Restore a snapshot as a collection
 ///
-/// Copies it from a directory or an object store to a directory that is new, below the --data of a service
-/// that is started then, and checks every byte of it. What is wrong is told, and ends the command with 2.
+/// Copies it from a directory or an object store to a new directory, below the --data of a service that is
+/// started afterwards, and checks every byte. Damage is reported, and the exit code is then 2.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike store restore /backup/news/monday /var/lib/lookalike/news
   lookalike store restore s3://backup/lookalike/news/monday /var/lib/lookalike/news")]
 pub(crate) struct StoreRestoreArgs {
-    /// The directory of the snapshot, or its URL in an object store
+    /// Directory of the snapshot, or its URL in an object store
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: Place,
 
-    /// The directory of the collection
+    /// Directory of the collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
@@ -98,23 +98,23 @@ pub(crate) struct StoreRestoreArgs {
 
 /// Write every document of a collection as JSONL
 ///
-/// In their order, with the fields id, time_us (microseconds since 1970), text or fingerprint, meta, seq,
-/// and of those that repeat another of and similarity.
+/// Writes the documents in their order, with the fields id, time_us (microseconds since 1970), text or
+/// fingerprint, meta and seq; duplicates also have of and similarity.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
   lookalike store export /var/lib/lookalike/news -o news.jsonl.zst --settings news.json")]
 pub(crate) struct StoreExportArgs {
-    /// The directory of the collection
+    /// Directory of the collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// The documents: a file whose extension says how it is compressed (.gz, .zst); without it,
-    /// standard output
+    /// File for the documents, compressed if its extension is .gz or .zst; without it, standard output
     #[arg(short, long, value_name = "OUT")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The settings of the collection, as `store import` and PUT /v1/collections/NAME take them (JSON)
+    /// File for the settings of the collection (JSON, as `store import` and PUT /v1/collections/NAME take
+    /// them)
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
@@ -124,29 +124,30 @@ pub(crate) struct StoreExportArgs {
 
 /// Insert the documents of an export into a collection
 ///
-/// In their order and with their times. Verdicts fall anew, and are the same if nothing was deleted or
-/// late. What is there already with the same content stays as it is, so an import that was
-/// interrupted can be made again. Rows that are none of an export, of another content under a known id or
-/// older than the window are reported and skipped, and end the command with 1.
+/// Inserts them in their order and with their times, and decides the verdicts anew; they are the same if
+/// nothing was deleted or late. Documents that the collection already has with the same content stay as they
+/// are, so an interrupted import can be repeated. Rows that are not rows of an export, that have other
+/// content under a known id, or that are older than the window are reported and skipped; the exit code is
+/// then 1.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   lookalike store import data/news news.jsonl.zst --settings news.json
   lookalike store import data/news more.jsonl")]
 pub(crate) struct StoreImportArgs {
-    /// The directory of the collection
+    /// Directory of the collection
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// An export (.jsonl, also .gz and .zst), or - for standard input
+    /// Export to read (.jsonl, also .gz and .zst), or - for standard input
     #[arg(value_name = "IN")]
     pub(crate) input: PathBuf,
 
-    /// Make the collection, with these settings (JSON)
+    /// Create the collection with these settings (JSON)
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
 
-    /// Stop at the first bad row: what was inserted before stays
+    /// Stop at the first bad row; documents inserted before it stay
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -154,7 +155,7 @@ pub(crate) struct StoreImportArgs {
     pub(crate) telling: StoreTelling,
 }
 
-/// What a command tells.
+/// Options for the output of a command.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Running")]
 pub(crate) struct StoreTelling {
@@ -162,7 +163,7 @@ pub(crate) struct StoreTelling {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// No summary on standard error: errors and warnings only
+    /// Print only errors and warnings on standard error, no summary
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

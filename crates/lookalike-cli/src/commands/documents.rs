@@ -206,8 +206,8 @@ pub(super) fn ambiguous(id: &str, count: u64, places: &[String]) -> String {
     let named = places.join(", ");
     let first = places.first().map_or("SOURCE:ROW", |place| place);
     visible(&format!(
-        "{count} documents have the id '{id}' ({named}{more}): say which one is meant by its source \
-         and row, as in {first}"
+        "{count} documents have the id '{id}' ({named}{more}): name one by its source and row, as \
+         in {first}"
     ))
     .into_owned()
 }

@@ -156,7 +156,7 @@ impl Table {
         })?;
         if let Some(reason) = bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
             bail!(
-                "this is no table of removed documents, as `dedup --removed` writes it: {reason}"
+                "this is not a table of removed documents as `dedup --removed` writes it: {reason}"
             );
         }
         let mut removals = removals
@@ -332,7 +332,7 @@ impl<'a> Case<'a> {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "{} was removed because {} was kept, which it is like.",
+            "{} was removed: it is a near-duplicate of {}, which was kept.",
             visible(&removal.id),
             visible(&removal.kept)
         );
@@ -358,7 +358,7 @@ impl<'a> Case<'a> {
         line("now", &now.in_words());
         line("", &self.verdict());
         let (kept, removed) = (kept.shown(), removed.shown());
-        let heading = "Both texts: [-only in the kept one-] {+only in the removed one+}";
+        let heading = "Both texts: [-only in the kept text-] {+only in the removed text+}";
         let _ = writeln!(text, "\n{}", printer.in_output(Tone::Heading, heading));
         text.push_str(&marked(&passages(&kept, &removed), full, printer));
         text.push('\n');
@@ -368,12 +368,13 @@ impl<'a> Case<'a> {
     /// Returns a sentence that says whether the record fits the present texts.
     fn verdict(&self) -> String {
         match self.now.fits(self.removal) {
-            Some(measure) => format!("the record fits the texts as they are now ({measure})"),
-            None => {
-                "the record does not fit: the texts have changed since, or the run had another \
-                     recipe (--recipe), measure (--verify), fields (--text) or way to read them"
-                    .to_owned()
+            Some(measure) => {
+                format!("the recorded similarity is that of the present texts ({measure})")
             }
+            None => "the recorded similarity is not that of the present texts: they have changed \
+                     since, or the run had other options (--recipe, --verify, --text, or those for \
+                     reading)"
+                .to_owned(),
         }
     }
 
@@ -505,7 +506,7 @@ impl Comparison {
                 (Verify::Lcs, _) => (self.sequences?, "share of the longest common substring"),
                 (Verify::None, "minhash") => (self.slots?, "share of equal MinHash slots"),
                 (Verify::None, "simhash") => (self.bits?, "share of equal SimHash bits"),
-                (Verify::None, "bottomk") => (self.smallest, "estimate by the smallest hashes"),
+                (Verify::None, "bottomk") => (self.smallest, "estimate from the smallest hashes"),
                 (Verify::None, "sentences") => {
                     let same = f64::from(u8::from(self.same_sentences));
                     (same, "same longest sentences")
@@ -531,9 +532,9 @@ impl Comparison {
             self.removed,
             self.jaccard,
             self.containment
-        ) + &self
-            .sequences
-            .map_or_else(String::new, |value| format!(", by sequences {value:.4}"))
+        ) + &self.sequences.map_or_else(String::new, |value| {
+            format!(", sequence similarity {value:.4}")
+        })
     }
 }
 
@@ -588,8 +589,8 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Resu
     let found = found.into_iter().next().unwrap_or_default();
     let Some(found) = found.into_only(&args.document)? else {
         bail!(
-            "the document {} is neither in {} nor in the inputs: give an id as it stands in the \
-             table, and the inputs of the dedup run with the same --id, --id-row and --format",
+            "the document {} is neither in {} nor in the inputs: give an id as it is in the table, \
+             and the inputs of the dedup run with the same --id, --id-row and --format",
             visible(&args.document),
             args.removed.display()
         );
@@ -615,8 +616,8 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Resu
     );
     if for_it.is_empty() {
         text.push_str(
-            "Nothing was removed for it either. If it should have matched something, try a lower \
-             --threshold, or list the pairs around it with lookalike pairs.\n",
+            "No document was removed as a duplicate of it either. If you expected a match, try a \
+             lower --threshold, or list similar pairs with lookalike pairs.\n",
         );
     } else {
         let documents = plural(for_it.len() as u64, "document was", "documents were");
@@ -624,8 +625,8 @@ fn not_removed(args: &ExplainArgs, options: &ReadOptions, table: &Table) -> Resu
         let more = if for_it.len() > NAMED { ", …" } else { "" };
         let _ = writeln!(
             text,
-            "It was kept, and {documents} removed for it: {}{more}\nAsk for one of these to see \
-             what they have in common.",
+            "It was kept, and {documents} removed because of it: {}{more}\nTo see what they \
+             have in common, give the id of one of these.",
             visible(&named)
         );
     }

@@ -112,14 +112,14 @@ fn remove(args: &IndexRemoveArgs) -> Result<Outcome> {
     reporter.finish("");
     let done = result?;
     for id in done.missing.iter().take(TOLD_IDS) {
-        let text = format!("there is no '{id}' in {}", args.library.display());
+        let text = format!("the id '{id}' is not in {}", args.library.display());
         printer.warn(visible(&text));
     }
     let more = done.missing.len().saturating_sub(TOLD_IDS);
     if more > 0 {
         let all = "; --json lists them all";
         printer.warn(format!(
-            "{} more that are not there{all}",
+            "{} more ids are not in the index{all}",
             count(more as u64)
         ));
     }
@@ -231,7 +231,7 @@ fn live_plan(request: &Request) -> Result<Offered> {
     let cost = plan.predict(request.count);
     if let Some(memory) = request.memory.filter(|&memory| cost.bytes > memory as f64) {
         bail!(
-            "a window of {} fingerprints takes some {}, which is above the memory limit of {}",
+            "a window of {} fingerprints takes about {}, which is above the memory limit of {}",
             count(request.count),
             bytes(cost.bytes as u64),
             bytes(memory)
@@ -266,8 +266,8 @@ fn tables_in_words(tables: &[Permutation], printer: &Printer) -> String {
     if tables.is_empty() {
         return String::new();
     }
-    let heading = "Tables: how blocks are permuted, from that of the lowest bits (0) on, and the bits \
-                   before the stroke, which are equal";
+    let heading = "Tables: order of the blocks (0 has the lowest bits); the blocks before the bar \
+                   are equal, with their bits";
     let mut text = format!("{}\n", printer.in_output(Tone::Heading, heading));
     for (number, table) in tables.iter().enumerate() {
         let blocks: Vec<String> = table.order.iter().map(u32::to_string).collect();
@@ -297,7 +297,8 @@ fn in_words(
         args.distance
     );
     let heading = format!(
-        "{:>12} {:>12} {:>10} {:>6} {:>12}  plan: blocks; what may differ in each (keys, layout)",
+        "{:>12} {:>12} {:>10} {:>6} {:>12}  plan: blocks; differing bits allowed in each (keys, \
+         layout)",
         "probes", "candidates", "memory", "bytes", "one look-up"
     );
     let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &PlantArgs) -> Result<Outcome> {
 /// length.
 fn effects(done: &PlantSummary, printer: &Printer) -> String {
     let heading = format!(
-        "How similar edits leave a text (lengths in tokens; above: at {} or more)",
+        "Similarity after each edit (lengths in tokens; above: at {} or more)",
         done.threshold
     );
     let mut text = format!("{}\n", printer.in_output(Tone::Heading, &heading));

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &RecipeArgs) -> Result<Outcome> {
             format!("# id {}\n{}", recipe.id(), recipe.to_toml())
         }
         None if args.changes.set.is_empty() => list()?,
-        None => bail!("--set changes a recipe: name one"),
+        None => bail!("--set changes a recipe: name a recipe"),
     };
     Printer::new(false).data(&text)?;
     Ok(Outcome::Done)
@@ -39,17 +39,13 @@ fn list() -> Result<String> {
 /// Describes a feature of another tool's scheme.
 fn of_scheme(scheme: Scheme) -> &'static str {
     match scheme {
-        Scheme::E0ng => {
-            "runs of 4 characters, letters and digits alone, as the package simhash has it"
-        }
-        Scheme::Seomoz => "runs of 4 words, as the package simhash-py has it",
-        Scheme::NewsMd5 => "words parted by white space, as the script for news has it",
-        Scheme::JavaClassic => "words parted by blanks, as the Java class has it",
-        Scheme::Yanyiwu => {
-            "words cut by jieba with tables of one's own, as yanyiwu's simhash has it"
-        }
-        Scheme::DatasketchLegacy => "words parted by white space, hashed as datasketch 1 does",
-        Scheme::DatasketchAffine32 => "words parted by white space, hashed as datasketch 2 does",
+        Scheme::E0ng => "runs of 4 characters, letters and digits alone, as in the package simhash",
+        Scheme::Seomoz => "runs of 4 words, as in the package simhash-py",
+        Scheme::NewsMd5 => "words separated by white space, as in the script for news",
+        Scheme::JavaClassic => "words separated by blanks, as in the Java class",
+        Scheme::Yanyiwu => "words cut by jieba with tables from files, as in yanyiwu's simhash",
+        Scheme::DatasketchLegacy => "words separated by white space, hashed as in datasketch 1",
+        Scheme::DatasketchAffine32 => "words separated by white space, hashed as in datasketch 2",
     }
 }
 
@@ -69,7 +65,10 @@ pub(crate) fn features(recipe: &Recipe) -> String {
             ),
             _ => ("words cut by jieba", "words cut by jieba"),
         },
-        Tokens::Whitespace => ("words parted by white space", "words parted by white space"),
+        Tokens::Whitespace => (
+            "words separated by white space",
+            "words separated by white space",
+        ),
     };
     match recipe.ngram {
         1 => format!("single {one}"),

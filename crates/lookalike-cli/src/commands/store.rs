@@ -80,13 +80,13 @@ fn verify_disk(disk: &dyn Disk, directory: &Path, telling: &StoreTelling) -> Res
         return Ok(Outcome::Done);
     }
     bail!(
-        "{} is damaged: {} can be read, and {} told above; `lookalike store repair` makes a new \
-         collection of what can be read",
+        "{} is damaged: {} can be read, and {} listed above; `lookalike store repair` makes a new \
+         collection from what can be read",
         directory.display(),
         counted(&report),
         match report.findings.len() {
-            1 => "what is wrong is".to_owned(),
-            more => format!("{more} things that are wrong are"),
+            1 => "the damage is".to_owned(),
+            more => format!("{more} damaged places are"),
         }
     );
 }
@@ -107,13 +107,11 @@ fn repair(args: &StoreRepairArgs) -> Result<Outcome> {
     let (report, collection) = repaired?;
     tell_findings(&report);
     if !report.findings.is_empty() {
-        Printer::new(false).warn(
-            "documents whose deletion stood in what was lost, if there were any, are there again",
-        );
+        Printer::new(false).warn("documents have returned if their deletion was in the lost part");
     }
     let rows = collection.stats()?.rows;
     let words = format!(
-        "{} have been read; {} made in {}\n",
+        "{} have been read; {} written to {}\n",
         counted(&report),
         plural(rows, "row was", "rows were"),
         args.new.display()
@@ -171,7 +169,7 @@ fn check_promise(path: &Path) -> Result<()> {
     };
     if OTHERS.contains(&&*inner) {
         bail!(
-            "{} promises .{inner}: an export is JSONL (.jsonl, also .gz and .zst)",
+            "{} has the extension .{inner}: an export is JSONL (.jsonl, also .gz and .zst)",
             path.display()
         );
     }
@@ -247,7 +245,7 @@ fn import_lines(
 fn words_of(imported: &Imported) -> String {
     let mut words = format!("{} imported", plural(imported.new, "document", "documents"));
     if imported.again > 0 {
-        words += &format!(", {} there already", count(imported.again));
+        words += &format!(", {} already in the collection", count(imported.again));
     }
     if imported.rejected > 0 {
         let rows = plural(imported.rejected, "bad row", "bad rows");
@@ -329,11 +327,12 @@ fn check_existing(path: &Path) -> Result<()> {
         names.sort();
         match names.is_empty() {
             true => bail!(
-                "{shown} is no collection: there is no file '{MANIFEST}' in it; if one was lost, `lookalike \
-                 store repair --settings FILE` makes a new collection of what is there"
+                "{shown} is not a collection: it has no file '{MANIFEST}'; if that was lost, \
+                 `lookalike store repair --settings FILE` makes a new collection from the other \
+                 files"
             ),
             false => bail!(
-                "{shown} is no collection, but has some: name one of {}",
+                "{shown} is not a collection, but contains collections: name one of {}",
                 names.join(", ")
             ),
         }
@@ -344,7 +343,10 @@ fn check_existing(path: &Path) -> Result<()> {
 /// Opens a directory in which a collection can be created.
 fn fresh(path: &Path) -> Result<Folder> {
     if path.join(MANIFEST).exists() {
-        bail!("{} is a collection already", path.display());
+        bail!(
+            "{} already is a collection: name a new directory",
+            path.display()
+        );
     }
     open(path)
 }
@@ -375,7 +377,8 @@ fn tell_findings(report: &Report) {
             more => format!(" and of {} more", plural(more as u64 - 1, "file", "files")),
         };
         printer.warn(format!(
-            "the sketches of '{first}'{rest} are not what was written: they will be made again of the texts"
+            "the sketches of '{first}'{rest} are damaged: the service computes them again from the \
+             texts"
         ));
     }
     for finding in report.findings.iter().take(TOLD) {

@@ -69,8 +69,8 @@ fn warn_of_few(done: &TuneSummary, printer: Printer) {
     if fewest < ENOUGH {
         let [[similar, different], _] = done.halves;
         printer.warn(format!(
-            "{} similar and {} other pairs to choose by are few: another sample may choose another setting. \
-             Label some 200 pairs, or make more with lookalike plant",
+            "the half for choosing has only {} similar and {} other pairs: another sample may \
+             choose another setting. Label about 200 pairs, or make more with lookalike plant",
             count(similar),
             count(different)
         ));
@@ -84,8 +84,8 @@ fn warn_of_missed_goal(done: &TuneSummary, goal: Goal, printer: Printer) {
         && value < least
     {
         printer.warn(format!(
-            "the goal is missed on the half held back: precision {} where {} is wanted. Label more pairs, \
-             or give a higher goal",
+            "the goal is missed on the half held back: the precision is {}, the goal {}. Label \
+             more pairs, or give a higher goal",
             figure(precision),
             done.goal
         ));
@@ -184,7 +184,7 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
     let [[similar, different], [held, held_different]] = done.halves;
     let _ = writeln!(
         text,
-        "to choose by: {} similar, {} not; held back: {} similar, {} not",
+        "half for choosing: {} similar, {} not; half held back: {} similar, {} not",
         count(similar),
         count(different),
         count(held),
@@ -212,7 +212,7 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
 fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
     let heading = format!(
         "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}",
-        "On the half to choose by", "", "precision", "recall", "F1"
+        "On the half for choosing", "", "precision", "recall", "F1"
     );
     let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
     let mut order: Vec<usize> = (0..done.settings.len()).collect();
@@ -253,20 +253,21 @@ fn at_cut(setting: &TunedSummary) -> String {
 fn why(text: &mut String, done: &TuneSummary) {
     let as_good = done.settings.iter().filter(|it| it.as_good).count();
     let reason = if done.resamples == 0 {
-        "It is the best; without resamples it cannot be told which others are as good.".to_owned()
+        "The chosen setting is the best; without resamples, settings that are as good are unknown."
+            .to_owned()
     } else if done.chosen != done.best {
         format!(
-            "{} are as good as the best, which does not beat them in 95 of 100 resamples: the first of \
-             them in the order of preference is chosen.",
+            "{} are as good as the best, because it does not beat them in 95 of 100 resamples: the \
+             first of them in the order of preference is chosen.",
             plural(as_good as u64, "setting", "settings")
         )
     } else if as_good > 1 {
         format!(
-            "It is the best, and the first of {} that are as good.",
+            "The chosen setting is the best, and the first of {} that are as good.",
             plural(as_good as u64, "setting", "settings")
         )
     } else {
-        "It beats every other in 95 of 100 resamples.".to_owned()
+        "The chosen setting beats every other one in 95 of 100 resamples.".to_owned()
     };
     let _ = writeln!(text, "{reason}\n");
 }

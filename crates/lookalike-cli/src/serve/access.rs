@@ -64,7 +64,10 @@ impl Keys {
             keys.read(&text)
                 .map_err(about(format!("the keys in {}", file.display())))?;
             if keys.is_empty() {
-                bail!("the keys in {}: there is none", file.display());
+                bail!(
+                    "the keys in {}: the file has no keys: give one per line",
+                    file.display()
+                );
             }
         }
         for (name, role) in Role::WITH_KEYS {
@@ -95,8 +98,8 @@ impl Keys {
             }
             let key = parse(line).ok_or_else(|| {
                 anyhow!(
-                    "line {number}: give a role (read, write or admin), a blank, and sha256: with 64 \
-                     hexadecimal digits"
+                    "line {number}: give a role (read, write or admin), a space, and sha256: with \
+                     64 hexadecimal digits"
                 )
             })?;
             self.known.push(key);
@@ -117,18 +120,18 @@ impl Keys {
             return Ok(());
         }
         let Some(key) = bearer(headers) else {
-            let detail = "this needs a key: Authorization: Bearer KEY";
+            let detail = "the call needs a key: send Authorization: Bearer KEY";
             return Err(Problem::new(Code::Unauthenticated, detail));
         };
         match self.role_of(key) {
             None => Err(Problem::new(
                 Code::Unauthenticated,
-                "the key is none of those that are accepted",
+                "the key is not one of the accepted keys",
             )),
             Some(role) if role < needed => Err(Problem::new(
                 Code::Forbidden,
                 format!(
-                    "this needs a key with the role {}, and the key has the role {}",
+                    "the call needs a key with the role {}, and the key has the role {}",
                     needed.name(),
                     role.name()
                 ),
@@ -210,14 +213,14 @@ pub(super) fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> 
         return Ok(());
     }
     let told = match host {
-        "" => "has no Host".to_owned(),
+        "" => "has no Host header".to_owned(),
         host => format!("is for '{}'", host.chars().take(60).collect::<String>()),
     };
     Err(Problem::new(
         Code::WrongHost,
         format!(
-            "the request {told}, and without keys only requests for a loopback address or localhost are \
-             answered"
+            "the request {told}, and a service without keys answers only requests for a loopback \
+             address or localhost"
         ),
     ))
 }

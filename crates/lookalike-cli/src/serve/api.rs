@@ -85,16 +85,16 @@ pub(super) static CALLS: [Call; 20] = calls! {
     "get_collection" GET "/v1/collections/{collection}" Read, "show a collection's settings",
         takes None, with [], gives 200 Some("Collection"), manage::get;
     "put_collection" PUT "/v1/collections/{collection}" Admin,
-        "make a collection, unless it is there with the same settings",
+        "create a collection; no effect if it exists with the same settings",
         takes Some(("Settings", ONE)), with [], gives 201 Some("Collection"), manage::put;
     "delete_collection" DELETE "/v1/collections/{collection}" Admin,
-        "delete a collection with all that is in it",
+        "delete a collection with all its documents",
         takes None, with [], gives 204 None, manage::delete;
     "insert" POST "/v1/collections/{collection}/documents" Write,
-        "check documents and insert them: one, or a line each",
+        "check documents and insert them: one, or one per line",
         takes Some(("Document", ONE_OR_MANY)), with [], gives 200 Some("Answer"), documents::insert;
     "query" POST "/v1/collections/{collection}/query" Read,
-        "check documents without inserting them: one, or a line each",
+        "check documents without inserting them: one, or one per line",
         takes Some(("Question", ONE_OR_MANY)), with [], gives 200 Some("AnswerToAQuestion"),
         documents::query;
     "get_document" GET "/v1/collections/{collection}/documents/{id}" Read, "show a document",
@@ -103,32 +103,33 @@ pub(super) static CALLS: [Call; 20] = calls! {
         "delete a document: it matches nothing any more",
         takes None, with [], gives 204 None, documents::delete;
     "list_clusters" GET "/v1/collections/{collection}/clusters" Read,
-        "list the clusters that have more than one document",
+        "list the clusters with more than one document",
         takes None, with ["after", "limit", "members"], gives 200 Some("Clusters"), documents::clusters;
     "get_cluster" GET "/v1/collections/{collection}/clusters/{id}" Read,
         "show the cluster of a kept document",
         takes None, with ["after", "members"], gives 200 Some("Cluster"), documents::cluster;
-    "get_stats" GET "/v1/collections/{collection}/stats" Read, "show what a collection has and takes",
+    "get_stats" GET "/v1/collections/{collection}/stats" Read, "show the size and state of a \
+        collection",
         takes None, with [], gives 200 Some("Stats"), manage::stats;
     "snapshot" POST "/v1/collections/{collection}/snapshot" Admin,
-        "copy a collection, as it is at one moment, below the directory of snapshots",
+        "write a snapshot of a collection, as it is at one moment",
         takes Some(("SnapshotName", ONE)), with [], gives 201 Some("Snapshot"), manage::snapshot;
     "compare" POST "/v1/compare" Read, "compare pairs of texts, every step and every similarity",
         takes Some(("CompareRequest", ONE)), with [], gives 200 Some("CompareResults"), texts::compare;
-    "fingerprint" POST "/v1/fingerprint" Read, "make the fingerprints of texts",
+    "fingerprint" POST "/v1/fingerprint" Read, "compute the fingerprints of texts",
         takes Some(("FingerprintRequest", ONE)), with [], gives 200 Some("FingerprintResults"),
         texts::fingerprint;
     "segment" POST "/v1/segment" Read, "list the tokens of texts, or their terms with weights",
         takes Some(("SegmentRequest", ONE)), with [], gives 200 Some("SegmentResults"), texts::segment;
-    "live" GET "/livez" Anyone, "say that the service runs",
+    "live" GET "/livez" Anyone, "report that the service runs",
         takes None, with [], gives 200 Some("Live"), itself::live;
-    "ready" GET "/readyz" Anyone, "say whether all collections take documents",
+    "ready" GET "/readyz" Anyone, "report whether all collections accept documents",
         takes None, with [], gives 200 Some("Ready"), itself::ready;
-    "metrics" GET "/metrics" Read, "show figures for Prometheus",
+    "metrics" GET "/metrics" Read, "show metrics for Prometheus",
         takes None, with [], gives 200 None, itself::metrics;
-    "openapi" GET "/openapi.json" Anyone, "describe all this for programs",
+    "openapi" GET "/openapi.json" Anyone, "describe all calls for programs (OpenAPI)",
         takes None, with [], gives 200 None, itself::openapi;
-    "index" GET "/" Anyone, "describe all this for people",
+    "index" GET "/" Anyone, "describe all calls for people",
         takes None, with [], gives 200 None, itself::page;
 };
 
@@ -196,7 +197,7 @@ pub(super) fn router(service: &Arc<Service>) -> Router {
     router
         .fallback(|request: Request| async move {
             let path: String = request.uri().path().chars().take(100).collect();
-            let detail = format!("there is nothing at '{path}': GET / lists what there is");
+            let detail = format!("there is no call at '{path}': GET / lists all calls");
             unmatched(Code::NoSuchPlace, detail)
         })
         .method_not_allowed_fallback(|request: Request| async move {
@@ -241,19 +242,20 @@ fn check_head(request: &Request, most: usize) -> Result<(), Problem> {
     let headers = request.headers();
     let bytes = length_of_head(request);
     if bytes > most {
-        let detail = format!("the head of the request has {bytes} bytes: {most} are taken");
+        let detail =
+            format!("the head of the request has {bytes} bytes, more than the limit of {most}");
         return Err(Problem::new(Code::HeadTooLarge, detail));
     }
     let bad = |detail: &str| Err(Problem::new(Code::BadRequest, detail));
     if headers.get_all(header::HOST).iter().count() > 1 {
-        return bad("there are several Host: give one");
+        return bad("the request has several Host headers: give one");
     }
     let mut encodings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let Some(encoding) = encodings.next() else {
         return Ok(());
     };
     if encodings.next().is_some() || !encoding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return bad("the Transfer-Encoding is not 'chunked', which is the only one that is taken");
+        return bad("the Transfer-Encoding must be 'chunked'");
     }
     Ok(())
 }
@@ -297,7 +299,8 @@ async fn admit(call: &Call, timed: &Timed, request: Request) -> Result<Asked, Pr
     keys.check(&parts.headers, call.role)?;
     let client = client_of(service, &parts);
     if !is_probe(call.path) && !service.rate.allows(client, timed.started) {
-        let detail = "more requests a second than one client may make: send fewer, or more documents in each";
+        let detail = "the client exceeds its limit of requests per second: send fewer, with more \
+                      documents in each";
         return Err(Problem::new(Code::TooManyRequests, detail));
     }
     check_escapes(parts.uri.path())?;
@@ -356,7 +359,7 @@ fn check_escapes(path: &str) -> Result<(), Problem> {
         let digits = rest.bytes().take(2).filter(u8::is_ascii_hexdigit);
         if digits.count() < 2 {
             let shown: String = rest.chars().take(2).collect();
-            let detail = format!("the path has '%{shown}', which stands for no byte");
+            let detail = format!("the path has '%{shown}', which is not a percent-encoded byte");
             return Err(Problem::new(Code::BadRequest, detail));
         }
     }

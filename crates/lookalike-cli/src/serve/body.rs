@@ -120,7 +120,10 @@ impl Reader {
         if !matches!(self.decoder, Decoder::Plain) || stated <= self.most {
             return Ok(());
         }
-        let detail = format!("the body has {stated} bytes: {} are taken", self.most);
+        let detail = format!(
+            "the body has {stated} bytes, more than the limit of {}",
+            self.most
+        );
         Err(Problem::new(Code::TooLarge, detail))
     }
 
@@ -188,8 +191,8 @@ impl Reader {
             return Ok(());
         }
         let detail = format!(
-            "the body expands to more than {MOST_EXPANDED} times the {} bytes that were sent: send it \
-             uncompressed",
+            "the body expands to more than {MOST_EXPANDED} times the {} bytes that were sent: send \
+             it uncompressed",
             self.received
         );
         Err(Problem::new(Code::TooLarge, detail))
@@ -265,7 +268,7 @@ pub(super) fn check_rate(begun: Instant, patience: Duration, bytes: usize) -> Re
 }
 
 pub(super) fn too_large(what: &str, most: u64) -> Problem {
-    let detail = format!("{what} has more than the {most} bytes that are taken");
+    let detail = format!("{what} has more than {most} bytes, the limit");
     Problem::new(Code::TooLarge, detail)
 }
 
@@ -276,7 +279,7 @@ fn too_slow(patience: Duration) -> Problem {
 }
 
 fn malformed(error: io::Error) -> Problem {
-    let detail = format!("the body is not what its Content-Encoding says: {error}");
+    let detail = format!("the body does not match its Content-Encoding: {error}");
     Problem::new(Code::BadBody, detail)
 }
 
@@ -285,7 +288,8 @@ impl Decoder {
         let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
         let encoding = encodings.next().map(|it| it.to_str().unwrap_or("?"));
         if encodings.next().is_some() {
-            let detail = "there are several Content-Encoding: give one of gzip, zstd, identity";
+            let detail = "the request has several Content-Encoding headers: give one of gzip, \
+                zstd, identity";
             return Err(Problem::new(Code::UnsupportedEncoding, detail));
         }
         match encoding.map(str::to_ascii_lowercase).as_deref() {
@@ -303,7 +307,7 @@ impl Decoder {
             Some(other) => {
                 let shown: String = other.chars().take(40).collect();
                 let detail =
-                    format!("the Content-Encoding '{shown}' is none of gzip, zstd, identity");
+                    format!("the Content-Encoding '{shown}' is not one of gzip, zstd, identity");
                 Err(Problem::new(Code::UnsupportedEncoding, detail))
             }
         }

@@ -184,7 +184,7 @@ impl Collections {
             Some(State::Open(open)) => {
                 let difference = wire::difference(open.collection.settings(), settings);
                 let detail =
-                    format!("there is a collection '{name}' with other settings: {difference}");
+                    format!("the collection '{name}' exists with other settings: {difference}");
                 return Err(Problem::new(Code::CollectionConflict, detail));
             }
             Some(other) => return Err(other.problem(name)),
@@ -265,7 +265,7 @@ impl Collections {
         self.check_files(
             name,
             left,
-            "is there already: move it away, or take another name",
+            "exists already: move it away, or use another name",
         )
     }
 
@@ -277,7 +277,7 @@ impl Collections {
         self.check_files(
             name,
             is_own,
-            "is no file of a collection: move it away first",
+            "is not a file of a collection: move it away first",
         )
     }
 
@@ -345,7 +345,10 @@ fn remove_own(directory: &Path) -> io::Result<()> {
     match fs::remove_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
             let directory = directory.display().to_string();
-            tracing::warn!(directory, "has files that are none of a collection: left");
+            tracing::warn!(
+                directory,
+                "has files that do not belong to a collection: they stay"
+            );
             Ok(())
         }
         removed => removed,
@@ -371,8 +374,8 @@ impl State {
         let held = files.iter().find(holds)?;
         let path = path.display();
         Some(Self::Failed(format!(
-            "{path} has '{held}' and no '{MANIFEST}': put it back, have it written anew by `lookalike \
-             store repair --settings`, or move the directory away"
+            "{path} has '{held}' but no '{MANIFEST}': restore that file, run `lookalike store \
+             repair --settings`, or move the directory away"
         )))
     }
 
@@ -425,7 +428,7 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
         .next()
         .is_some_and(|c| c.is_ascii_alphanumeric());
     if name == LOCK {
-        let detail = format!("'{LOCK}' is no name: a file of the service has it");
+        let detail = format!("'{LOCK}' is not a valid name, because a file of the service has it");
         return Err(Problem::new(Code::BadName, detail));
     }
     if begins && name.len() <= LONGEST_NAME && name.bytes().all(of_alphabet) {
@@ -435,8 +438,8 @@ pub(super) fn check_name(name: &str) -> Result<(), Problem> {
     Err(Problem::new(
         Code::BadName,
         format!(
-            "'{shown}' is no name: a name has 1 to {LONGEST_NAME} of the letters a to z, digits, - and _, \
-             and begins with a letter or digit"
+            "'{shown}' is not a valid name: a name has 1 to {LONGEST_NAME} of the letters a to z, \
+             digits, - and _, and begins with a letter or digit"
         ),
     ))
 }

@@ -80,8 +80,8 @@ impl Config {
         let whoever = args.allow_unauthenticated.unwrap_or(false);
         if keys.is_empty() && !listen.ip().is_loopback() && !whoever {
             bail!(
-                "--listen {listen} can be reached by other machines, and there is no key: give --keys \
-                 FILE, or --allow-unauthenticated to serve whoever comes"
+                "--listen {listen} can be reached by other machines, and there is no key: give \
+                 --keys FILE, or --allow-unauthenticated to serve clients without a key"
             );
         }
         if !keys.is_empty() && whoever {
@@ -135,7 +135,7 @@ fn check_apart(data: &Path, snapshots: &Path) -> Result<()> {
     let (of_data, of_snapshots) = (real(data)?, real(snapshots)?);
     if of_data.starts_with(&of_snapshots) || of_snapshots.starts_with(&of_data) {
         bail!(
-            "--snapshots {} and --data {} are one within the other: give directories apart",
+            "--snapshots {} and --data {} are one inside the other: give separate directories",
             snapshots.display(),
             data.display()
         );
@@ -197,7 +197,7 @@ impl Limits {
             ("body-timeout", limits.body_timeout),
         ] {
             if period.is_zero() {
-                bail!("--{name} is 0: give a length of time, such as 20s");
+                bail!("--{name} is 0: give a duration, such as 20s");
             }
         }
         // The share of a single client must exceed the largest document, because otherwise the client could

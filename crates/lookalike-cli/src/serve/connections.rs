@@ -182,7 +182,7 @@ pub(super) async fn serve(
         }
     }
     drop(listener);
-    tracing::info!("stopping: no more requests are taken");
+    tracing::info!("stopping: no new requests are accepted");
     tokio::select! {
         biased;
         () = graceful.shutdown() => tracing::info!("stopped"),
@@ -270,7 +270,7 @@ impl Connection {
 
 /// Returns the answer to everything but probes while every slot is taken.
 fn no_place() -> Problem {
-    let detail = "the service has as many connections as it takes: come again";
+    let detail = "the service has the maximum number of connections: try again";
     Problem::new(Code::Busy, detail)
 }
 

@@ -286,8 +286,8 @@ impl Open {
             return Ok(());
         }
         let detail = format!(
-            "the text has {} bytes: a collection that compares by edit distance takes at most \
-             {IN_SEQUENCE}",
+            "the text has {} bytes, and a collection that compares by edit distance accepts at \
+             most {IN_SEQUENCE}",
             text.len()
         );
         Err(Refused {
@@ -443,8 +443,8 @@ impl Open {
             tokio::task::spawn_blocking(move || open.admit_waiting());
         }
         answered.await.unwrap_or_else(|_| {
-            let detail = "the service ends before it can tell what became of the document: send it \
-                          again under the same id when it is back";
+            let detail = "the service stops before the verdict of the document is known: send it \
+                          again under the same id when the service is back";
             Err(Problem::new(Code::Stopping, detail))
         })
     }

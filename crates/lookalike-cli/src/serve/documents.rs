@@ -172,8 +172,8 @@ pub(super) async fn clusters(asked: Asked) -> Answered {
     let members = parameters.count("members", MEMBERS_ON_PAGE.0, MEMBERS_ON_PAGE.1)?;
     if count * members > MEMBERS.1 {
         let detail = format!(
-            "{count} clusters with {members} members each may be more than the {} members that are \
-             listed at a time: give a smaller `limit` or fewer `members`",
+            "{count} clusters with {members} members each can exceed the limit of {} members per \
+             page: give a smaller `limit` or fewer `members`",
             MEMBERS.1
         );
         return Err(Problem::new(Code::BadRequest, detail));
@@ -208,8 +208,9 @@ pub(super) async fn cluster(asked: Asked) -> Answered {
             Some(cluster) => Ok(reply::text(&Group::from(&cluster))),
             None => {
                 let shown: String = id.chars().take(60).collect();
-                let detail =
-                    format!("there is no kept document '{shown}', which a cluster is named by");
+                let detail = format!(
+                    "there is no cluster '{shown}': a cluster has the id of its kept document"
+                );
                 Err(Problem::new(Code::NoCluster, detail))
             }
         }

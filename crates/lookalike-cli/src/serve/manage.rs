@@ -107,7 +107,7 @@ pub(super) async fn snapshot(asked: Asked) -> Answered {
     let (service, collection) = (Arc::clone(&asked.service), asked.collection());
     service.collections.get(&collection)?;
     if service.snapshots.is_none() {
-        let detail = "there is no place for snapshots: start the service with --snapshots PLACE";
+        let detail = "the service has no directory for snapshots: start it with --snapshots PLACE";
         return Err(Problem::new(Code::BadRequest, detail));
     }
     let (body, _room) = reply::body(asked, LONGEST_SETTINGS).await?;
@@ -131,7 +131,7 @@ fn copy(open: &Open, snapshots: &Snapshots, name: &str) -> Result<(), Problem> {
     copied.map_err(|refusal| match refusal {
         Refusal::Exists => Problem::new(
             Code::SnapshotConflict,
-            format!("there is a snapshot '{name}' already"),
+            format!("the snapshot '{name}' exists already: use another name"),
         ),
         Refusal::Failed(error) => {
             Problem::new(Code::Disk, format!("the snapshot '{name}': {error}"))

@@ -80,12 +80,13 @@ impl Metrics {
         let mut page = Page::default();
         self.requests(&mut page);
         let name = "lookalike_malformed_requests_total";
-        let help = "Connections that ended with a head that is none, or too large to be read.";
+        let help = "Connections that ended because the head of a request was malformed or too \
+            large.";
         page.family(name, "counter", help);
         page.sample(name, "", self.malformed.load(Relaxed));
         let name = "lookalike_refused_connections_total";
         let help =
-            "Connections that were closed at once because their address has as many as it may.";
+            "Connections that were closed at once because their address had the maximum number.";
         page.family(name, "counter", help);
         page.sample(name, "", self.refused_connections.load(Relaxed));
         page.family("lookalike_connections", "gauge", "Open connections.");
@@ -93,7 +94,7 @@ impl Metrics {
         let help = "Bytes of documents that wait for their answers.";
         page.family("lookalike_queue_bytes", "gauge", help);
         page.sample("lookalike_queue_bytes", "", queued);
-        let help = "Bytes of answers that clients have not taken.";
+        let help = "Bytes of answers that clients have not read.";
         page.family("lookalike_answer_bytes", "gauge", help);
         page.sample("lookalike_answer_bytes", "", held);
         page.collections(collections);
@@ -102,7 +103,8 @@ impl Metrics {
 
     fn requests(&self, page: &mut Page) {
         let name = "lookalike_requests_total";
-        let help = "Requests by call and class of status; of call none are those for no call.";
+        let help = "Requests by call and status class; call=\"none\" counts requests that match no \
+            call.";
         page.family(name, "counter", help);
         for (call, about) in self.named_calls() {
             for (class, count) in call.statuses.iter().enumerate().skip(2) {
@@ -114,8 +116,8 @@ impl Metrics {
         page.family(
             name,
             "histogram",
-            "Time until the head of an answer, by call; of documents in bulk, from the head of the request \
-             until the last of their answers has been made.",
+            "Seconds until the head of the answer is sent, by call; for documents in bulk, until \
+             the last answer is ready.",
         );
         for (call, about) in self.named_calls() {
             let about = format!("call=\"{about}\"");
@@ -160,7 +162,7 @@ impl Page {
     /// Names of collections need no escapes in labels.
     fn collections(&mut self, collections: &[(String, State)]) {
         let name = "lookalike_collection_up";
-        self.family(name, "gauge", "1 if the collection takes documents.");
+        self.family(name, "gauge", "1 if the collection accepts documents.");
         for (collection, state) in collections {
             let up = matches!(state, State::Open(open) if open.takes_documents());
             self.sample(name, &format!("collection=\"{collection}\""), u8::from(up));
@@ -171,7 +173,7 @@ impl Page {
         });
         let open: Vec<_> = open.collect();
         let name = "lookalike_collection_damaged";
-        let help = "1 if a file of the collection was found to be not what was written.";
+        let help = "1 if a damaged file of the collection was found.";
         self.family(name, "gauge", help);
         for open in &open {
             let labels = format!("collection=\"{}\"", open.name);
@@ -185,8 +187,9 @@ impl Page {
             self.sample(name, &labels, u8::from(open.is_unreadable()));
         }
         let name = "lookalike_documents_total";
-        let help = "Documents and lines since the start, by what became of them: inserted as kept or \
-                    duplicate, sent again, late and so not stored, refused; queried, or refused as a query.";
+        let help = "Documents and lines since the start, by result: kept and duplicate were \
+                    inserted, again had been sent before, late were answered but not stored, \
+                    refused were rejected; queried and refused_query count queries.";
         self.family(name, "counter", help);
         for open in &open {
             let counts = &open.counts;
@@ -209,16 +212,18 @@ impl Page {
             .collect();
         type Figure = fn(&lookalike_store::Stats) -> u64;
         let gauges: [(&str, &str, Figure); 4] = [
-            ("rows", "Documents that are there.", |stats| stats.rows),
+            ("rows", "Documents in the collection.", |stats| stats.rows),
             (
                 "dead_rows",
-                "Rows on the disk of documents that were deleted, replaced or moved, and of their deletions.",
+                "Rows on disk of deleted, replaced or moved documents, and of their deletions.",
                 |stats| stats.dead_rows,
             ),
-            ("kept", "Kept documents that are remembered.", |stats| {
-                stats.kept
-            }),
-            ("partitions", "Partitions on the disk.", |stats| {
+            (
+                "kept",
+                "Kept documents that a document can match.",
+                |stats| stats.kept,
+            ),
+            ("partitions", "Partitions on disk.", |stats| {
                 stats.partitions
             }),
         ];

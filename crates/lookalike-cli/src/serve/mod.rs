@@ -171,13 +171,11 @@ async fn serve(config: Config) -> Result<()> {
     tracing::info!("listening on {scheme}://{address}");
     if is_readable {
         tracing::warn!(
-            "keys and texts go over the network as they are: give --tls-cert and --tls-key, unless a proxy \
-             before this one encrypts"
+            "keys and texts are sent unencrypted: give --tls-cert and --tls-key, unless a proxy in \
+             front of the service encrypts"
         );
     }
-    upkeep::start(&service).map_err(about(
-        "cannot start the thread that looks after collections",
-    ))?;
+    upkeep::start(&service).map_err(about("cannot start the maintenance thread"))?;
     let opening = Arc::clone(&service);
     tokio::task::spawn_blocking(move || {
         opening.collections.open_all();
@@ -188,7 +186,7 @@ async fn serve(config: Config) -> Result<()> {
         signals.next().await;
         drop(stop);
         tokio::select! {
-            () = sleep(drain) => "the time to drain is over",
+            () = sleep(drain) => "the time limit of --drain is over",
             () = signals.next() => "a second signal",
         }
     };
@@ -225,7 +223,8 @@ impl Signals {
                 _ = self.interrupt.recv() => return,
                 // Many services reload their configuration on this signal, so it must not stop this one.
                 _ = self.hang_up.recv() => {
-                    tracing::warn!("SIGHUP changes nothing: restart the service to read its files again");
+                    tracing::warn!("SIGHUP has no effect: restart the service to read its files \
+                        again");
                 }
             }
         }

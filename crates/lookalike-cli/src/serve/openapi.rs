@@ -19,7 +19,7 @@ pub(super) fn document() -> Value {
         "info": {
             "title": "lookalike",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Checks documents for near-duplicates and takes them in, in one step.",
+            "description": "Checks documents for near-duplicates and inserts them, in one step.",
             "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
         },
         "paths": paths,
@@ -75,7 +75,8 @@ fn operation(call: &Call) -> Value {
 /// version 3.2 has `itemSchema`.
 fn lines_of(line: Value) -> Value {
     json!({
-        "schema": { "type": "string", "description": "A JSON value a line; see x-itemSchema for each." },
+        "schema": { "type": "string", "description": "One JSON value per line; x-itemSchema has \
+            the schema of a line." },
         "x-itemSchema": line,
     })
 }
@@ -83,10 +84,10 @@ fn lines_of(line: Value) -> Value {
 /// Returns the description of a successful response.
 fn told(call: &Call) -> &'static str {
     match (call.gives, call.takes) {
-        ((204, _), _) => "It is gone.",
-        (_, Some((_, true))) => "The verdict; to many documents an answer each, in their order.",
-        ((201, _), _) => "It is there: made now (201), or the same before (200).",
-        _ => "What was asked for.",
+        ((204, _), _) => "Deleted.",
+        (_, Some((_, true))) => "The verdict; for many documents, one answer each, in their order.",
+        ((201, _), _) => "Created now (201), or exists with the same content (200).",
+        _ => "The result.",
     }
 }
 
@@ -131,21 +132,23 @@ fn responses() -> Value {
         let mut response = problem(about);
         response["headers"] = json!({
             "Retry-After": {
-                "description": "Seconds after which the same request may do better.",
+                "description": "Seconds after which the same request may succeed.",
                 "schema": { "type": "integer", "minimum": 1 },
             },
         });
         response
     };
     json!({
-        "Problem": problem("What is wrong."),
-        "Conflict": problem("The id has other content, or the name is taken."),
-        "TooLarge": problem("More than is taken, of a document or of a request."),
-        "Busy": retried("As much waits already as may wait: send the same again."),
+        "Problem": problem("The error."),
+        "Conflict": problem("The id has other content, or the name is in use."),
+        "TooLarge": problem("The document or the request exceeds a limit."),
+        "Busy": retried("The queue is full or the rate limit is reached: send the same request \
+            again."),
         "Unavailable": retried(
-            "The collection is being opened or deleted, or takes nothing any more (then without Retry-After).",
+            "The collection is being opened or deleted, or accepts no more writes (then without \
+             Retry-After).",
         ),
-        "DiskFull": retried("The disk is nearly full: nothing more is taken."),
+        "DiskFull": retried("The disk is nearly full: writes are refused."),
     })
 }
 
@@ -154,7 +157,7 @@ fn encoding() -> Value {
     json!({
         "name": "Content-Encoding",
         "in": "header",
-        "description": "How the body is compressed; limits are those of what it is expanded.",
+        "description": "Compression of the body; limits apply to the expanded body.",
         "schema": { "enum": ["gzip", "zstd", "identity"] },
     })
 }
@@ -173,20 +176,23 @@ fn parameters(call: &Call) -> Vec<Value> {
         let (schema, about) = match (*name, call.name) {
             ("after", "get_cluster") => (
                 json!({ "type": "integer", "minimum": 0 }),
-                "The `next` of the answer before: only members that come behind it are listed.",
+                "The `next` of the previous answer: only the members after it are listed.",
             ),
-            ("after", _) => (json!({ "type": "string" }), "The `next` of the page before."),
+            ("after", _) => (
+                json!({ "type": "string" }),
+                "The `next` of the previous page.",
+            ),
             ("limit", _) => (
                 count(CLUSTERS),
-                "How many clusters a page has; times `members`, at most 100,000.",
+                "Number of clusters per page; multiplied by `members`, at most 100,000.",
             ),
             (_, "list_clusters") => (
                 count(MEMBERS_ON_PAGE),
-                "How many members are listed of each, the newest first.",
+                "Number of members listed for each cluster, the newest first.",
             ),
             _ => (
                 count(MEMBERS),
-                "How many members are listed, the newest first; `more` says whether there are others.",
+                "Number of members listed, the newest first; `more` is true if there are others.",
             ),
         };
         json!({ "name": name, "in": "query", "description": about, "schema": schema })
@@ -242,10 +248,10 @@ fn schemas() -> Value {
     let answer = answer(&text);
     let mut asked = answer.clone();
     for (name, about) in [
-        ("id", "None if it was asked without one."),
+        ("id", "Null if the request has no id."),
         (
             "cluster",
-            "None if it was asked without an id, and nothing matches.",
+            "Null if the request has no id and nothing matches.",
         ),
     ] {
         asked["properties"][name] = json!({ "type": ["string", "null"], "description": about });
@@ -279,8 +285,9 @@ fn schemas() -> Value {
         })),
         "Document": strict(&["id"], sent(json!({ "oneOf": [id, whole] }))),
         "Question": strict(&[], sent(json!({
-            "description": "With one, what is known under it decides: the same content has its first answer, \
-                            other content is refused, or not compared with where it is replaced.",
+            "description": "Optional. If the collection has the id: the same content gets its \
+                            first answer; other content is refused, or, in a collection that \
+                            replaces, the stored document is ignored.",
             "oneOf": [id, whole, { "type": "null" }],
         }))),
         "Answer": answer,
@@ -291,7 +298,8 @@ fn schemas() -> Value {
             "problem": reference("Problem"),
         })),
         "AnswerToALine": {
-            "description": "The answer to a line, in the order of the lines; blank lines have none.",
+            "description": "The answer to one line, in the order of the lines; blank lines get no \
+                answer.",
             "oneOf": [reference("AnswerToAQuestion"), reference("RefusedLine")],
         },
         "Stored": stored,
@@ -300,17 +308,19 @@ fn schemas() -> Value {
             "kept": reference("Answer"),
             "members": list(reference("Answer")),
             "more": flag,
-            "next": { "type": ["integer", "null"], "description": "What `after` is for the members that come next." },
+            "next": { "type": ["integer", "null"], "description": "Value of `after` for the next \
+                members." },
         })),
         "Clusters": object(&["clusters", "next"], json!({
             "clusters": list(reference("Cluster")),
             "next": { "type": ["string", "null"] },
         })),
         "Stats": object(&["rows", "dead_rows", "kept", "partitions", "last_durable_row", "memory"], json!({
-            "rows": { "type": "integer", "minimum": 0, "description": "Documents that are there." },
+            "rows": { "type": "integer", "minimum": 0, "description": "Documents in the \
+                collection." },
             "dead_rows": {
                 "type": "integer", "minimum": 0,
-                "description": "Rows on the disk of documents that were deleted, replaced or moved, and of their \
+                "description": "Rows on disk of deleted, replaced or moved documents, and of their \
                     deletions; compaction removes them.",
             },
             "kept": number,
@@ -378,55 +388,58 @@ fn answer(text: &Value) -> Value {
 fn sent(id: Value) -> Value {
     json!({
         "id": id,
-        "text": { "type": "string", "description": "What it says; where texts are held." },
+        "text": { "type": "string", "description": "The text, in a collection of texts." },
         "fingerprint": {
             "type": "string",
             "pattern": "^(0x)?[0-9a-fA-F]+$",
-            "description": "Hexadecimal digits; where bare fingerprints are held.",
+            "description": "Hexadecimal digits, in a collection of bare fingerprints.",
         },
         "time": {
             "type": ["number", "string", "null"],
-            "description": "Seconds since 1970, or an ISO 8601 date or date and time, in UTC unless it says \
-                            otherwise; now without one. What is ahead of the clock by more than the skew counts \
-                            as of the clock and the skew.",
+            "description": "Seconds since 1970, or an ISO 8601 date or date and time, in UTC \
+                            unless it has an offset. Default: now. A time further ahead of the \
+                            wall clock than the skew counts as the wall clock plus the skew.",
         },
-        "meta": { "description": "Anything up to 64 KiB, less than 128 deep; given back byte for byte." },
+        "meta": { "description": "Any JSON value of up to 64 KiB and less than 128 levels; \
+            returned byte for byte." },
     })
 }
 
 fn matching(text: &Value) -> Value {
     let mut recipe = text.clone();
-    recipe["description"] = "The name of a recipe, or the TOML of one that names no files.".into();
+    recipe["description"] = "Name of a recipe, or the TOML of a recipe that names no files.".into();
     recipe["default"] = "default".into();
     json!({
         "recipe": recipe,
         "method": {
             "enum": ["auto", "minhash", "simhash", "exact", "join", "sentences", "bottomk"],
-            "description": "How candidates are found; `auto`, but `simhash` where bare fingerprints are held.",
+            "description": "Method that finds candidates. Default: `auto`; `simhash` for bare \
+                fingerprints.",
         },
         "threshold": {
             "type": "number", "exclusiveMinimum": 0, "maximum": 1, "default": 0.75,
-            "description": "The least similarity that matches (≥).",
+            "description": "Minimum similarity of a match (≥).",
         },
         "distance": {
             "type": "integer", "minimum": 0, "default": 3,
-            "description": "The most bits by which fingerprints differ (≤); with `simhash`.",
+            "description": "Maximum number of differing bits (≤); for `simhash`.",
         },
         "candidates": {
             "enum": ["distance", "blocks"],
-            "description": "Which fingerprints are compared; with `simhash`.",
+            "description": "Rule for candidate fingerprints; for `simhash`.",
         },
         "sentences": {
             "type": "integer", "minimum": 1,
-            "description": "How many of its longest sentences stand for a text; with `sentences`.",
+            "description": "Number of longest sentences that represent a text; for `sentences`.",
         },
         "measure": {
             "enum": ["jaccard", "containment", "cosine", "levenshtein", "indel", "lcs", "none"],
-            "description": "What similarity is; `jaccard`, but `none` where bare fingerprints are held.",
+            "description": "Measure of similarity. Default: `jaccard`; `none` for bare \
+                fingerprints.",
         },
         "unit": {
             "enum": ["characters", "words"],
-            "description": "What edits are counted in; with `levenshtein`, `indel` and `lcs`.",
+            "description": "Unit of edits; for `levenshtein`, `indel` and `lcs`.",
         },
     })
 }
@@ -438,27 +451,31 @@ fn settings(text: &Value, period: &Value) -> Value {
         period
     };
     let mut properties = matching(text);
-    properties["window"] =
-        period("How far apart in time documents match; without one, nothing is forgotten.");
+    properties["window"] = period(
+        "Maximum time between two documents that match; without it, documents never expire.",
+    );
     properties["skew"] = period(
-        "How far times may be ahead of the clock, at most the window; 5m, or half of a window below 10m.",
+        "Maximum time by which documents can be ahead of the wall clock, at most the window. \
+         Default: 5m, or half of a window below 10m.",
     );
     properties["refresh"] = json!({
         "type": "boolean", "default": false,
-        "description": "Whether the window of a kept document runs from its last repeat.",
+        "description": "True if the window of a kept document runs from its last duplicate.",
     });
     properties["expire"] = json!({
         "enum": ["documents", "wall"], "default": "documents",
-        "description": "By which clock documents leave the window: the newest time of a document, or also the \
-            wall clock, while nothing arrives; then documents that state a time before the window are late.",
+        "description": "Clock by which documents leave the window: the newest time of a document, \
+            or also the wall clock while nothing arrives. With `wall`, documents with a stated \
+            time before the window are late.",
     });
     properties["holds"] = json!({
         "enum": ["texts", "fingerprints"], "default": "texts",
-        "description": "What documents have: texts, or nothing but fingerprints made elsewhere.",
+        "description": "Content of the documents: texts, or only fingerprints that other programs \
+            computed.",
     });
     properties["on_conflict"] = json!({
         "enum": ["refuse", "replace"], "default": "refuse",
-        "description": "What becomes of other content under a known id.",
+        "description": "Treatment of other content under a known id.",
     });
     properties
 }

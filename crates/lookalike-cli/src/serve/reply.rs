@@ -127,7 +127,7 @@ fn check_charset(parameters: &str) -> Result<(), Problem> {
 /// If it has another type, is too large, too slow or malformed, or the budget is used up.
 pub(super) async fn body(asked: Asked, most: u64) -> Result<(Bytes, HeldBytes), Problem> {
     if kind(&asked.headers)? != Kind::Json {
-        let detail = "this takes one JSON object: give application/json";
+        let detail = "the call takes one JSON object: give application/json";
         return Err(Problem::new(Code::UnsupportedType, detail));
     }
     let service = &asked.service;
@@ -195,7 +195,7 @@ impl<'a> Parameters<'a> {
                 let what = if twice {
                     "given twice"
                 } else {
-                    "not known here"
+                    "unknown to this call"
                 };
                 let detail = format!("the parameter `{shown}` is {what}");
                 return Err(Problem::new(Code::BadRequest, detail));

@@ -163,7 +163,7 @@ pub(super) fn check_room(queue: &ByteBudget) -> Result<(), Problem> {
 }
 
 pub(super) fn busy() -> Problem {
-    let detail = "the documents that wait for their answers have as many bytes as may wait";
+    let detail = "the queue of waiting documents is full: send the same again";
     Problem::new(Code::Busy, detail)
 }
 
@@ -464,7 +464,7 @@ impl Source {
 
 /// Returns the problem of a client that disconnected or takes no answers. Nobody reads it.
 fn gone() -> Problem {
-    Problem::new(Code::TooSlow, "the answers are not taken")
+    Problem::new(Code::TooSlow, "the client does not read its answers")
 }
 
 /// A portion and the result of the previous stage.

@@ -75,7 +75,7 @@ fn compare_all(mut fields: Fields) -> Result<Vec<u8>, Problem> {
     let bytes: usize = pairs.iter().map(|it| it.0.a.len() + it.0.b.len()).sum();
     if bytes > COMPARED {
         let detail =
-            format!("the texts have {bytes} bytes: those of a request have at most {COMPARED}");
+            format!("the texts have {bytes} bytes, more than the limit of {COMPARED} per request");
         return Err(Problem::new(Code::TooLarge, detail));
     }
     let mut text = b"{\"results\":".to_vec();
@@ -245,6 +245,6 @@ fn check_count(what: &str, count: usize, most: usize) -> Result<(), Problem> {
     if count <= most {
         return Ok(());
     }
-    let detail = format!("there are {count} {what}: a request may have {most}");
+    let detail = format!("the request has {count} {what}, more than the limit of {most}");
     Err(Problem::new(Code::TooLarge, detail))
 }

@@ -228,7 +228,8 @@ fn fingerprint(digits: &str, bits: u32) -> Result<u128, Problem> {
     match Digits::Hex.read(digits, bits) {
         Ok(Some(code)) => Ok(code),
         Ok(None) => Err(wrong(
-            "the fingerprint '-' is that of a text that has none: such a text matches none",
+            "the fingerprint '-' is that of a text without a fingerprint, which matches nothing: \
+             leave it out",
         )),
         Err(what) => Err(wrong(what)),
     }
@@ -268,8 +269,8 @@ fn id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::E
         /// Refuses the number, because its original digits are lost.
         fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Option<String>, E> {
             Err(E::custom(format!(
-                "the `id` is a number that is none of the whole numbers from {} to {} in digits alone: \
-                 give it as a string",
+                "the `id` is a number, but not a whole number from {} to {} in digits alone: give \
+                 it as a string",
                 i64::MIN,
                 u64::MAX
             )))
@@ -296,8 +297,8 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::E
     let expected = "a `time` is seconds since 1970 or an ISO 8601 date or date and time";
     let too_far = |seconds: f64| {
         D::Error::custom(format!(
-            "the `time` {seconds} is after {LATEST_DATE}, the latest that is taken: {expected}, not \
-             milliseconds"
+            "the `time` {seconds} is after {LATEST_DATE}, the latest that is accepted: {expected}, \
+             not milliseconds"
         ))
     };
     let Some(stated) =
@@ -314,7 +315,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::E
     };
     let none = |value| {
         D::Error::custom(format!(
-            "the `time` {value} is none: {expected}, up to {LATEST_DATE}"
+            "the `time` {value} is not a valid time: {expected}, up to {LATEST_DATE}"
         ))
     };
     seconds.map(Some).map_err(none)
@@ -524,7 +525,7 @@ impl Fields {
         let Unique(value) = read(bytes)?;
         match value {
             Value::Object(fields) => Ok(Self(fields)),
-            _ => Err(Problem::new(Code::BadJson, "it is no object")),
+            _ => Err(Problem::new(Code::BadJson, "it is not an object")),
         }
     }
 
@@ -564,7 +565,7 @@ impl Fields {
             let names: Vec<_> = names.filter_map(ValueEnum::to_possible_value).collect();
             let names: Vec<_> = names.iter().map(|it| it.get_name()).collect();
             unsettled(format!(
-                "the field `{name}` is '{}', which is none of {}",
+                "the field `{name}` is '{}', which is not one of {}",
                 beginning(&chosen),
                 names.join(", ")
             ))
@@ -580,7 +581,7 @@ impl Fields {
             None => Ok(()),
             Some(name) => Err(Problem::new(
                 Code::BadJson,
-                format!("the field `{}` is not known here", beginning(name)),
+                format!("the field `{}` is unknown", beginning(name)),
             )),
         }
     }
@@ -637,7 +638,7 @@ impl Fields {
             return match (skew, refresh, expire) {
                 (None, None, None) => Ok(None),
                 _ => Err(unsettled(
-                    "`skew`, `refresh` and `expire` are of a `window`, which is missing",
+                    "`skew`, `refresh` and `expire` need a `window`, which is missing",
                 )),
             };
         };
@@ -680,8 +681,9 @@ fn check_skew(window: &Window) -> Result<(), Problem> {
     }
     let [skew, width, usual] = [window.skew(), window.width(), usual_skew(window.width())];
     Err(unsettled(format!(
-        "`skew` is {}, which is longer than the `window` of {}: one document from so far ahead would make late \
-         all that come at their own time; give at most {1}, or leave it out for {}",
+        "`skew` is {}, which is longer than the `window` of {}: one document from so far ahead \
+         would make all documents with correct times late; give at most {1}, or leave it out for \
+         {}",
         told_period(skew),
         told_period(width),
         told_period(usual)
@@ -700,8 +702,8 @@ fn compare_fingerprints_alone(asked: &mut Asked) -> Result<(), Problem> {
         return Ok(());
     };
     Err(unsettled(format!(
-        "`holds` is 'fingerprints', which are all that there is to compare: `{name}` must be '{must}', and is \
-         '{is}'; leave it out"
+        "`holds` is 'fingerprints', so nothing else can be compared: `{name}` must be '{must}' and \
+         is '{is}'; leave it out"
     )))
 }
 
@@ -906,10 +908,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_name() {
         for (json, said) in [
-            (
-                r#"{"treshold":0.8}"#,
-                "the field `treshold` is not known here",
-            ),
+            (r#"{"treshold":0.8}"#, "the field `treshold` is unknown"),
             (
                 r#"{"threshold":"high"}"#,
                 "the field `threshold`: invalid type",
@@ -917,10 +916,10 @@ mod tests {
             (r#"{"threshold":1.5}"#, "1.5"),
             (
                 r#"{"method":"magic"}"#,
-                "the field `method` is 'magic', which is none of auto,",
+                "the field `method` is 'magic', which is not one of auto,",
             ),
             (r#"{"distance":3}"#, "\"distance\": 3 is for fingerprints"),
-            (r#"{"skew":"1s"}"#, "of a `window`, which is missing"),
+            (r#"{"skew":"1s"}"#, "need a `window`, which is missing"),
             (
                 r#"{"window":"2 days"}"#,
                 "the field `window` is '2 days': give a number with a unit",
@@ -928,18 +927,18 @@ mod tests {
             (r#"{"window":"0s"}"#, "below a microsecond"),
             (
                 r#"{"holds":"fingerprints","method":"minhash"}"#,
-                "`method` must be 'simhash', and is 'minhash'",
+                "`method` must be 'simhash' and is 'minhash'",
             ),
             (
                 r#"{"holds":"fingerprints","measure":"jaccard"}"#,
-                "`measure` must be 'none', and is 'jaccard'",
+                "`measure` must be 'none' and is 'jaccard'",
             ),
             (
                 r#"{"recipe":"nonsense"}"#,
                 "no recipe named 'nonsense': give one of default-1, default, ",
             ),
             (r#"{"recipe":"nonsense"}"#, "or the TOML of a recipe itself"),
-            (r#"[]"#, "no object"),
+            (r#"[]"#, "not an object"),
             (
                 r#"{"threshold":0.8,"threshold":0.9}"#,
                 "duplicate field `threshold`",
@@ -1044,7 +1043,7 @@ mod tests {
             (r#"{"id":"a","text":"\ud800"}"#, "hex escape"),
             (
                 r#"{"id":"a","text":"b","time":"soon"}"#,
-                "the `time` 'soon' is none",
+                "the `time` 'soon' is not a valid time",
             ),
             (
                 r#"{"id":"a","text":"b","time":"9999-12-31T23:59:59Z"}"#,
@@ -1056,7 +1055,7 @@ mod tests {
                 "seconds since 1970",
             ),
             (r#"{"id":"a","fingerprint":"xyz"}"#, "xyz"),
-            (r#"{"id":"a","fingerprint":"-"}"#, "matches none"),
+            (r#"{"id":"a","fingerprint":"-"}"#, "matches nothing"),
             (r#"{"id":"a","text":"b"} {}"#, "trailing characters"),
             (r#"["a","b",null,null,null]"#, "expected an object"),
         ] {

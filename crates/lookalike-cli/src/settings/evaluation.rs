@@ -74,13 +74,13 @@ fn check_eval_outputs(named: &[(&str, Option<&Path>)], recipes: &[String]) -> Re
         .collect();
     for &(what, place) in &named {
         if is_standard(place) {
-            bail!("{what} - is taken: standard output gets the table, or the JSON: give a file");
+            bail!(
+                "{what} - is not possible, because standard output receives the table or the \
+                 JSON: give a file"
+            );
         }
         if what == "--svg" && place.extension().is_none_or(|it| it != "svg") {
-            bail!(
-                "--svg {} would be an SVG: give it the extension .svg",
-                place.display()
-            );
+            bail!("--svg {} must have the extension .svg", place.display());
         }
     }
     let recipes: Vec<&str> = recipes.iter().map(String::as_str).collect();
@@ -101,7 +101,8 @@ impl TuneRun {
                 .is_none_or(|extension| extension != "toml")
         {
             bail!(
-                "the recipe would be {}: give it the extension .toml, by which it is known as one",
+                "the recipe would be {}: give it the extension .toml, which marks a file as a \
+                 recipe",
                 place.display()
             );
         }
@@ -151,7 +152,8 @@ impl ClustersRun {
     pub(crate) fn new(predicted: PathBuf, args: &EvalArgs) -> Result<Self> {
         let [truth] = &args.inputs[..] else {
             bail!(
-                "--clusters compares one table with one: {} were given as true clusters",
+                "--clusters compares two tables, but {} tables of true clusters are given: give \
+                 one",
                 args.inputs.len()
             );
         };
@@ -183,14 +185,20 @@ fn labelled(
     reading: &Reading,
 ) -> Result<LabelledInputs> {
     if let Some(field) = &reading.features {
-        bail!("--features {field} is not for labelled texts: features are made of them here");
+        bail!(
+            "--features {field} is not for labelled texts, because features are computed from \
+             the texts: leave it out"
+        );
     }
     let in_groups = labels.groups || labels.texts.is_some();
     if let (Some(field), false) = (&labels.group, in_groups) {
-        bail!("--group {field} is for groups: add --groups, or --texts FIELD");
+        bail!("--group {field} is for groups: add --groups, or give --texts FIELD");
     }
     if labels.corpus.is_empty() && (reading.id.is_some() || reading.id_row) {
-        bail!("--id and --id-row are for --corpus, whose texts the pairs name by their ids");
+        bail!(
+            "--id and --id-row are for --corpus, whose texts the pairs name by id: add --corpus, \
+             or leave them out"
+        );
     }
     if !in_groups && labels.corpus.is_empty() && !reading.text.is_empty() {
         bail!("--text is for groups and for --corpus: the texts of pairs are in --a and --b");
@@ -232,7 +240,7 @@ fn grades(labels: &Labels) -> Result<Option<Grades>> {
         return Ok(None);
     };
     if let Some(grade) = [positive, negative].into_iter().find(|it| !it.is_finite()) {
-        bail!("{grade} is no grade for --positive or --negative: give a number");
+        bail!("{grade} is not a grade for --positive or --negative: give a number");
     }
     if negative >= positive {
         bail!(
@@ -263,8 +271,8 @@ fn settings(ways: &Ways, lowest: Threshold) -> Result<Vec<Setting>> {
         && !settings.iter().any(has_threshold)
     {
         bail!(
-            "--from {} is for thresholds, and nothing that is measured has one: leave it out, or give \
-             a measure with --verify",
+            "--from {} is for thresholds, and no measured setting has one: leave it out, or give a \
+             measure with --verify",
             from.get()
         );
     }
@@ -309,8 +317,8 @@ fn check_ways(ways: &Ways) -> Result<()> {
     let checked = ways.verify.iter().any(|&it| it != Verify::None);
     if ways.candidates.is_some() && !(has(Method::Simhash) && checked) {
         bail!(
-            "--candidates is for fingerprints that are checked: add --method simhash and a measure, \
-             such as --verify levenshtein"
+            "--candidates is for fingerprints that are verified: add --method simhash and a \
+             measure, such as --verify levenshtein"
         );
     }
     if let Some(sentences) = ways.sentences

@@ -30,7 +30,7 @@ impl Bucket {
     pub(super) fn open(url: &str, runtime: Handle) -> Result<Self> {
         // Without an installed provider the client cannot use TLS.
         let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-        let what = format!("'{url}' is no place for snapshots");
+        let what = format!("'{url}' is not a URL of an object store");
         let parsed = url.parse().map_err(about(&what))?;
         let _entered = runtime.enter();
         let opened = object_store::parse_url_opts(&parsed, std::env::vars());

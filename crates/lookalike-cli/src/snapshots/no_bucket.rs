@@ -19,8 +19,8 @@ impl Bucket {
     /// Always.
     pub(super) fn open(url: &str, _runtime: Handle) -> Result<Self> {
         bail!(
-            "'{url}' is the URL of an object store, and this program was built without object stores: \
-             name a directory, or build it with `--features object-store`"
+            "'{url}' is the URL of an object store, and this program was built without object \
+             stores: give a directory, or build the program with `--features object-store`"
         )
     }
 

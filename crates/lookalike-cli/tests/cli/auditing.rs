@@ -298,7 +298,11 @@ fn as_many_are_drawn_as_were_asked_for_however_lengths_change() {
     let (drawn, wanted) = (audit["drawn"].as_u64().unwrap(), audit["wanted"].as_u64());
     assert_eq!(wanted, Some(2000));
     let text = place.ok("dedup in.jsonl.gz --dry-run --audit=2000").err;
-    assert_eq!(text.contains("of 2,000 wanted"), drawn < 2000, "{text}");
+    assert_eq!(
+        text.contains("of the 2,000 requested"),
+        drawn < 2000,
+        "{text}"
+    );
 }
 
 /// Containment is computed only for pairs with a minimum Jaccard index. The audit reports that minimum,
@@ -320,7 +324,7 @@ fn an_audit_of_containment_says_from_where_on_it_counts() {
     assert!((least - 2.0 / 3.0).abs() < 0.001, "{least}");
     let text = place.ok(line).err;
     assert!(
-        text.contains("with a Jaccard index of 0.6667 or more is found"),
+        text.contains("with a Jaccard index of 0.6667 or more are found"),
         "{text}"
     );
     let plain = place.summary("dedup in.jsonl --dry-run --audit");

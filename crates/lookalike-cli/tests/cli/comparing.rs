@@ -344,7 +344,7 @@ fn minima_and_smallest_hashes_are_those_of_the_fingerprints() {
         "MinHash: the first 8 of 128 slots; ".to_owned(),
         format!("\n  A  {}\n", slots(&minima[0])),
         format!("\n  B  {}\n", slots(&minima[1])),
-        "the smallest hashes of both together (6 of 6); in both: 5 of 6".to_owned(),
+        "smallest hashes of the union (6 of 6); in both texts: 5 of 6".to_owned(),
         format!("\n    B  {only:>20}  a\n"),
         format!("\n  A B  {:>20}  ", smallest[0][0]),
     ] {
@@ -352,6 +352,6 @@ fn minima_and_smallest_hashes_are_those_of_the_fingerprints() {
     }
     let page = place.read("page.html");
     assert!(page.contains(&format!(">{only}<td>a\n")));
-    assert!(page.contains("of the smallest hashes of both together in both: 5 of 6"));
+    assert!(page.contains("Bottom-k: 5 of the 6 smallest hashes of the union are in both"));
     assert!(page.contains(&format!(">{}</span>", minima[0][0])));
 }

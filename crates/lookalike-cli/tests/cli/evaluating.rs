@@ -180,7 +180,7 @@ fn grades_words_and_ids() {
         (&json!(1), &json!(1), &json!(1))
     );
     let ran = place.ok("eval grades.csv --label j --positive 0.8 --negative 0.5 --quiet");
-    assert!(ran.text().contains("; 1 between the grades left out"));
+    assert!(ran.text().contains("; 1 between the two grades left out"));
     place.write(
         "ids.tsv",
         "a\tb\tlabel\nx\t2\tduplicate\n2\tx\tDUP\nx\ty\tDifferent\n",
@@ -311,7 +311,7 @@ fn blocks_of_fingerprints_are_measured() {
     ] {
         place.refused(
             &format!("eval labels.csv --corpus texts.jsonl {line}"),
-            &["--candidates is for fingerprints that are checked"],
+            &["--candidates is for fingerprints that are verified"],
         );
     }
 }
@@ -369,7 +369,7 @@ fn clusters_against_true_ones() {
     let text = ran.text();
     assert!(
         text.starts_with(
-            "6 documents; 2 clusters predicted and 2 true, of two or more; 1 the same in both\n"
+            "6 documents; 2 clusters predicted, 2 true (with two or more documents); 1 the same in both\n"
         ),
         "{text}"
     );
@@ -392,16 +392,16 @@ fn clusters_against_true_ones() {
     let refused = |line: &str, said: &[&str]| place.refused(line, said);
     refused(
         "eval true.tsv --clusters found.tsv --documents 5",
-        &["5 documents in all", "have 6"],
+        &["is 5, but", "have 6"],
     );
     place.write("twice.tsv", "id\tcluster\na\t1\nb\t1\na\t2\n");
     refused(
         "eval true.tsv --clusters twice.tsv",
-        &["twice.tsv:4", "'a' stands in twice.tsv:2 already"],
+        &["twice.tsv:4", "'a' is already in twice.tsv:2"],
     );
     refused(
         "eval true.tsv found.tsv --clusters found.tsv",
-        &["one table with one"],
+        &["compares two tables"],
     );
     for option in [
         "--method simhash",
@@ -514,7 +514,7 @@ fn labelled_files_with_faults_are_refused_with_the_place() {
     place.refused(
         "eval ids.csv --corpus docs.csv",
         &[
-            "docs.csv:4: the id 'x' stands in docs.csv:2 already",
+            "docs.csv:4: the id 'x' is already in docs.csv:2",
             "'docs.csv:1' or 'docs.csv:3'",
         ],
     );
@@ -572,7 +572,7 @@ fn tuning_makes_a_recipe_that_runs() {
     let text = ran.text();
     assert!(ran.err.is_empty(), "{}", ran.err);
     assert!(
-        text.contains("to choose by: 50 similar, 50 not; held back: 50 similar, 50 not"),
+        text.contains("half for choosing: 50 similar, 50 not; half held back: 50 similar, 50 not"),
         "{text}"
     );
     assert_eq!(text.matches("<- chosen").count(), 1);
@@ -686,7 +686,7 @@ fn tunings_that_cannot_be_are_refused() {
         ("-o mine.json", "give it the extension .toml"),
         ("--goal recall", "give f1, or precision>="),
         ("--goal precision>=1.5", "above 0 and at most 1"),
-        ("--recipe 1e0ng", "takes its features from another tool"),
+        ("--recipe 1e0ng", "has the features of another tool"),
         (
             "--set simhash.weights=given --set simhash.table=toml.toml",
             "toml.toml:1: a line is a term, a tab, its weight",
@@ -702,7 +702,7 @@ fn tunings_that_cannot_be_are_refused() {
     place.write("some.jsonl", as_jsonl(&pairs(48)));
     let said = place.ok("tune some.jsonl --resamples 50").err;
     assert!(
-        said.contains("24 similar and 24 other pairs to choose by are few"),
+        said.contains("only 24 similar and 24 other pairs"),
         "{said}"
     );
     place.write("labels.toml", as_jsonl(&pairs(20)));

@@ -27,12 +27,12 @@ fn why_a_document_was_removed() {
     let ran = place.ok("explain r.tsv b in.jsonl");
     let said = ran.text();
     for word in [
-        "b was removed because a was kept",
+        "b was removed: it is a near-duplicate of a, which was kept",
         "in.jsonl, row 1",
         "in.jsonl, row 2",
         "found by join",
         "28 features shared, of 29 in the kept and 29 in the removed text",
-        "the record fits",
+        "the recorded similarity is that of",
         "[-w29-]{+other+}",
         "default-1",
     ] {
@@ -83,13 +83,16 @@ fn documents_that_were_not_removed() {
     let kept = place.ok("explain r.tsv a in.jsonl");
     assert!(kept.text().contains("a was not removed"), "{}", kept.text());
     assert!(
-        kept.text().contains("1 document was removed for it: b"),
+        kept.text()
+            .contains("1 document was removed because of it: b"),
         "{}",
         kept.text()
     );
     let alone = place.ok("explain r.tsv c in.jsonl");
     assert!(
-        alone.text().contains("Nothing was removed for it"),
+        alone
+            .text()
+            .contains("No document was removed as a duplicate of it"),
         "{}",
         alone.text()
     );
@@ -112,7 +115,8 @@ fn texts_that_have_changed_since_are_admitted() {
     place.write("in.jsonl", changed);
     let ran = place.ok("explain r.tsv b in.jsonl");
     assert!(
-        ran.text().contains("the record does not fit"),
+        ran.text()
+            .contains("the recorded similarity is not that of"),
         "{}",
         ran.text()
     );
@@ -179,7 +183,11 @@ fn features_and_sketches() {
     );
     place.ok("dedup in.jsonl --features f --removed r.tsv");
     let ran = place.ok("explain r.tsv b in.jsonl --features f");
-    assert!(ran.text().contains("the record fits"), "{}", ran.text());
+    assert!(
+        ran.text().contains("the recorded similarity is that of"),
+        "{}",
+        ran.text()
+    );
 
     let mut numbers = Numbers::new(9);
     let text = numbers.text(300);
@@ -192,7 +200,7 @@ fn features_and_sketches() {
         place.ok(&format!("dedup long.jsonl {options} --removed r.tsv"));
         let ran = place.ok("explain r.tsv b long.jsonl");
         assert!(
-            ran.text().contains("the record fits"),
+            ran.text().contains("the recorded similarity is that of"),
             "{options}: {}",
             ran.text()
         );
@@ -241,7 +249,7 @@ fn runs_without_a_check_need_not_be_named() {
         ),
         (
             "--method bottomk --verify none",
-            "estimate by the smallest hashes",
+            "estimate from the smallest hashes",
         ),
         (
             "--method simhash --distance 20 --verify none",
@@ -250,7 +258,7 @@ fn runs_without_a_check_need_not_be_named() {
     ] {
         place.ok(&format!("dedup in.jsonl {options} --removed r.tsv"));
         let ran = place.ok("explain r.tsv b in.jsonl");
-        let fits = format!("the record fits the texts as they are now ({measure})");
+        let fits = format!("the recorded similarity is that of the present texts ({measure})");
         assert!(ran.text().contains(&fits), "{options}: {}", ran.text());
     }
     let ran = place.ok("explain r.tsv b in.jsonl --verify jaccard");

@@ -138,10 +138,7 @@ fn rows_of_which_none_can_be_used_replace_nothing() {
     place.write("out.jsonl", "precious");
     place.refused(
         "dedup in.jsonl -o out.jsonl",
-        &[
-            "not one of the 2 rows",
-            "in.jsonl:1: the field `text` is null",
-        ],
+        &["none of the 2 rows", "in.jsonl:1: the field `text` is null"],
     );
     assert_eq!(place.read("out.jsonl"), "precious");
 }

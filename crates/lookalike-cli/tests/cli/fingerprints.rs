@@ -131,7 +131,7 @@ fn poor_texts_have_a_dash() {
     let table = rows(ran.text());
     let poor: Vec<_> = table.iter().map(|row| row[1] == "-").collect();
     assert_eq!(poor, [true, true, true, false]);
-    assert!(ran.err.contains("3 too poor"), "{}", ran.err);
+    assert!(ran.err.contains("3 too short"), "{}", ran.err);
     let ran = place.ok("fingerprint in.jsonl --method minhash");
     assert!(
         ran.text()

@@ -171,7 +171,7 @@ fn keys_come_from_the_environment_too() {
     assert_eq!(service.get("/v1/collections").status, 401);
     let allowed = with_key(&service, "0123456789012345", "GET", "/v1/collections", "");
     assert_eq!(allowed.status, 200);
-    for (text, said) in [("", "there is none"), ("read 0123456789012345\n", "line 1")] {
+    for (text, said) in [("", "has no keys"), ("read 0123456789012345\n", "line 1")] {
         place.write("keys", text);
         place.refused("serve --data data --keys keys", &["the keys in keys", said]);
     }

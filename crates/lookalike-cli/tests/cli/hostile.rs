@@ -360,7 +360,7 @@ fn a_document_that_says_it_is_too_large_is_refused_at_once() {
     assert!(
         refused
             .text()
-            .contains("has 99999999999 bytes: 1024 are taken"),
+            .contains("has 99999999999 bytes, more than the limit of 1024"),
         "{}",
         refused.text()
     );
@@ -820,7 +820,7 @@ fn what_has_begun_is_finished_before_it_stops() {
     std::thread::sleep(Duration::from_millis(100));
     let (code, log) = again.stop();
     assert_eq!(code, Some(0));
-    assert!(log.contains("the time to drain is over"), "{log}");
+    assert!(log.contains("the time limit of --drain is over"), "{log}");
 }
 
 #[test]
@@ -1006,7 +1006,7 @@ fn what_is_compared_is_bounded() {
     let refused = service.post("/v1/compare", &pairs((64 << 10) + 1));
     assert_eq!(refused.problem(), (413, "too_large".into()));
     assert!(
-        refused.text().contains("at most 65536"),
+        refused.text().contains("more than the limit of 65536"),
         "{}",
         refused.text()
     );

@@ -300,7 +300,7 @@ fn bad_rows_alone_replace_no_library() {
     place.ok("index build lib good.tsv --fingerprints");
     place.refused(
         "index build lib bad.tsv --fingerprints --force",
-        &["not one of the 2 rows", "stays as it was"],
+        &["none of the 2 rows", "stays as it was"],
     );
     assert_eq!(info(&place, "lib")["fingerprints"], 2);
     place.ok("index verify lib");
@@ -465,7 +465,7 @@ fn texts_are_compared_when_they_are_stored() {
     place.ok("index add lib more.jsonl");
     let ran = place.ok("index verify lib");
     assert!(
-        ran.err.contains("made again from their texts"),
+        ran.err.contains("computed again from their texts"),
         "{}",
         ran.err
     );
@@ -762,10 +762,7 @@ fn bad_rows_are_told() {
         "search lib all.jsonl --fingerprint fingerprint",
         "index add lib all.tsv --fingerprints",
     ] {
-        place.refused(
-            line,
-            &["not one of the 1 rows", "'xyz' is not a fingerprint"],
-        );
+        place.refused(line, &["none of the 1 rows", "'xyz' is not a fingerprint"]);
     }
     assert_eq!(place.read("all.csv"), "before");
 }
@@ -799,7 +796,7 @@ fn poor_texts_match_what_is_equal() {
         place.write("mine.toml", toml.out);
         let ran = place.ok("index build lib in.jsonl --texts --recipe mine.toml --distance 3");
         assert!(
-            ran.err.contains("5 too poor for a fingerprint"),
+            ran.err.contains("5 too short for a fingerprint"),
             "{}",
             ran.err
         );
@@ -929,7 +926,7 @@ fn what_is_there_is_not_overwritten() {
     for force in ["", "--force"] {
         place.refused(
             &format!("index build docs in.tsv --fingerprints {force}"),
-            &["docs", "no library"],
+            &["docs", "is not an index"],
         );
         place.refused(
             &format!("index build in.tsv in.tsv --fingerprints {force}"),

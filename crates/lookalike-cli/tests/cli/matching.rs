@@ -404,7 +404,7 @@ fn a_field_that_no_row_has_is_refused() {
     assert_eq!(place.ids("against.jsonl"), ["a"]);
     place.refused(
         "dedup in.jsonl --text body -o none.jsonl",
-        &["not one of the 2 rows", "`body`", "perhaps `text` is meant"],
+        &["none of the 2 rows", "`body`", "perhaps `text` is meant"],
     );
 }
 
@@ -651,7 +651,7 @@ fn repeated_ids_stop_nothing() {
     ];
     place.write("in.jsonl", jsonl(rows));
     let told =
-        "2 documents have the id of an earlier one, 'x' in in.jsonl:1 and in.jsonl:3 the first";
+        "2 documents have the id of an earlier document, first 'x' in in.jsonl:1 and in.jsonl:3";
     for command in [
         "dedup in.jsonl -o out.jsonl --removed r.tsv",
         "pairs in.jsonl -o p.tsv",
@@ -661,11 +661,7 @@ fn repeated_ids_stop_nothing() {
         assert_eq!(place.summary(command)["repeated_ids"], 2);
         place.refused(
             &format!("{command} --strict"),
-            &[
-                "the id 'x'",
-                "stands in in.jsonl:1 and in.jsonl:3",
-                "--id-row",
-            ],
+            &["the id 'x'", "is in in.jsonl:1 and in.jsonl:3", "--id-row"],
         );
     }
     assert_eq!(place.ids("out.jsonl"), ["x", "y", "x"]);
@@ -711,7 +707,8 @@ fn a_repeated_id_addresses_no_document() {
     place.refused("explain r.tsv x in.jsonl", words);
     let said = place.ok("explain r.tsv in.jsonl:3 in.jsonl");
     assert!(
-        said.text().contains("x was removed because x was kept"),
+        said.text()
+            .contains("x was removed: it is a near-duplicate of x, which was kept"),
         "{}",
         said.text()
     );
@@ -735,7 +732,7 @@ fn a_repeated_id_addresses_no_document() {
         line,
         &[
             "'x'",
-            "say which document is meant",
+            "name the document by source and row",
             "'in.jsonl:1' or 'in.jsonl:3'",
         ],
     );
@@ -804,7 +801,7 @@ fn a_prediction_from_nothing_or_of_bad_rows_is_one() {
     assert_eq!(json["forecast"]["bad"], 2);
     let text = place.ok("dedup bad.jsonl --explain-plan").text().to_owned();
     assert!(
-        text.contains("2 rows of what was read cannot be used"),
+        text.contains("2 rows of the sample cannot be used"),
         "{text}"
     );
 }

@@ -40,7 +40,7 @@ fn short_posts_by_blocks_and_levenshtein() {
     let why = "explain removed.tsv 2 short.txt --recipe single.toml --verify levenshtein";
     let said = place.ok(why).text().to_owned();
     assert!(
-        said.contains("the record fits") && said.contains("0.8750"),
+        said.contains("the recorded similarity is that of") && said.contains("0.8750"),
         "{said}"
     );
 }
@@ -284,7 +284,11 @@ fn the_longest_sentences_find_reprints() {
     assert_eq!(table[0][1].len(), 16);
     assert_ne!(table[0][1], table[2][1]);
     let said = place.ok("explain r.tsv b in.jsonl --verify none");
-    assert!(said.text().contains("the record fits"), "{}", said.text());
+    assert!(
+        said.text().contains("the recorded similarity is that of"),
+        "{}",
+        said.text()
+    );
 }
 
 #[test]
@@ -388,7 +392,7 @@ fn plans_say_what_is_compared() {
         ),
         (
             "--verify levenshtein --threshold 0.5",
-            "the lowest that is looked for",
+            "the lowest that is searched for",
         ),
         (
             "--method simhash --candidates blocks --verify cosine",

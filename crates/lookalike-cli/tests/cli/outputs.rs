@@ -445,7 +445,8 @@ fn a_plan_predicts_what_a_run_will_compare() {
 
     let ran = place.ok("dedup in.jsonl --explain-plan");
     assert!(
-        ran.text().contains("Predicted for 300 documents from 300"),
+        ran.text()
+            .contains("Prediction for 300 documents, from a sample of 300"),
         "{}",
         ran.text()
     );

@@ -132,7 +132,7 @@ fn bad_rows_of_an_import_are_told_and_skipped() {
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     for said in [
         "in.jsonl:2: missing field `time_us` at column 10",
-        "in.jsonl:4: document 'a' is there with other content",
+        "in.jsonl:4: document 'a' exists with other content",
         "in.jsonl:5: the id '' has 0 bytes",
         "2 documents imported, 3 bad rows skipped",
     ] {
@@ -154,7 +154,7 @@ fn sketches_that_are_wrong_are_told() {
     damage(&place, ".sketches");
     let said = place.ok("store verify data/a").err;
     assert!(
-        said.contains("they will be made again of the texts"),
+        said.contains("the service computes them again from the texts"),
         "{said}"
     );
     assert!(said.contains(": whole"), "{said}");
@@ -305,11 +305,11 @@ fn damage_is_found_and_mended() {
     let ran = place.run("store repair data/a data/mended");
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(
-        ran.err.contains("warning:") && ran.err.contains("made in data/mended"),
+        ran.err.contains("warning:") && ran.err.contains("written to data/mended"),
         "{}",
         ran.err
     );
-    assert!(ran.err.contains("are there again"), "{}", ran.err);
+    assert!(ran.err.contains("documents have returned"), "{}", ran.err);
     place.ok("store verify data/mended");
     let service = Service::launch(&place, "");
     while service.get("/readyz").json()["opening"] != json!([]) {}
@@ -402,12 +402,15 @@ fn a_page_of_zeros_is_damage() {
 #[test]
 fn what_is_no_collection_is_refused() {
     let place = place();
-    place.refused("store verify none", &["none is no collection", "manifest"]);
+    place.refused(
+        "store verify none",
+        &["none is not a collection", "manifest"],
+    );
     assert!(!place.has("none"));
     place.refused("store verify data", &["name one of data/a"]);
     place.refused(
         "store repair data/a data/a",
-        &["data/a is a collection already"],
+        &["data/a already is a collection"],
     );
     place.refused(
         "store export data/a --json",
@@ -418,11 +421,11 @@ fn what_is_no_collection_is_refused() {
     place.write("wrong.json", "{\"windw\":\"2d\"}");
     place.refused(
         "store import data/a bad.jsonl --settings settings.json",
-        &["data/a is a collection already"],
+        &["data/a already is a collection"],
     );
     place.refused(
         "store import new bad.jsonl --settings wrong.json",
-        &["wrong.json", "`windw` is not known"],
+        &["wrong.json", "`windw` is unknown"],
     );
     place.refused(
         "store import new none.jsonl --settings settings.json",
@@ -472,7 +475,7 @@ fn snapshots_are_restored() {
         assert!(ran.err.contains(whole), "{}", ran.err);
         place.refused(
             &format!("store restore {snapshots}/{name}/monday data/again{number}"),
-            &["is a collection already"],
+            &["already is a collection"],
         );
         place.refused(
             &format!("store restore {snapshots}/{name}/tuesday data/new"),

@@ -169,9 +169,7 @@ fn of_documents_with_one_id_the_later_is_saved() {
     let expected = expected.map(|(id, text)| (id.to_owned(), text.to_owned()));
     assert_eq!(after, expected);
     assert!(
-        findings
-            .iter()
-            .any(|it| it.contains("'one' is there twice")),
+        findings.iter().any(|it| it.contains("'one' is repeated")),
         "{findings:?}"
     );
 }

@@ -94,7 +94,7 @@ impl<T: bytemuck::Pod> Numbers<T> {
     pub(crate) fn zeroed(length: usize) -> Result<Self> {
         let bytes = length * size_of::<T>();
         let memory = MemoryMut::zeroed(bytes).map_err(|error| {
-            let message = format!("cannot have {bytes} bytes of memory: {error}");
+            let message = format!("cannot allocate {bytes} bytes of memory: {error}");
             Error::new(ErrorKind::Limit, message)
         })?;
         Ok(Self {

@@ -255,15 +255,15 @@ impl Pair<'_, '_> {
             None => {}
         }
         if self.0.iter().any(|text| text.state == State::Empty) {
-            return "a text without anything in it matches nothing".into();
+            return "an empty text matches nothing".into();
         }
         if self.0.iter().any(|text| text.state != State::Rich) {
-            return "a text with too few tokens for a feature matches only what is equal to it \
-                    after normalisation"
+            return "a text that is too short for a feature matches only texts that are equal after \
+                    normalisation"
                 .into();
         }
         if plan.distance().is_some() && steps.iter().any(|it| it.fingerprint.is_none()) {
-            return "a text of whose features none has a weight matches only what is equal to it after \
+            return "a text without a weighted feature matches only texts that are equal after \
                     normalisation"
                 .into();
         }
@@ -298,15 +298,15 @@ impl Pair<'_, '_> {
             && checked.is_some_and(|it| it.value.is_some_and(|value| value >= threshold))
         {
             return format!(
-                "they share too few features to be candidates: Jaccard {shared:.4} is below {needed:.4}, \
-                 which is what this measure leaves of it at the threshold {threshold}"
+                "they share too few features to be candidates: Jaccard {shared:.4} is below \
+                 {needed:.4}, the least for this measure at the threshold {threshold}"
             );
         }
         match checked {
             None => "they are not equal after normalisation".into(),
             Some(figure) if figure.value.is_some_and(|value| value >= threshold) => format!(
-                "{} {:.4} reaches the threshold {threshold}, but the sketches did not bring the \
-                 texts together, as happens to about one pair in a hundred at the threshold",
+                "{} {:.4} reaches the threshold {threshold}, but the sketches did not make them \
+                 candidates, as happens to about one pair in a hundred at the threshold",
                 figure.name,
                 figure.value.unwrap_or(0.0)
             ),
@@ -557,7 +557,8 @@ fn of_sequences<S: Symbol>(
     let edits = |found: Result<Option<usize>>| {
         found?.ok_or_else(|| {
             Error::text(format!(
-                "not computed: texts of {} and {} {units} differ in more than {most} edits",
+                "not computed: the texts have {} and {} {units} and differ in more than {most} \
+                 edits",
                 a.len(),
                 b.len()
             ))

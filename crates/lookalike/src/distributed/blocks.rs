@@ -118,7 +118,7 @@ const IDS: u8 = 3;
 
 pub(super) fn damaged() -> Error {
     Error::setting(
-        "a block is cut off or damaged: give those that an earlier step of this run made",
+        "a block is truncated or damaged: give blocks that an earlier step of this run made",
     )
 }
 

@@ -128,7 +128,8 @@ impl Setup {
         };
         if self.bounds.features && !is_whole() {
             return Err(Error::text(
-                "features are cut off or damaged: give those that an earlier step of this run made",
+                "features are truncated or damaged: give features that an earlier step of this run \
+                 made",
             ));
         }
         Ok(())

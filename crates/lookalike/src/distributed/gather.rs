@@ -113,7 +113,7 @@ impl Gather {
             }
             Block::Features(_) => {
                 return Err(Error::setting(
-                    "a block of features has no part: make keys of it first",
+                    "a block of features has no part number: make bucket keys from it first",
                 ));
             }
         }

@@ -95,7 +95,7 @@ impl First {
 
 pub(super) fn none_of_this_order(position: &[u8]) -> Error {
     Error::setting(format!(
-        "{} bytes are no position of a document in this order: give those of the same run",
+        "{} bytes are not a position of a document in this order: give positions of the same run",
         position.len()
     ))
 }
@@ -234,7 +234,7 @@ mod tests {
             (First::Smallest, &[0xff]),
         ] {
             let error = first.id(bytes).unwrap_err().to_string();
-            assert!(error.contains("no position"), "{error}");
+            assert!(error.contains("not a position"), "{error}");
         }
     }
 }

@@ -386,7 +386,7 @@ fn features_of(setup: &Setup, block: &[u8]) -> Result<Features> {
     match blocks::read(setup, block)? {
         Block::Features(features) => Ok(features),
         _ => Err(Error::setting(
-            "a block holds no features: frequencies are counted of parcels of features alone",
+            "a block holds no features: frequencies are counted from blocks of features only",
         )),
     }
 }

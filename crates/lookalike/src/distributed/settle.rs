@@ -177,7 +177,8 @@ impl Settle {
         };
         if self.walked {
             return Err(Error::setting(format!(
-                "a text of component {} comes behind its repeats: give all texts of a component first",
+                "a text of component {} comes after its duplicates: give all texts of a component \
+                 first",
                 document.component
             )));
         }
@@ -238,9 +239,10 @@ impl Settle {
         let (texts, bytes) = self.size;
         let id = self.setup.id_at(position).unwrap_or_default();
         let message = format!(
-            "a component, that of document '{id}', takes more than the limit of {} bytes: its first {texts} \
-             texts take {bytes}, and one task has to hold them all. Allow more where tasks have it, or give \
-             a higher threshold or a field within which documents match, so that fewer are connected",
+            "the component of document '{id}' takes more than the limit of {} bytes: its first \
+             {texts} texts take {bytes}, and one task must hold all of them. Raise the limit if \
+             tasks have the memory, or give a higher threshold or a field within which documents \
+             match, so that fewer are connected",
             self.limit
         );
         Error::new(ErrorKind::Limit, message)
@@ -270,7 +272,8 @@ impl Settle {
 
 fn no_text(name: TextName) -> Error {
     Error::text(format!(
-        "no document with the text {:032x} came before its repeats: let the input rest, or copy it first",
+        "no document with the text {:032x} came before its duplicates, so the input has changed \
+         during the run: copy it first",
         name.0
     ))
 }

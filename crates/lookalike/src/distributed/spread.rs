@@ -34,7 +34,7 @@ pub fn spread(setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
         }
         Block::Features(_) => {
             return Err(Error::setting(
-                "a block of features has no part: make keys of it first",
+                "a block of features has no part number: make bucket keys from it first",
             ));
         }
     };
@@ -48,7 +48,9 @@ pub fn spread(setup: &Setup, block: &[u8], parts: u32) -> Result<Vec<Parcel>> {
 
 pub(super) fn refuse_no_parts(parts: u32) -> Result<()> {
     if parts == 0 {
-        return Err(Error::setting("keys cannot go to 0 parts: give 1 or more"));
+        return Err(Error::setting(
+            "keys cannot be divided into 0 parts: give 1 or more",
+        ));
     }
     Ok(())
 }

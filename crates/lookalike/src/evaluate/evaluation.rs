@@ -170,7 +170,7 @@ impl Cuts {
         // Room for one more is needed, because the best threshold is added later.
         if values.is_empty() || values.len() >= MOST_CUTS {
             return Err(Error::setting(format!(
-                "{} {} are to be looked at: give 1 to {}",
+                "{} {} are requested: give 1 to {}",
                 values.len(),
                 match sweep {
                     Sweep::Distance => "distances, from 0 to the largest,",

@@ -86,8 +86,8 @@ impl Labelled {
             return Err(Error::new(
                 ErrorKind::Limit,
                 format!(
-                    "the groups have {within} pairs within them, more than the limit of \
-                     {MOST_PAIRS}: take smaller groups, or label pairs"
+                    "the groups contain {within} pairs, more than the limit of {MOST_PAIRS}: give \
+                     smaller groups, or label pairs"
                 ),
             ));
         }
@@ -183,8 +183,8 @@ impl Labelled {
             self.part(|document| part_of[self.unit(document) as usize] == part)
                 .map_err(|_| {
                     Error::setting(format!(
-                        "{} units of texts that hang together cannot be parted so that similar pairs \
-                         and others are in both halves, one to choose by and one held back: label \
+                        "{} units of connected texts cannot be split into two halves that both \
+                         have similar and other pairs (one for choosing, one held back): label \
                          more pairs of other texts",
                         self.unit_count
                     ))
@@ -276,7 +276,7 @@ fn members(groups: &[u32]) -> Vec<Vec<DocId>> {
 fn check_classes(similar: u64, different: u64) -> Result<()> {
     let lacking = match (similar, different) {
         (0, 0) => "there is no labelled pair".to_owned(),
-        (0, others) => format!("none of {others} labelled pairs is similar"),
+        (0, others) => format!("none of the {others} labelled pairs is similar"),
         (similar, 0) => format!("all {similar} labelled pairs are similar"),
         _ => return Ok(()),
     };

@@ -331,7 +331,7 @@ fn too_many(threshold: Threshold) -> Error {
         ErrorKind::Limit,
         format!(
             "more than {MOST_PAIRS} pairs of texts of different groups reach the threshold {}: \
-             look at higher thresholds only",
+             give a higher lowest threshold",
             threshold.get()
         ),
     )

@@ -73,8 +73,8 @@ pub struct Tuning {
 pub fn contenders(base: &Recipe, labelled: &Labelled, lowest: Threshold) -> Result<Vec<Setting>> {
     if base.scheme.is_some() {
         return Err(Error::recipe(format!(
-            "recipe '{}' takes its features from another tool, so that none can be tried: start \
-             from one that does not",
+            "recipe '{}' has the features of another tool, so no others can be tried: start from a \
+             recipe without a scheme",
             base.name
         )));
     }
@@ -250,10 +250,10 @@ fn missed(tried: &[Contender], goal: Goal) -> Error {
         values.fold(0.0, f64::max)
     };
     Error::setting(match goal {
-        Goal::F1 => "no setting finds a similar pair on the half to choose by".to_owned(),
+        Goal::F1 => "no setting finds a similar pair on the half for choosing".to_owned(),
         Goal::Precision(least) => format!(
-            "no setting reaches the precision {least} on the half to choose by; the highest is {:.3}: \
-             ask for less, or look at the labels of pairs that are nearly equal",
+            "no setting reaches the precision {least} on the half for choosing; the highest is \
+             {:.3}: give a lower precision, or check the labels of pairs that are nearly equal",
             most(Counts::precision)
         ),
     })

@@ -154,7 +154,7 @@ impl<C: Code> Live<C> {
         let distance = Distance::new(distance.get(), bits)?;
         if distance.get() > Self::GREATEST_DISTANCE {
             return Err(Error::setting(format!(
-                "the distance {} is above {}, the greatest that a live index is made for: scan instead",
+                "the distance {} is above {}, the limit of a live index: scan instead",
                 distance.get(),
                 Self::GREATEST_DISTANCE
             )));
@@ -294,7 +294,7 @@ impl<C: Code> Live<C> {
     ) -> Result<()> {
         if distance > self.distance {
             return Err(Error::setting(format!(
-                "the distance {} is above {}, for which the index was made",
+                "the distance {} is above {}, the distance of the index",
                 distance.get(),
                 self.distance.get()
             )));

@@ -182,7 +182,7 @@ impl Plan {
         Self::best(fitting, request.count).ok_or_else(|| {
             Error::setting(format!(
                 "{} fingerprints of {} bits take at least {smallest:.0} bytes, which is above the \
-                 memory limit of {memory:.0}: give more memory or split the library",
+                 memory limit of {memory:.0}: give more memory or split the index",
                 request.count, request.bits
             ))
         })
@@ -263,15 +263,15 @@ impl Plan {
             "4x16" => {
                 return Err(Error::setting(format!(
                     "the plan 4x16 is for 64 bits and a distance of at most 3, not for {bits} bits \
-                     and {distance}: take `blocks`"
+                     and {distance}: use `blocks`"
                 )));
             }
             "permuted" => combination_shape(bits, distance, distance + 2),
             _ => Shape::parse(name, distance).ok_or_else(|| {
                 Error::setting(format!(
-                    "there is no plan `{name}`: take auto, blocks, 4x16, permuted or scan, or widths \
-                     of blocks such as `22,21,21`, with what may differ in each behind a semicolon, \
-                     as in `22,21,21; 1,0,0` or `13,13,13,13,12; any 2 equal`"
+                    "there is no plan `{name}`: give auto, blocks, 4x16, permuted or scan, or \
+                     widths of blocks such as `22,21,21`, followed by the bits that may differ in \
+                     each, as in `22,21,21; 1,0,0` or `13,13,13,13,12; any 2 equal`"
                 ))
             })?,
         };
@@ -496,7 +496,7 @@ impl Shape {
         let sum: u64 = widths.iter().map(|&width| u64::from(width)).sum();
         if widths.is_empty() || widths.len() > 64 || sum > u64::from(bits) {
             return Err(Error::setting(format!(
-                "blocks of {sum} bits in all do not lie in {bits} bits"
+                "the blocks have {sum} bits in total, and the fingerprint has {bits} bits"
             )));
         }
         let complete = match self {

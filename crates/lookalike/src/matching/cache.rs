@@ -54,8 +54,8 @@ pub trait Texts: Sync {
 
 fn only_features(what: &str) -> Error {
     Error::text(format!(
-        "the measure compares {what}, and this source of texts gives features alone: take the \
-         Jaccard index or containment"
+        "the measure compares {what}, and this source has only features: use the Jaccard index or \
+         containment"
     ))
 }
 

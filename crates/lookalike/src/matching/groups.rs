@@ -281,8 +281,8 @@ impl GroupsBuilder {
     pub(super) fn build(self) -> Result<Groups> {
         if u32::try_from(self.memberships.len()).is_err() {
             return Err(Error::setting(format!(
-                "{} keys that documents share are more than the {} that one run holds: split the \
-                 corpus, or give a higher threshold or a smaller distance",
+                "{} bucket keys are shared by documents, more than the limit of {} per run: split \
+                 the corpus, or give a higher threshold or a smaller distance",
                 self.memberships.len(),
                 u32::MAX
             )));

@@ -173,10 +173,10 @@ impl Matcher {
         Err(Error::new(
             ErrorKind::TooCostly,
             format!(
-                "comparing the text with the kept texts that it may match took {} steps of 64 cells, and it \
-                 matches none: it is not kept, because that may take at most half of the limit for one \
-                 document, which is {}. Send a shorter text, or use a collection with a higher threshold or \
-                 a measure of features, such as jaccard",
+                "comparing the text with its candidates took {} steps of 64 cells and found no \
+                 match: it is not kept, because a kept text may take at most half of {}, the limit \
+                 for one document. Send a shorter text, or use a collection with a higher \
+                 threshold or a measure of features, such as jaccard",
                 ahead.steps, self.step_limit
             ),
         ))

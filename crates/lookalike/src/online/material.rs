@@ -177,7 +177,7 @@ impl OfKept<'_> {
                 return Ok(());
             }
             Err(Error::text(format!(
-                "the text of document {} is not the one that was kept",
+                "the text of document {} is not the kept text",
                 self.order
             )))
         })

@@ -288,7 +288,7 @@ impl Sections {
             return Err(too_many());
         }
         let section = self.sections.back();
-        let section = section.ok_or_else(|| Error::setting("no section was begun"))?;
+        let section = section.ok_or_else(|| Error::setting("no section was started"))?;
         Ok(section.slot(section.len()))
     }
 
@@ -430,8 +430,8 @@ fn too_many() -> Error {
     Error::new(
         ErrorKind::Limit,
         format!(
-            "there are {LIMIT} kept documents from the oldest to the newest, which is the limit: take a \
-             shorter window or parts of the stream"
+            "the window has {LIMIT} kept documents, the limit: give a shorter window, or split the \
+             stream"
         ),
     )
 }

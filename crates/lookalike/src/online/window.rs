@@ -84,7 +84,7 @@ impl Window {
         let (width, skew) = (microseconds("window", width)?, microseconds("skew", skew)?);
         if width == 0 {
             return Err(Error::setting(
-                "the window is below a microsecond: leave it out to forget nothing",
+                "the window is below a microsecond: leave it out to keep all documents",
             ));
         }
         Ok(Self {

@@ -217,7 +217,7 @@ impl Edit {
         found.map(|&edit| vec![edit]).ok_or_else(|| {
             let names: Vec<_> = all.iter().map(Self::to_string).collect();
             let others = match &names[..] {
-                [only] if only == kind => ", which knows no strength".to_owned(),
+                [only] if only == kind => ", which has no strength".to_owned(),
                 names => format!(" or one of {}", names.join(", ")),
             };
             Error::setting(format!("there is no edit '{name}': give {kind}{others}"))

@@ -99,7 +99,9 @@ impl Recipe {
             return Arc::default();
         }
         let loaded = self.files.loaded.clone();
-        loaded.expect("a recipe that names files is made by Recipe::read, which reads them")
+        loaded.expect(
+            "a recipe that names files must be read with Recipe::read, which reads the files",
+        )
     }
 
     /// Returns `true` if the weights come from a table of document frequencies.
@@ -116,7 +118,7 @@ impl Recipe {
         match self.files.digests.keys().find(|name| !is_named(name)) {
             None => Ok(self),
             Some(stray) => Err(self.refusal(format!(
-                "[files] has '{stray}', which nothing in the recipe names"
+                "[files] has '{stray}', which the recipe does not name"
             ))),
         }
     }
@@ -144,8 +146,8 @@ impl Recipe {
         let digest = format!("{:032x}", hash::bytes(DIGEST_DOMAIN, &content));
         match self.files.digests.get(name) {
             Some(said) if *said != digest => Err(self.refusal(format!(
-                "{key}: {} has the digest {digest}, but [files] says {said}: it is not the file \
-                 that the recipe was made with",
+                "{key}: {} has the digest {digest}, but [files] says {said}: it is not the file of \
+                 the recipe",
                 path.display()
             ))),
             _ => {
@@ -209,10 +211,10 @@ impl Recipe {
                     return Ok(table);
                 }
                 Err(self.refusal(format!(
-                    "simhash.table: {name} was learned under the recipe {} (terms {}), which makes \
-                     other terms than this one (terms {own}): learn a table with `lookalike idf` \
-                     (in Python Idf.learn). Filters may be added to a recipe of single tokens \
-                     (ngram = 1) afterwards, nothing else",
+                    "simhash.table: {name} was learned under the recipe {} (terms {}), which has \
+                     other terms than this recipe (terms {own}): learn a table with `lookalike \
+                     idf` (in Python Idf.learn). Only filters may be added afterwards, to a recipe \
+                     of single tokens (ngram = 1)",
                     head.recipe, head.recipe_id
                 )))
             }
@@ -221,7 +223,7 @@ impl Recipe {
                  \"given\" takes lines of term, tab, weight"
             ))),
             (TableKind::Plain, Weights::Tfidf) => Err(self.refusal(format!(
-                "simhash.table: {name} is no table of document frequencies, which simhash.weights \
+                "simhash.table: {name} is not a table of document frequencies, which simhash.weights \
                  = \"tfidf\" needs: learn one with `lookalike idf` (in Python Idf.learn), or use the weights \
                  of this one, which may be jieba's idf.txt, with simhash.weights = \"given\""
             ))),
@@ -357,16 +359,15 @@ fn user_word(line: &str) -> Result<UserWord, String> {
             let number = number.filter(|number| (1..=MOST_FREQUENT).contains(number));
             Some(number.ok_or_else(|| {
                 format!(
-                    "'{field}' is no frequency: it is a whole number from 1 to {MOST_FREQUENT}, \
-                     behind the word"
+                    "'{field}' is not a valid frequency: give a whole number from 1 to {MOST_FREQUENT} \
+                     after the word"
                 )
             })?)
         }
     };
     if let Some(rest) = part.and_then(|_| fields.next()) {
         return Err(format!(
-            "'{rest}' is too much: a line has a word, a frequency, which is a number, and a part of \
-             speech"
+            "'{rest}' is too much: a line has a word, a frequency (a number) and a part of speech"
         ));
     }
     Ok(UserWord {

@@ -51,8 +51,8 @@ impl StepBudget {
         Err(Error::new(
             ErrorKind::TooCostly,
             format!(
-                "comparing the text with the kept texts that it may match takes more than {} steps of 64 \
-                 cells, the limit for one document: send a shorter text, or use a collection with a higher \
+                "comparing the text with its candidates takes more than {} steps of 64 cells, the \
+                 limit for one document: send a shorter text, or use a collection with a higher \
                  threshold or a measure of features, such as jaccard",
                 self.limit
             ),

@@ -485,7 +485,7 @@ impl<'b> Steps<'b> {
             ErrorKind::Limit,
             format!(
                 "the {} distance of two texts that differ over {less} and {more} symbols takes \
-                 more than {} steps: give a higher threshold, compare by words, or take a measure \
+                 more than {} steps: give a higher threshold, compare by words, or use a measure \
                  of features, such as the Jaccard index",
                 self.what, self.most
             ),

@@ -147,8 +147,8 @@ pub fn longest<S: Symbol>(a: &[S], b: &[S]) -> Result<usize> {
         return Err(Error::new(
             ErrorKind::Limit,
             format!(
-                "the longest common substring of texts of {} and {} symbols is beyond the limit of \
-                 {MOST_SYMBOLS} symbols for the shorter one: compare by words, or ask for a least \
+                "the longest common substring of texts of {} and {} symbols exceeds the limit of \
+                 {MOST_SYMBOLS} symbols for the shorter one: compare by words, or give a minimum \
                  similarity",
                 less.len(),
                 more.len()

@@ -66,27 +66,27 @@ fn check(plan: &Plan, spelling: Spelling) -> Result<()> {
     let settings = plan.settings();
     let why = match (settings.method, settings.measure) {
         (Method::Exact, _) => format!(
-            "with {} there is nothing to estimate: equal texts are found by being equal",
+            "with {} there is nothing to estimate, because all equal texts are found",
             spelling.with("method", "exact")
         ),
         (Method::SimHash | Method::Sentences, Measure::Sketch) => format!(
-            "without a check there is no similarity to compare with: leave {} out",
+            "without verification there is no similarity to compare with: leave {} out",
             spelling.with("measure", "none")
         ),
         (Method::SimHash | Method::Sentences, Measure::Containment) => {
-            "containment is looked for at no least Jaccard index with this method, so a sample \
-             cannot be compared with all: take another method"
+            "with this method, candidates by containment have no minimum Jaccard index, so a \
+             sample cannot be compared with all documents: use another method"
                 .to_owned()
         }
         _ => return Ok(()),
     };
     let audit = spelling.name("audit");
-    Err(Error::usage(format!("{audit} cannot be done here: {why}")))
+    Err(Error::usage(format!("{audit} is not possible here: {why}")))
 }
 
 fn of_texts(plan: &Plan, spelling: Spelling) -> Error {
     Error::usage(format!(
-        "{} compares sets of features, and {} compares texts: take jaccard or containment",
+        "{} compares sets of features, and {} compares texts: use jaccard or containment",
         spelling.name("audit"),
         spelling.with("measure", super::measure_name(plan.settings().measure))
     ))

@@ -27,9 +27,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Outcome> {
     let digits = settings::digits(args.digits);
     let read = |text: &str| {
         let read = digits.read(text, bits).map_err(|reason| anyhow!(reason))?;
-        read.ok_or_else(|| {
-            anyhow!("- stands for a text without a fingerprint: give two fingerprints")
-        })
+        read.ok_or_else(|| anyhow!("'-' is a text without a fingerprint: give two fingerprints"))
     };
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let distance = (a ^ b).count_ones();

@@ -28,7 +28,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Outcome> {
     let (recipe, chosen, _) = settings::plan_of(&args.rule, &args.reading)?;
     let options = settings::read_options(args.input_format.format, &args.reading)?;
     if options.fields.features.is_some() {
-        bail!("compare shows texts, and --features gives none: leave it out");
+        bail!("compare shows texts, and --features has no texts: leave it out");
     }
     let [a, b] = [&args.a, &args.b].map(|text| read_side(text, args, &options));
     let (a, b) = (a?, b?);
@@ -122,7 +122,7 @@ fn only_document(path: &str, args: &CompareArgs, options: &ReadOptions) -> Resul
     match <[Found; 1]>::try_from(found) {
         Ok([found]) => Ok(found),
         Err(found) if found.is_empty() => bail!("{path} has no document"),
-        Err(_) => bail!("{path} has several documents: say which one with {path}#ID or {path}:ROW"),
+        Err(_) => bail!("{path} has several documents: name one as {path}#ID or {path}:ROW"),
     }
 }
 
@@ -138,7 +138,7 @@ fn named_document(named: &str, args: &CompareArgs, options: &ReadOptions) -> Res
         return match document_of(file, args, options, &is_wanted)?.into_only(wanted)? {
             Some(found) => Ok(found),
             None => bail!(
-                "{file} has no document with the id '{}': check --id, or take row numbers with \
+                "{file} has no document with the id '{}': check --id, or use row numbers with \
                  --id-row",
                 visible(wanted)
             ),

@@ -230,8 +230,8 @@ fn smallest(case: &Case<'_>, page: &mut String) {
     let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
     let _ = writeln!(
         page,
-        "<h2>Bottom-k: of the smallest hashes of both together in both: {shared} of {}</h2>\n\
-         <table><tr><th>in A<th>in B<th>hash<th>feature",
+        "<h2>Bottom-k: {shared} of the {} smallest hashes of the union are in \
+         both</h2>\n<table><tr><th>in A<th>in B<th>hash<th>feature",
         sample.len()
     );
     for one in sample.iter().take(case.top) {

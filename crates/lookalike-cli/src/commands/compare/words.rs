@@ -215,7 +215,7 @@ impl Sheet<'_> {
         let (all, shown) = (sample.len(), sample.len().min(self.case.top));
         let shared = sample.iter().filter(|it| it.in_a && it.in_b).count();
         self.heading(&format!(
-            "Bottom-k: the smallest hashes of both together ({shown} of {all}); in both: {shared} of \
+            "Bottom-k: smallest hashes of the union ({shown} of {all}); in both texts: {shared} of \
              {all}"
         ));
         for one in &sample[..shown] {
@@ -238,7 +238,8 @@ impl Sheet<'_> {
                 return;
             };
             self.heading(&format!(
-                "Longest sentences of {letter}: characters, hash; = stands before those of both"
+                "Longest sentences of {letter}: characters, hash; = marks sentences that are in \
+                 both"
             ));
             for (sentence, shared) in chosen {
                 let _ = writeln!(

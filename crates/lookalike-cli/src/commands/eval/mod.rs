@@ -53,7 +53,7 @@ pub(crate) fn run(args: &EvalArgs) -> Result<Outcome> {
 pub(super) fn warn_of_ids(labelled: &Truth, printer: Printer) {
     if labelled.like_ids {
         printer.warn(
-            "every text is one word, as ids are: if these are ids, name the documents that have them with \
+            "every text is one word, as ids are: if these are ids, give the documents with \
              --corpus FILE",
         );
     }
@@ -94,7 +94,7 @@ pub(super) fn way_name(
 ) -> String {
     let mut name = format!("{recipe}, {method}");
     match (measure, sweep) {
-        ("none", Sweep::Threshold) => name.push_str(", by the sketches alone"),
+        ("none", Sweep::Threshold) => name.push_str(", without verification"),
         ("none", _) | (_, Sweep::Nothing) => {}
         (measure, _) => name.push_str(&format!(", {measure}")),
     }

@@ -43,13 +43,13 @@ pub(crate) fn truth(truth: &Truth) -> String {
     if truth.ungraded > 0 {
         let _ = write!(
             text,
-            "; {} between the grades left out",
+            "; {} between the two grades left out",
             count(truth.ungraded)
         );
     }
     if truth.repeated > 0 {
         let rows = plural(truth.repeated, "row repeats", "rows repeat");
-        let _ = write!(text, "; {rows} a pair, which counts once");
+        let _ = write!(text, "; {rows} a pair that counts once");
     }
     if truth.contradictory > 0 {
         let pairs = plural(truth.contradictory, "pair has", "pairs have");
@@ -63,12 +63,12 @@ fn intervals(text: &mut String, confidence: f64, resamples: u32, units: u64) {
     if resamples > 0 && units < 2 {
         let _ = writeln!(
             text,
-            "no intervals: all texts hang together, and nothing can be drawn of one unit"
+            "no intervals: all texts are connected by pairs, so there is only one unit to resample"
         );
     } else if resamples > 0 {
         let _ = writeln!(
             text,
-            "intervals: {} % of {} resamples of {} that hang together",
+            "intervals: {} % of {} resamples of {} that pairs connect",
             confidence * 100.0,
             count(u64::from(resamples)),
             plural(units, "unit of texts", "units of texts")
@@ -189,7 +189,7 @@ fn parts(text: &mut String, breakdown: &Breakdown, point: &Point, sweep: Sweep) 
 pub(crate) fn clusters(done: &ClusterSummary, printer: &Printer) -> String {
     let scores = &done.scores;
     let mut text = format!(
-        "{}; {} predicted and {} true, of two or more; {} the same in both\n",
+        "{}; {} predicted, {} true (with two or more documents); {} the same in both\n",
         plural(scores.documents, "document", "documents"),
         plural(scores.predicted, "cluster", "clusters"),
         count(scores.truth),

@@ -45,8 +45,8 @@ impl LivePlan {
         let distance = Distance::new(distance.get(), bits)?.get();
         if distance > MOST_DISTANCE {
             return Err(Error::setting(format!(
-                "the distance {distance} is above {MOST_DISTANCE}, the greatest that a live index is \
-                 made for: scan instead"
+                "the distance {distance} is above {MOST_DISTANCE}, the limit of a live index: scan \
+                 instead"
             )));
         }
         Ok(Self {

@@ -19,7 +19,7 @@ pub(super) fn link(line: &Line) -> u32 {
 pub(super) fn no_memory(error: std::io::Error) -> Error {
     Error::new(
         ErrorKind::Limit,
-        format!("there is no memory for more of the live index: {error}"),
+        format!("the live index cannot grow, because memory is exhausted: {error}"),
     )
 }
 

@@ -106,8 +106,8 @@ impl<C: Code> Log<C> {
             return Err(Error::new(
                 ErrorKind::Limit,
                 format!(
-                    "{count} more fingerprints and the {window} since the oldest exceed the {limit} \
-                     that a live index can hold: expire the oldest first"
+                    "{count} new fingerprints and the {window} since the oldest one exceed \
+                     {limit}, the limit of a live index: expire the oldest first"
                 ),
             ));
         }

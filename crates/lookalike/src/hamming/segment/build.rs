@@ -601,7 +601,7 @@ impl TableWriter {
         if self.overflow.len() > u32::MAX as usize {
             return Err(Error::new(
                 ErrorKind::Limit,
-                "more than 2^32 lines overflow: take a packed plan",
+                "more than 2^32 lines overflow: use a packed plan",
             ));
         }
         let parts: Vec<_> = parts.collect();

@@ -61,7 +61,7 @@ impl<T: Pod> ColumnMut<T> {
             Error::new(
                 ErrorKind::Limit,
                 format!(
-                    "cannot have memory for {length} values of {} bytes: {error}",
+                    "cannot allocate memory for {length} values of {} bytes: {error}",
                     size_of::<T>()
                 ),
             )

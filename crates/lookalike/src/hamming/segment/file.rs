@@ -108,7 +108,7 @@ fn check_byte_order() -> Result<(), &'static str> {
     if cfg!(target_endian = "little") {
         Ok(())
     } else {
-        Err("index files are for machines that store the lowest byte first")
+        Err("index files need a little-endian machine")
     }
 }
 
@@ -165,7 +165,7 @@ type Parsed<T> = Result<T, String>;
 impl Reader<'_> {
     fn bytes<const N: usize>(&mut self) -> Parsed<[u8; N]> {
         let Some((bytes, rest)) = self.0.split_first_chunk() else {
-            return Err("the header is cut short".to_owned());
+            return Err("the header is truncated".to_owned());
         };
         self.0 = rest;
         Ok(*bytes)
@@ -181,7 +181,8 @@ impl Reader<'_> {
 
     fn length(&mut self) -> Parsed<usize> {
         let value = self.u64()?;
-        usize::try_from(value).map_err(|_| format!("{value} bytes are more than can be addressed"))
+        usize::try_from(value)
+            .map_err(|_| format!("{value} bytes are more than this machine can address"))
     }
 
     fn list(&mut self) -> Parsed<Vec<u32>> {
@@ -232,7 +233,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
     }
     let (length, checksum) = (preamble.length()?, preamble.u32()?);
     let header = preamble.0.get(..length).filter(|_| length <= MOST_HEADER);
-    let header = header.ok_or("the header is cut short")?;
+    let header = header.ok_or("the header is truncated")?;
     if crc32fast::hash(header) != checksum {
         return Err("the header is damaged".to_owned());
     }
@@ -241,7 +242,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
     let fits = if C::BITS == 64 { 1..=64 } else { 65..=128 };
     if !fits.contains(&plan.bits()) {
         return Err(format!(
-            "the index is of {} bits, which is not the width that was asked for",
+            "the index has {} bits, which is not the requested width",
             plan.bits()
         ));
     }
@@ -260,7 +261,7 @@ fn parse<C: Code>(memory: Arc<Memory>) -> Parsed<Segment<C>> {
     }
     if end != memory.len() {
         return Err(format!(
-            "the file has {} bytes and not the {end} that its header tells: it was cut short or added to",
+            "the file has {} bytes, and its header says {end}: it was truncated or extended",
             memory.len()
         ));
     }

@@ -256,7 +256,7 @@ fn what_is_wrong_with_a_file_is_said() {
     other[8..12].reverse();
     file::mend(&mut other);
     assert!(why(&other).contains("byte order"));
-    assert!(why(&file[..file.len() - 1]).contains("cut short"));
+    assert!(why(&file[..file.len() - 1]).contains("truncated"));
     let narrow = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(narrow.path(), &file).unwrap();
     let wide = Segment::<u128>::open(narrow.path()).unwrap_err();

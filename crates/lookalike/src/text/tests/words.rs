@@ -277,11 +277,11 @@ fn user_dictionaries_make_words() {
     assert_ne!(recipe.id(), Recipe::named("jieba").unwrap().id());
     for (line, said) in [
         ("a\n创新办 3 i y", "u.txt:2: 'y' is too much"),
-        ("创新办 0", "u.txt:1: '0' is no frequency"),
-        ("创新办 1.5 n", "u.txt:1: '1.5' is no frequency"),
+        ("创新办 0", "u.txt:1: '0' is not a valid frequency"),
+        ("创新办 1.5 n", "u.txt:1: '1.5' is not a valid frequency"),
         (
             "a 1\n\nb 1000000001",
-            "u.txt:3: '1000000001' is no frequency",
+            "u.txt:3: '1000000001' is not a valid frequency",
         ),
     ] {
         let recipe = with_files(&[("u.txt", line)], "jieba", "[segment]\nuser = \"u.txt\"");
@@ -326,7 +326,7 @@ fn filters_may_be_added_after_a_table_was_learned() {
         let error = read(1, filter, Some(&table(1, learned)))
             .unwrap_err()
             .to_string();
-        assert!(error.contains("makes other terms"), "{error}");
+        assert!(error.contains("has other terms"), "{error}");
     }
     let error = read(2, stopwords, Some(&table(2, none)))
         .unwrap_err()
@@ -400,24 +400,24 @@ fn weights_come_from_tables() {
     assert_eq!(weighted(&table, "levels", text), steps(&[1.0, 2.0, 4.0]));
     let other = Head::new(&Recipe::named("words-1").unwrap(), 10, 0).to_text();
     for (table, weights, said) in [
-        (other.as_str(), "tfidf", "makes other terms than this one"),
+        (other.as_str(), "tfidf", "has other terms than this recipe"),
         (
             other.as_str(),
             "given",
             "is a table of document frequencies",
         ),
-        ("北京\t1", "tfidf", "is no table of document frequencies"),
+        ("北京\t1", "tfidf", "is not a table of document frequencies"),
         ("北京\t7", "levels", "t.tsv:1: the level of '北京' is 7"),
-        ("北京\tseven", "given", "t.tsv:1: 'seven' is no weight"),
+        ("北京\tseven", "given", "t.tsv:1: 'seven' is not a weight"),
         (
             table.replace("船\t", "\t").as_str(),
             "tfidf",
-            "t.tsv:8: '' is no term",
+            "t.tsv:8: '' is not a valid term",
         ),
         (
             table.replace("船\t", "\\q\t").as_str(),
             "tfidf",
-            "t.tsv:8: '\\q' is no term",
+            "t.tsv:8: '\\q' is not a valid term",
         ),
         (
             "北京\t2\n有轨电车 3",

@@ -106,7 +106,7 @@ fn key(word: &str) -> u64 {
 
 fn number(field: &str, range: RangeInclusive<f64>, what: &str) -> Result<f64, String> {
     let number = field.parse().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("'{field}' is no {what}"))
+    number.ok_or_else(|| format!("'{field}' is not a valid {what}"))
 }
 
 fn idf_row(line: &str) -> Result<(&str, f64), String> {
@@ -149,7 +149,9 @@ fn dictionary(sources: &Sources<'_>) -> Result<Dictionary> {
 fn dictionary_row(line: &str) -> Result<Entry<'_>, String> {
     match line.split_terminator(' ').collect::<Vec<_>>()[..] {
         [word, count, _] if !word.is_empty() => Ok((word, frequency(count)?)),
-        _ => Err("a line is a word, its frequency and its part of speech, a space between".into()),
+        _ => Err(
+            "a line is a word, its frequency and its part of speech, separated by spaces".into(),
+        ),
     }
 }
 
@@ -161,8 +163,8 @@ fn user_row(line: &str) -> Result<Option<(&str, Option<f64>)>, String> {
         [word] | [word, _] if !word.is_empty() => Ok(Some((word, None))),
         [word, count, _] if !word.is_empty() => Ok(Some((word, Some(frequency(count)?)))),
         _ => Err(
-            "a line is a word, or a word and its part of speech, or a word, its frequency and its \
-             part of speech, a space between"
+            "a line is a word, a word and its part of speech, or a word, its frequency and its \
+             part of speech, separated by spaces"
                 .into(),
         ),
     }
@@ -181,7 +183,7 @@ impl<'t> ModelLines<'t> {
         let line = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'));
         let Some((at, line)) = line else {
             let end = self.file.text.lines().count() + 1;
-            return Err(self.file.refusal(end, format!("here should be {what}")));
+            return Err(self.file.refusal(end, format!("expected {what}")));
         };
         read(line).map_err(|error| self.file.refusal(at + 1, format!("{what}: {error}")))
     }
@@ -194,7 +196,7 @@ fn model(file: File<'_>) -> Result<Model> {
     let mut steps = [[0.0; STATES]; STATES];
     for weights in &mut steps {
         *weights = lines.next(
-            "the weights of the four states behind a state",
+            "the weights of the four states after a state",
             state_weights,
         )?;
     }
@@ -226,7 +228,7 @@ fn emissions_of(line: &str) -> Result<Vec<(char, f64)>, String> {
     let emission = |field: &str| {
         let (point, weight) = field
             .split_once(':')
-            .ok_or_else(|| format!("'{field}' is no character, colon, weight"))?;
+            .ok_or_else(|| format!("'{field}' is not a character, a colon and a weight"))?;
         let mut points = point.chars();
         match (points.next(), points.next()) {
             (Some(point), None) => Ok((point, model_weight(weight)?)),

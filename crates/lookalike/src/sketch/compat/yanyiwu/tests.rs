@@ -237,15 +237,15 @@ fn bad_lines_are_named() {
         (
             "words",
             "渡口 0 n\n",
-            "words:1: '0' is no frequency: it is a number from 1 to 1000000000",
+            "words:1: '0' is not a valid frequency: it is a number from 1 to 1000000000",
         ),
         (
             "words",
             "渡口 1000000001 n\n",
-            "'1000000001' is no frequency",
+            "'1000000001' is not a valid frequency",
         ),
-        ("user", "蛮 n n n\n", "user:1: a line is a word, or"),
-        ("user", "\n蛮 x n\n", "user:2: 'x' is no frequency"),
+        ("user", "蛮 n n n\n", "user:1: a line is a word, a word and"),
+        ("user", "\n蛮 x n\n", "user:2: 'x' is not a valid frequency"),
         (
             "idf",
             "渡口 2\n清早4\n",
@@ -254,9 +254,9 @@ fn bad_lines_are_named() {
         (
             "idf",
             "渡口 -1\n",
-            "idf:1: '-1' is no idf: it is a number from 0 to 1000000",
+            "idf:1: '-1' is not a valid idf: it is a number from 0 to 1000000",
         ),
-        ("idf", "渡口 NaN\n", "'NaN' is no idf"),
+        ("idf", "渡口 NaN\n", "'NaN' is not a valid idf"),
         ("idf", "", "idf is empty"),
         (
             "model",
@@ -266,12 +266,12 @@ fn bad_lines_are_named() {
         (
             "model",
             "-1 -1 -1 1\n",
-            "'1' is no logarithm of a probability",
+            "'1' is not a valid logarithm of a probability",
         ),
         (
             "model",
             "-1 -1 -1 -1\n",
-            "model:2: here should be the weights of the four states behind a state",
+            "model:2: expected the weights of the four states after a state",
         ),
     ] {
         let mut tables = tables();
@@ -283,13 +283,13 @@ fn bad_lines_are_named() {
         (
             "阿:-1,",
             "阿-1,",
-            "model:9: the weights of characters in a state: '阿-1' is no character",
+            "model:9: the weights of characters in a state: '阿-1' is not a character",
         ),
         ("阿:-1,", "阿蛮:-1,", "'阿蛮' is not one character"),
         (
             "阿:-5,蛮:-5,呀:-1\n",
             "",
-            "model:12: here should be the weights of characters",
+            "model:12: expected the weights of characters",
         ),
     ] {
         let mut tables = tables();
@@ -364,7 +364,7 @@ fn the_content_of_tables_is_part_of_the_identity_and_their_names_are_not() {
         assert_ne!(read(RECIPE, &changed).unwrap().id(), recipe.id(), "{name}");
         let error = read(&recipe.to_toml(), &changed).unwrap_err().to_string();
         assert!(
-            error.contains("it is not the file that the recipe was made with"),
+            error.contains("it is not the file of the recipe"),
             "{error}"
         );
     }
