@@ -1,15 +1,18 @@
 //! What a run will compare, remember and take, predicted from a sample of its rows.
 //!
 //! Rows are chosen by their numbers, so the sample of an input is always the same. It goes through
-//! the reading and the matching of a run; counts of documents are scaled by the share that was
-//! chosen, counts of pairs by its square, and where documents are compared with kept ones alone by
-//! the power that the sample shows.
+//! the reading and the matching of a run, with limits: so many documents and bytes of text, so many
+//! candidate pairs, and so many steps of comparing ([`SurveyLimits`]). Beside the time of reading the
+//! inputs, a forecast takes about a second, however large they are and whatever the measure. Counts of
+//! documents are scaled by the share that was chosen, counts of pairs by its square, and where documents
+//! are compared with kept ones alone by the power that the sample shows. All counts are the same at any
+//! number of threads; times are measured.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::{ComparedPairs, Route, Survey, Surveyed, survey};
+use lookalike::matching::{ComparedPairs, Route, Survey, SurveyLimits, Surveyed, survey};
 use lookalike::plan::Plan;
 use serde::Serialize;
 
@@ -25,8 +28,8 @@ const WANTED: f64 = 10_000.0;
 /// Bytes on disk that are read at most.
 const MOST_READ: u64 = 1 << 30;
 
-/// Pairs that are compared at most, about.
-const MOST_COMPARED: u64 = 2_000_000;
+/// So many bytes of their rows make a sample at most, about.
+const WANTED_BYTES: f64 = 16e6;
 
 /// What a run will compare, remember and take.
 #[derive(Debug, Clone, Serialize)]
@@ -37,6 +40,9 @@ pub struct Forecast {
     pub bad: u64,
     /// The share of all rows that is in the sample.
     pub share: f64,
+    /// Steps of comparing that the sample took: a feature, symbol or weight that was gone through, or a
+    /// column of an edit distance.
+    pub steps: u64,
     /// Documents in all: counted if the whole input was read, else estimated.
     pub documents: u64,
     /// What will be compared, by route.
@@ -58,21 +64,24 @@ pub struct ForecastPairs {
     pub pairs: f64,
     /// Those of them that will not match.
     pub false_candidates: f64,
-    /// Pairs that were compared in the sample.
+    /// Candidate pairs in the sample.
     pub sampled_pairs: u64,
-    /// Those of them that did not match.
+    /// Those of them that were compared.
+    pub verified_pairs: u64,
+    /// Those of the latter that did not match.
     pub sampled_false: u64,
 }
 
 impl ForecastPairs {
     fn new(route: Route, counts: ComparedPairs, scale: f64) -> Self {
-        let sampled_false = counts.pairs - counts.matching;
+        let pairs = counts.pairs as f64 * scale;
         Self {
             route: route.name(),
-            pairs: counts.pairs as f64 * scale,
-            false_candidates: sampled_false as f64 * scale,
+            pairs,
+            false_candidates: pairs * (1.0 - counts.matching_share()),
             sampled_pairs: counts.pairs,
-            sampled_false,
+            verified_pairs: counts.verified,
+            sampled_false: counts.verified - counts.matching,
         }
     }
 }
@@ -118,7 +127,9 @@ impl Sampling {
         self.cut.get_or_init(|| {
             let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
             let all = (per_byte * self.bytes as f64).max(1.0);
-            ((WANTED / all).min(1.0) * u64::MAX as f64) as u64
+            let per_row = block.bytes_of_rows() as f64 / rows.max(1) as f64;
+            let wanted = WANTED.min(WANTED_BYTES / per_row.max(1.0));
+            ((wanted / all).min(1.0) * u64::MAX as f64) as u64
         });
     }
 
@@ -193,7 +204,7 @@ fn run(
     let reading = begun.elapsed().as_secs_f64();
     progress.begin(Stage::Candidates, None);
     let begun = Instant::now();
-    let survey = survey(&corpus.corpus(), followed, MOST_COMPARED)?;
+    let survey = survey(&corpus.corpus(), followed, SurveyLimits::default())?;
     let matching = begun.elapsed().as_secs_f64();
     Ok(Scale {
         sampling: &sampling,
@@ -223,13 +234,15 @@ impl Scale<'_> {
         let documents =
             rows.saturating_sub(bad) as f64 / self.sampling.read_share().max(f64::MIN_POSITIVE);
         // Comparing grows with pairs, all else with documents.
-        let comparing = survey.comparing.as_secs_f64() / self.threads as f64;
-        let finding = (matching - comparing).max(0.0);
+        let of_threads = |time: Duration| time.as_secs_f64() / self.threads as f64;
+        let comparing = of_threads(survey.comparing);
+        let finding = (matching - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
         Forecast {
             sampled: corpus.len() as u64,
             bad,
             share,
+            steps: survey.steps,
             documents: documents.round() as u64,
             compared: by_route
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))

@@ -7,12 +7,12 @@ use super::keys::band_key;
 use super::portions::Portions;
 use super::survey::Tally;
 use super::walk::Corpus;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Blocks, Measure, Plan, Smallest, Unit};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::sketches::{Brief, Sketches};
 use crate::types::{DocId, Similarity};
-use crate::verify::{self, OfSequences, Outline, Weighted};
+use crate::verify::{self, OfSequences, Outline, StepBudget, Weighted};
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,13 +220,26 @@ impl<'p> Rule<'p> {
         (a, in_a): (Sketched<'_>, &impl Compared),
         (b, in_b): (Sketched<'_>, &impl Compared),
     ) -> Result<Option<Similarity>> {
+        let mut budget = StepBudget::default();
+        self.check_within(route, (a, in_a), (b, in_b), &mut budget)
+    }
+
+    /// The same within a budget of steps; going through the features, symbols or weights of a document
+    /// takes a step each.
+    pub(crate) fn check_within(
+        &self,
+        route: Route,
+        (a, in_a): (Sketched<'_>, &impl Compared),
+        (b, in_b): (Sketched<'_>, &impl Compared),
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let by_sketch = self.plan.settings().measure == Measure::Sketch;
         match route {
             Route::Exact => Ok(Some(Similarity::ONE)),
             Route::SimHash | Route::MinHash | Route::Sentences | Route::BottomK if by_sketch => {
                 Ok(self.by_sketch(a, b, route))
             }
-            _ => self.compared(in_a, in_b),
+            _ => self.compared(in_a, in_b, budget),
         }
     }
 
@@ -250,30 +263,55 @@ impl<'p> Rule<'p> {
     }
 
     /// The similarity of the documents themselves, if it passes the check.
-    fn compared(&self, a: &impl Compared, b: &impl Compared) -> Result<Option<Similarity>> {
+    fn compared(
+        &self,
+        a: &impl Compared,
+        b: &impl Compared,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let settings = self.plan.settings();
         let measure = settings.measure;
-        if matches!(
+        let by_sets = matches!(
             measure,
             Measure::Jaccard | Measure::Containment | Measure::Sketch
-        ) {
-            return Ok(verify::check(self.plan, &a.features()?, &b.features()?));
-        }
-        if self.plan.finds_by_features() && !verify::near(self.plan, &a.features()?, &b.features()?)
-        {
-            return Ok(None);
+        );
+        if by_sets || self.plan.finds_by_features() {
+            let (a, b) = (a.features()?, b.features()?);
+            budget.taken += (a.len() + b.len()) as u64;
+            if by_sets {
+                return Ok(verify::check(self.plan, &a, &b));
+            }
+            if !verify::near(self.plan, &a, &b) {
+                return Ok(None);
+            }
         }
         let threshold = settings.threshold;
         match (self.of_sequences, settings.unit) {
             (None, _) => {
-                let similarity = verify::cosine(&a.weighted()?, &b.weighted()?);
+                let (a, b) = (a.weighted()?, b.weighted()?);
+                budget.taken += (a.len() + b.len()) as u64;
+                let similarity = verify::cosine(&a, &b);
                 Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
             }
             (Some(of), Unit::Characters) => {
-                of.similarity(&a.characters()?, &b.characters()?, threshold)
+                let (a, b) = (a.characters()?, b.characters()?);
+                budget.taken += (a.len() + b.len()) as u64;
+                of.similarity_within(&a, &b, threshold, budget)
             }
-            (Some(of), Unit::Words) => of.similarity(&a.words()?, &b.words()?, threshold),
+            (Some(of), Unit::Words) => {
+                let (a, b) = (a.words()?, b.words()?);
+                budget.taken += (a.len() + b.len()) as u64;
+                of.similarity_within(&a, &b, threshold, budget)
+            }
         }
+    }
+}
+
+/// Takes a comparison beyond its budget for one that finds nothing.
+pub(super) fn refuse_no_limit<T>(error: Error) -> Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::Limit => Ok(None),
+        _ => Err(error),
     }
 }
 
@@ -401,18 +439,47 @@ impl<'a> Judge<'a> {
     /// The similarity of two candidates, if it passes the check.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         self.crowds.compare(a, b);
-        match self.tally {
-            None => self.compare(a, b, route),
-            Some(tally) => tally.count(route, || self.compare(a, b, route)),
+        let Some(tally) = self.tally else {
+            return self.compare(a, b, route, &mut StepBudget::default());
+        };
+        tally.count_candidate(route);
+        tally.verify(route, |budget| self.compare(a, b, route, budget))
+    }
+
+    /// Counts a candidate pair without comparing it.
+    pub(super) fn count_candidate(&self, a: Rank, b: Rank, route: Route) {
+        self.crowds.compare(a, b);
+        if let Some(tally) = self.tally {
+            tally.count_candidate(route);
         }
     }
 
-    fn compare(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
+    /// Compares a pair that has been counted as a candidate.
+    pub(super) fn verify_counted(&self, a: Rank, b: Rank, route: Route) -> Result<()> {
+        let Some(tally) = self.tally else {
+            return Ok(());
+        };
+        // What is compared is made first, because a run makes it once for many pairs.
+        self.compare(a, b, route, &mut StepBudget { taken: 0, most: 0 })
+            .or_else(refuse_no_limit)?;
+        tally
+            .verify(route, |budget| self.compare(a, b, route, budget))
+            .map(drop)
+    }
+
+    fn compare(
+        &self,
+        a: Rank,
+        b: Rank,
+        route: Route,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
-        self.rule.check(
+        self.rule.check_within(
             route,
             (self.sketched(a), &self.material.of(a)),
             (self.sketched(b), &self.material.of(b)),
+            budget,
         )
     }
 }

@@ -60,7 +60,17 @@ impl Symbol for u64 {
 /// # Errors
 /// If it takes more than [`MOST_STEPS`].
 pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
-    distance::<Levenshtein, S>(a, b, most)
+    distance::<Levenshtein, S>(a, b, most, &mut StepBudget::default())
+}
+
+/// [`levenshtein`] within a budget of steps.
+pub(super) fn levenshtein_within<S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
+    distance::<Levenshtein, S>(a, b, most, budget)
 }
 
 /// The fewest insertions and deletions of symbols that turn one sequence into the other, if they are
@@ -69,7 +79,35 @@ pub fn levenshtein<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<us
 /// # Errors
 /// If it takes more than [`MOST_STEPS`].
 pub fn indel<S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
-    distance::<Indel, S>(a, b, most)
+    distance::<Indel, S>(a, b, most, &mut StepBudget::default())
+}
+
+/// [`indel`] within a budget of steps.
+pub(super) fn indel_within<S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
+    distance::<Indel, S>(a, b, most, budget)
+}
+
+/// Steps that a comparison may take and has taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepBudget {
+    /// Steps taken.
+    pub(crate) taken: u64,
+    /// The most steps that may be taken.
+    pub(crate) most: u64,
+}
+
+impl Default for StepBudget {
+    fn default() -> Self {
+        Self {
+            taken: 0,
+            most: MOST_STEPS,
+        }
+    }
 }
 
 /// What decides most pairs at a glance: 16 bytes.
@@ -143,7 +181,7 @@ trait Cells: Copy {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>>;
 }
 
@@ -166,7 +204,7 @@ impl Cells for Levenshtein {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
@@ -215,7 +253,7 @@ impl Cells for Indel {
         numbered: &Numbered,
         most: usize,
         table: &mut [u64],
-        steps: &mut Steps,
+        steps: &mut Steps<'_>,
     ) -> Result<Option<usize>> {
         in_tall_strips::<Self, { Self::WORDS }>(numbered, most, table, steps)
     }
@@ -362,7 +400,12 @@ fn trimmed<'a, S: Symbol>(a: &'a [S], b: &'a [S]) -> (&'a [S], &'a [S]) {
     (&a[..a.len() - tail], &b[..b.len() - tail])
 }
 
-fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option<usize>> {
+fn distance<C: Cells, S: Symbol>(
+    a: &[S],
+    b: &[S],
+    most: usize,
+    budget: &mut StepBudget,
+) -> Result<Option<usize>> {
     if a.len().abs_diff(b.len()) > most {
         return Ok(None);
     }
@@ -375,14 +418,14 @@ fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option
         return Ok((more.len() <= most).then_some(more.len()));
     }
     if less.len() <= ROWS {
-        let mut steps = Steps::of::<C>(less.len(), more.len());
+        let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
         steps.take(more.len())?;
         return Ok(in_one_strip::<C, S>(less, more, most));
     }
     if are_apart_by_counts::<C, S>(less, more, most) {
         return Ok(None);
     }
-    let mut steps = Steps::of::<C>(less.len(), more.len());
+    let mut steps = Steps::of::<C>(less.len(), more.len(), budget);
     let most = most.min(C::farthest(less.len(), more.len()));
     let mut limit = more.len() - less.len() + ROWS;
     let mut numbered = None;
@@ -410,26 +453,24 @@ fn distance<C: Cells, S: Symbol>(a: &[S], b: &[S], most: usize) -> Result<Option
 }
 
 /// Counts the steps of a comparison.
-struct Steps {
-    taken: u64,
-    most: u64,
+struct Steps<'b> {
+    budget: &'b mut StepBudget,
     what: &'static str,
     lengths: [usize; 2],
 }
 
-impl Steps {
-    fn of<C: Cells>(less: usize, more: usize) -> Self {
+impl<'b> Steps<'b> {
+    fn of<C: Cells>(less: usize, more: usize, budget: &'b mut StepBudget) -> Self {
         Self {
-            taken: 0,
-            most: MOST_STEPS,
+            budget,
             what: C::NAME,
             lengths: [less, more],
         }
     }
 
     fn take(&mut self, steps: usize) -> Result<()> {
-        self.taken += steps as u64;
-        if self.taken <= self.most {
+        self.budget.taken += steps as u64;
+        if self.budget.taken <= self.budget.most {
             return Ok(());
         }
         let [less, more] = self.lengths;
@@ -439,7 +480,7 @@ impl Steps {
                 "the {} distance of two texts that differ over {less} and {more} symbols takes \
                  more than {} steps: give a higher threshold, compare by words, or take a measure \
                  of features, such as the Jaccard index",
-                self.what, self.most
+                self.what, self.budget.most
             ),
         ))
     }
@@ -471,7 +512,7 @@ fn in_strips<C: Cells, S: Symbol>(
     less: &[S],
     more: &[S],
     most: usize,
-    steps: &mut Steps,
+    steps: &mut Steps<'_>,
 ) -> Result<Option<usize>> {
     let longer = more.len() - less.len();
     let aside = (most - longer) / 2;
@@ -521,7 +562,7 @@ fn in_tall_strips<C: Cells, const W: usize>(
     numbered: &Numbered,
     most: usize,
     table: &mut [u64],
-    steps: &mut Steps,
+    steps: &mut Steps<'_>,
 ) -> Result<Option<usize>> {
     let Numbered { less, more, .. } = numbered;
     let longer = more.len() - less.len();
@@ -711,8 +752,11 @@ mod tests {
 
     #[test]
     fn what_would_take_too_long_is_refused() {
-        let mut steps = Steps::of::<Levenshtein>(300, 400);
-        steps.most = 300;
+        let mut budget = StepBudget {
+            taken: 0,
+            most: 300,
+        };
+        let mut steps = Steps::of::<Levenshtein>(300, 400, &mut budget);
         let (a, b) = (random(300, 9, 1), random(400, 9, 2));
         let error = in_strips::<Levenshtein, _>(&a, &b, 400, &mut steps).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
@@ -732,14 +776,15 @@ mod tests {
         } else {
             (more, less)
         };
-        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len());
+        let mut budget = StepBudget::default();
+        let mut steps = Steps::of::<Levenshtein>(less.len(), more.len(), &mut budget);
         let within = more.len() - less.len() + ROWS;
         let found = in_strips::<Levenshtein, _>(less, more, within, &mut steps).unwrap();
         assert!(
             found.is_some_and(|found| found <= 30 && found > 20),
             "{found:?}"
         );
-        assert!(steps.taken < 5 * 300_000, "{}", steps.taken);
+        assert!(budget.taken < 5 * 300_000, "{}", budget.taken);
         assert_eq!(levenshtein(&a, &b, 60_000).unwrap(), found);
     }
 
@@ -796,7 +841,8 @@ mod tests {
                     if most < more.len() - less.len() {
                         continue;
                     }
-                    let mut steps = Steps::of::<Indel>(less.len(), more.len());
+                    let mut budget = StepBudget::default();
+                    let mut steps = Steps::of::<Indel>(less.len(), more.len(), &mut budget);
                     let mut table = vec![0; numbered.symbols * words];
                     let found = match at {
                         0 => Levenshtein::in_tall_strips(&numbered, most, &mut table, &mut steps),

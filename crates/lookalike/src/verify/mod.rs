@@ -25,7 +25,7 @@ pub use edit::{MOST_STEPS, Symbol, indel, levenshtein};
 pub use jaccard::{containment, intersection, jaccard};
 pub use substring::{MOST_SYMBOLS, longest as longest_common_substring};
 
-pub(crate) use edit::Outline;
+pub(crate) use edit::{Outline, StepBudget};
 
 use crate::error::Result;
 use crate::plan::{Measure, Plan};
@@ -53,17 +53,31 @@ impl OfSequences {
         b: &[S],
         threshold: Threshold,
     ) -> Result<Option<Similarity>> {
+        self.similarity_within(a, b, threshold, &mut StepBudget::default())
+    }
+
+    /// The same within a budget of steps.
+    pub(crate) fn similarity_within<S: Symbol>(
+        self,
+        a: &[S],
+        b: &[S],
+        threshold: Threshold,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let whole = self.whole(a.len(), b.len());
         if whole == 0 {
             return Ok(None);
         }
         let least = threshold.least_part(whole);
         let part = match self {
-            Self::Levenshtein => levenshtein(a, b, whole - least)?.map(|edits| whole - edits),
-            Self::Indel => indel(a, b, whole - least)?.map(|edits| whole - edits),
-            Self::Substring => {
-                substring::longest_of_at_least(a, b, least.div_ceil(2))?.map(|length| 2 * length)
+            Self::Levenshtein => {
+                edit::levenshtein_within(a, b, whole - least, budget)?.map(|edits| whole - edits)
             }
+            Self::Indel => {
+                edit::indel_within(a, b, whole - least, budget)?.map(|edits| whole - edits)
+            }
+            Self::Substring => substring::longest_of_at_least(a, b, least.div_ceil(2), budget)?
+                .map(|length| 2 * length),
         };
         Ok(part.map(|part| Similarity::ratio(part, whole)))
     }

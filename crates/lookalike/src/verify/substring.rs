@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::edit::{MOST_STEPS, Symbol};
+use super::edit::{StepBudget, Symbol};
 use crate::error::{Error, ErrorKind, Result};
 use crate::hash::mix;
 
@@ -21,11 +21,12 @@ pub const MOST_SYMBOLS: usize = 1 << 24;
 /// The length of the longest common substring if it is at least `least`, which must not be 0.
 ///
 /// # Errors
-/// If `least` is so small beside the texts that it takes more than [`MOST_STEPS`].
+/// If `least` is so small beside the texts that it takes more than the budget.
 pub(super) fn longest_of_at_least<S: Symbol>(
     a: &[S],
     b: &[S],
     least: usize,
+    budget: &mut StepBudget,
 ) -> Result<Option<usize>> {
     let (less, more) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let least = least.max(1);
@@ -34,14 +35,16 @@ pub(super) fn longest_of_at_least<S: Symbol>(
     }
     let places = less.len() / least + 1;
     let steps = places as u64 * (a.len() + b.len()) as u64;
-    if steps > MOST_STEPS {
+    budget.taken += steps;
+    if budget.taken > budget.most {
         return Err(Error::new(
             ErrorKind::Limit,
             format!(
                 "finding common substrings of {least} or more symbols of two texts of {} and {} \
-                 takes more than {MOST_STEPS} steps: give a higher threshold, or compare by words",
+                 takes more than {} steps: give a higher threshold, or compare by words",
                 less.len(),
-                more.len()
+                more.len(),
+                budget.most
             ),
         ));
     }
@@ -333,12 +336,12 @@ mod tests {
         ] {
             let found = (expected >= least.max(1)).then_some(expected);
             assert_eq!(
-                longest_of_at_least(a, b, least).unwrap(),
+                longest_of_at_least(a, b, least, &mut StepBudget::default()).unwrap(),
                 found,
                 "{a:?} {b:?} {least}"
             );
             assert_eq!(
-                longest_of_at_least(b, a, least).unwrap(),
+                longest_of_at_least(b, a, least, &mut StepBudget::default()).unwrap(),
                 found,
                 "{b:?} {a:?} {least}"
             );
@@ -372,15 +375,21 @@ mod tests {
         let a = vec![7u32; 300_000];
         let mut b = vec![7u32; 300_000];
         b[150_000] = 8;
-        assert_eq!(longest_of_at_least(&a, &b, 100_000).unwrap(), Some(150_000));
+        assert_eq!(
+            longest_of_at_least(&a, &b, 100_000, &mut StepBudget::default()).unwrap(),
+            Some(150_000)
+        );
         assert_eq!(longest(&a, &b).unwrap(), 150_000);
-        assert_eq!(longest_of_at_least(&a, &b, 150_001).unwrap(), None);
+        assert_eq!(
+            longest_of_at_least(&a, &b, 150_001, &mut StepBudget::default()).unwrap(),
+            None
+        );
     }
 
     #[test]
     fn what_would_take_too_long_is_refused() {
         let text = vec![1u32; 400_000];
-        let error = longest_of_at_least(&text, &text, 1).unwrap_err();
+        let error = longest_of_at_least(&text, &text, 1, &mut StepBudget::default()).unwrap_err();
         assert!(error.to_string().contains("400000"), "{error}");
         let text = vec![1u32; MOST_SYMBOLS + 1];
         let error = longest(&text, &text).unwrap_err();
