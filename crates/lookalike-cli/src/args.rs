@@ -335,8 +335,9 @@ pub(crate) struct ExplainArgs {
 /// Make a labelled corpus from one's own documents, with edits planted in it
 ///
 /// Writes all documents and edited copies of some, and a table of labelled pairs: a copy and its
-/// original; documents that resembled one another already, found by an exact join; and pairs just
-/// below the threshold, as negatives. Prints how similar each kind and strength of edit has left the
+/// original; documents that resembled one another already, found by an exact join; and as negatives
+/// the pairs just below the threshold and a sample of less similar ones, over the whole range of
+/// similarity. Prints how similar each kind and strength of edit has left the
 /// texts. The same inputs and seed give the same files, whatever the number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -418,9 +419,13 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) threshold: Option<Threshold>,
 
-    /// From this similarity on (≥), pairs below the threshold are labelled as negatives
+    /// From this similarity on (≥), all pairs below the threshold are labelled as negatives; of less
+    /// similar ones, a sample over the whole range
     ///
-    /// The default is three quarters of the threshold.
+    /// The sample has as many pairs of every twentieth of similarity as there are, about five for every
+    /// drawn document together: siblings, which share a topic or a template, and unrelated ones. Pairs of
+    /// which one text is contained in the other have no label, because it may be a copy of a part. The
+    /// default is three quarters of the threshold.
     #[arg(
         long,
         value_name = "T",
@@ -429,7 +434,8 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) near: Option<Threshold>,
 
-    /// The most pairs of each label that are not planted; of more, so many are drawn
+    /// The most pairs of each kind that are not planted (natural, near misses, and siblings with
+    /// unrelated ones); of more, so many are drawn
     #[arg(
         long,
         value_name = "N",
