@@ -207,7 +207,7 @@ class Tuned:
     >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
     >>> tuned = la.tune(edited + others, resamples=0)
     >>> tuned.method, tuned.verify, tuned.cut
-    ('auto', 'jaccard', 0.3)
+    ('auto', 'jaccard', 0.6)
     >>> la.pairs(["the zoo opens at seven", "the zoo opens at eight"], recipe=tuned.recipe, threshold=tuned.cut)
     <Pairs: 1 pair of 2 documents>
     """
@@ -254,7 +254,7 @@ def tune(
     >>> edited = [{"a": f"the {p} opens at seven", "b": f"the {p} opens at eight", "label": 1} for p in places]
     >>> others = [{"a": f"the {p} opens at seven", "b": f"there is no {p} here", "label": 0} for p in places]
     >>> la.tune(edited + others, goal="precision>=0.9", resamples=0)
-    <Tuned auto jaccard default-1 at 0.3>
+    <Tuned auto jaccard words-1 at 0.4>
     """
     told, toml = _engine.tune(
         *_labelled(labelled, corpus, a, b, label, group, text, id, positive, negative),

@@ -334,8 +334,9 @@ pub(crate) struct ExplainArgs {
 ///
 /// Writes all documents, edited copies of some of them, and a table of labelled pairs. The pairs are copies
 /// with their originals; near-duplicates that were in the inputs already, found by an exact join; and, as
-/// negatives, pairs just below the threshold. Prints the similarity that each kind and strength of edit
-/// leaves. The same inputs and seed give the same files for any number of threads.
+/// negatives, all pairs just below the threshold and a sample of less similar ones, over the whole range of
+/// similarity. Prints the similarity that each kind and strength of edit leaves. The same inputs and seed give
+/// the same files for any number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -415,8 +416,12 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) threshold: Option<Threshold>,
 
-    /// Similarity from which (≥) pairs below the threshold are labelled as negatives
+    /// Similarity from which (≥) all pairs below the threshold are labelled as negatives; of less similar
+    /// ones, a sample over the whole range
     ///
+    /// The sample has as many pairs of every twentieth of similarity as there are, about five for every
+    /// drawn document together: siblings, which share a topic or a template, and unrelated ones. Pairs of
+    /// which one text is contained in the other have no label, because it may be a copy of a part.
     /// Default: three quarters of the threshold.
     #[arg(
         long,
@@ -426,8 +431,8 @@ pub(crate) struct PlantArgs {
     )]
     pub(crate) near: Option<Threshold>,
 
-    /// Maximum number of pairs of each label that are not planted; if there are more, a random sample of this
-    /// size
+    /// Maximum number of pairs of each kind that are not planted (natural, near misses, and siblings with
+    /// unrelated ones); if there are more, a random sample of this size
     #[arg(
         long,
         value_name = "N",

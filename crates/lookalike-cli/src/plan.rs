@@ -75,11 +75,13 @@ fn forecast_in_words(forecast: &Forecast, followed: Surveyed, printer: &Printer)
     };
     for route in &forecast.compared {
         let compared = format!(
-            "{} pairs to compare, {} of them false candidates ({} and {} in the sample)",
+            "{} pairs to compare, {} of them false candidates (the sample has {}, and {} of {} \
+             compared were false)",
             about(route.pairs),
             about(route.false_candidates),
             count(route.sampled_pairs),
-            count(route.sampled_false)
+            count(route.sampled_false),
+            count(route.verified_pairs)
         );
         line(route.route, &compared);
     }

@@ -192,8 +192,14 @@ pub(crate) fn planted(done: &PlantSummary, args: &PlantArgs) -> String {
     line(
         &mut text,
         "near misses",
-        &format!("{near} below the threshold"),
+        &format!("{near} a little below the threshold"),
     );
+    let others = format!(
+        "{} of one topic or template, {} that have hardly anything in common",
+        plural(done.siblings, "pair", "pairs"),
+        plural(done.unrelated, "pair", "pairs")
+    );
+    line(&mut text, "others", &others);
     rejected(&mut text, done.rejected, done.documents);
     let (recipe, id) = (visible(&done.recipe), &done.recipe_id);
     let by = format!(

@@ -54,7 +54,7 @@ pub struct Frequencies {
 pub struct Tally {
     waiting: Vec<Vec<u64>>,
     distinct: Distinct,
-    known: HashSet<u64, BuildHasherDefault<AsItIs>>,
+    known: HashSet<u64, BuildHasherDefault<FeatureHasher>>,
     /// Some of the known features, each at the index given by its lowest bits.
     recent: Vec<u64>,
     spelled: Vec<(u64, Box<str>)>,
@@ -313,10 +313,10 @@ fn shard_of(key: u64) -> usize {
 }
 
 /// A hasher that leaves features unchanged, because they are hashes already.
-#[derive(Debug, Default)]
-struct AsItIs(u64);
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FeatureHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for FeatureHasher {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -691,7 +691,7 @@ impl Sketches {
     }
 
     /// Returns the distinct features of a short document, ascending, if they were kept.
-    pub(crate) fn features(&self, document: DocId) -> Option<&[u64]> {
+    pub fn features(&self, document: DocId) -> Option<&[u64]> {
         match self.features_at.get(document.index()) {
             None | Some(&NONE) => None,
             Some(&at) => {

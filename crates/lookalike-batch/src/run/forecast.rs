@@ -1,15 +1,17 @@
 //! Forecast of a run's comparisons, memory and time, from a sample of its rows.
 //!
 //! Rows are sampled by their numbers, so the sample of an input is always the same. It passes through
-//! the reading and matching of a run. Counts of documents are scaled by the sampled share, and counts
+//! the reading and matching of a run within limits of documents, bytes of text, candidate pairs and steps of
+//! comparing ([`SurveyLimits`]). So a forecast takes about a second beside the reading of the inputs, however
+//! large they are and whatever the measure. Counts of documents are scaled by the sampled share, and counts
 //! of pairs by its square; if documents are compared only with kept ones, by the power that the sample
-//! shows.
+//! shows. All counts are the same at any number of threads, and times are measured.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lookalike::matching::{ComparedPairs, Route, Survey, Surveyed, survey};
+use lookalike::matching::{ComparedPairs, Route, Survey, SurveyLimits, Surveyed, survey};
 use lookalike::plan::Plan;
 use serde::Serialize;
 
@@ -25,8 +27,8 @@ const WANTED: f64 = 10_000.0;
 /// Largest number of bytes read from disk.
 const MOST_READ: u64 = 1 << 30;
 
-/// Approximate largest number of compared pairs.
-const MOST_COMPARED: u64 = 2_000_000;
+/// Approximate largest number of bytes of the rows of a sample.
+const WANTED_BYTES: f64 = 16e6;
 
 /// The expected comparisons, memory and time of a run.
 #[derive(Debug, Clone, Serialize)]
@@ -37,6 +39,9 @@ pub struct Forecast {
     pub bad: u64,
     /// The share of all rows in the sample.
     pub share: f64,
+    /// Steps of comparing that the sample took: a feature, symbol or weight that was read, or a column of an
+    /// edit distance.
+    pub steps: u64,
     /// All documents: counted if the whole input was read, otherwise estimated.
     pub documents: u64,
     /// Expected comparisons, by route.
@@ -58,21 +63,24 @@ pub struct ForecastPairs {
     pub pairs: f64,
     /// Expected pairs among them that do not match.
     pub false_candidates: f64,
-    /// Pairs compared in the sample.
+    /// Candidate pairs in the sample.
     pub sampled_pairs: u64,
-    /// Pairs among them that did not match.
+    /// Pairs among them that were compared.
+    pub verified_pairs: u64,
+    /// Pairs among the compared ones that did not match.
     pub sampled_false: u64,
 }
 
 impl ForecastPairs {
     fn new(route: Route, counts: ComparedPairs, scale: f64) -> Self {
-        let sampled_false = counts.pairs - counts.matching;
+        let pairs = counts.pairs as f64 * scale;
         Self {
             route: route.name(),
-            pairs: counts.pairs as f64 * scale,
-            false_candidates: sampled_false as f64 * scale,
+            pairs,
+            false_candidates: pairs * (1.0 - counts.matching_share()),
             sampled_pairs: counts.pairs,
-            sampled_false,
+            verified_pairs: counts.verified,
+            sampled_false: counts.verified - counts.matching,
         }
     }
 }
@@ -118,7 +126,9 @@ impl Sampling {
         self.cut.get_or_init(|| {
             let per_byte = rows as f64 / block.bytes_on_disk().max(1) as f64;
             let all = (per_byte * self.bytes as f64).max(1.0);
-            ((WANTED / all).min(1.0) * u64::MAX as f64) as u64
+            let per_row = block.bytes_of_rows() as f64 / rows.max(1) as f64;
+            let wanted = WANTED.min(WANTED_BYTES / per_row.max(1.0));
+            ((wanted / all).min(1.0) * u64::MAX as f64) as u64
         });
     }
 
@@ -193,7 +203,7 @@ fn run(
     let reading = begun.elapsed().as_secs_f64();
     progress.begin(Stage::Candidates, None);
     let begun = Instant::now();
-    let survey = survey(&corpus.corpus(), followed, MOST_COMPARED)?;
+    let survey = survey(&corpus.corpus(), followed, SurveyLimits::default())?;
     let matching = begun.elapsed().as_secs_f64();
     Ok(Scale {
         sampling: &sampling,
@@ -223,13 +233,15 @@ impl Scale<'_> {
         let documents =
             rows.saturating_sub(bad) as f64 / self.sampling.read_share().max(f64::MIN_POSITIVE);
         // Verification time grows with the pairs, all other time with the documents.
-        let comparing = survey.comparing.as_secs_f64() / self.threads as f64;
-        let finding = (matching - comparing).max(0.0);
+        let of_threads = |time: Duration| time.as_secs_f64() / self.threads as f64;
+        let comparing = of_threads(survey.comparing);
+        let finding = (matching - of_threads(survey.spent)).max(0.0);
         let by_route = survey.by_route.iter();
         Forecast {
             sampled: corpus.len() as u64,
             bad,
             share,
+            steps: survey.steps,
             documents: documents.round() as u64,
             compared: by_route
                 .map(|&(route, counts)| ForecastPairs::new(route, counts, of_pairs))

@@ -14,6 +14,7 @@ use lookalike::evaluate::{Labelled, LabelledPair};
 use super::ordered::blocks_in_order;
 use super::progress::Progress;
 use super::read::position;
+use super::sampled::{CorpusSample, CorpusSampler, DrawnDocuments};
 use crate::error::{Error, Result};
 use crate::rule::Spelling;
 use crate::sink::{Output, check_output, tsv_value};
@@ -111,6 +112,8 @@ pub struct Read {
     pub repeated: u64,
     /// Pairs with contradictory labels, which were left out or have their first label.
     pub contradictory: u64,
+    /// Documents of the corpus that the labels name, if there is one and a sample was asked for.
+    pub sample: Option<CorpusSample>,
 }
 
 /// Reads labelled texts.
@@ -120,8 +123,24 @@ pub struct Read {
 /// corpus does not have an id, or if all labels are the same. Contradictory labels of a pair, in either
 /// order, are an error unless [`PairFields::contradictory`] permits them.
 pub fn read_labelled(inputs: &LabelledInputs, progress: &dyn Progress) -> Result<Read> {
+    read_with(inputs, None, progress)
+}
+
+/// Reads labelled texts, and a sample of the corpus if the labels name documents of one.
+pub(super) fn read_labelled_and_sample(
+    inputs: &LabelledInputs,
+    progress: &dyn Progress,
+) -> Result<Read> {
+    read_with(inputs, Some(&CorpusSampler::new()), progress)
+}
+
+fn read_with(
+    inputs: &LabelledInputs,
+    sampler: Option<&CorpusSampler>,
+    progress: &dyn Progress,
+) -> Result<Read> {
     match &inputs.rows {
-        LabelledRows::Pairs(fields) => read_pairs(inputs, fields, progress),
+        LabelledRows::Pairs(fields) => read_pairs(inputs, fields, sampler, progress),
         LabelledRows::Groups { group, texts } => read_groups(inputs, group, texts, progress),
     }
 }
@@ -245,6 +264,7 @@ impl Numbers {
 fn read_pairs(
     labelled: &LabelledInputs,
     fields: &PairFields,
+    sampler: Option<&CorpusSampler>,
     progress: &dyn Progress,
 ) -> Result<Read> {
     let wanted = [&fields.a, &fields.b, &fields.label];
@@ -286,7 +306,9 @@ fn read_pairs(
     )?;
     refuse_nothing(&inputs, pairs.len() as u64 + ungraded)?;
     refuse_no_kinds(&inputs, fields, &kinds)?;
+    let mut drawn = sampler.map(|sampler| (sampler, DrawnDocuments::default()));
     let texts = if fields.corpus.is_empty() {
+        drawn = None;
         sides.in_order()
     } else {
         let named = |id: u32| {
@@ -296,7 +318,8 @@ fn read_pairs(
             pair.map_or_else(String::new, |(_, at)| format!("{}: ", at.shown(&inputs)))
         };
         let in_tsv = inputs.files().iter().any(is_tsv);
-        let texts = texts_of((sides, in_tsv), fields, labelled, &named, progress)?;
+        let ids = (sides, in_tsv);
+        let texts = texts_of(ids, fields, labelled, &named, (&mut drawn, progress))?;
         let (texts, text_of) = number_texts(texts)?;
         for (pair, _) in &mut pairs {
             (pair.a, pair.b) = (text_of[pair.a.index()], text_of[pair.b.index()]);
@@ -314,6 +337,7 @@ fn read_pairs(
         ungraded,
         repeated,
         contradictory,
+        sample: drawn.map(|(_, drawn)| drawn.finish()),
     })
 }
 
@@ -464,13 +488,16 @@ fn is_place(name: &str) -> bool {
     row.is_some_and(|row| !row.is_empty() && row.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
+/// The sampler of a corpus and the documents that it has drawn, if the corpus is sampled.
+type Drawing<'a> = Option<(&'a CorpusSampler, DrawnDocuments)>;
+
 /// Returns the texts of a corpus with these ids. The ids are in the form of TSV if `in_tsv` is set.
 fn texts_of(
     (ids, in_tsv): (Numbers, bool),
     fields: &PairFields,
     labelled: &LabelledInputs,
     named: &dyn Fn(u32) -> String,
-    progress: &dyn Progress,
+    (drawing, progress): (&mut Drawing<'_>, &dyn Progress),
 ) -> Result<Vec<String>> {
     let mut options = ReadOptions {
         again: false,
@@ -483,6 +510,7 @@ fn texts_of(
     let corpus = open_apart(&fields.corpus, &options, &labelled.outputs)?;
     let mut texts: Vec<Option<(String, At)>> = (0..ids.of.len()).map(|_| None).collect();
     let has_places = ids.of.keys().any(|id| is_place(id));
+    let sampler = drawing.as_ref().map(|(sampler, _)| *sampler);
     rows(
         &corpus,
         progress,
@@ -496,10 +524,15 @@ fn texts_of(
             let by_id = ids.of.get(&*id).map(|&number| (number, id.into_owned()));
             let by_place = place.and_then(|place| Some((*ids.of.get(&place)?, place)));
             let wanted: Vec<_> = by_id.into_iter().chain(by_place).collect();
-            Ok((!wanted.is_empty()).then(|| (wanted, row.text.to_owned())))
+            let may_be_drawn = sampler.is_some_and(|it| it.may_take(row.number));
+            let text = (may_be_drawn || !wanted.is_empty()).then(|| row.text.to_owned());
+            Ok((wanted, text))
         },
-        |found, at| {
-            let Some((wanted, text)) = found else {
+        |(wanted, text), at| {
+            if let Some((sampler, drawn)) = drawing {
+                sampler.take(at.1, text.clone(), drawn);
+            }
+            let Some(text) = text.filter(|_| !wanted.is_empty()) else {
                 return Ok(());
             };
             for (number, id) in wanted {
@@ -707,6 +740,7 @@ fn read_groups(
         ungraded: 0,
         repeated: 0,
         contradictory: 0,
+        sample: None,
     })
 }
 

@@ -26,6 +26,7 @@ mod plant;
 mod progress;
 pub(crate) mod read;
 pub(crate) mod rejected;
+mod sampled;
 mod segment;
 mod settings;
 mod summary;
@@ -54,6 +55,7 @@ pub use labelled::{
 pub use pairs::pairs;
 pub use plant::{Effect, Left, PlantOutputs, PlantSettings, PlantSummary, plant};
 pub use progress::{Progress, Silent, Stage};
+pub use sampled::CorpusSample;
 pub use segment::{
     Listing, SegmentSettings, SegmentSummary, SegmentTexts, segment, weight_in_digits,
 };
@@ -64,7 +66,9 @@ pub use settings::{
 pub use summary::{
     ByRoute, Histogram, LargeCluster, MixedValues, PairsSummary, States, Summary, Suspicion,
 };
-pub use tune::{Price, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune};
+pub use tune::{
+    Price, RemovedShare, TriedDocuments, TuneSettings, TuneSummary, TunedSummary, parse_goal, tune,
+};
 
 /// Runs `work` in a new thread pool of the given size.
 ///

@@ -1,5 +1,6 @@
-//! A labelled corpus made from a user's own documents: edited copies of some of them, and the pairs
-//! that were already similar. An exact join finds these pairs, so that their labels are true.
+//! A labelled corpus made from a user's own documents: edited copies of some of them, the pairs that were
+//! already similar, and a sample of pairs that are less similar. An exact join finds the similar pairs, so that
+//! their labels are true.
 //!
 //! The outputs depend only on inputs and settings, not on the number of threads. Memory is that of a
 //! run, plus the copies of a few hundred documents.
@@ -8,9 +9,11 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use lookalike::matching::{self, Pair};
+use lookalike::matching::{self, Pair, Texts};
 use lookalike::plan::{self, Method, Plan};
-use lookalike::plant::{Edit, Planter, Stock};
+use lookalike::plant::{
+    Edit, NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler, Planter, Stock,
+};
 use lookalike::text::{Analyzer, Scratch, State};
 use lookalike::{DocId, Recipe, Similarity, Threshold, verify};
 use rayon::prelude::*;
@@ -32,8 +35,8 @@ pub struct PlantSettings {
     pub recipe: Recipe,
     /// Smallest similarity of near-duplicates.
     pub threshold: Threshold,
-    /// Smallest similarity of hard negatives, which are pairs below the threshold; at most the
-    /// threshold.
+    /// Smallest similarity from which all pairs below the threshold are hard negatives; at most the threshold.
+    /// Below it, negatives are sampled.
     pub near: Threshold,
     /// Number of documents to draw, from 1; all documents if there are fewer.
     pub documents: usize,
@@ -43,8 +46,8 @@ pub struct PlantSettings {
     pub combined: usize,
     /// The edits to choose from, at least one.
     pub edits: Vec<Edit>,
-    /// Largest number of natural pairs, and of hard negatives. If there are more, a random sample is
-    /// taken.
+    /// Largest number of natural pairs, of hard negatives, and of sampled negatives. If there are more, a
+    /// random sample is taken.
     pub pairs: usize,
     /// Seed of the documents, edits and pairs.
     pub seed: u64,
@@ -78,8 +81,12 @@ pub struct PlantSummary {
     pub copies: u64,
     /// Labelled pairs of documents that were already similar.
     pub natural: u64,
-    /// Labelled pairs below the threshold.
+    /// Labelled pairs a little below the threshold.
     pub near_misses: u64,
+    /// Labelled pairs farther below it that share a topic or a template.
+    pub siblings: u64,
+    /// Labelled pairs that have hardly anything in common.
+    pub unrelated: u64,
     /// Rows that could not be used.
     pub rejected: u64,
     /// Bytes of input, after decompression.
@@ -136,6 +143,10 @@ const STOCK: usize = 1000;
 /// Number of documents whose copies are made at a time.
 const AT_ONCE: usize = 256;
 
+/// Largest number of documents with which drawn ones are compared to sample negatives, so that the time for it
+/// is bounded.
+const COMPARED: usize = 20_000;
+
 /// Largest number of attempts to draw several edits that all apply to a document.
 const TRIES: usize = 8;
 
@@ -186,6 +197,8 @@ fn run(
         copies: planted.copies,
         natural: planted.natural,
         near_misses: planted.near_misses,
+        siblings: planted.siblings,
+        unrelated: planted.unrelated,
         rejected: rejected.finish()?,
         bytes: corpus.documents.bytes,
         seconds: started.elapsed().as_secs_f64(),
@@ -251,6 +264,8 @@ struct Field<'a> {
     planter: Planter,
     /// The drawn documents in reading order.
     drawn: Vec<DocId>,
+    /// Documents with which these are compared to sample negatives: drawn ones and others.
+    compared: Vec<DocId>,
     mark: String,
 }
 
@@ -294,6 +309,53 @@ impl DrawnPairs {
 struct Natural {
     duplicates: Vec<(DocId, DocId, f64)>,
     near_misses: Vec<(DocId, DocId, f64)>,
+    /// Pairs below those.
+    negatives: Vec<NegativePair>,
+}
+
+/// A kind of pairs that were there already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NaturalKind {
+    Duplicate,
+    NearMiss,
+    Sibling,
+    Unrelated,
+}
+
+impl NaturalKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Duplicate => "natural",
+            Self::NearMiss => "near-miss",
+            Self::Sibling => "sibling",
+            Self::Unrelated => "unrelated",
+        }
+    }
+}
+
+impl Natural {
+    /// All pairs with their kinds.
+    fn pairs(&self) -> impl Iterator<Item = (NaturalKind, DocId, DocId, f64)> {
+        let of = |kind, pairs: &[(DocId, DocId, f64)]| -> Vec<_> {
+            let pairs = pairs.iter();
+            pairs.map(|&(a, b, it)| (kind, a, b, it)).collect()
+        };
+        let negatives = self.negatives.iter().map(|pair| {
+            let kind = match pair.is_sibling() {
+                true => NaturalKind::Sibling,
+                false => NaturalKind::Unrelated,
+            };
+            (kind, pair.a, pair.b, pair.similarity.get())
+        });
+        of(NaturalKind::Duplicate, &self.duplicates)
+            .into_iter()
+            .chain(of(NaturalKind::NearMiss, &self.near_misses))
+            .chain(negatives)
+    }
+
+    fn count(&self, kind: NaturalKind) -> u64 {
+        self.pairs().filter(|pair| pair.0 == kind).count() as u64
+    }
 }
 
 /// The amount of output.
@@ -301,6 +363,8 @@ struct Planted {
     copies: u64,
     natural: u64,
     near_misses: u64,
+    siblings: u64,
+    unrelated: u64,
     effects: Vec<Effect>,
 }
 
@@ -350,6 +414,7 @@ impl<'a> Field<'a> {
             analyzer: Analyzer::new(&settings.recipe),
             planter: empty,
             drawn: Vec::new(),
+            compared: Vec::new(),
             mark: MARK.to_string().repeat(mark + 1),
         };
         let stock: Vec<_> = ranked.iter().take(STOCK).map(|&(_, it)| it).collect();
@@ -358,6 +423,8 @@ impl<'a> Field<'a> {
         let drawn = ranked.iter().take(settings.documents);
         field.drawn = drawn.map(|&(_, document)| document).collect();
         field.drawn.sort_unstable();
+        let most = COMPARED.max(field.drawn.len());
+        field.compared = ranked.iter().take(most).map(|&(_, it)| it).collect();
         Ok(field)
     }
 
@@ -403,10 +470,60 @@ impl<'a> Field<'a> {
         let mut duplicates = duplicates.finish();
         duplicates.extend(equal.finish());
         duplicates.sort_unstable_by_key(|&(a, b, _)| (a, b));
-        Ok(Natural {
+        let mut natural = Natural {
             duplicates,
             near_misses: near_misses.finish(),
-        })
+            negatives: Vec::new(),
+        };
+        natural.negatives = self.sample_negatives(&natural)?;
+        Ok(natural)
+    }
+
+    /// Samples pairs of drawn documents and others below those that the join finds.
+    fn sample_negatives(&self, natural: &Natural) -> Result<Vec<NegativePair>> {
+        let options = NegativeOptions {
+            below: self.settings.near,
+            contained: self.settings.threshold,
+            most: self.settings.pairs,
+            seed: self.settings.seed,
+        };
+        let drawn = self.drawn.par_iter().map(|&document| {
+            let mut features = Vec::new();
+            self.features_of(document, &mut features)?;
+            Ok((document, features))
+        });
+        let sampler = NegativeSampler::new(options, drawn.collect::<Result<_>>()?);
+        let offer =
+            |mut candidates: NegativeCandidates, &document: &DocId| -> Result<NegativeCandidates> {
+                let mut features = Vec::new();
+                self.features_of(document, &mut features)?;
+                sampler.offer(document, &features, &mut candidates);
+                Ok(candidates)
+            };
+        let candidates: Result<NegativeCandidates> = self
+            .compared
+            .par_chunks(AT_ONCE)
+            .map(|documents| documents.iter().try_fold(sampler.candidates(), offer))
+            .try_reduce(
+                || sampler.candidates(),
+                |one, other| Ok(sampler.merge(one, other)),
+            );
+        let linked = natural.pairs().map(|(_, a, b, _)| (a, b));
+        Ok(sampler.select(candidates?, linked))
+    }
+
+    /// Puts the distinct features of a document into a list that is empty; none of texts that are
+    /// compared as wholes.
+    fn features_of(&self, document: DocId, into: &mut Vec<u64>) -> Result<()> {
+        let sketches = &self.corpus.sketches;
+        if sketches.state(document) != State::Rich {
+            return Ok(());
+        }
+        match sketches.features(document) {
+            Some(features) => into.extend_from_slice(features),
+            None => self.corpus.features(document, into)?,
+        }
+        Ok(())
     }
 
     /// Offers every document whose text occurred before, paired with the first document of that text.
@@ -454,13 +571,9 @@ impl<'a> Field<'a> {
                 effects.take(&made);
             }
         }
-        for &(a, b, similarity) in &natural.duplicates {
+        for (kind, a, b, similarity) in natural.pairs() {
             let ids = (&*self.corpus.id(a)?, &*self.corpus.id(b)?);
-            labels.natural(ids, true, similarity)?;
-        }
-        for &(a, b, similarity) in &natural.near_misses {
-            let ids = (&*self.corpus.id(a)?, &*self.corpus.id(b)?);
-            labels.natural(ids, false, similarity)?;
+            labels.natural(ids, kind, similarity)?;
         }
         labels.table.finish()?;
         corpus.finish()?;
@@ -468,6 +581,8 @@ impl<'a> Field<'a> {
             copies,
             natural: natural.duplicates.len() as u64,
             near_misses: natural.near_misses.len() as u64,
+            siblings: natural.count(NaturalKind::Sibling),
+            unrelated: natural.count(NaturalKind::Unrelated),
             effects: effects.finish(self.settings.threshold),
         })
     }
@@ -608,12 +723,12 @@ impl Labels {
         ])
     }
 
-    fn natural(&mut self, (a, b): (&str, &str), same: bool, similarity: f64) -> Result<()> {
+    fn natural(&mut self, (a, b): (&str, &str), kind: NaturalKind, similarity: f64) -> Result<()> {
         self.table.push(&[
             Cell::Text(a),
             Cell::Text(b),
-            Cell::Integer(u64::from(same)),
-            Cell::Text(if same { "natural" } else { "near-miss" }),
+            Cell::Integer(u64::from(kind == NaturalKind::Duplicate)),
+            Cell::Text(kind.name()),
             Cell::Null,
             Cell::Null,
             Cell::Number(similarity),

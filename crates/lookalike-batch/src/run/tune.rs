@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use lookalike::evaluate::{
-    Bootstrap, Contender, Counts, Goal, Labelled, Metrics, Setting, Sweep, TuneOptions, Tuning,
-    contenders,
+    Bootstrap, Contender, Counts, Goal, LabelReach, Labelled, Metrics, Setting, Sweep, TuneOptions,
+    Tuning, contenders, count_removed,
 };
 use lookalike::plan::{self, Plan};
 use lookalike::text::{Analyzer, Scratch};
@@ -12,13 +12,18 @@ use lookalike::{Cpu, Recipe, Sketcher, Threshold};
 use serde::Serialize;
 
 use super::evaluate::{Truth, unit_name};
-use super::labelled::{LabelledInputs, read_labelled};
+use super::labelled::{LabelledInputs, read_labelled_and_sample};
 use super::progress::{Progress, Stage};
+use super::sampled::CorpusSample;
 use crate::error::Result;
 use crate::rule::{measure_name, method_name};
 
 /// Duration of measuring the speed of a setting.
 const MEASURED: Duration = Duration::from_millis(300);
+
+/// Number of the best settings that are tried on documents, besides the chosen one, the runner-up and the
+/// untuned one.
+const TRIED_ON_DOCUMENTS: usize = 8;
 
 /// Settings of the search.
 #[derive(Debug, Clone)]
@@ -58,6 +63,12 @@ pub struct TuneSummary {
     pub runner_up_held_back: Option<Price>,
     /// The original recipe with the default method, measure and threshold, on the held-back half.
     pub untuned_held_back: Price,
+    /// The documents that settings were tried on, to see how many each removes.
+    pub tried_on: TriedDocuments,
+    /// What the untuned recipe removes of them.
+    pub untuned_removed: Option<RemovedShare>,
+    /// Warnings about the labels, each a sentence.
+    pub warnings: Vec<String>,
     /// The chosen recipe.
     #[serde(skip)]
     pub recipe: Recipe,
@@ -97,6 +108,33 @@ pub struct TunedSummary {
     pub value: Option<f64>,
     /// `true` if the best setting is not clearly better.
     pub as_good: bool,
+    /// `false` if the labels cannot judge whether the goal is reached.
+    pub is_judged: bool,
+    /// Where the labels reach.
+    pub reach: LabelReach,
+    /// What it removes of the documents; none of settings that are far from the best.
+    pub removed: Option<RemovedShare>,
+}
+
+/// Documents that settings are tried on.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct TriedDocuments {
+    /// Documents that are tried: all, or a sample.
+    pub documents: u64,
+    /// Documents there are.
+    pub of: u64,
+    /// They are those of the corpus that the labels name, or else the labelled texts.
+    pub are_of_corpus: bool,
+}
+
+/// What a setting removes of some documents. Of a sample it removes less than of all, because the similar
+/// document may not be in it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RemovedShare {
+    /// Documents that are removed.
+    pub documents: u64,
+    /// Their share, from 0 to 1.
+    pub share: f64,
 }
 
 /// The quality of a setting on the held-back half, and its cost.
@@ -149,7 +187,7 @@ fn run(
     progress: &dyn Progress,
 ) -> Result<TuneSummary> {
     let started = Instant::now();
-    let read = read_labelled(inputs, progress)?;
+    let read = read_labelled_and_sample(inputs, progress)?;
     let all = contenders(&settings.recipe, &read.labelled, settings.lowest)?;
     progress.begin(Stage::Measure, Some(all.len() as u64));
     let tuning = lookalike::evaluate::tune(&read.labelled, &all, &settings.options, &|tried| {
@@ -163,7 +201,20 @@ fn run(
     let price = |setting: &Setting| Price::new(setting, &read.labelled, &tuning, &bootstrap);
     let setting_of = |at: usize| &tuning.contenders[at].setting;
     let chosen = setting_of(tuning.chosen);
+    let documents =
+        (read.sample.clone()).unwrap_or_else(|| CorpusSample::of_texts(read.labelled.texts()));
+    let mut summaries: Vec<_> = tuning.contenders.iter().map(TunedSummary::new).collect();
+    for at in tried_on_documents(&tuning) {
+        summaries[at].removed = RemovedShare::new(setting_of(at), &documents);
+    }
     Ok(TuneSummary {
+        tried_on: TriedDocuments {
+            documents: documents.texts.len() as u64,
+            of: documents.documents,
+            are_of_corpus: read.sample.is_some(),
+        },
+        untuned_removed: RemovedShare::new(&untuned, &documents),
+        warnings: summaries[tuning.chosen].warnings(),
         held_back: price(chosen)?,
         runner_up_held_back: tuning
             .runner_up
@@ -181,7 +232,7 @@ fn run(
         },
         recipe: chosen.recipe.clone(),
         matching: chosen.matching,
-        settings: tuning.contenders.iter().map(TunedSummary::new).collect(),
+        settings: summaries,
         best: tuning.best,
         chosen: tuning.chosen,
         runner_up: tuning.runner_up,
@@ -192,7 +243,82 @@ fn run(
     })
 }
 
+/// The settings that are tried on documents: the best ones, the chosen one and the runner-up.
+fn tried_on_documents(tuning: &Tuning) -> Vec<usize> {
+    let value = |at: &usize| tuning.contenders[*at].value.unwrap_or(-1.0);
+    let mut tried: Vec<usize> = (0..tuning.contenders.len()).collect();
+    tried.sort_by(|a, b| value(b).total_cmp(&value(a)));
+    tried.truncate(TRIED_ON_DOCUMENTS);
+    tried.push(tuning.chosen);
+    tried.extend(tuning.runner_up);
+    tried.sort_unstable();
+    tried.dedup();
+    tried
+}
+
+impl RemovedShare {
+    /// None if the setting cannot be tried on them, for example because a text is too long for its
+    /// measure.
+    fn new(setting: &Setting, documents: &CorpusSample) -> Option<Self> {
+        let removed = count_removed(setting, &documents.texts).ok()?;
+        Some(Self {
+            documents: removed as u64,
+            share: removed as f64 / documents.texts.len().max(1) as f64,
+        })
+    }
+}
+
 impl TunedSummary {
+    /// Says where the labels do not reach as far as it concerns the threshold or distance.
+    fn warnings(&self) -> Vec<String> {
+        let (Some(cut), Some(limit)) = (self.cut, self.reach.limit) else {
+            return Vec::new();
+        };
+        let by_distance = self.sweep == Sweep::Distance;
+        let axis = if by_distance {
+            "distance"
+        } else {
+            "similarity"
+        };
+        let range = |[low, high]: [f64; 2]| {
+            let digits = |value: f64| (value * 1e4).round() / 1e4;
+            format!("{axis} from {} to {}", digits(low), digits(high))
+        };
+        let way = format!(
+            "{} and {}",
+            self.recipe,
+            measure_of(self.measure, self.method)
+        );
+        let mut warnings = Vec::new();
+        for &[low, high] in &self.reach.without_different {
+            if !self.reach.concerns([low, high], cut, self.sweep) {
+                continue;
+            }
+            let end = if by_distance { low } else { high };
+            let limited = match (end == limit, by_distance) {
+                (false, _) => String::new(),
+                (true, false) => format!(", so no threshold below {limit:.4} is recommended"),
+                (true, true) => format!(", so no distance above {limit} is recommended"),
+            };
+            warnings.push(format!(
+                "no pair with a {} by {way} is labelled as different: the labels cannot tell what a \
+                 setting finds wrongly there{limited}. Label such pairs, or make some with lookalike \
+                 plant",
+                range([low, high])
+            ));
+        }
+        for &[low, high] in &self.reach.without_similar {
+            if low < cut && cut < high && self.sweep != Sweep::Nothing {
+                warnings.push(format!(
+                    "no pair with a {} by {way} is labelled as similar: the labels cannot tell what \
+                     a setting misses there",
+                    range([low, high])
+                ));
+            }
+        }
+        warnings
+    }
+
     fn new(contender: &Contender) -> Self {
         let setting = &contender.setting;
         let matching = &setting.matching;
@@ -211,7 +337,18 @@ impl TunedSummary {
             counts: contender.counts,
             value: contender.value,
             as_good: contender.as_good,
+            is_judged: contender.is_judged,
+            reach: contender.reach.clone(),
+            removed: None,
         }
+    }
+}
+
+/// The measure in a sentence, or the method where sketches alone decide.
+fn measure_of(measure: &'static str, method: &'static str) -> &'static str {
+    match measure {
+        "none" => method,
+        measure => measure,
     }
 }
 

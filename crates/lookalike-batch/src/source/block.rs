@@ -86,6 +86,16 @@ impl Block {
     pub fn bytes_on_disk(&self) -> u64 {
         self.bytes_on_disk
     }
+
+    /// Bytes of its rows: expanded ones, of Parquet those on disk, 0 of a table in memory.
+    pub(crate) fn bytes_of_rows(&self) -> u64 {
+        match &self.body {
+            Body::Lines(lines) => (lines.buffer.filled().len() - lines.start) as u64,
+            Body::Documents(documents) => documents.buffer.filled().len() as u64,
+            Body::Packed(_) => self.bytes_on_disk,
+            Body::Memory(_) => 0,
+        }
+    }
 }
 
 /// Memory that parsing reuses from row to row; one per thread.

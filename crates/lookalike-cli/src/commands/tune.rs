@@ -7,7 +7,9 @@ use anyhow::Result;
 use lookalike::Recipe;
 use lookalike::evaluate::{Goal, Sweep};
 use lookalike::plan::{Measure, Method, Settings, Unit};
-use lookalike_batch::run::{self, Price, TuneSummary, TunedSummary, measure_name, method_name};
+use lookalike_batch::run::{
+    self, Price, RemovedShare, TuneSummary, TunedSummary, measure_name, method_name,
+};
 use lookalike_batch::sink::{ByteWriter, Output};
 use serde_json::json;
 
@@ -56,6 +58,9 @@ pub(crate) fn run(args: &TuneArgs) -> Result<Outcome> {
     };
     warn_of_ids(&done.labelled, printer);
     warn_of_few(&done, printer);
+    for warning in &done.warnings {
+        printer.warn(warning);
+    }
     warn_of_missed_goal(&done, settings.options.goal, printer);
     replaced.tell(&printer);
     printer.data(&text)?;
@@ -197,6 +202,7 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
         done.goal
     );
     chosen_by(&mut text, done, printer);
+    tried_on(&mut text, done);
     why(&mut text, done);
     held_back(&mut text, done, printer);
     let _ = writeln!(text, "\n{}", command(done, place));
@@ -211,8 +217,8 @@ fn report(done: &TuneSummary, place: Option<&Path>, recipe: &str, printer: &Prin
 /// Appends the best settings, by the half used for the choice.
 fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
     let heading = format!(
-        "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}",
-        "On the half for choosing", "", "precision", "recall", "F1"
+        "  {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}",
+        "On the half for choosing", "", "precision", "recall", "F1", "removes"
     );
     let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
     let mut order: Vec<usize> = (0..done.settings.len()).collect();
@@ -225,16 +231,48 @@ fn chosen_by(text: &mut String, done: &TuneSummary, printer: &Printer) {
         let value = |value: Option<f64>| value.map_or("-".to_owned(), |it| format!("{it:.3}"));
         let _ = writeln!(
             text,
-            "{} {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}{}",
+            "{} {:<NAME$} {:<16} {:>9}  {:>9}  {:>9}  {:>9}{}",
             if at == done.chosen { '*' } else { ' ' },
             visible(&name(setting)),
             at_cut(setting),
             value(setting.counts.precision()),
             value(setting.counts.recall()),
             value(setting.counts.f1()),
+            removed(setting.removed),
             if at == done.chosen { "  <- chosen" } else { "" }
         );
     }
+}
+
+/// The share of documents that a setting removes.
+fn removed(removed: Option<RemovedShare>) -> String {
+    removed.map_or("-".to_owned(), |it| format!("{:.1} %", it.share * 100.0))
+}
+
+/// The documents of which settings remove a share.
+fn tried_on(text: &mut String, done: &TuneSummary) {
+    let tried = &done.tried_on;
+    let documents = match tried.are_of_corpus {
+        true => plural(
+            tried.of,
+            "document of the corpus",
+            "documents of the corpus",
+        ),
+        false => plural(tried.of, "labelled text", "labelled texts"),
+    };
+    let _ = if tried.documents == tried.of {
+        writeln!(
+            text,
+            "removes: the share of {documents} that dedup removes with the setting."
+        )
+    } else {
+        writeln!(
+            text,
+            "removes: the share that dedup removes of a sample of {} of {documents}; of all it \
+             removes more.",
+            count(tried.documents)
+        )
+    };
 }
 
 fn name(setting: &TunedSummary) -> String {
@@ -275,16 +313,22 @@ fn why(text: &mut String, done: &TuneSummary) {
 /// Appends the result of the chosen setting on the half held back, beside others.
 fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
     let heading = format!(
-        "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  sketch",
-        "Held back", "precision", "recall", "F1", "MB/s"
+        "  {:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6}  {:<9}  removes",
+        "Held back", "precision", "recall", "F1", "MB/s", "sketch"
     );
     let _ = writeln!(text, "{}", printer.in_output(Tone::Heading, &heading));
     let runner_up = done.runner_up.zip(done.runner_up_held_back);
-    price(text, "chosen", &done.held_back);
-    if let Some((_, held)) = &runner_up {
-        price(text, "runner-up", held);
+    let removed_by = |at: usize| done.settings[at].removed;
+    price(text, "chosen", &done.held_back, removed_by(done.chosen));
+    if let Some((at, held)) = &runner_up {
+        price(text, "runner-up", held, removed_by(*at));
     }
-    price(text, "untuned", &done.untuned_held_back);
+    price(
+        text,
+        "untuned",
+        &done.untuned_held_back,
+        done.untuned_removed,
+    );
     if let Some((at, _)) = runner_up {
         let setting = &done.settings[at];
         let _ = writeln!(
@@ -296,15 +340,16 @@ fn held_back(text: &mut String, done: &TuneSummary, printer: &Printer) {
     }
 }
 
-fn price(text: &mut String, name: &str, price: &Price) {
+fn price(text: &mut String, name: &str, price: &Price, removes: Option<RemovedShare>) {
     let metrics = &price.metrics;
     let _ = writeln!(
         text,
-        "  {name:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {}",
+        "  {name:<9} {:<FIGURE$} {:<FIGURE$} {:<FIGURE$} {:>6.0}  {:<9}  {}",
         figure(metrics.precision),
         figure(metrics.recall),
         figure(metrics.f1),
         price.megabytes_per_second,
-        plural(price.bytes_per_sketch as u64, "byte", "bytes")
+        plural(price.bytes_per_sketch as u64, "byte", "bytes"),
+        removed(removes)
     );
 }

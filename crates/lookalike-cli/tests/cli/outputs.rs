@@ -410,6 +410,8 @@ fn a_plan_predicts_what_a_run_will_compare() {
         pairs["pairs"].as_f64().unwrap()
     );
     assert_eq!(pairs["pairs"], 300);
+    assert_eq!(sum("verified_pairs"), sum("sampled_pairs"));
+    assert!(forecast["steps"].as_u64().unwrap() > 0);
 
     // Of many rows a sample is taken. Each text is in three rows that are far apart.
     place.write("many.jsonl", rows(0, 60_000));
@@ -440,6 +442,11 @@ fn a_plan_predicts_what_a_run_will_compare() {
         pairs.sum::<f64>()
     };
     let (all, to_decide) = (compared("pairs"), compared("dedup"));
+    // Of the pairs of the sample, a part is compared.
+    let plan = place.summary("pairs alike.jsonl --explain-plan --verify levenshtein");
+    let route = &plan["forecast"]["compared"][0];
+    assert!(route["verified_pairs"].as_u64() <= Some(4096), "{route}");
+    assert!(route["sampled_pairs"].as_u64() > Some(1_000_000), "{route}");
     assert!((1.5e8..2.5e8).contains(&all), "{all}");
     assert!((15_000.0..40_000.0).contains(&to_decide), "{to_decide}");
 

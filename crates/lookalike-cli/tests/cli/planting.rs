@@ -40,6 +40,7 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
     let truth = similarities(&corpus);
     let at = |id: &str| id[1..].parse::<usize>().unwrap();
     let (mut copies, mut pairs) = (HashSet::new(), HashSet::new());
+    let mut others = HashSet::new();
     for label in rows(&place.read("labels.tsv")) {
         let [a, b, same, kind, strength, edits, similarity] = &label[..] else {
             panic!("{label:?}");
@@ -47,6 +48,17 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
         let similarity: f64 = similarity.parse().unwrap();
         let (of_a, of_b) = (of[&a[..]], of[&b[..]]);
         assert_eq!(similarity, jaccard(of_a, of_b.trim_end()), "{label:?}");
+        if kind == "sibling" || kind == "unrelated" {
+            let is_sibling = similarity >= 0.05;
+            assert_eq!(
+                (&same[..], kind == "sibling"),
+                ("0", is_sibling),
+                "{label:?}"
+            );
+            assert!(similarity < 0.5 && at(a) < at(b), "{label:?}");
+            assert!(others.insert((at(a), at(b))));
+            continue;
+        }
         if kind == "natural" || kind == "near-miss" {
             assert_eq!(similarity, truth[at(b)][at(a)]);
             assert_eq!(
@@ -68,6 +80,7 @@ fn labels_tell_the_truth_about_copies_and_natural_pairs() {
             "{label:?}"
         );
     }
+    assert!(!others.is_empty());
     assert_eq!(copies.len(), planted.len() - 300);
     assert!(copies.len() > 150, "{}", copies.len());
     // Pairs of different texts count between the first documents of their texts only; equal texts are paired
@@ -220,5 +233,138 @@ fn equal_texts_are_natural_pairs() {
             .filter(|line| line.contains("natural"))
             .count(),
         1
+    );
+}
+
+/// Documents of twenty topics that share a third to two thirds of their words, and a few near misses: a
+/// threshold below .45 would remove most of them.
+fn topics() -> Vec<(String, String)> {
+    let mut numbers = Numbers::new(8);
+    let mut own = 0;
+    let mut text = |topic: usize, shared: usize| {
+        let words = (0..60).map(|word| {
+            own += 1;
+            match word < shared {
+                true => format!("t{topic}w{word}"),
+                false => format!("own{own}"),
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let mut texts: Vec<String> = (0..400)
+        .map(|at| text(at % 20, 20 + numbers.below(17)))
+        .collect();
+    texts.extend((0..12).map(|at| text(100 + at / 2, 46)));
+    let ids = (0..).map(|at| format!("d{at}"));
+    ids.zip(texts).collect()
+}
+
+/// What tuning on a planted corpus recommends removes the planted copies and little else, because
+/// negatives of every similarity have labels.
+#[test]
+fn tuning_on_a_planted_corpus_removes_what_was_planted() {
+    let place = Place::new();
+    place.write("in.jsonl", corpus_jsonl(&topics()));
+    let planted = place.summary(
+        "plant in.jsonl -o out.jsonl --labels labels.tsv --documents 80 --copies 4 --combined 0 \
+         --edits replace-words:1%,replace-words:5%,replace-words:10%,delete-words:20%,truncate-tail:50%",
+    );
+    assert_eq!(planted["near_misses"], 6);
+    let count = |name: &str| planted[name].as_u64().unwrap();
+    assert!(
+        count("siblings") > 100 && count("unrelated") > 10,
+        "{planted}"
+    );
+    let copies = count("copies") as f64;
+    let ran =
+        place.ok("tune labels.tsv --corpus out.jsonl -o mine.toml --resamples 50 --quiet --json");
+    let tuned: Value = serde_json::from_slice(&ran.out).unwrap();
+    let documents = 412.0 + copies;
+    let tried = &tuned["tried_on"];
+    assert_eq!(tried["are_of_corpus"], true);
+    for of in ["documents", "of"] {
+        assert_eq!(tried[of].as_f64(), Some(documents), "{of}");
+    }
+    let chosen = &tuned["settings"][tuned["chosen"].as_u64().unwrap() as usize];
+    let share = chosen["removed"]["share"].as_f64().unwrap();
+    let expected = copies / documents;
+    assert!(
+        (share - expected).abs() < 0.1,
+        "{share} for {expected}: {chosen}"
+    );
+    // Below the limit of the labels nothing is chosen, by any setting.
+    for setting in tuned["settings"].as_array().unwrap() {
+        let (Some(cut), Some(limit)) =
+            (setting["cut"].as_f64(), setting["reach"]["limit"].as_f64())
+        else {
+            continue;
+        };
+        let is_within = match setting["sweep"] == "distance" {
+            true => cut <= limit,
+            false => cut >= limit,
+        };
+        assert!(is_within, "{setting}");
+    }
+    // On the documents as they were, hardly any is removed.
+    let command = tuned["command"].as_str().unwrap();
+    let line = command.strip_prefix("lookalike ").unwrap();
+    let line = line.replace("IN", "in.jsonl").replace("OUT", "kept.jsonl");
+    let removed = place.summary(&line)["removed"].as_u64().unwrap();
+    assert!(removed <= 20, "{removed} of 412: {command}");
+}
+
+/// Labels without negatives over a range of similarities are told of, and nothing there is recommended.
+#[test]
+fn labels_that_do_not_reach_are_told() {
+    let place = Place::new();
+    let mut number = 0;
+    let mut row = |shared: usize, label: u8| {
+        number += 1;
+        let words = |from: usize| {
+            let words = (from..from + 20).map(|word| format!("w{number}x{word}"));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let row = serde_json::json!({ "a": words(0), "b": words(20 - shared), "label": label });
+        format!("{row}\n")
+    };
+    let mut rows = String::new();
+    for _ in 0..30 {
+        for shared in [8, 12, 16, 18] {
+            rows.push_str(&row(shared, 1));
+        }
+        for shared in [15, 16] {
+            rows.push_str(&row(shared, 0));
+        }
+    }
+    place.write("p.jsonl", rows);
+    let line = "tune p.jsonl --recipe words-1 --resamples 20";
+    let ran = place.ok(line);
+    let said = "no pair with a similarity from 0.05 to 0.6 by words-1";
+    let tuned: Value = serde_json::from_slice(&place.ok(&format!("{line} --json")).out).unwrap();
+    let settings = tuned["settings"].as_array().unwrap();
+    let plain = &settings[0];
+    assert_eq!(
+        (&plain["measure"], &plain["recipe"]),
+        (&"jaccard".into(), &"words-1".into())
+    );
+    assert_eq!(plain["reach"]["limit"], 0.6);
+    assert!(plain["cut"].as_f64().unwrap() >= 0.6);
+    let warnings = tuned["warnings"].as_array().unwrap();
+    if tuned["chosen"] == 0 {
+        assert!(warnings[0].as_str().unwrap().contains(said), "{warnings:?}");
+    }
+    assert!(
+        !warnings.is_empty() && ran.err.contains(warnings[0].as_str().unwrap()),
+        "{}",
+        ran.err
+    );
+    // Each text of a pair, because no corpus was named.
+    assert_eq!(tuned["tried_on"]["of"], 360);
+    assert_eq!(tuned["tried_on"]["are_of_corpus"], false);
+    assert!(
+        ran.text()
+            .contains("removes: the share of 360 labelled texts"),
+        "{}",
+        ran.text()
     );
 }

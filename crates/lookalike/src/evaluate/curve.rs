@@ -84,8 +84,14 @@ impl Curve {
 
     /// Returns the best point by a goal; the one with the highest cut if several are best.
     pub fn best(&self, goal: Goal) -> Option<usize> {
+        self.best_from(goal, f64::NEG_INFINITY)
+    }
+
+    /// The same among the points whose cut is at least `floor`.
+    pub fn best_from(&self, goal: Goal, floor: f64) -> Option<usize> {
         let mut best = None;
-        for (at, point) in self.points.iter().enumerate() {
+        let allowed = self.points.iter().take_while(|point| point.cut >= floor);
+        for (at, point) in allowed.enumerate() {
             let Some(value) = goal.value(&point.counts) else {
                 continue;
             };
@@ -99,12 +105,22 @@ impl Curve {
     /// Returns a threshold with as few decimals as possible that has the effect of a point's cut.
     ///
     /// It is above the next lower score, and as near to the middle between the two as its decimals
-    /// allow. Scores must be similarities, and `least` is the lowest threshold considered.
+    /// allow. Scores must be similarities, and `least` is the lowest threshold that may be given.
     pub fn threshold(&self, point: usize, least: f64) -> f64 {
         let high = self.points[point].cut;
-        let below = self.points.get(point + 1);
-        let low = below.map_or(least, |point| point.cut);
-        shortest_between(low, high, below.is_none())
+        let below = self.points.get(point + 1).map(|point| point.cut);
+        match below {
+            Some(low) if low >= least => shortest_between(low, high, false),
+            _ => shortest_between(least, high, true),
+        }
+    }
+
+    /// Returns `true` if a goal of precision is kept at every cut, so that nothing bounds the cut from
+    /// below.
+    pub fn is_kept_everywhere(&self, goal: Goal) -> bool {
+        let last = self.points.last();
+        matches!(goal, Goal::Precision(_))
+            && last.is_some_and(|point| goal.value(&point.counts).is_some())
     }
 }
 

@@ -36,6 +36,8 @@ mod curve;
 mod evaluation;
 mod labelled;
 mod measure;
+mod reach;
+mod removed;
 mod scored;
 mod tune;
 
@@ -46,6 +48,8 @@ pub use counts::Counts;
 pub use curve::{Curve, CurvePoint, Goal};
 pub use evaluation::{Breakdown, Class, Evaluation, Options, Point};
 pub use labelled::{Labelled, LabelledPair, MOST_PAIRS};
+pub use reach::LabelReach;
+pub use removed::count_removed;
 pub use scored::{Setting, Sweep};
 pub use tune::{Contender, TuneOptions, Tuning, contenders, tune};
 

@@ -101,7 +101,6 @@ impl Setting {
 pub(super) struct Scored<'a> {
     labelled: &'a Labelled,
     setting: &'a Setting,
-    analyzer: Analyzer,
     pub(super) pairs: Vec<LabelledPair>,
     pub(super) scores: Vec<Option<f64>>,
 }
@@ -120,7 +119,6 @@ impl<'a> Scored<'a> {
         let mut scored = Self {
             labelled,
             setting,
-            analyzer: Analyzer::new(&setting.recipe),
             pairs: labelled.pairs().to_vec(),
             scores: Vec::new(),
         };
@@ -283,25 +281,7 @@ impl<'a> Scored<'a> {
     }
 
     fn sketch(&self, plan: &Plan) -> Sketches {
-        /// Number of features of short texts that are kept, 8 bytes each.
-        const FEATURES_HELD: usize = 4 << 20;
-        let sketcher = Sketcher::new(&self.setting.recipe, plan, Cpu::best());
-        let analyzer = self.analyzer.clone().with_extras(sketcher.extras());
-        let parts: Vec<Sketches> = self
-            .labelled
-            .texts()
-            .par_chunks(1024)
-            .map_init(Scratch::default, |scratch, texts| {
-                let mut sketches = sketcher.sketches(FEATURES_HELD);
-                for text in texts {
-                    sketcher.add(&analyzer.analyze(text, scratch), &mut sketches);
-                }
-                sketches
-            })
-            .collect();
-        let mut all = sketcher.sketches(FEATURES_HELD);
-        parts.iter().for_each(|part| all.append(part));
-        all
+        sketch_texts(&self.setting.recipe, plan, self.labelled.texts())
     }
 
     fn with_corpus<T>(
@@ -310,20 +290,52 @@ impl<'a> Scored<'a> {
         sketches: &Sketches,
         work: impl FnOnce(&Corpus<'_>) -> Result<T>,
     ) -> Result<T> {
-        let extras = Sketcher::new(&self.setting.recipe, plan, Cpu::best()).extras();
-        work(&Corpus {
-            plan,
-            sketches,
-            texts: &Again {
-                analyzer: self.analyzer.clone().with_extras(extras),
-                texts: self.labelled.texts(),
-            },
-            order: None,
-            parts: None,
-            window: None,
-            given: 0,
-        })
+        let texts = self.labelled.texts();
+        with_corpus(&self.setting.recipe, plan, (texts, sketches), work)
     }
+}
+
+/// Sketches texts by all threads.
+pub(super) fn sketch_texts(recipe: &Recipe, plan: &Plan, texts: &[String]) -> Sketches {
+    /// Features that are kept of short texts, 8 bytes each.
+    const FEATURES_HELD: usize = 4 << 20;
+    let sketcher = Sketcher::new(recipe, plan, Cpu::best());
+    let analyzer = Analyzer::new(recipe).with_extras(sketcher.extras());
+    let parts: Vec<Sketches> = texts
+        .par_chunks(1024)
+        .map_init(Scratch::default, |scratch, texts| {
+            let mut sketches = sketcher.sketches(FEATURES_HELD);
+            for text in texts {
+                sketcher.add(&analyzer.analyze(text, scratch), &mut sketches);
+            }
+            sketches
+        })
+        .collect();
+    let mut all = sketcher.sketches(FEATURES_HELD);
+    parts.iter().for_each(|part| all.append(part));
+    all
+}
+
+/// Works on texts and their sketches as a corpus.
+pub(super) fn with_corpus<T>(
+    recipe: &Recipe,
+    plan: &Plan,
+    (texts, sketches): (&[String], &Sketches),
+    work: impl FnOnce(&Corpus<'_>) -> Result<T>,
+) -> Result<T> {
+    let extras = Sketcher::new(recipe, plan, Cpu::best()).extras();
+    work(&Corpus {
+        plan,
+        sketches,
+        texts: &Again {
+            analyzer: Analyzer::new(recipe).with_extras(extras),
+            texts,
+        },
+        order: None,
+        parts: None,
+        window: None,
+        given: 0,
+    })
 }
 
 fn too_many(threshold: Threshold) -> Error {

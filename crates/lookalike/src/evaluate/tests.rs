@@ -867,3 +867,129 @@ fn weights_of_the_table_are_tried_with_its_own_features() {
     }
     assert!(tune(&labelled, &settings, &tune_options(Goal::F1), &|_| {}).is_ok());
 }
+
+/// Pairs of texts of 20 words each, which share so many words.
+fn sharing(similar: &[(usize, u32)], different: &[(usize, u32)]) -> Labelled {
+    let (mut texts, mut pairs) = (Vec::new(), Vec::new());
+    for (all, is_similar) in [(similar, true), (different, false)] {
+        for &(shared, count) in all {
+            for _ in 0..count {
+                let at = texts.len() as u32;
+                let words = |from: usize| {
+                    let words = (from..from + 20).map(|word| format!("w{at}x{word}"));
+                    words.collect::<Vec<_>>().join(" ")
+                };
+                texts.extend([words(0), words(20 - shared)]);
+                pairs.push(pair(at, at + 1, is_similar));
+            }
+        }
+    }
+    Labelled::of_pairs(texts, pairs, Vec::new()).unwrap()
+}
+
+fn of_words(method: Method, measure: Measure) -> Setting {
+    Setting {
+        recipe: Recipe::named("words-1").unwrap(),
+        matching: Settings {
+            method,
+            measure,
+            threshold: Threshold::new(0.05).unwrap(),
+            ..Settings::default()
+        },
+    }
+}
+
+/// Similar pairs of any similarity, and others from .6 on only: nothing says what a lower threshold finds
+/// wrongly.
+#[test]
+fn no_threshold_is_chosen_where_labels_do_not_reach() {
+    let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
+    let settings = [of_words(Method::Auto, Measure::Jaccard)];
+    let chosen = |labelled: &Labelled, goal| {
+        let tuned = tune(labelled, &settings, &tune_options(goal), &|_| {});
+        tuned.map(|tuned| tuned.contenders[tuned.chosen].clone())
+    };
+    let cut = |it: &Contender| it.setting.matching.threshold.get();
+    // 15 of 25 words: .6; 16 of 24: .667.
+    let high = sharing(&similar, &[(15, 4), (16, 4)]);
+    let found = chosen(&high, Goal::F1).unwrap();
+    assert_eq!(found.reach.limit, Some(0.6));
+    // Between .6 and the next score.
+    assert_eq!(cut(&found), 0.63);
+    assert_eq!(found.reach.without_different[0], [0.05, 0.6]);
+    let concerns = |range, cut| found.reach.concerns(range, cut, Sweep::Threshold);
+    assert!(concerns([0.05, 0.6], 0.6) && concerns([0.4, 1.0], 0.7));
+    assert!(!concerns([0.67, 1.0], 0.7));
+    // A few that share nothing do not reach the range between.
+    let with_unrelated = sharing(&similar, &[(15, 4), (16, 4), (0, 30)]);
+    let found = chosen(&with_unrelated, Goal::F1).unwrap();
+    assert_eq!(found.reach.limit, Some(0.6));
+    assert_eq!(cut(&found), 0.63);
+    // Without any that has something in common, nothing below the lowest pair with a label is judged.
+    let unrelated = sharing(&similar, &[(0, 30)]);
+    let found = chosen(&unrelated, Goal::F1).unwrap();
+    assert_eq!(cut(&found), 0.25);
+    assert_eq!(found.reach.without_different, [[0.05, 1.0]]);
+    // Others over the whole range: a lower threshold is judged by them.
+    let all = [
+        (2, 8),
+        (4, 8),
+        (6, 8),
+        (9, 8),
+        (11, 8),
+        (13, 8),
+        (15, 8),
+        (16, 8),
+    ];
+    let found = chosen(&sharing(&similar, &all), Goal::F1).unwrap();
+    assert!(found.reach.limit.unwrap() < 0.1, "{:?}", found.reach);
+    assert!(cut(&found) < 0.3, "{}", cut(&found));
+    // One odd label above all others does not decide where they reach.
+    let mut odd = all.to_vec();
+    odd.push((19, 1));
+    let found = chosen(&sharing(&similar, &odd), Goal::F1).unwrap();
+    assert!(found.reach.limit.unwrap() < 0.1, "{:?}", found.reach);
+}
+
+/// A precision that every threshold keeps says nothing of the setting.
+#[test]
+fn a_goal_of_precision_that_labels_cannot_judge_is_not_reached() {
+    let similar = [(8, 20), (12, 20), (16, 20), (18, 20), (20, 20)];
+    let goal = |least| tune_options(Goal::Precision(least));
+    let settings = [
+        of_words(Method::Auto, Measure::Jaccard),
+        of_words(Method::BottomK, Measure::Sketch),
+    ];
+    // 100 of 108 pairs are similar.
+    let few = sharing(&similar, &[(15, 4), (16, 4)]);
+    let error = tune(&few, &settings, &goal(0.9), &|_| {})
+        .unwrap_err()
+        .to_string();
+    for words in [
+        "cannot judge the precision 0.9",
+        "2 of 2 settings",
+        "4 of 54 pairs",
+    ] {
+        assert!(error.contains(words), "{error}");
+    }
+    let tuned = tune(&few, &settings, &goal(0.95), &|_| {}).unwrap();
+    let chosen = &tuned.contenders[tuned.chosen];
+    assert!(chosen.is_judged && chosen.counts.precision().unwrap() >= 0.95);
+    assert!(chosen.setting.matching.threshold.get() > 0.6);
+    // Equality is no matter of a threshold.
+    let exact = [of_words(Method::Exact, Measure::Jaccard)];
+    let tuned = tune(&few, &exact, &goal(0.99), &|_| {}).unwrap();
+    let contender = &tuned.contenders[0];
+    assert!(contender.is_judged && contender.value.is_some_and(|recall| recall > 0.1));
+}
+
+#[test]
+fn a_setting_is_tried_on_documents() {
+    let texts = ["a b c d e", "a b c d f", "g h i j k", "a b c d e"].map(str::to_owned);
+    let at = |threshold| {
+        let mut setting = of_words(Method::Auto, Measure::Jaccard);
+        setting.matching.threshold = Threshold::new(threshold).unwrap();
+        count_removed(&setting, &texts).unwrap()
+    };
+    assert_eq!([at(0.5), at(0.8)], [2, 1]);
+}

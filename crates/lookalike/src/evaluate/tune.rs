@@ -5,12 +5,18 @@
 //! valued by what the whole method finds there. Of the settings that are not clearly worse than the
 //! best, the first wins: where the best of many does better by no more than chance, it was picked by
 //! chance. What the choice is worth is told by the half that had no part in it.
+//!
+//! No threshold is chosen where labels cannot judge it ([`LabelReach`]): below the lowest pair that has a
+//! label, and below a long range of similarities in which no pair is labelled as different, a lower
+//! threshold only finds more, because nothing that it finds wrongly has a label. For the same reason a
+//! goal of precision does not count as reached by a setting that keeps it at every threshold.
 
 use super::bootstrap::{Bootstrap, Metrics, Observation, metrics, share_better};
 use super::classes::Script;
 use super::counts::Counts;
 use super::curve::Goal;
 use super::labelled::Labelled;
+use super::reach::LabelReach;
 use super::scored::{Scored, Setting, Sweep};
 use crate::error::{Error, Result};
 use crate::plan::{Measure, Method, Settings};
@@ -39,8 +45,13 @@ pub struct Contender {
     pub setting: Setting,
     /// What its method finds with it.
     pub counts: Counts,
-    /// How it does by the goal: F1, or recall; none where the goal is missed.
+    /// How it does by the goal: F1, or recall; none where the goal is missed, or where the labels cannot
+    /// judge it.
     pub value: Option<f64>,
+    /// `false` if a goal of precision is kept at every cut, so that the labels cannot judge it.
+    pub is_judged: bool,
+    /// Where the labels reach.
+    pub reach: LabelReach,
     /// Whether the best is not clearly better.
     pub as_good: bool,
     /// Which pairs it finds.
@@ -219,7 +230,7 @@ pub fn tune(
         tried.extend(contender(&halves[0], setting, options.goal)?);
         progress(at + 1);
     }
-    let best = highest(&tried, |_| true).ok_or_else(|| missed(&tried, options.goal))?;
+    let best = highest(&tried, |_| true).ok_or_else(|| missed(&halves[0], &tried, options.goal))?;
     let units = halves[0].units();
     for at in 0..tried.len() {
         tried[at].as_good = at == best
@@ -244,12 +255,22 @@ fn highest(tried: &[Contender], among: impl Fn(usize) -> bool) -> Option<usize> 
     best.map(|(at, _)| at)
 }
 
-fn missed(tried: &[Contender], goal: Goal) -> Error {
+fn missed(half: &Labelled, tried: &[Contender], goal: Goal) -> Error {
     let most = |of: fn(&Counts) -> Option<f64>| {
         let values = tried.iter().filter_map(|it| of(&it.counts));
         values.fold(0.0, f64::max)
     };
+    let unjudged = tried.iter().filter(|it| !it.is_judged).count();
     Error::setting(match goal {
+        Goal::Precision(least) if unjudged > 0 => format!(
+            "the labels cannot judge the precision {least}: {unjudged} of {} settings keep it at every \
+             threshold or distance, and no other setting reaches it. {} of {} pairs for choosing are \
+             labelled as different: label more of those that have something in common, or make some with \
+             lookalike plant",
+            tried.len(),
+            half.different(),
+            half.similar() + half.different()
+        ),
         Goal::F1 => "no setting finds a similar pair on the half for choosing".to_owned(),
         Goal::Precision(least) => format!(
             "no setting reaches the precision {least} on the half for choosing; the highest is \
@@ -279,14 +300,17 @@ fn clearly_better(
 fn contender(labelled: &Labelled, setting: &Setting, goal: Goal) -> Result<Option<Contender>> {
     let scored = Scored::new(labelled, setting, &twentieths(setting))?;
     let curve = scored.curve();
+    let reach = LabelReach::new(&scored, setting);
     // Where the goal is missed, what comes nearest is told.
-    let best = curve.best(goal).or_else(|| curve.best(Goal::F1));
-    let Some(best) = best else {
+    let best = curve.best_from(goal, reach.floor);
+    let Some(best) = best.or_else(|| curve.best_from(Goal::F1, reach.floor)) else {
         return Ok(None);
     };
+    let is_open = setting.sweep() != Sweep::Nothing;
+    let is_judged = !(is_open && curve.is_kept_everywhere(goal));
     let cut = match setting.sweep() {
         Sweep::Distance => -curve.points()[best].cut,
-        Sweep::Threshold => curve.threshold(best, setting.matching.threshold.get()),
+        Sweep::Threshold => curve.threshold(best, reach.floor),
         Sweep::Nothing => 1.0,
     };
     let setting = setting.at(cut)?;
@@ -296,8 +320,10 @@ fn contender(labelled: &Labelled, setting: &Setting, goal: Goal) -> Result<Optio
     let counts = metrics(&observations, scored.others(), 1, 0, &Bootstrap::default())[0].counts;
     Ok(Some(Contender {
         setting,
-        value: goal.value(&counts),
+        value: goal.value(&counts).filter(|_| is_judged),
         counts,
+        is_judged,
+        reach,
         as_good: false,
         observations,
     }))

@@ -7,7 +7,7 @@ use super::keys::band_key;
 use super::portions::Portions;
 use super::survey::Tally;
 use super::walk::Corpus;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{Blocks, Measure, Plan, Smallest, Unit};
 use crate::sketch::{equal_slots, shared_smallest};
 use crate::sketches::{Brief, Sketches};
@@ -292,20 +292,26 @@ impl<'p> Rule<'p> {
     ) -> Result<Option<Similarity>> {
         let settings = self.plan.settings();
         let measure = settings.measure;
-        if matches!(
+        let by_sets = matches!(
             measure,
             Measure::Jaccard | Measure::Containment | Measure::Sketch
-        ) {
-            return Ok(verify::check(self.plan, &a.features()?, &b.features()?));
-        }
-        if self.plan.finds_by_features() && !verify::near(self.plan, &a.features()?, &b.features()?)
-        {
-            return Ok(None);
+        );
+        if by_sets || self.plan.finds_by_features() {
+            let (a, b) = (a.features()?, b.features()?);
+            budget.add((a.len() + b.len()) as u64);
+            if by_sets {
+                return Ok(verify::check(self.plan, &a, &b));
+            }
+            if !verify::near(self.plan, &a, &b) {
+                return Ok(None);
+            }
         }
         let threshold = settings.threshold;
         match (self.of_sequences, settings.unit) {
             (None, _) => {
-                let similarity = verify::cosine(&a.weighted()?, &b.weighted()?);
+                let (a, b) = (a.weighted()?, b.weighted()?);
+                budget.add((a.len() + b.len()) as u64);
+                let similarity = verify::cosine(&a, &b);
                 Ok(Some(similarity).filter(|&it| threshold.admits_similarity(it)))
             }
             (Some(of), Unit::Characters) => {
@@ -315,6 +321,14 @@ impl<'p> Rule<'p> {
                 of.similarity_within(&a.words()?, &b.words()?, threshold, budget)
             }
         }
+    }
+}
+
+/// Turns the refusal of a comparison beyond its budget into the result of one that finds nothing.
+pub(super) fn refuse_no_limit<T>(error: Error) -> Result<Option<T>> {
+    match error.kind() {
+        ErrorKind::Limit | ErrorKind::TooCostly => Ok(None),
+        _ => Err(error),
     }
 }
 
@@ -444,18 +458,47 @@ impl<'a> Judge<'a> {
     /// Verifies two candidates. Returns their similarity if they match.
     pub(super) fn check(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
         self.crowds.compare(a, b);
-        match self.tally {
-            None => self.compare(a, b, route),
-            Some(tally) => tally.count(route, || self.compare(a, b, route)),
+        let Some(tally) = self.tally else {
+            return self.compare(a, b, route, &mut StepBudget::unlimited());
+        };
+        tally.count_candidate(route);
+        tally.verify(route, |budget| self.compare(a, b, route, budget))
+    }
+
+    /// Counts a candidate pair without comparing it.
+    pub(super) fn count_candidate(&self, a: Rank, b: Rank, route: Route) {
+        self.crowds.compare(a, b);
+        if let Some(tally) = self.tally {
+            tally.count_candidate(route);
         }
     }
 
-    fn compare(&self, a: Rank, b: Rank, route: Route) -> Result<Option<Similarity>> {
+    /// Compares a pair that has been counted as a candidate.
+    pub(super) fn verify_counted(&self, a: Rank, b: Rank, route: Route) -> Result<()> {
+        let Some(tally) = self.tally else {
+            return Ok(());
+        };
+        // The inputs are made first and not measured, because a run makes them once for many pairs.
+        self.compare(a, b, route, &mut StepBudget::new(0))
+            .or_else(refuse_no_limit)?;
+        tally
+            .verify(route, |budget| self.compare(a, b, route, budget))
+            .map(drop)
+    }
+
+    fn compare(
+        &self,
+        a: Rank,
+        b: Rank,
+        route: Route,
+        budget: &mut StepBudget,
+    ) -> Result<Option<Similarity>> {
         let (a, b) = (self.corpus.document(a), self.corpus.document(b));
-        self.rule.check(
+        self.rule.check_within(
             route,
             (self.sketched(a), &self.material.of(a)),
             (self.sketched(b), &self.material.of(b)),
+            budget,
         )
     }
 }

@@ -117,7 +117,7 @@ pub use judge::{Match, Route};
 pub use stored::{
     ComparedDocument, DocumentComparer, DocumentRecorder, MOST_INDEXED, visit_record_keys,
 };
-pub use survey::{ComparedPairs, Survey, Surveyed, survey};
+pub use survey::{ComparedPairs, Survey, SurveyLimits, Surveyed, survey};
 pub use walk::{
     CopyPairs, Corpus, Outcome, Pair, Removal, Window, find_pairs, find_verdicts, follow_verdicts,
 };

@@ -1,25 +1,78 @@
 //! Counts of the comparisons that a plan makes, measured on a sample, to estimate those of a whole
 //! corpus.
+//!
+//! Candidate pairs are counted. A bounded sample of them is compared, with a bounded number of steps
+//! ([`SurveyLimits`]), so the time of a survey does not grow with the length of texts or the price of a measure.
+//! The sample depends on the documents alone, not on the number of threads.
+//!
+//! Where verdicts are followed, every candidate is compared, because the outcome decides which documents are
+//! kept; the survey then ends at the first block of documents after the limit.
 
+use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::judge::{Judge, ROUTES, Route};
+use super::groups::Rank;
+use super::judge::{Judge, ROUTES, Route, refuse_no_limit};
 use super::portions::Portions;
 use super::walk::{CopyPairs, Corpus, Nodes, PairFinder, Seen, Walk};
 use crate::error::Result;
+use crate::hash::mix;
+use crate::verify::StepBudget;
 
 /// Numbers of pairs of one route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ComparedPairs {
-    /// Pairs that were compared by their features or texts.
+    /// Candidate pairs, which a run compares by their features or texts.
     pub pairs: u64,
-    /// Compared pairs that match.
+    /// Candidate pairs that were compared.
+    pub verified: u64,
+    /// Compared pairs that match. A pair that takes more steps than one pair may does not match.
     pub matching: u64,
 }
+
+impl ComparedPairs {
+    /// The share of candidate pairs that match, by those that were compared; 0 if none was.
+    pub fn matching_share(&self) -> f64 {
+        self.matching as f64 / self.verified.max(1) as f64
+    }
+}
+
+/// Limits of a survey.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SurveyLimits {
+    /// Candidate pairs that are counted, about.
+    pub candidates: u64,
+    /// The most pairs that are compared, where all pairs are followed.
+    pub verified: usize,
+    /// Steps of comparing, about: a feature, symbol or weight that is gone through, or a column of an
+    /// edit distance. A single pair takes a sixteenth of them at most.
+    pub steps: u64,
+}
+
+impl Default for SurveyLimits {
+    /// Some tenths of a second.
+    fn default() -> Self {
+        Self {
+            candidates: 2_000_000,
+            verified: 4096,
+            steps: 1 << 27,
+        }
+    }
+}
+
+impl SurveyLimits {
+    /// The most steps of a pair.
+    fn steps_of_pair(&self) -> u64 {
+        self.steps / 16
+    }
+}
+
+/// Pairs that are compared at a time, until the steps are taken.
+const AT_ONCE: usize = 8;
 
 /// The kind of run that a survey measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +88,12 @@ pub enum Surveyed {
 pub struct Survey {
     /// Compared pairs by route.
     pub by_route: Vec<(Route, ComparedPairs)>,
-    /// Time that all threads spent comparing pairs.
+    /// Time that all threads would spend comparing all candidate pairs.
     pub comparing: Duration,
+    /// Time that all threads spent comparing pairs.
+    pub spent: Duration,
+    /// Steps taken for it.
+    pub steps: u64,
     /// Share of the work that was done; below 1 if the survey stopped early.
     share: f64,
     /// Exponent of the growth of pairs with the number of documents.
@@ -50,47 +107,124 @@ impl Survey {
     }
 }
 
-/// Counts the pairs that a plan compares. Stops early once it has compared `most`.
+/// Counts the pairs that a plan compares, and compares some of them.
 ///
 /// # Errors
 /// Fails if `corpus.texts` cannot provide a document again, if texts are too long for the measure, or
 /// if the documents share more than 2³² − 1 bucket keys.
-pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, most: u64) -> Result<Survey> {
-    survey_in(Portions::default(), corpus, followed, most)
+pub fn survey(corpus: &Corpus<'_>, followed: Surveyed, limits: SurveyLimits) -> Result<Survey> {
+    // Small blocks, because a survey ends between them.
+    let portions = Portions {
+        first_block: 8,
+        block: 256,
+        pairs: 1 << 19,
+        ..Portions::default()
+    };
+    survey_in(portions, corpus, followed, limits)
 }
 
 pub(super) fn survey_in(
     portions: Portions,
     corpus: &Corpus<'_>,
     followed: Surveyed,
-    most: u64,
+    limits: SurveyLimits,
 ) -> Result<Survey> {
-    let tally = Tally::default();
+    let tally = Tally::new(limits);
     let judge = Judge::counting(corpus, portions, &tally);
     let (share, growth) = match followed {
-        Surveyed::Pairs => (pairs(judge, corpus, &tally, most)?, 2.0),
-        Surveyed::Verdicts => verdicts(judge, corpus, &tally, most)?,
+        Surveyed::Pairs => (pairs(judge, corpus, &tally)?, 2.0),
+        Surveyed::Verdicts => verdicts(judge, corpus, &tally)?,
     };
     Ok(tally.survey(share, growth))
 }
 
-/// Runs a search for all pairs. Returns the share of all pairs that was searched.
-fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<f64> {
+/// Counts the candidate pairs, and compares those with the smallest numbers. Returns the share of all pairs that
+/// was searched.
+fn pairs(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<f64> {
     let nodes = Nodes::of_pairs(corpus, CopyPairs::WithEarliest);
     let mut finder = PairFinder::new(judge, corpus, nodes)?;
+    let mut drawn = DrawnCandidates::new(tally.limits.verified);
     let ends = finder.firsts();
     let mut start = 0;
-    while start < ends && tally.pairs() < most {
+    while start < ends && tally.pairs() < tally.limits.candidates {
         let block = finder.block(start, ends);
         start = block.end as usize;
-        block
+        let found: Vec<Vec<DrawnCandidate>> = block
             .into_par_iter()
-            .try_for_each_init(Seen::default, |seen, rank| {
-                finder.pairs_of(rank, seen).map(drop)
-            })?;
+            .map_init(Seen::default, |seen, rank| {
+                let candidates = finder.candidates_of(rank, seen);
+                let candidates = candidates.into_iter().filter(|it| it.1 != Route::Exact);
+                candidates
+                    .filter_map(|(other, route)| {
+                        finder.judge().count_candidate(rank, other, route);
+                        let candidate = DrawnCandidate::new(rank, other, route);
+                        drawn.may_take(&candidate).then_some(candidate)
+                    })
+                    .collect()
+            })
+            .collect();
+        found.into_iter().flatten().for_each(|it| drawn.take(it));
         finder.learn()?;
     }
+    let drawn = drawn.candidates.into_sorted_vec();
+    for few in drawn.chunks(AT_ONCE) {
+        if tally.steps() >= tally.limits.steps {
+            break;
+        }
+        few.par_iter().try_for_each(|it| {
+            let route = ROUTES[it.route];
+            finder.judge().verify_counted(it.a, it.b, route)
+        })?;
+    }
     Ok(share_of_pairs(corpus, start, ends))
+}
+
+/// A candidate pair with the number by which it is drawn, ordered by that number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct DrawnCandidate {
+    number: u64,
+    a: Rank,
+    b: Rank,
+    /// Its place among all routes.
+    route: usize,
+}
+
+impl DrawnCandidate {
+    fn new(a: Rank, b: Rank, route: Route) -> Self {
+        Self {
+            number: mix(u64::from(a) << 32 | u64::from(b)),
+            a,
+            b,
+            route: route as usize,
+        }
+    }
+}
+
+/// The `most` candidate pairs with the smallest numbers.
+struct DrawnCandidates {
+    most: usize,
+    candidates: BinaryHeap<DrawnCandidate>,
+}
+
+impl DrawnCandidates {
+    fn new(most: usize) -> Self {
+        let candidates = BinaryHeap::new();
+        Self { most, candidates }
+    }
+
+    fn may_take(&self, candidate: &DrawnCandidate) -> bool {
+        let last = self.candidates.peek();
+        self.candidates.len() < self.most || last.is_some_and(|last| candidate < last)
+    }
+
+    fn take(&mut self, candidate: DrawnCandidate) {
+        if self.may_take(&candidate) {
+            self.candidates.push(candidate);
+            if self.candidates.len() > self.most {
+                self.candidates.pop();
+            }
+        }
+    }
 }
 
 /// Returns the share of all pairs whose earlier document is among the first `done` of `ends`.
@@ -106,12 +240,15 @@ fn share_of_pairs(corpus: &Corpus<'_>, done: usize, ends: usize) -> f64 {
 }
 
 /// Runs a deduplication. Returns the share of the work that was done, and the exponent of its growth.
-fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally, most: u64) -> Result<(f64, f64)> {
+fn verdicts(judge: Judge<'_>, corpus: &Corpus<'_>, tally: &Tally) -> Result<(f64, f64)> {
+    let SurveyLimits {
+        candidates, steps, ..
+    } = tally.limits;
     // Pairs of the number of documents decided and the number of pairs compared until then.
     let mut course = vec![(0, 0)];
     Walk::new(judge, corpus)?.go(|decided, _| {
         course.push((decided, tally.pairs()));
-        if tally.pairs() < most {
+        if tally.pairs() < candidates && tally.steps() < steps {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -150,29 +287,53 @@ const MOST_GROWTH: f64 = 2.0;
 const FEWEST: f64 = 100.0;
 
 /// Counters of comparisons, shared by all threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tally {
+    limits: SurveyLimits,
     pairs: [AtomicU64; ROUTES.len()],
+    verified: [AtomicU64; ROUTES.len()],
     matching: [AtomicU64; ROUTES.len()],
-    nanoseconds: AtomicU64,
+    nanoseconds: [AtomicU64; ROUTES.len()],
+    steps: AtomicU64,
 }
 
 impl Tally {
-    /// Runs and counts one comparison. Equal texts are not counted.
-    pub(super) fn count<T>(
+    fn new(limits: SurveyLimits) -> Self {
+        Self {
+            limits,
+            pairs: Default::default(),
+            verified: Default::default(),
+            matching: Default::default(),
+            nanoseconds: Default::default(),
+            steps: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a candidate pair of texts that are not equal.
+    pub(super) fn count_candidate(&self, route: Route) {
+        if route != Route::Exact {
+            self.pairs[route as usize].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a comparison of texts that are not equal, and its time. One that takes more steps than a
+    /// pair may finds nothing.
+    pub(super) fn verify<T>(
         &self,
         route: Route,
-        compare: impl FnOnce() -> Result<Option<T>>,
+        compare: impl FnOnce(&mut StepBudget) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
+        let mut budget = StepBudget::new(self.limits.steps_of_pair());
         if route == Route::Exact {
-            return compare();
+            return compare(&mut budget);
         }
         let begun = Instant::now();
-        let found = compare()?;
+        let found = compare(&mut budget).or_else(refuse_no_limit)?;
         let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let add = |to: &AtomicU64, count| to.fetch_add(count, Ordering::Relaxed);
-        add(&self.nanoseconds, nanoseconds);
-        add(&self.pairs[route as usize], 1);
+        add(&self.steps, budget.taken());
+        add(&self.nanoseconds[route as usize], nanoseconds);
+        add(&self.verified[route as usize], 1);
         add(&self.matching[route as usize], u64::from(found.is_some()));
         Ok(found)
     }
@@ -182,18 +343,33 @@ impl Tally {
         pairs.map(|pairs| pairs.load(Ordering::Relaxed)).sum()
     }
 
+    fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
     fn survey(self, share: f64, growth: f64) -> Survey {
-        let counts = self.pairs.into_iter().zip(self.matching);
-        let counts = counts.map(|(pairs, matching)| ComparedPairs {
-            pairs: pairs.into_inner(),
-            matching: matching.into_inner(),
-        });
-        let mut by_route: Vec<_> = ROUTES.into_iter().zip(counts).collect();
-        by_route.retain(|(_, counts)| counts.pairs > 0);
+        let (mut by_route, mut all, mut spent) = (Vec::new(), 0.0, 0);
+        for route in ROUTES {
+            let of =
+                |counts: &[AtomicU64; ROUTES.len()]| counts[route as usize].load(Ordering::Relaxed);
+            let counts = ComparedPairs {
+                pairs: of(&self.pairs),
+                verified: of(&self.verified),
+                matching: of(&self.matching),
+            };
+            if counts.pairs > 0 {
+                let nanoseconds = of(&self.nanoseconds);
+                spent += nanoseconds;
+                all += nanoseconds as f64 * counts.pairs as f64 / counts.verified.max(1) as f64;
+                by_route.push((route, counts));
+            }
+        }
         by_route.sort_by_key(|(route, _)| route.name());
         Survey {
             by_route,
-            comparing: Duration::from_nanos(self.nanoseconds.into_inner()),
+            comparing: Duration::from_nanos(all as u64),
+            spent: Duration::from_nanos(spent),
+            steps: self.steps(),
             share,
             growth,
         }

@@ -1141,6 +1141,13 @@ fn prefixes_meet_at_the_threshold_and_hardly_below() {
     }
 }
 
+/// A survey that compares everything.
+const ENDLESS: SurveyLimits = SurveyLimits {
+    candidates: u64::MAX,
+    verified: usize::MAX,
+    steps: u64::MAX,
+};
+
 /// Documents of one template a little below the threshold share bands or rare features, and few of the
 /// 4.5 million pairs are compared.
 #[test]
@@ -1172,7 +1179,7 @@ fn siblings_below_the_threshold_are_hardly_compared() {
         for followed in [Surveyed::Pairs, Surveyed::Verdicts] {
             for (portions, most) in [(at_once, 200), (usual, 3000 * 40)] {
                 let corpus = run.corpus(&sketches);
-                let survey = survey_in(portions, &corpus, followed, u64::MAX).unwrap();
+                let survey = survey_in(portions, &corpus, followed, ENDLESS).unwrap();
                 let compared: u64 = survey.by_route.iter().map(|(_, of)| of.pairs).sum();
                 let of = format!("{method:?} {anywhere} {own} {followed:?}");
                 assert!(compared <= most, "{of}: {compared} of {most}");
@@ -1628,4 +1635,65 @@ fn a_caller_can_end_the_search_for_pairs() {
     let all = CopyPairs::All;
     let error = find_pairs(&run.corpus(&sketches), all, stop, &|_| {}).unwrap_err();
     assert_eq!((seen, error.to_string()), (1, "enough".into()));
+}
+
+/// The price of a survey is bounded by steps, whatever the measure and however long the texts, and its
+/// counts do not depend on the number of threads.
+#[test]
+fn a_survey_takes_a_bounded_number_of_steps() {
+    let mut random = Random(11);
+    let texts: Vec<String> = (0..120)
+        .map(|_| {
+            let mut words: Vec<u64> = (0..400).collect();
+            for at in 0..20 {
+                words[20 * at] = random.next();
+            }
+            sentence(&words)
+        })
+        .collect();
+    let longest = texts.iter().map(String::len).max().unwrap() as u64;
+    let limits = SurveyLimits {
+        steps: 1_600_000,
+        ..SurveyLimits::default()
+    };
+    // All match, or none does, so that all are kept.
+    for (followed, threshold) in [(Surveyed::Pairs, 0.5), (Surveyed::Verdicts, 0.9)] {
+        let settings = settings(threshold, Method::MinHash, Measure::Levenshtein, 3);
+        let run = Run::without_model(&ANALYZERS[0], settings, texts.clone());
+        let sketches = run.sketches(0, 100);
+        let [by_one, by_two, by_five] = [1, 2, 5].map(|threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let corpus = run.corpus(&sketches);
+            let survey = pool
+                .build()
+                .unwrap()
+                .install(|| survey(&corpus, followed, limits));
+            let survey = survey.unwrap();
+            (survey.by_route, survey.steps)
+        });
+        assert_eq!(by_one, by_two);
+        assert_eq!(by_one, by_five);
+        let (by_route, steps) = by_one;
+        let verified = by_route[0].1.verified;
+        assert!(verified > 0);
+        assert_eq!(by_route[0].1.matching > 0, followed == Surveyed::Pairs);
+        // Beyond the limit goes what is under way: pairs that are compared together, or the documents
+        // of a block, which are as many as all before it.
+        let of_pair = limits.steps / 16 + 4 * longest;
+        let most = match followed {
+            Surveyed::Pairs => limits.steps + 8 * of_pair,
+            Surveyed::Verdicts => 5 * limits.steps + 28 * of_pair,
+        };
+        assert!(steps <= most, "{followed:?}: {steps} of {most}");
+        let corpus = run.corpus(&sketches);
+        let all = survey_in(Portions::default(), &corpus, followed, ENDLESS).unwrap();
+        assert!(verified < all.by_route[0].1.verified / 4, "{verified}");
+        assert!(steps < all.steps / 4, "{steps} of {}", all.steps);
+        if followed == Surveyed::Pairs {
+            // All candidates are counted, and the sample says how many of them match.
+            assert_eq!(by_route[0].1.pairs, all.by_route[0].1.pairs);
+            let [some, all] = [by_route[0].1, all.by_route[0].1].map(|it| it.matching_share());
+            assert!((some - all).abs() < 0.15, "{some} {all}");
+        }
+    }
 }

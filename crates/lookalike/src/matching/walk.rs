@@ -1036,12 +1036,17 @@ impl<'a> PairFinder<'a> {
         start as Rank..stop as Rank
     }
 
+    /// What decides on pairs.
+    pub(super) fn judge(&self) -> &Judge<'a> {
+        &self.judge
+    }
+
     pub(super) fn groups(&self) -> &Groups {
         &self.groups
     }
 
     /// Returns the later documents that are candidates, ascending.
-    fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
+    pub(super) fn candidates_of(&self, rank: Rank, seen: &mut Seen) -> Vec<(Rank, Route)> {
         let later = |group| self.later(self.groups.ahead(group), rank);
         let from = |members: &[Rank]| self.before(members, rank)..members.len();
         self.meet(rank, seen, later, from);

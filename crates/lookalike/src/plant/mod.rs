@@ -3,7 +3,8 @@
 //! What a near-duplicate is in practice, people decide; what a method does to edits of known kind
 //! and strength can be measured on any corpus. An [`Edit`] changes a text as reposting, copying and
 //! converting do, [`Planter::plant`] applies one or several, and whoever calls compares the result
-//! with the original under his recipe.
+//! with the original under his recipe. [`NegativeSampler`] finds pairs of the same corpus that are no
+//! near-duplicates, so that what a method finds wrongly can be measured too.
 //!
 //! # What is guaranteed
 //!
@@ -23,6 +24,7 @@
 //! Cost: some tens of nanoseconds a byte of text.
 
 mod edits;
+mod negatives;
 pub(crate) mod random;
 mod stock;
 mod structure;
@@ -33,6 +35,7 @@ mod tests;
 use std::fmt;
 
 use crate::error::{Error, Result};
+pub use negatives::{NegativeCandidates, NegativeOptions, NegativePair, NegativeSampler};
 use random::Random;
 pub use stock::Stock;
 

@@ -4,6 +4,7 @@ use super::structure::{sentence_ranges, units};
 use super::*;
 use crate::recipe::Recipe;
 use crate::text::{Analyzer, Scratch};
+use crate::types::{DocId, Threshold};
 
 const ENGLISH: &str = "On Friday the ferry left at 7:15, and nobody missed it.\n\
     Old men stood on the pier; they counted 12 boats \"by heart\". A dog slept.\n\
@@ -257,4 +258,89 @@ fn several_edits_are_of_different_kinds_and_all_apply() {
     // Two that undo one another plant nothing.
     let undone = [edit(Kind::FullWidth), edit(Kind::HalfWidth)];
     assert_eq!(planter.plant("d", "at 7", &undone), None);
+}
+
+/// Documents of one topic share some words, and every tenth is a part of another one.
+fn documents() -> Vec<(DocId, Vec<u64>)> {
+    let document = |at: u64| {
+        let topic = at % 20;
+        let shared = 4 + at % 31;
+        let own = 40 - shared;
+        let mut features: Vec<u64> = (0..shared).map(|word| 1000 * topic + word).collect();
+        features.extend((0..own).map(|word| 1_000_000 + 100 * at + word));
+        if at % 10 == 9 {
+            features.truncate(shared as usize);
+        }
+        (DocId(at as u32), features)
+    };
+    (0..600).map(document).collect()
+}
+
+#[test]
+fn negatives_are_exact_and_of_every_similarity() {
+    let documents = documents();
+    let options = NegativeOptions {
+        below: Threshold::new(0.6).unwrap(),
+        contained: Threshold::new(0.75).unwrap(),
+        most: 400,
+        seed: 3,
+    };
+    let drawn: Vec<_> = documents.iter().step_by(6).cloned().collect();
+    let sampler = NegativeSampler::new(options, drawn.clone());
+    let offered = |order: &[usize]| {
+        let mut candidates = sampler.candidates();
+        for &at in order {
+            let (document, features) = &documents[at];
+            sampler.offer(*document, features, &mut candidates);
+        }
+        candidates
+    };
+    let order: Vec<usize> = (0..600).collect();
+    let linked = [(DocId(0), DocId(6)), (DocId(6), DocId(12))];
+    let pairs = sampler.select(offered(&order), linked);
+    // The order and the parts in which documents are offered do not count.
+    let turned: Vec<usize> = (0..600).rev().collect();
+    let parts = turned.chunks(70).map(&offered);
+    let joined = parts
+        .reduce(|one, other| sampler.merge(one, other))
+        .unwrap();
+    assert_eq!(sampler.select(joined, linked), pairs);
+    let other = NegativeSampler::new(NegativeOptions { seed: 4, ..options }, drawn);
+    let mut candidates = other.candidates();
+    documents
+        .iter()
+        .for_each(|(document, features)| other.offer(*document, features, &mut candidates));
+    assert_ne!(other.select(candidates, linked), pairs);
+
+    let mut by_tenth = [0; 6];
+    let mut neighbours: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
+    for pair in &pairs {
+        let [a, b] = [pair.a, pair.b].map(|it| &documents[it.index()].1);
+        let mut sorted = [a.clone(), b.clone()];
+        sorted.iter_mut().for_each(|it| it.sort_unstable());
+        assert_eq!(
+            pair.similarity,
+            crate::verify::jaccard(&sorted[0], &sorted[1])
+        );
+        assert!(pair.similarity.get() < 0.6 && pair.a < pair.b);
+        assert!(crate::verify::containment(&sorted[0], &sorted[1]).get() < 0.75);
+        assert!(pair.a.0 % 6 == 0 || pair.b.0 % 6 == 0);
+        by_tenth[(pair.similarity.get() * 10.0) as usize] += 1;
+        neighbours.entry(pair.a.0).or_default().push(pair.b.0);
+        neighbours.entry(pair.b.0).or_default().push(pair.a.0);
+    }
+    assert!(
+        pairs.len() <= 400 && by_tenth.iter().all(|&count| count > 5),
+        "{by_tenth:?}"
+    );
+    // No more than a few documents are connected.
+    for &start in neighbours.keys() {
+        let mut seen = std::collections::BTreeSet::from([start]);
+        let mut open = vec![start];
+        while let Some(at) = open.pop() {
+            let new = neighbours[&at].iter().filter(|&&it| seen.insert(it));
+            open.extend(new);
+        }
+        assert!(seen.len() <= 8, "{}", seen.len());
+    }
 }

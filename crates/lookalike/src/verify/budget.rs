@@ -39,6 +39,11 @@ impl StepBudget {
         self.taken
     }
 
+    /// Counts steps that are not refused, because their number is small beside the work that follows.
+    pub(crate) fn add(&mut self, steps: u64) {
+        self.taken = self.taken.saturating_add(steps);
+    }
+
     /// Takes steps.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub(super) fn longest_of_at_least<S: Symbol>(
                 "finding common substrings of {least} or more symbols of two texts of {} and {} \
                  takes more than {MOST_STEPS} steps: give a higher threshold, or compare by words",
                 less.len(),
-                more.len()
+                more.len(),
             ),
         ));
     }
